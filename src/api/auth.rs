@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{admission::Class, problem::Problem};
 use umbra_domain::{
-    KeyId,
+    Disposition, KeyId, Mode,
     key::{AgentGlobs, PREFIX, Scope},
 };
 use umbra_store::{Store, StoreError, installation::Installation, keys::KeyRow};
@@ -65,6 +65,14 @@ impl Caller {
             Some(()) => Ok(()),
             None => scopes.first().map_or(Ok(()), |scope| self.require(*scope)),
         }
+    }
+
+    /// What became of an event, as far as the caller may know it: passive shadows are named to those alone who may read.
+    pub fn shown(&self, mut dispositions: Vec<Disposition>) -> Vec<Disposition> {
+        if self.require(Scope::Read).is_err() {
+            dispositions.retain(|disposition| disposition.mode != Mode::Passive);
+        }
+        dispositions
     }
 
     /// The name counts as it is stored, since that is whom others take the event for.

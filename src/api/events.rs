@@ -88,7 +88,9 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != Standing::Pending);
     let status = if decided { StatusCode::OK } else { StatusCode::ACCEPTED };
     let breaker = api.flows.followers.open_breakers.of(&accepted.agent);
-    let mut response = answer(status, &AcceptedEvent { verdict, breaker, ..AcceptedEvent::from(accepted) })?;
+    let mut event = AcceptedEvent { verdict, breaker, ..AcceptedEvent::from(accepted) };
+    event.dispositions = caller.shown(event.dispositions);
+    let mut response = answer(status, &event)?;
     if replayed {
         response.headers_mut().insert(REPLAYED.clone(), HeaderValue::from_static("true"));
     }
@@ -180,7 +182,7 @@ pub async fn post_batch(
                 *(if one.replayed { &mut result.replayed } else { &mut result.accepted }) += 1;
                 let spooled = one.durability != Durability::Committed;
                 let breaker = api.flows.followers.open_breakers.of(&one.agent);
-                let dispositions = (!spooled).then_some(one.dispositions);
+                let dispositions = (!spooled).then(|| caller.shown(one.dispositions));
                 BatchItem { index, id: Some(one.id), spooled, dispositions, breaker, error: None }
             }
             Err(problem) => {

@@ -86,6 +86,38 @@ async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
 }
 
 #[tokio::test]
+async fn a_passive_shadow_is_not_named_to_a_key_that_cannot_read() {
+    let shadows = "
+shadow_agents:
+  - {name: unseen, model: checks, mode: passive, watch: [{agent: '*', triggers: [error]}]}
+  - {name: seen, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}]}
+";
+    let umbra = Umbra::with().shadows(shadows).go().await;
+    let key = |scopes: &str| {
+        let args = ["keys", "create", "--name", "k", "--scope", scopes, "--json"];
+        made(&umbra.cli(&args, None))["key"].as_str().unwrap_or_default().to_owned()
+    };
+    let (sender, reader) = (key("ingest"), key("ingest,read"));
+    let event = json!({"id": "e", "agent": "a", "triggers": ["error"], "output": "It fails."});
+    let named = async |key: &str, path: &str, body: &Value| {
+        let authorization = format!("Bearer {key}");
+        let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
+        let answered = umbra.send(Method::POST, path, &headers, Some(body.to_string().into_bytes())).await;
+        assert!(answered.status.is_success(), "{}", answered.text);
+        assert!(answered.text.contains("\"seen\""), "{}", answered.text);
+        answered.text.contains("unseen")
+    };
+    // The second time it is a replay.
+    for _ in 0..2 {
+        assert!(!named(&sender, "/v1/events", &event).await);
+    }
+    assert!(named(&reader, "/v1/events", &event).await);
+    let batch = json!({"events": [event]});
+    assert!(!named(&sender, "/v1/events/batch", &batch).await);
+    assert!(named(&reader, "/v1/events/batch", &batch).await);
+}
+
+#[tokio::test]
 async fn each_refusal_is_counted_and_logged_by_the_names_of_key_and_code() {
     let umbra = Umbra::with().go().await;
     let made =

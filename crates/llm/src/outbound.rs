@@ -155,18 +155,22 @@ pub(super) fn reach(address: IpAddr) -> Reach {
 }
 
 fn reach_v4(address: Ipv4Addr) -> Reach {
-    let [a, b, c, _] = address.octets();
+    let [a, b, c, d] = address.octets();
     match (a, b, c) {
+        // Link-local, and the agent of a large cloud.
         (169, 254, _) => Reach::Never,
+        (168, 63, 129) if d == 16 => Reach::Never,
         (127, ..) => Reach::Loopback,
         // This network, private use, shared (carrier-grade NAT), protocol assignments, benchmarking,
-        // multicast and reserved.
+        // documentation, multicast and reserved.
         (0 | 10 | 224.., ..)
         | (172, 16..=31, _)
         | (192, 168, _)
         | (100, 64..=127, _)
-        | (192, 0, 0)
-        | (198, 18 | 19, _) => Reach::Private,
+        | (192, 0, 0 | 2)
+        | (198, 18 | 19, _)
+        | (198, 51, 100)
+        | (203, 0, 113) => Reach::Private,
         _ => Reach::Public,
     }
 }

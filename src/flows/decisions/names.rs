@@ -15,7 +15,7 @@ impl Boundary {
     /// so nobody passes for another by what the audit shows of that one.
     pub(super) fn name(&self, given: &str) -> String {
         let seen = umbra_checks::visible(given);
-        let kept = clean(&seen);
+        let kept = without_password(clean(&seen));
         if !kept.contains(MARKER) {
             return kept;
         }
@@ -32,6 +32,19 @@ impl Boundary {
     pub fn name_asked_for(&self, given: &str) -> String {
         if given.contains(MARKER) { given.to_owned() } else { self.name(given) }
     }
+}
+
+/// A name without a password in an address: a name is no example, so however little it looks like one.
+fn without_password(name: String) -> String {
+    let parts = || {
+        let (scheme, rest) = name.split_once("://")?;
+        let (userinfo, _) = rest.split(['/', '?', '#']).next()?.rsplit_once('@')?;
+        let (user, password) = userinfo.split_once(':')?;
+        let shown = password.is_empty() || password.contains(MARKER);
+        (!shown)
+            .then(|| format!("{scheme}://{user}:{MARKER}url_credentials]{}", rest.get(userinfo.len()..).unwrap_or("")))
+    };
+    parts().unwrap_or(name)
 }
 
 /// Text of people, without hidden characters and credentials.

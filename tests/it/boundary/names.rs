@@ -147,3 +147,27 @@ async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
         .await;
     assert_eq!(kept, 0);
 }
+
+#[tokio::test]
+async fn a_password_in_an_address_that_is_an_id_is_not_kept() {
+    let umbra = Umbra::with().go().await;
+    for (n, id) in ["postgres://user:password@host", "postgres://u:PW@db/x"].iter().enumerate() {
+        let call = with(write(id, "a"), &json!({"arguments": {"n": n}, "session": id}));
+        let first = umbra.decide(&call).await;
+        assert_eq!((&first["decision"], &first["replayed"]), (&json!("execute"), &json!(false)), "{first}");
+        assert_eq!(umbra.decide(&call).await["replayed"], true, "the same id is the same call");
+    }
+    // Another password makes another id.
+    let other = umbra.decide(&write("postgres://user:PASSWORD@host", "a")).await;
+    assert_eq!(other["replayed"], false, "{other}");
+    let kept: i64 = umbra
+        .schema
+        .one(
+            "SELECT (SELECT count(*) FROM audit WHERE audit::text ~* ':(password|PW)@')
+                 + (SELECT count(*) FROM call WHERE call::text ~* ':(password|PW)@')
+                 + (SELECT count(*) FROM boundary_session s WHERE s::text ~* ':(password|PW)@')",
+        )
+        .await;
+    assert_eq!(kept, 0);
+    assert_eq!(umbra.audit("session=postgres://u:PW@db/x").await.len(), 1, "its owner finds it");
+}

@@ -58,7 +58,7 @@ fn the_address_of_no_host_is_refused_with_what_was_meant() {
 #[test]
 fn private_addresses_must_be_listed() {
     let private = "10.0.0.5 172.16.0.1 172.31.255.255 192.168.1.1 100.64.0.1 100.127.0.1 0.1.2.3 224.0.0.1 \
-        255.255.255.255 240.0.0.1 198.18.0.1 192.0.0.8 [fd12::1] [ff02::1] [fec0::1] [::7f00:1] \
+        255.255.255.255 240.0.0.1 198.18.0.1 192.0.0.8 192.0.2.1 198.51.100.7 203.0.113.7 [fd12::1] [ff02::1] [fec0::1] [::7f00:1] \
         [64:ff9b::7f00:1] [64:ff9b:1::1] [2002:7f00:1::] [2001:0:1::1]";
     for host in private.split_whitespace() {
         let url = format!("http://{host}:9000/v1");
@@ -74,7 +74,7 @@ fn private_addresses_must_be_listed() {
 
 #[test]
 fn some_addresses_and_spellings_are_never_allowed() {
-    let never = "169.254.169.254 169.254.0.1 [fe80::1] [febf::1] [::ffff:127.0.0.1] [::ffff:8.8.8.8] \
+    let never = "169.254.169.254 169.254.0.1 168.63.129.16 [fe80::1] [febf::1] [::ffff:127.0.0.1] [::ffff:8.8.8.8] \
         [64:ff9b::a9fe:a9fe] [2002:a9fe:a9fe::1] [::a9fe:a9fe] [fd00:ec2::254]";
     for host in never.split_whitespace() {
         let url = format!("http://{host}/latest");
