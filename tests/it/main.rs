@@ -11,6 +11,7 @@ mod bombs;
 mod boundary;
 mod breaker;
 mod briefing;
+mod browser;
 mod budget;
 mod catch_up;
 mod checked;

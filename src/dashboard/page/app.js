@@ -9,6 +9,9 @@ const NUDGE_MS = 1_000;
 /** A stream that was refused is asked for again after this. */
 const LISTEN_AGAIN_MS = 5_000;
 
+/** The end of a refusal that says which request lists what there is: here a menu does. */
+const LISTED_BY = /[;:] GET \/v1\/\S+ (lists|says|has|shows) .*$/;
+
 const view = document.getElementById("view");
 const state = document.getElementById("state");
 const notice = document.getElementById("notice");
@@ -25,7 +28,7 @@ let asked = false;
 
 class Refused extends Error {
   constructor(status, problem) {
-    super([problem?.detail ?? problem?.title ?? `the server answered ${status}`, ...(problem?.errors ?? []).map((one) => `${one.pointer}: ${one.detail}`)].join(" "));
+    super([problem?.detail?.replace(LISTED_BY, "") ?? problem?.title ?? `the server answered ${status}`, ...(problem?.errors ?? []).map((one) => `${one.pointer}: ${one.detail}`)].join(" "));
     this.status = status;
   }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
 pub mod boundary;
+pub mod browser;
 pub mod database;
 pub mod judge;
 pub mod model_server;

@@ -1,5 +1,5 @@
 // Events: the list with what became of each, and one with its texts and its verdict.
-import { agentLink, cell, empty, h, link, seconds, soft, table, tag, taskLink, when, words } from "../dom.js";
+import { agentLink, cell, count, empty, facts, h, link, seconds, soft, table, tag, taskLink, usd, when, words } from "../dom.js";
 import { dispositions, eventBody, filters, findingTable, list, maybe, pages, reason, text, withReviews } from "./parts.js";
 
 const gist = (event) => event.tool ? [h("code", { class: "long" }, event.tool.name), " ", first(event.tool.args) ?? event.tool.result ?? event.tool.error ?? ""] : [event.output || event.input || event.task || ""];
@@ -16,7 +16,7 @@ export async function events({ ask, argument, query }) {
     one.dispositions.length ? one.dispositions.map((own) => h("div", { class: "small" }, `${own.shadow}: `, own.outcome === "skipped" ? h("span", { class: "soft" }, "skipped, ", reason(own.reason)) : own.review_id ? h("a", { href: link(["reviews", own.review_id]) }, own.outcome === "batched" ? "review with others" : "review") : own.outcome)) : soft("not watched")]);
   return [
     h("h1", null, "Events"), filters("events", query, text("agent", "Agent", query.agent), text("task_id", "Task", query.task_id)),
-    rows.length ? table("Events", ["Received", "Agent and task", "What", "Triggers", "What became of it"], rows) : empty(Object.values(query).some(Boolean) ? "No events like that." : "No events yet. POST one to /v1/events."), pages("events", query, page),
+    rows.length ? table("Events", ["Received", "Agent and task", "What", "Triggers", "What became of it"], rows) : empty(Object.values(query).some(Boolean) ? "No events like that." : "No events yet: once agents send some, they stand here."), pages("events", query, page),
   ];
 }
 
@@ -31,9 +31,17 @@ async function event({ ask, argument }) {
     verdict && verdict.verdict !== "not_reviewed" ? h("section", { class: "card" }, h("p", { class: "row" }, tag(verdict.verdict), verdict.verdict === "pending" ? soft("decided by ", when(verdict.verdict_by), ` at the latest${left(verdict.verdict_by)}`) : soft("verdict", verdict.shadow ? ` of ${verdict.shadow}` : "", verdict.decided_by ? `, decided by ${words(verdict.decided_by)}` : "")),
       verdict.reasons.length ? h("ul", { class: "small" }, verdict.reasons.map((text) => h("li", { dir: "auto" }, withReviews(text)))) : null, verdict.recommendation ? h("p", { dir: "auto" }, verdict.recommendation) : null) : null,
     h("section", { class: "card" }, eventBody(one, found, { linked: false }), one.marks.length ? soft(`Screened at accept: ${one.marks.map((mark) => `${mark.check}.${mark.rule}`).join(", ")}`) : null),
+    facts(one.session_id ? ["Session", one.session_id] : null, one.task_type ? ["Task type", one.task_type] : null, one.status ? ["Status", one.status] : null, one.stop_reason ? ["Stop reason", one.stop_reason] : null,
+      !Number.isFinite(one.cost_usd) ? null : ["Cost", usd(one.cost_usd)], !Number.isFinite(one.task_cost_usd) ? null : ["Cost of the task", usd(one.task_cost_usd)], tokens(one.tokens)),
     h("h2", null, "What became of it"), dispositions(one),
     found.length ? [h("h2", null, "Findings"), findingTable(found)] : null,
   ];
+}
+
+/** The tokens of an event, a number or read and written apart. */
+function tokens(spent) {
+  if (spent === undefined || spent === null) return null;
+  return ["Tokens", typeof spent === "number" ? count(spent) : Object.entries(spent).map(([kind, n]) => `${count(n)} ${words(kind)}`).join(", ")];
 }
 
 function left(time) {

