@@ -5,6 +5,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
+use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::api::missing::{Addressed, PathId};
 use umbra_domain::{DeliveryId, key::Scope};
-use umbra_store::{dead_letters::DeadLetter, seek::Feed};
+use umbra_store::{dead_letters::DeadLetter, seek::Feed, webhooks::Backlog};
 
 const DEAD: char = 'x';
 
@@ -30,8 +31,14 @@ pub struct WebhookStatus {
     /// What it is told of.
     #[schema(value_type = Vec<String>)]
     pub events: Vec<&'static str>,
-    /// `ok`, or `gone` since it answered 410: sending a dead letter again asks it again.
+    /// `ok`; `failing` while a delivery waits that was tried in vain; or `gone` since it answered 410: sending a dead
+    /// letter again asks it again.
     pub state: &'static str,
+    /// The last failure of a delivery that waits, in words.
+    pub last_error: Option<String>,
+    /// Time of the next attempt, while it fails.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_try_at: Option<Timestamp>,
     /// Deliveries that wait.
     pub waiting: i64,
     /// Deliveries that were given up.
@@ -58,7 +65,13 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Jso
             name: endpoint.name().to_owned(),
             host: endpoint.host().to_owned(),
             events: endpoint.events().iter().map(|topic| topic.as_str()).collect(),
-            state: if gone.contains(&endpoint.addressee()) { "gone" } else { "ok" },
+            state: match backlog {
+                _ if gone.contains(&endpoint.addressee()) => "gone",
+                Some(Backlog { failure: Some(_), .. }) => "failing",
+                _ => "ok",
+            },
+            last_error: backlog.and_then(|backlog| backlog.failure.clone()),
+            next_try_at: backlog.and_then(|backlog| backlog.next_try_at),
             waiting: backlog.map_or(0, |backlog| backlog.waiting),
             dead: backlog.map_or(0, |backlog| backlog.dead),
         }

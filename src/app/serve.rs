@@ -77,6 +77,15 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
     served
 }
 
+/// Signs of life, and what other processes and people are to know of this one.
+fn keep_alive(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
+    background.spawn("heartbeat", flows.maintenance.clone().beat_until(leave.clone()));
+    background.spawn("needs", flows.maintenance.clone().count_needs_until(leave.clone()));
+    background.spawn("relief", flows.maintenance.clone().relieve_until(leave.clone()));
+    background.spawn("releases", flows.maintenance.clone().watch_releases_until(leave.clone()));
+    background.spawn("listener", flows.maintenance.clone().listen_until(leave.clone()));
+}
+
 async fn run(
     setup: &Setup,
     database: &Database,
@@ -138,9 +147,7 @@ async fn run(
         let (succeed, leave) = (database.succeed(), leave.clone());
         async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
     });
-    background.spawn("heartbeat", flows.maintenance.clone().beat_until(leave.clone()));
-    background.spawn("relief", flows.maintenance.clone().relieve_until(leave.clone()));
-    background.spawn("releases", flows.maintenance.clone().watch_releases_until(leave.clone()));
+    keep_alive(&flows, &background, &leave);
     background.spawn("looks", flows.looks.clone().look_until(leave.clone()));
     background.spawn("follow", flows.followers.clone().follow_until(leave.clone(), artifacts(setup)));
     if settings.queue.workers > 0 {
@@ -152,7 +159,6 @@ async fn run(
     }
     background.spawn("breakers", flows.followers.clone().know_breakers_until(leave.clone()));
     background.spawn("tail", flows.followers.clone().tail_until(leave.clone()));
-    background.spawn("listener", flows.maintenance.clone().listen_until(leave.clone()));
     let retention = settings.retention.clone();
     background.spawn("housekeeping", flows.maintenance.clone().keep_house_until(leave.clone(), retention));
     let reloading = reload_on_hangup(setup.clone(), flows.clone(), Arc::clone(&profiles), tasks.clone());

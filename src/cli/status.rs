@@ -57,6 +57,15 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
             spool.state, spool.events, spool.bytes, spool.max_bytes, spool.oldest_age_seconds
         ));
     }
+    for need in &status.needs {
+        answer(&format!(
+            "needs somebody: {} {}: {}; {}",
+            need.kind,
+            need.name,
+            table::plain(&need.problem),
+            need.remedy
+        ));
+    }
     let servers = match status.servers {
         0 => "no server runs".to_owned(),
         1 => "1 server runs".to_owned(),

@@ -47,6 +47,7 @@ metrics_list! {
     BREAKER_CHANGES = "umbra_breaker_changes_total", counter, "Changes of agents' breakers by what is recommended from then on.";
     BREAKER_ALERTS = "umbra_breaker_alerts_total", counter, "Breakers that were not closed for longer than the setting `breaker.alert_after`.";
     REFLEXION_CHANGES = "umbra_reflexion_changes_total", counter, "Recurring faults that became a lesson or were closed.";
+    NEEDS = "umbra_needs", gauge, "Matters that a person has to see to, by kind: shadow (its events are not judged), webhook (it takes nothing), checks (they passed over events). GET /v1/status names them.";
     JUDGED_FINDINGS = "umbra_judged_findings", gauge, "Findings that people judged, by shadow, version, category and whether they were right.";
     PROVIDER_CALLS = "umbra_provider_calls_total", counter, "Calls to models by model and result.";
     PROVIDER_SECONDS = "umbra_provider_call_seconds", histogram(Seconds), "One call to a model.";

@@ -31,6 +31,7 @@ mod looks;
 mod mcp;
 mod migrations;
 mod modes;
+mod needs;
 mod openapi;
 mod operate;
 mod outage;

@@ -256,6 +256,11 @@ impl Gateway {
         Some(if snapshot.barred { Rest::Barred { why } } else { Rest::Sick { wait, why } })
     }
 
+    /// What went wrong with the last call of the model behind an alias; `None` after a good one.
+    pub fn last_error(&self, alias: &str) -> Option<String> {
+        self.routes.get(alias)?.link.breaker.snapshot(Instant::now()).last_error
+    }
+
     /// Asks a model once, within its timeout. Cancelling it (dropping the future) leaves the health as it was.
     pub async fn call(&self, alias: &str, request: &Request) -> Result<Reply, Failure> {
         let (route, endpoint) = self.callable(alias)?;

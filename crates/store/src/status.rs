@@ -25,6 +25,17 @@ pub struct ShadowDay {
     pub skips: Vec<(SkipReason, i64)>,
 }
 
+/// Reviews of a shadow that ended within the last hour.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct LastHour {
+    /// Reviews that ended.
+    pub ended: i64,
+    /// Of them, those with a verdict of a model.
+    pub judged: i64,
+    /// The last failure, in words.
+    pub failure: Option<String>,
+}
+
 /// How often a shadow skipped for a reason on a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkipRow {
@@ -81,6 +92,26 @@ impl ShadowStore<'_> {
             tokens,
             skips: skips.into_iter().filter_map(|(code, n)| Some((SkipReason::from_code(code)?, n))).collect(),
         })
+    }
+
+    /// Reviews of a shadow that ended within the last hour, without those that were erased.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn last_hour(self, shadow: &str) -> Result<LastHour, StoreError> {
+        Ok(sqlx::query_as(
+            "/* status.last_hour */
+             SELECT count(*) AS ended,
+                    count(*) FILTER (WHERE d.reviewer = 'model' AND d.assessment <> 'INCONCLUSIVE') AS judged,
+                    (array_agg(r.failure ORDER BY r.finished_at DESC) FILTER (WHERE r.failure IS NOT NULL))[1] AS failure
+             FROM review r LEFT JOIN review_result d ON d.review_id = r.id
+             WHERE r.shadow = $1 AND r.day >= (clock() - interval '1 day')::date AND r.state NOT IN ('queued', 'running')
+                 AND r.finished_at > clock() - interval '1 hour' AND r.reason IS DISTINCT FROM $2",
+        )
+        .bind(shadow)
+        .bind(SkipReason::Erased.code())
+        .fetch_one(&self.0.read)
+        .await?)
     }
 
     /// Skips by shadow, reason and day, newest day first.

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sqlx::FromRow;
 use uuid::Uuid;
 
@@ -69,6 +70,19 @@ pub struct Backlog {
     pub waiting: i64,
     /// Deliveries that were given up.
     pub dead: i64,
+    /// The last failure of those that wait, in words; `None` while none has failed.
+    pub failure: Option<String>,
+    /// Time of the next attempt at one that has failed.
+    pub next_try_at: Option<Timestamp>,
+}
+
+#[derive(FromRow)]
+struct BacklogRow {
+    endpoint: String,
+    waiting: i64,
+    dead: i64,
+    failure: Option<String>,
+    next_try_at: Option<jiff_sqlx::Timestamp>,
 }
 
 #[derive(FromRow)]
@@ -209,14 +223,22 @@ impl WebhookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn backlogs(self) -> Result<Vec<Backlog>, StoreError> {
-        let rows: Vec<(String, i64, i64)> = sqlx::query_as(
+        let rows: Vec<BacklogRow> = sqlx::query_as(
             "/* webhooks.backlogs */
-             SELECT endpoint, count(*) FILTER (WHERE state = 'waiting'), count(*) FILTER (WHERE state = 'dead')
+             SELECT endpoint, count(*) FILTER (WHERE state = 'waiting') AS waiting,
+                    count(*) FILTER (WHERE state = 'dead') AS dead,
+                    (array_agg(failure ORDER BY due_at DESC)
+                        FILTER (WHERE state = 'waiting' AND failure IS NOT NULL))[1] AS failure,
+                    min(due_at) FILTER (WHERE state = 'waiting' AND failure IS NOT NULL) AS next_try_at
              FROM webhook_delivery GROUP BY endpoint ORDER BY endpoint",
         )
         .fetch_all(&self.0.read)
         .await?;
-        Ok(rows.into_iter().map(|(endpoint, waiting, dead)| Backlog { endpoint, waiting, dead }).collect())
+        let backlog = |BacklogRow { endpoint, waiting, dead, failure, next_try_at }| {
+            let next_try_at = next_try_at.map(jiff_sqlx::Timestamp::to_jiff);
+            Backlog { endpoint, waiting, dead, failure, next_try_at }
+        };
+        Ok(rows.into_iter().map(backlog).collect())
     }
 
     /// The endpoints that are gone.

@@ -46,7 +46,7 @@ export function settle(old, fresh) {
 }
 
 const KINDS = {
-  FLAG: "critical", rejected: "critical", failed: "critical", gone: "critical", SUGGEST: "warning", INCONCLUSIVE: "warning", half_open: "warning",
+  FLAG: "critical", rejected: "critical", failed: "critical", failing: "critical", gone: "critical", SUGGEST: "warning", INCONCLUSIVE: "warning", half_open: "warning",
   pending: "warning", APPROVE: "good", accepted: "good", ok: "good", closed: "good", confirmed: "good", critical: "critical", warning: "warning", info: "info", CHECKED: "info",
 };
 

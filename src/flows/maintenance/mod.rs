@@ -1,6 +1,7 @@
 //! Use case: the service over time: due work, retention, erasure, status.
 
 pub mod erasure;
+mod needs;
 pub mod retention;
 pub mod status;
 pub mod tick;

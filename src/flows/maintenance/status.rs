@@ -6,8 +6,9 @@ use jiff::{Timestamp, civil::Date};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::needs::{Need, health, needs};
 use crate::flows::{events::SpoolStatus, maintenance::Maintenance, rules::Rules, serialise::to_json};
-use umbra_domain::{Mode, NanoUsd, Shadow};
+use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
 use umbra_store::{Store, StoreError, looks::Backlog};
 
@@ -33,6 +34,8 @@ pub struct Status {
     pub database: DatabaseStatus,
     /// Events that wait on the local disks of servers for the database; null where none says.
     pub spool: Option<SpoolStatus>,
+    /// What keeps the service from judging or telling, with what to do about it.
+    pub needs: Vec<Need>,
 }
 
 /// What waits.
@@ -79,6 +82,8 @@ pub struct ShadowStatus {
     pub name: String,
     /// Its mode.
     pub mode: Mode,
+    /// False if it is switched off.
+    pub enabled: bool,
     /// The alias of its model.
     pub model: String,
     /// `model`, or `checks` where the built-in checks review alone.
@@ -103,7 +108,7 @@ pub struct ShadowStatus {
     /// Matched events that were not reviewed, by reason.
     #[schema(value_type = std::collections::HashMap<String, i64>)]
     pub skips_today: BTreeMap<&'static str, i64>,
-    /// `ok`, or in words what keeps it from its model.
+    /// `ok`, or in words what keeps its events from being judged by its model.
     pub health: String,
 }
 
@@ -275,6 +280,9 @@ async fn status(
         shadows.push(shadow_status(store, &shadow, standing).await?);
     }
     let now = store.now().await?;
+    let check_backlog = check_backlog(store, now).await?;
+    let (backlogs, gone) = (store.webhooks().backlogs().await?, store.webhooks().gone_endpoints().await?);
+    let needs = needs(&shadows, &check_backlog, (backlogs, &gone));
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
         now,
@@ -283,12 +291,13 @@ async fn status(
             running: depth.running,
             oldest_age_seconds: depth.oldest_age_seconds,
         },
-        check_backlog: check_backlog(store, now).await?,
+        check_backlog,
         shadows,
         providers,
         servers,
         database: DatabaseStatus { version: store.shadows().server_version().await?, state: "ok" },
         spool: None,
+        needs,
     })
 }
 
@@ -308,9 +317,10 @@ async fn check_backlog(store: &Store, now: Timestamp) -> Result<CheckBacklog, St
 async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding) -> Result<ShadowStatus, StoreError> {
     let control = &shadow.cost_control;
     let day = store.shadows().shadow_day(&shadow.name, &control.time_zone).await?;
-    Ok(ShadowStatus {
+    let mut status = ShadowStatus {
         name: shadow.name.clone(),
         mode: shadow.mode,
+        enabled: shadow.enabled,
         model: shadow.model.clone(),
         reviewer: standing.reviewer,
         day: day.day,
@@ -323,7 +333,11 @@ async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding)
         tokens_today: day.tokens,
         skips_today: day.skips.into_iter().map(|(reason, n)| (reason.as_str(), n)).collect(),
         health: standing.health,
-    })
+    };
+    if status.health == "ok" {
+        status.health = health(&status, &store.shadows().last_hour(&shadow.name).await?);
+    }
+    Ok(status)
 }
 
 impl Rules {
@@ -347,12 +361,18 @@ impl Rules {
         if !shadow.enabled {
             return ("checks", "switched off".into());
         }
+        if self.gateway.spec(&shadow.model).is_some_and(|spec| spec.provider == Provider::Checks) {
+            return ("checks", "ok".into());
+        }
         match self.gateway.reviewer(&shadow.model) {
             Readiness::Ready => {
                 // A provider may repeat what it was sent.
                 let said = |why: &str| umbra_checks::redact(why).as_str().to_owned();
                 let health = match self.gateway.rest(&shadow.model) {
-                    None => "ok".into(),
+                    None => match self.gateway.last_error(&shadow.model) {
+                        None => "ok".into(),
+                        Some(why) => format!("its model's last call failed: {}", said(&why)),
+                    },
                     Some(Rest::Sick { wait, why }) => format!("left alone for {} s: {}", wait.as_secs(), said(&why)),
                     Some(Rest::Barred { why }) => format!("refused by its provider: {}", said(&why)),
                 };

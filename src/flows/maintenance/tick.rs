@@ -6,7 +6,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    flows::{followers::feedback::show_precision, maintenance::Maintenance},
+    flows::{
+        followers::feedback::show_precision,
+        maintenance::{Maintenance, needs::Need},
+    },
     telemetry::metric,
 };
 use umbra_config::settings::Retention;
@@ -21,6 +24,8 @@ const BETWEEN_RELEASES: Duration = Duration::from_millis(250);
 const BETWEEN_RELIEFS: Duration = Duration::from_millis(500);
 /// At most twenty wake-ups a second to other processes.
 const BETWEEN_RINGS: Duration = Duration::from_millis(50);
+/// Between counts of what a person has to see to.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(15);
 /// Before listening anew after the database went away.
 const BETWEEN_LISTENS: Duration = Duration::from_secs(1);
 
@@ -59,6 +64,26 @@ impl Maintenance {
             Ok(0) => {}
             Ok(reviews) => tracing::info!(reviews, "handed back reviews that others will perform"),
             Err(error) => tracing::warn!(%error, "could not hand back reviews; others take them over in time"),
+        }
+    }
+
+    /// Counts what a person has to see to, until `stop`.
+    pub async fn count_needs_until(self, stop: CancellationToken) {
+        loop {
+            match self.status().await {
+                Ok(status) => {
+                    for kind in Need::KINDS {
+                        let count = status.needs.iter().filter(|need| need.kind == kind).count();
+                        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+                        metrics::gauge!(metric::NEEDS, "kind" => kind).set(count as f64);
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "what a person has to see to is unknown"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_COUNTS) => {}
+            }
         }
     }
 

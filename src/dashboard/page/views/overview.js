@@ -1,5 +1,5 @@
 // The day so far: what needs somebody, what it was like, what is new, and how the service stands.
-import { agentLink, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd } from "../dom.js";
+import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd } from "../dom.js";
 import { shadowTable, providerTable } from "./shadows.js";
 import { breakerCard, distinct, findingTable, list, maybe } from "./parts.js";
 
@@ -27,8 +27,7 @@ export async function overview({ ask, recall, act }) {
       tile(usd(sum((shadow) => shadow.usd_today)), "spent"),
       tile(count(skipped), "skipped", null, "#/shadows"),
       tile(count(status.queue.queued + status.queue.running), `in the queue${status.queue.oldest_age_seconds ? `, oldest ${seconds(status.queue.oldest_age_seconds)}` : ""}`, null, "#/reviews?state=queued")),
-    breakers.length ? [h("h2", null, "Needs somebody"), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
-    status.check_backlog.shed ? h("p", { class: "advice" }, `The built-in checks passed over ${many(status.check_backlog.shed, "event")} within a day, because too many waited: give them a larger share of the processor (settings, looks), or add a server.`) : null,
+    breakers.length || status.needs.length ? [h("h2", null, "Needs somebody"), status.needs.map(needCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
     h("h2", null, "Newest findings"),
     findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet: once agents send events, what is found in them stands here."),
     h("p", { class: "pages" }, to("findings", "All findings")),
@@ -38,6 +37,11 @@ export async function overview({ ask, recall, act }) {
     h("p", { class: "pages" }, soft(`Umbra ${status.version} on ${many(status.servers, "server")}, Postgres ${status.database.version} ${status.database.state === "ok" ? "" : status.database.state}`)),
   ];
 }
+
+/** What keeps the service from judging or telling, and what to do about it. */
+const needCard = (need) => card(`${need.kind} ${need.name}`,
+  h("p", { class: "row" }, tag(need.kind, "warning"), h("b", null, need.kind === "shadow" ? to(["shadows", need.name], need.name) : need.kind === "webhook" ? to("webhooks", need.name) : need.name)),
+  h("p", { dir: "auto" }, need.problem), soft(need.remedy));
 
 export function agentTable(agents) {
   return table("Agents", ["Agent", "Reviews", "Flagged", "Critical", "Warnings", "Found something", "Cost"], agents.map((one) => [one.agent,
