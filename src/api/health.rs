@@ -46,7 +46,7 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
 
 /// Whether the process takes work: the database answers, no stop was asked for, and calls of tools come to what the settings
 /// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the database is away, and events wait in
-/// the spool; a folder of ours cannot be written; or something there or in the database was not written by a server of ours,
+/// the spool; a model in use refuses its key, its name or its address; a folder of ours cannot be written; or something there or in the database was not written by a server of ours,
 /// and is not obeyed.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses((status = 200, description = "It does; `degraded` if somebody must look", body = Health),
@@ -73,7 +73,7 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     match (boundary.complaint(), spool.complaint()) {
         (Some(detail), _) => degraded(detail),
         (None, Some(detail)) => degraded(detail),
-        (None, None) => answer(None),
+        (None, None) => api.flows.maintenance.model_fault().map_or_else(|| answer(None), degraded),
     }
 }
 

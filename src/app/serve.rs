@@ -148,6 +148,9 @@ async fn run(
         async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
     });
     keep_alive(&flows, &background, &leave);
+    if settings.llm.probe {
+        background.spawn("probe", flows.maintenance.clone().probe_until(leave.clone()));
+    }
     background.spawn("looks", flows.looks.clone().look_until(leave.clone()));
     background.spawn("follow", flows.followers.clone().follow_until(leave.clone(), artifacts(setup)));
     if settings.queue.workers > 0 {

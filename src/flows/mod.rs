@@ -203,6 +203,7 @@ impl Flows {
                 pulse: pulse.clone(),
                 verdicts: verdicts.clone(),
                 spool: events.spool.clone(),
+                probes: Arc::default(),
             },
             store,
             clock,

@@ -85,3 +85,37 @@ async fn a_webhook_that_takes_nothing_is_failing_with_its_error_and_next_try() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_model_is_probed_at_start_and_a_wrong_name_is_known_before_the_first_event() {
+    let model = ModelServer::start(|seen| match seen.body["model"].as_str() {
+        Some("judge-1") => Answer::Metered { text: "{}".to_owned(), input: 20, output: 2 },
+        _ => Answer::error(404, "not_found_error", "no such model"),
+    })
+    .await;
+    let settings = format!(
+        "models:\n  right: {{provider: openai, name: judge-1, base_url: '{0}', input_usd_per_mtok: 1, output_usd_per_mtok: 5}}\n  \
+         wrong: {{provider: openai, name: judje-1, base_url: '{0}'}}\n",
+        model.openai_url()
+    );
+    let probing = |alias: &str| {
+        let shadows = shadows(&format!("model: {alias}, cost_control: {{cooldown: 0s}}"));
+        Umbra::with().shadows(&shadows).settings(&settings).env("UMBRA__LLM__PROBE", "true")
+    };
+    let umbra = probing("right").go().await;
+    let probes = until("the probe", async || {
+        let status = umbra.get("/v1/status").await;
+        (status["probes"]["calls"] == 1).then(|| status["probes"].clone())
+    })
+    .await;
+    assert_eq!((&probes["usd"], model.count()), (&json!(0.000_03), 1), "{probes}");
+    let status = umbra.get("/v1/status").await;
+    assert_eq!((&status["needs"], &status["shadows"][0]["usd_today"]), (&json!([]), &json!(0.0)), "{status}");
+
+    let umbra = probing("wrong").go().await;
+    let problem = need(&umbra, "shadow", "guard").await;
+    assert!(problem.contains("404"), "{problem}");
+    let ready = umbra.send(reqwest::Method::GET, "/readyz", &[], None).await;
+    assert_eq!((ready.status.as_u16(), &ready.body["status"]), (200, &json!("degraded")), "{}", ready.text);
+    assert!(ready.text.contains("wrong") && umbra.log().contains("does not answer a test"), "{}", ready.text);
+}

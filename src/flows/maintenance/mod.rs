@@ -2,10 +2,14 @@
 
 pub mod erasure;
 mod needs;
+pub mod probe;
 pub mod retention;
 pub mod status;
 pub mod tick;
 
+use std::sync::{Arc, Mutex};
+
+use self::probe::ProbeStatus;
 use crate::{
     flows::{events::EventSpool, rules::RulesInForce, verdicts::Verdicts},
     queue::{Intake, Pulse},
@@ -30,4 +34,6 @@ pub struct Maintenance {
     pub verdicts: Verdicts,
     /// Where events wait while the database is away.
     pub spool: EventSpool,
+    /// Probes of models since the start.
+    pub probes: Arc<Mutex<ProbeStatus>>,
 }

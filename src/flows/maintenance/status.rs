@@ -6,7 +6,10 @@ use jiff::{Timestamp, civil::Date};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::needs::{Need, health, needs};
+use super::{
+    needs::{Need, health, needs},
+    probe::ProbeStatus,
+};
 use crate::flows::{events::SpoolStatus, maintenance::Maintenance, rules::Rules, serialise::to_json};
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
@@ -36,6 +39,8 @@ pub struct Status {
     pub spool: Option<SpoolStatus>,
     /// What keeps the service from judging or telling, with what to do about it.
     pub needs: Vec<Need>,
+    /// Probes of models.
+    pub probes: ProbeStatus,
 }
 
 /// What waits.
@@ -156,12 +161,14 @@ impl From<ProviderHealth> for ProviderStatus {
 
 /// What a process has in force, and how its providers do. A serving process files it with each heartbeat, so that
 /// any other can say how the service stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     shadows: Vec<ShadowStanding>,
     providers: Vec<ProviderStatus>,
     #[serde(default)]
     spool: Option<SpoolStatus>,
+    #[serde(default)]
+    probes: ProbeStatus,
 }
 
 /// A shadow in force.
@@ -222,7 +229,8 @@ impl Standing {
         }
         let spools = servers.iter().filter_map(|standing| standing.spool.clone());
         let spool = spools.reduce(|all, one| all.with(&one));
-        Ok(Status { spool, ..status(store, shadows, providers, servers.len()).await? })
+        let probes = servers.iter().fold(ProbeStatus::default(), |all, standing| all.with(standing.probes));
+        Ok(Status { spool, probes, ..status(store, shadows, providers, servers.len()).await? })
     }
 }
 
@@ -251,7 +259,7 @@ impl Maintenance {
         let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
         let servers = self.store.queue().standings(self.pulse.settings().dead_after).await?.len();
         let spool = Some(self.spool.status());
-        Ok(Status { spool, ..status(&self.store, shadows, providers, servers).await? })
+        Ok(Status { spool, probes: self.probes(), ..status(&self.store, shadows, providers, servers).await? })
     }
 
     /// Files what this process has in force, for those that ask how the service stands.
@@ -259,7 +267,8 @@ impl Maintenance {
     /// # Errors
     /// The database does not answer.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
-        let standing = Standing { spool: Some(self.spool.status()), ..self.rules.load().standing() };
+        let standing =
+            Standing { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
         let text = to_json("worker.standing", &standing)?;
         match self.pulse.lease_name() {
             Some(worker) => self.store.queue().file_standing(worker, &text).await,
@@ -298,6 +307,7 @@ async fn status(
         database: DatabaseStatus { version: store.shadows().server_version().await?, state: "ok" },
         spool: None,
         needs,
+        probes: ProbeStatus::default(),
     })
 }
 
@@ -353,7 +363,7 @@ impl Rules {
             }
         });
         let providers = self.gateway.health().into_iter().map(Into::into).collect();
-        Standing { shadows: shadows.collect(), providers, spool: None }
+        Standing { shadows: shadows.collect(), providers, spool: None, probes: ProbeStatus::default() }
     }
 
     /// Who reviews for a shadow (`model` or `checks`), and `ok` or in words what keeps it from its model.

@@ -128,6 +128,8 @@ impl Start {
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
+            // Who counts the calls of a model wants no other.
+            ("UMBRA__LLM__PROBE".to_owned(), "false".to_owned()),
             // A busy machine is no fault: who tests a deadline sets one.
             ("UMBRA__SIDECAR__DEADLINE".to_owned(), "20s".to_owned()),
             ("UMBRA__DATABASE__DEADLINE".to_owned(), "20s".to_owned()),

@@ -12,6 +12,7 @@ mod briefing;
 mod cheap_model;
 mod database;
 mod ingest;
+mod llm;
 mod logging;
 mod looks;
 mod mcp;
@@ -55,6 +56,7 @@ pub use briefing::Briefings;
 pub use cheap_model::CheapModel;
 pub use database::Database;
 pub use ingest::{Ingest, Spool};
+pub use llm::Llm;
 pub use logging::{LogFormat, LogLevel, Logging};
 pub use looks::Looks;
 pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
@@ -120,6 +122,8 @@ pub struct Settings {
     pub ingest: Ingest,
     /// Bounds of the built-in checks where no review runs them.
     pub looks: Looks,
+    /// Calls of models that no shadow asks for.
+    pub llm: Llm,
     /// When an agent is recommended to be held back.
     pub breaker: Breaker,
     /// When a fault that recurs becomes a lesson.
@@ -219,6 +223,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions, and where they wait."),
         looks: part(keys, "looks", "Bounds of the built-in checks where no review runs them."),
+        llm: part(keys, "llm", "Calls of models that no shadow asks for."),
         breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
         reflexion: part(keys, "reflexion", "When a fault that recurs becomes a lesson."),
         baseline: part(keys, "baseline", "What an agent usually scores, and what counts as a fall below it."),
