@@ -144,7 +144,8 @@ async fn a_provider_that_fails_is_called_three_times_and_the_unit_returns() {
     let event = umbra.get(&format!("/v1/events/{}", accepted["id"].as_str().unwrap_or_default())).await;
     assert_eq!(event["dispositions"][0]["outcome"], "skipped");
     assert_eq!(event["dispositions"][0]["reason"], "provider_unavailable");
-    assert_eq!(umbra.items("/v1/reviews").await.len(), 0, "released reservations are not listed");
+    let listed = umbra.items("/v1/reviews").await;
+    assert_eq!((listed.len(), &listed[0]["state"]), (1, &json!("failed")), "what was given up is listed: {listed:?}");
     assert_eq!(umbra.get("/v1/status").await["shadows"][0]["reviews_today"], 0);
     assert_eq!(umbra.schema.one::<i64>("SELECT max(used) FROM meter").await, 0);
 }

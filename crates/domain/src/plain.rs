@@ -47,3 +47,14 @@ pub fn quoted(text: &str) -> String {
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn links_that_agents_write_are_text() {
+        assert_eq!(plain("[x](javascript:alert)"), r"\[x\](javascript:alert)");
+        assert_eq!(plain("<javascript:alert>"), "&lt;javascript:alert&gt;");
+    }
+}

@@ -14,6 +14,9 @@ use umbra_store::{
 /// Fewest reviews of the last hour from which it is concluded that none is judged.
 const FEWEST_REVIEWS: i64 = 3;
 
+/// Words of a health that tells of a spent cap.
+const ARE_SPENT: &str = " are spent: ";
+
 /// Something that a person has to see to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Need {
@@ -43,7 +46,7 @@ pub(super) fn health(shadow: &ShadowStatus, hour: &LastHour) -> String {
         let spent = reason != SkipReason::DailyCap
             || shadow.max_reviews_per_day.is_some_and(|cap| shadow.reviews_today >= i64::from(cap));
         if spent && skipped(reason) > 0 {
-            return format!("the day's {cap} are spent: {} events were not judged", skipped(reason));
+            return format!("the day's {cap}{ARE_SPENT}{} events were not judged", skipped(reason));
         }
     }
     if shadow.reviewer == "model" && hour.ended >= FEWEST_REVIEWS && hour.judged == 0 {
@@ -60,15 +63,17 @@ pub(super) fn needs(
     (backlogs, gone): (Vec<Backlog>, &[Addressee]),
 ) -> Vec<Need> {
     let ailing = shadows.iter().filter(|shadow| shadow.enabled && shadow.health != "ok");
-    let of_shadows = ailing.map(|shadow| Need {
-        kind: "shadow",
-        name: shadow.name.clone(),
-        problem: shadow.health.clone(),
-        remedy: match shadow.reviewer.as_str() {
-            _ if shadow.health.contains(" are spent") => "raise the cap, or lower `sample`, in the shadows file",
-            "checks" => "give its model a key, or set `model: checks` where the built-in checks are enough",
-            _ => "correct its model's name, address or key in the settings, or wait for its provider",
-        },
+    let of_shadows = ailing.map(|shadow| {
+        let health = shadow.health.clone();
+        let (problem, remedy) = if health.contains(ARE_SPENT) {
+            (health, "raise the cap or lower the sample in the shadows file")
+        } else if shadow.reviewer == "checks" {
+            let alone = format!("the built-in checks review alone: {health}");
+            (alone, "give its model a key, or say model: checks in the shadows file where they are enough")
+        } else {
+            (health, "correct its model's name, address or key in the settings, or wait for its provider")
+        };
+        Need { kind: "shadow", name: shadow.name.clone(), problem, remedy }
     });
     let failing = backlogs.into_iter().filter_map(|backlog| {
         let failure = backlog.failure?;
@@ -89,7 +94,7 @@ pub(super) fn needs(
         kind: "checks",
         name: "looks".to_owned(),
         problem: format!("the built-in checks passed over {} events within a day: too many waited", checks.shed),
-        remedy: "give them a larger share of the processor (settings, `looks`), or add a server",
+        remedy: "give them a larger share of the processor (looks in the settings), or add a server",
     });
     of_shadows.chain(failing).chain(gone).chain(shed).collect()
 }
