@@ -92,6 +92,14 @@ async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
     assert!(!page.contains("installation began") && page.contains("## Trend"), "{page}");
 }
 
+/// Waits until the agent's breaker is open, and resets it: half an hour later it would be half open, or not yet.
+async fn close_the_breaker_of(umbra: &Umbra, agent: &str) {
+    let path = format!("/v1/breakers/{agent}");
+    until("the breaker to open", async || (umbra.get(&path).await["recommendation"] == "open").then_some(())).await;
+    let reset = umbra.post(&format!("{path}/reset"), &json!({"note": "looked at"})).await;
+    assert_eq!(reset.status, 200, "{}", reset.text);
+}
+
 /// A judge that two and two make four.
 async fn judge_of_sums() -> ModelServer {
     ModelServer::start(|seen| {
@@ -137,6 +145,7 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     for agent in ["writer", "writer", "writer", HOSTILE, "writer"] {
         umbra.event(&dangerous(agent)).await;
         umbra.drain().await;
+        umbra.looked().await;
     }
     for output in ["All three parts are there.", "As everybody knows, two and two make five."] {
         umbra.event(&done(output)).await;
@@ -147,10 +156,10 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     let body = serde_json::to_vec(&json!({"status": "confirmed"})).unwrap_or_default();
     let patched = umbra.send(Method::PATCH, &patch, &[("content-type", "application/json")], Some(body)).await;
     assert_eq!(patched.status, 200, "{}", patched.text);
+    close_the_breaker_of(&umbra, "writer").await;
     let so_far = umbra.get("/v1/briefings/2026-02-28").await;
     assert_eq!((&so_far["complete"], &so_far["totals"]["reviews"]), (&json!(false), &json!(6)));
 
-    umbra.looked().await;
     umbra.schema.set_clock("2026-03-01T00:20:00Z").await;
     // A slow run tells of the day before as well.
     let told = || -> Vec<_> {
