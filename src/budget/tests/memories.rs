@@ -103,9 +103,10 @@ fn a_cooldown_of_several_triggers_stands_while_all_do() {
         for (trigger, seconds) in ends {
             cool(&mut meters, *trigger, noon() + SignedDuration::from_secs(*seconds));
         }
-        let memory = Memory::default();
+        let asked = noon() + SignedDuration::from_secs(4);
+        let memory = confirmed(asked);
         memory.note(memory.era(), &control, &pair, &meters, SkipReason::Cooldown, noon());
-        let recalled = memory.recall(&pair, noon() + SignedDuration::from_secs(4));
+        let recalled = memory.recall(&pair, asked);
         assert_eq!(recalled, stands.then_some(SkipReason::Cooldown), "{ends:?}");
     }
 }
