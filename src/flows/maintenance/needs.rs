@@ -14,9 +14,6 @@ use umbra_store::{
 /// Fewest reviews of the last hour from which it is concluded that none is judged.
 const FEWEST_REVIEWS: i64 = 3;
 
-/// Words of a health that tells of a spent cap.
-const ARE_SPENT: &str = " are spent: ";
-
 /// Something that a person has to see to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Need {
@@ -24,9 +21,9 @@ pub struct Need {
     pub kind: &'static str,
     /// Name of the shadow or the webhook.
     pub name: String,
-    /// What is wrong.
+    /// Problem in words.
     pub problem: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: &'static str,
 }
 
@@ -35,25 +32,42 @@ impl Need {
     pub const KINDS: [&'static str; 3] = ["shadow", "webhook", "checks"];
 }
 
-/// The health of a shadow in words, whose model could be asked: `ok`, or what keeps its events from being judged.
-pub(super) fn health(shadow: &ShadowStatus, hour: &LastHour) -> String {
+/// Problem of a shadow, with its remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ailment {
+    /// Problem in words.
+    pub problem: String,
+    /// Remedy.
+    pub remedy: &'static str,
+}
+
+/// Obstacle that keeps a shadow's events from being judged: what its process says of its model, else a spent cap, else a
+/// last hour without a verdict.
+pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment> {
+    let of_model = "correct its model's name, address or key in the settings, or wait for its provider";
+    if shadow.health != "ok" {
+        let key = "give its model a key, or say model: checks in the shadows file where the built-in checks are enough";
+        let remedy = if shadow.reviewer == "checks" { key } else { of_model };
+        return Some(Ailment { problem: shadow.health.clone(), remedy });
+    }
     let skipped = |reason: SkipReason| shadow.skips_today.get(reason.as_str()).copied().unwrap_or_default();
-    for (reason, cap) in [
-        (SkipReason::DailyCap, "reviews (max_reviews_per_day)"),
-        (SkipReason::UsdCap, "money (max_usd_per_day)"),
-        (SkipReason::TokenCap, "tokens (max_tokens_per_day)"),
+    let reviews_spent = shadow.max_reviews_per_day.is_some_and(|cap| shadow.reviews_today >= i64::from(cap));
+    for (reason, is_spent, cap) in [
+        (SkipReason::DailyCap, reviews_spent, "reviews (max_reviews_per_day)"),
+        (SkipReason::UsdCap, true, "money (max_usd_per_day)"),
+        (SkipReason::TokenCap, true, "tokens (max_tokens_per_day)"),
     ] {
-        let spent = reason != SkipReason::DailyCap
-            || shadow.max_reviews_per_day.is_some_and(|cap| shadow.reviews_today >= i64::from(cap));
-        if spent && skipped(reason) > 0 {
-            return format!("the day's {cap}{ARE_SPENT}{} events were not judged", skipped(reason));
+        if is_spent && skipped(reason) > 0 {
+            let problem = format!("the day's {cap} are spent: {} events were not judged", skipped(reason));
+            return Some(Ailment { problem, remedy: "raise the cap or lower the sample in the shadows file" });
         }
     }
     if shadow.reviewer == "model" && hour.ended >= FEWEST_REVIEWS && hour.judged == 0 {
         let why = hour.failure.as_deref().unwrap_or("its model gave no verdict");
-        return format!("none of its {} reviews of the last hour was judged: {why}", hour.ended);
+        let problem = format!("none of its {} reviews of the last hour was judged: {why}", hour.ended);
+        return Some(Ailment { problem, remedy: of_model });
     }
-    "ok".to_owned()
+    None
 }
 
 /// The needs of these shadows, of webhooks, and of the built-in checks.
@@ -62,18 +76,9 @@ pub(super) fn needs(
     checks: &CheckBacklog,
     (backlogs, gone): (Vec<Backlog>, &[Addressee]),
 ) -> Vec<Need> {
-    let ailing = shadows.iter().filter(|shadow| shadow.enabled && shadow.health != "ok");
-    let of_shadows = ailing.map(|shadow| {
-        let health = shadow.health.clone();
-        let (problem, remedy) = if health.contains(ARE_SPENT) {
-            (health, "raise the cap or lower the sample in the shadows file")
-        } else if shadow.reviewer == "checks" {
-            let alone = format!("the built-in checks review alone: {health}");
-            (alone, "give its model a key, or say model: checks in the shadows file where they are enough")
-        } else {
-            (health, "correct its model's name, address or key in the settings, or wait for its provider")
-        };
-        Need { kind: "shadow", name: shadow.name.clone(), problem, remedy }
+    let of_shadows = shadows.iter().filter(|shadow| shadow.enabled).filter_map(|shadow| {
+        let Ailment { problem, remedy } = shadow.ailment.clone()?;
+        Some(Need { kind: "shadow", name: shadow.name.clone(), problem, remedy })
     });
     let failing = backlogs.into_iter().filter_map(|backlog| {
         let failure = backlog.failure?;

@@ -33,7 +33,7 @@ pub struct ProbeStatus {
 }
 
 impl ProbeStatus {
-    /// Both together.
+    /// Sum of both.
     pub(super) fn with(self, other: Self) -> Self {
         Self { calls: self.calls + other.calls, usd: self.usd + other.usd }
     }
@@ -66,7 +66,7 @@ impl Maintenance {
         *self.probes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is wrong with a model in use that an operator has to correct: its provider refuses the key or the request, or
+    /// Fault of a model in use that an operator has to correct: its provider refuses the key or the request, or
     /// has no such model.
     pub fn model_fault(&self) -> Option<String> {
         let rules = self.rules.load();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    needs::{Need, health, needs},
+    needs::{Ailment, Need, ailment, needs},
     probe::ProbeStatus,
 };
 use crate::flows::{events::SpoolStatus, maintenance::Maintenance, rules::Rules, serialise::to_json};
@@ -37,7 +37,7 @@ pub struct Status {
     pub database: DatabaseStatus,
     /// Events that wait on the local disks of servers for the database; null where none says.
     pub spool: Option<SpoolStatus>,
-    /// What keeps the service from judging or telling, with what to do about it.
+    /// Problems that keep the service from judging or telling, with their remedies.
     pub needs: Vec<Need>,
     /// Probes of models.
     pub probes: ProbeStatus,
@@ -59,7 +59,7 @@ pub struct QueueStatus {
 pub struct CheckBacklog {
     /// Events that were received behind the last that they looked at.
     pub waiting: i64,
-    /// How long ago the oldest of them was received.
+    /// Seconds since receipt of the oldest of them.
     pub oldest_age_seconds: f64,
     /// Events that they passed over within a day, because too many waited.
     pub shed: i64,
@@ -76,7 +76,7 @@ pub struct ShedRange {
     /// Receipt of the last.
     #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
-    /// How many.
+    /// Number of events.
     pub events: i64,
 }
 
@@ -115,6 +115,9 @@ pub struct ShadowStatus {
     pub skips_today: BTreeMap<&'static str, i64>,
     /// `ok`, or in words what keeps its events from being judged by its model.
     pub health: String,
+    /// The same with its remedy; `None` for `ok`.
+    #[serde(skip)]
+    pub(super) ailment: Option<Ailment>,
 }
 
 /// A model's provider.
@@ -343,9 +346,11 @@ async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding)
         tokens_today: day.tokens,
         skips_today: day.skips.into_iter().map(|(reason, n)| (reason.as_str(), n)).collect(),
         health: standing.health,
+        ailment: None,
     };
-    if status.health == "ok" {
-        status.health = health(&status, &store.shadows().last_hour(&shadow.name).await?);
+    status.ailment = ailment(&status, &store.shadows().last_hour(&shadow.name).await?);
+    if let Some(Ailment { problem, .. }) = &status.ailment {
+        status.health.clone_from(problem);
     }
     Ok(status)
 }
@@ -388,7 +393,7 @@ impl Rules {
                 };
                 ("model", health)
             }
-            Readiness::ChecksOnly { why } => ("checks", why),
+            Readiness::ChecksOnly { why } => ("checks", format!("the built-in checks review alone: {why}")),
         }
     }
 }
