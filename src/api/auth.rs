@@ -67,7 +67,7 @@ impl Caller {
         }
     }
 
-    /// What became of an event, as far as the caller may know it: passive shadows are named to those alone who may read.
+    /// Dispositions as far as the caller may know them: passive shadows are named to those alone who may read.
     pub fn shown(&self, mut dispositions: Vec<Disposition>) -> Vec<Disposition> {
         if self.require(Scope::Read).is_err() {
             dispositions.retain(|disposition| disposition.mode != Mode::Passive);
@@ -115,7 +115,7 @@ const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How long one with a key that is not on it waits.
 const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
-/// How old the list may be while the database is away, for all but decisions, and events where they are spooled.
+/// Longest age of the list while the database is away, for all but decisions, and events where they are spooled.
 const HOLDS_FOR: Duration = Duration::from_mins(15);
 
 /// The list on its way.

@@ -76,7 +76,7 @@ pub async fn get_breaker(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Acknowledgement {
-    /// Who acknowledges or resets it; the id of the key unless set.
+    /// Name of the person who acknowledges or resets it; the id of the key unless set.
     #[schema(max_length = 200)]
     pub by: Option<String>,
     /// What others should know.
@@ -139,7 +139,7 @@ fn named(agent: &str) -> Result<String, Problem> {
     Ok(umbra_checks::redact(agent).as_str().to_owned())
 }
 
-/// Who acknowledges or resets a breaker, and with what note.
+/// Name and note of a request that acknowledges or resets a breaker.
 async fn signature(api: &Api, caller: &Caller, request: Request) -> Result<Signature, Problem> {
     let headers = request.headers().clone();
     let body = api.bodies.read(request).await?;

@@ -137,7 +137,7 @@ pub enum Decision {
 /// A decision, and the trigger that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decided {
-    /// What becomes of the candidate.
+    /// Decision on the candidate.
     pub decision: Decision,
     /// The pair's trigger; where that cools and another matched one does not, the other.
     pub trigger: Option<Trigger>,

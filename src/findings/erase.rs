@@ -50,7 +50,7 @@ pub struct ErasedFiles {
     pub log_lines: u64,
 }
 
-/// What a page's metadata and a line of the log say of their review, or of a look.
+/// Review or look that a page's metadata or a line of the log names.
 #[derive(Deserialize)]
 pub(super) struct Named {
     pub(super) review_id: Option<ReviewId>,

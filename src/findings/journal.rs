@@ -28,7 +28,7 @@ pub(super) struct Journal {
     max_bytes: u64,
     keep: u32,
     file: Option<File>,
-    /// What was written last.
+    /// Ids of the lines that were written last.
     recent: VecDeque<Uuid>,
 }
 

@@ -15,7 +15,7 @@ use umbra_store::{
 /// A finding within an observation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ObservedFinding {
-    /// Its id.
+    /// Id of the finding.
     #[schema(value_type = String)]
     pub id: FindingId,
     /// How bad.
@@ -58,7 +58,7 @@ pub struct Observation {
     pub event_ids: Vec<EventId>,
     /// The event's task.
     pub task_id: Option<String>,
-    /// What it concludes; null for a look.
+    /// Assessment; null for a look.
     pub assessment: Option<Assessment>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
@@ -128,7 +128,7 @@ impl Observation {
         observations
     }
 
-    /// What a line of the log is known by: the review, or the first finding of a look.
+    /// Id by which a line of the log is known: the review's, or that of a look's first finding.
     pub(super) fn id(&self) -> Uuid {
         let finding = || self.findings.first().map(|finding| finding.id.0);
         self.review_id.map(|review| review.0).or_else(finding).unwrap_or_default()

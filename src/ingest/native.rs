@@ -25,7 +25,7 @@ const MOST_USD: f64 = 1e6;
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 /// Attempts at one output.
 const MOST_ATTEMPTS: u64 = 1_000;
-/// What programs end with: 32 bits, read with or without a sign.
+/// Exit codes of programs: 32 bits, read with or without a sign.
 const EXIT_CODES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=u32::MAX as i64;
 /// The seconds of the years 2000 to 2100, UTC.
 const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;

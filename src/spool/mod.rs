@@ -76,7 +76,7 @@ impl Spool {
         Self { dir: dir.to_owned(), max_bytes, state: Mutex::new(state) }
     }
 
-    /// Its folder.
+    /// Folder of the spool.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -216,7 +216,7 @@ impl Spool {
     /// Tries if the folder can be written.
     ///
     /// # Errors
-    /// It cannot.
+    /// The folder cannot be written.
     pub fn probe(&self) -> io::Result<()> {
         let path = self.dir.join(PROBE);
         let probed = DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).and_then(|()| {

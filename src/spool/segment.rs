@@ -16,7 +16,7 @@ const CHECKSUM: usize = 9;
 /// A line of a segment.
 #[derive(Debug)]
 pub struct Line {
-    /// Its JSON.
+    /// JSON of the line.
     pub json: Vec<u8>,
     /// First byte and length in the segment.
     pub place: (u64, u64),

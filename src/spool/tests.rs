@@ -1,4 +1,4 @@
-//! What is appended comes back once, in order, whoever is gone or torn; what is damaged is set aside and spoils no other.
+//! Appended lines come back once, in order, whoever is gone or torn; damaged ones are set aside and spoil no other.
 
 use std::fs;
 

@@ -60,7 +60,7 @@ pub struct Watcher {
 #[derive(Debug)]
 struct Rule {
     shadow: usize,
-    /// Its shadow has a cost floor and is switched on.
+    /// True if its shadow has a cost floor and is switched on.
     has_floor: bool,
     /// [`Trigger::All`] among them where the rule also matches events without triggers.
     triggers: TriggerBits,

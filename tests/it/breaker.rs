@@ -38,7 +38,7 @@ async fn breaker(umbra: &Umbra, agent: &str) -> Value {
     umbra.get(&format!("/v1/breakers/{agent}")).await
 }
 
-/// What an agent is told with the answer to its post, once it says so.
+/// Breaker in the answer to an agent's post, once it recommends this.
 async fn told(umbra: &Umbra, agent: &str, recommendation: &Value) -> Value {
     until("the answer to tell of the breaker", async || {
         let answered = umbra.event(&json!({"agent": agent, "output": "x"})).await;

@@ -1,4 +1,4 @@
-//! What a person has to see to, told alike by the status, the command line and the metrics.
+//! Needs of the service, told alike by the status, the command line and the metrics.
 
 use serde_json::{Value, json};
 

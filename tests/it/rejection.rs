@@ -1,4 +1,4 @@
-//! What it takes to reject an output: a quote of what the agent did, or two calls that agree; and what an agent was given
+//! Rejections: by a quote of what the agent did, or by two calls that agree; what an agent was given
 //! rejects nothing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,7 +67,7 @@ async fn verdict(umbra: &Umbra, output: &str) -> Value {
     post(umbra, &written(output)).await["verdict"].clone()
 }
 
-/// What a verdict says and by which rule.
+/// Standing of a verdict, and the rule that decided it.
 fn ruled(verdict: &Value) -> (&str, &str) {
     (verdict["verdict"].as_str().unwrap_or_default(), verdict["decided_by"].as_str().unwrap_or_default())
 }

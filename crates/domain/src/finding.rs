@@ -54,8 +54,8 @@ words! {
         /// The watched agent.
         #[default]
         Agent = "agent",
-        /// What the agent was given (its task, its input, a tool's result), be it quoted in its output: no fault of the
-        /// agent's, so nothing is rejected for it, and no breaker counts it.
+        /// Text that the agent was given (its task, its input, a tool's result), also where its output quotes it: no fault
+        /// of the agent's, so nothing is rejected for it, and no breaker counts it.
         Given = "given",
     }
 }
@@ -89,7 +89,7 @@ pub struct Finding {
     pub evidence: Option<Evidence>,
     /// True if the evidence stands in the text, or a second call agreed on what cannot be quoted.
     pub verified: bool,
-    /// Whose words or acts it speaks against.
+    /// Author of the words or acts that the finding speaks against.
     #[serde(default)]
     pub about: About,
     /// A check or the model.

@@ -22,10 +22,10 @@ words! {
     /// Meaning of an active shadow's FLAG that rests on no quote which is found in the text.
     #[derive(Default, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Unfounded {
-        /// It counts as SUGGEST.
+        /// Such a FLAG counts as SUGGEST.
         #[default]
         Suggest = "suggest",
-        /// It stands, and rejects.
+        /// Such a FLAG stands, and rejects.
         Reject = "reject",
     }
 }
@@ -83,7 +83,7 @@ words! {
         Unconfirmed = "unconfirmed",
         /// `on_unfounded`, since no quote of a FLAG stands in the text.
         OnUnfounded = "on_unfounded",
-        /// What would reject stands in what the agent was given: it is no fault of the agent's.
+        /// A fault in what the agent was given, which would reject in its own words: no fault of the agent's.
         Given = "given",
         /// No verdict, since an active shadow watches the event and skipped it.
         Skipped = "skipped",

@@ -256,7 +256,7 @@ impl Gateway {
         Some(if snapshot.barred { Rest::Barred { why } } else { Rest::Sick { wait, why } })
     }
 
-    /// What went wrong with the last call of the model behind an alias; `None` after a good one.
+    /// Failure of the last call of the model behind an alias; `None` after a good one.
     pub fn last_error(&self, alias: &str) -> Option<String> {
         self.routes.get(alias)?.link.breaker.snapshot(Instant::now()).last_error
     }

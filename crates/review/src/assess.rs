@@ -292,13 +292,14 @@ pub(super) fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
     }
 }
 
-/// What a model's finding makes of its event: SUGGEST at most where its evidence was not found, or was given to the agent.
+/// Assessment that a model's finding asks for: SUGGEST at most where its evidence was not found, or was given to the
+/// agent.
 fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
     let full = grade(finding.severity, shadow);
     if finding.verified && finding.about == About::Agent { full } else { full.min(Assessment::Suggest) }
 }
 
-/// Whose words or acts a hit speaks against.
+/// Author of the words or acts that a hit speaks against.
 fn about(subject: &Subject, hit: &Hit, given: &Given) -> About {
     let words = evidence::of_hit(subject.event, hit).map(|evidence| evidence.quote).unwrap_or_default();
     given.about_hit(hit.check, &hit.field, &words)

@@ -13,7 +13,7 @@ use umbra_domain::{About, Finding, Source};
 /// A finding of a reply.
 pub(super) struct Found {
     pub finding: Finding,
-    /// It has a quote, which is not in the text.
+    /// True if the claim has a quote that is not in the text.
     pub misquoted: bool,
 }
 

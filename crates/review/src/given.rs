@@ -19,7 +19,7 @@ impl<'a> Given<'a> {
         Self { events: events.collect(), plain: OnceCell::new() }
     }
 
-    /// Who answers for these words in this field. An output that quotes what its agent was given repeats another's words.
+    /// Author of these words in this field. An output that quotes what its agent was given repeats another's words.
     pub fn about(&self, field: &FieldName, words: &str) -> About {
         if field.is_given() || field.is_output() && self.holds(words) { About::Given } else { About::Agent }
     }

@@ -119,7 +119,7 @@ pub struct Judgement {
     pub notes: Vec<String>,
     /// The rule behind the assessment.
     pub decided_by: DecidedBy,
-    /// What one more call is to settle, once. Until then the assessment is what this reply alone allows.
+    /// Question that one more call is to settle, once. Until then the assessment is what this reply alone allows.
     pub follow_up: Option<FollowUp>,
 }
 

@@ -56,7 +56,7 @@ impl StoreError {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
 
-    /// It was not asked: the time that somebody had was over before.
+    /// Error of a statement that was not sent, since the caller's deadline had passed.
     pub fn not_tried() -> Self {
         Self::Unreached(sqlx::Error::PoolTimedOut)
     }

@@ -33,11 +33,11 @@ pub struct LookBounds {
 /// An event to be looked at.
 #[derive(Debug, Clone)]
 pub struct LookEvent {
-    /// Its id.
+    /// Id of the event.
     pub id: EventId,
     /// The stored event, as JSON.
     pub payload: Vec<u8>,
-    /// Its matched shadows: `shadow_version.id`, the outcome's code, the trigger's code.
+    /// Matched shadows: `shadow_version.id`, the outcome's code, the trigger's code.
     pub pairs: Vec<(i32, i16, i16)>,
 }
 
@@ -47,7 +47,7 @@ pub struct LookPage {
     until: i64,
     /// The events, in order of receipt.
     pub events: Vec<LookEvent>,
-    /// Whether more are there already.
+    /// True if more events are there already.
     pub more: bool,
 }
 
@@ -324,7 +324,7 @@ async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, StoreError> 
     Ok(new)
 }
 
-/// What reviews have found in these events by the checks: event, shadow, rule and field.
+/// Findings of the checks in reviews of these events: event, shadow, rule and field.
 async fn found_by_reviews(
     tx: &mut Tx,
     found: &[Looked],

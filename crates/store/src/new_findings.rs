@@ -12,7 +12,7 @@ use umbra_domain::{Evidence, ReviewId, Source};
 pub(super) struct Row<'a> {
     /// The finding.
     pub found: &'a NewFinding,
-    /// Its number in feed `result`.
+    /// Number in feed `result`.
     pub seq: i64,
     /// The shadow.
     pub shadow: &'a str,
@@ -106,7 +106,7 @@ pub(super) struct Repeat {
     pub finding: Uuid,
     /// The event.
     pub event: Uuid,
-    /// Its number in feed `result`.
+    /// Number in feed `result`.
     pub seq: i64,
 }
 

@@ -140,7 +140,7 @@ impl Connection {
         self.held.as_mut().expect("a connection in use")
     }
 
-    /// What the database answers to `ask`.
+    /// Answer of the database to `ask`, within the deadline.
     pub(super) async fn guarded<'c, T, F>(
         &'c mut self,
         ask: impl FnOnce(&'c mut PgConnection) -> F,

@@ -225,7 +225,7 @@ impl Following {
 }
 
 impl ReflexionStore<'_> {
-    /// How often the fault of a finding recurs; `None` if there is no such finding, or if it is about what the agent was
+    /// Recurrence of the fault of a finding; `None` if there is no such finding, or if it is about what the agent was
     /// given.
     ///
     /// # Errors

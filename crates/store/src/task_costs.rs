@@ -1,4 +1,4 @@
-//! What tasks have cost: summed in the accept transaction where a cost floor asks for it, and over stored events.
+//! Costs of tasks: summed in the accept transaction where a cost floor asks for it, and over stored events.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ impl Flush {
 }
 
 impl EventStore<'_> {
-    /// What the stored events of these tasks have cost. A task of which no cost is known is missing.
+    /// Sums of the stored events' costs by task. A task of which no cost is known is missing.
     ///
     /// # Errors
     /// The database does not answer.

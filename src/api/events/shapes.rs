@@ -193,7 +193,7 @@ pub struct AcceptedEvent {
     /// Where it stands with its active shadows; only where one reviews it, or the request waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictItem>,
-    /// What is recommended about the agent; only where its breaker is not closed.
+    /// Recommendation about the agent; only where its breaker is not closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerAdvice>,
 }
@@ -235,7 +235,7 @@ pub struct BatchItem {
     /// What became of it for each shadow, if it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispositions: Option<Vec<Disposition>>,
-    /// What is recommended about its agent, if it is stored; only where the breaker is not closed.
+    /// Recommendation about its agent, if it is stored; only where the breaker is not closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerAdvice>,
     /// Why it is not stored.

@@ -104,7 +104,7 @@ struct Reckoning<'a> {
     watched: u64,
     reviews: u64,
     skips: BTreeMap<String, u64>,
-    /// What the events of each task have cost so far.
+    /// Costs of the events of each task so far.
     costs: HashMap<String, NanoUsd>,
     expected: Worst,
     worst: Worst,

@@ -78,7 +78,7 @@ impl DecisionSpool {
         Self(Arc::new(Parts { files, audit, queue: Mutex::default() }))
     }
 
-    /// Its files.
+    /// Files of the spool.
     pub fn files(&self) -> &Spool {
         &self.0.files
     }

@@ -293,7 +293,7 @@ fn cost_of(rules: &Rules, event: &Event) -> TaskCost {
     }
 }
 
-/// What the event adds to the sum of its task, where one is kept.
+/// Cost that the event adds to the sum of its task, where one is kept.
 fn summed_cost(rules: &Rules, event: &Event) -> Option<NanoUsd> {
     let task = event.task_id.as_deref()?;
     let cost = event.cost_usd?;

@@ -136,7 +136,7 @@ impl Reservations {
         (!is_own_traffic(&self.installation, &stored.event, &payload)).then_some((id, stored))
     }
 
-    /// What the tasks of these events have cost by now, where the events do not say it.
+    /// Costs of the tasks of these events by now, where the events do not say them.
     async fn costs_of(&self, events: &[(EventId, StoredEvent)]) -> Result<HashMap<String, NanoUsd>, StoreError> {
         let unsaid = events.iter().filter(|(_, stored)| stored.event.task_cost_usd.is_none());
         let tasks: BTreeSet<&str> = unsaid.filter_map(|(_, stored)| stored.event.task_id.as_deref()).collect();

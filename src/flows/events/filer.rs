@@ -47,7 +47,7 @@ pub struct Filer {
     flusher: Flusher,
     /// Places in the segment of events that the database refuses.
     refused: Vec<(u64, u64)>,
-    /// What kept the last page from being filed.
+    /// Failure that kept the last page from being filed.
     failure: Option<String>,
     /// Events of keys that were revoked before their receipt.
     revoked: HashMap<KeyId, u64>,

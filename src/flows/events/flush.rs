@@ -24,18 +24,18 @@ use umbra_store::{
     intake::{KeyFate, NewKey},
 };
 
-/// What became of an event in a transaction.
+/// Outcome of an event in a transaction.
 #[derive(Debug, Clone)]
 pub(in crate::flows) enum Fate {
     /// Stored, with these dispositions.
     Stored(Vec<Disposition>),
-    /// Its key names this event, of the same content.
+    /// Same content as this event, which its key names.
     Replay(EventId),
-    /// Its key names this event, of another content.
+    /// Other content than this event, which its key names.
     Mismatch(EventId),
 }
 
-/// What one transaction brought.
+/// Result of one transaction.
 pub(in crate::flows) struct Flushed {
     /// Of each event, in their order.
     pub fates: Vec<Fate>,

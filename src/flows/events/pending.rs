@@ -25,7 +25,7 @@ pub(in crate::flows) struct Pending {
     /// When it was handed to the writer.
     pub since: Instant,
     pub pairs: Vec<Pair>,
-    /// What the event cost, where its task's costs are summed.
+    /// Cost of the event, where its task's costs are summed.
     pub cost: Option<NanoUsd>,
     /// It carries a review that somebody asks for: without that review it is not stored.
     pub on_demand: bool,
@@ -57,7 +57,7 @@ impl Pending {
         }
     }
 
-    /// How long active shadows have for a verdict, if any may come to review it.
+    /// Time that active shadows have for a verdict, if any may come to review it.
     pub fn verdict_within(&self) -> Option<Duration> {
         let active = self.pairs.iter().filter(|pair| pair.fate.is_ok()).filter_map(|pair| {
             let shadow = &self.rules.shadows.get(pair.shadow)?.shadow;
@@ -67,14 +67,14 @@ impl Pending {
     }
 }
 
-/// How an accepted event is kept.
+/// Place where an accepted event is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// In the database, committed.
     Committed,
     /// On the local disk, until the database is back.
     Local {
-        /// How long active shadows have for a verdict, if any may come to review it.
+        /// Time that active shadows have for a verdict, if any may come to review it.
         verdict_within: Option<Duration>,
     },
 }
@@ -84,15 +84,15 @@ pub enum Durability {
 pub struct Accepted {
     /// Its id.
     pub id: EventId,
-    /// Its agent, by the name that is stored.
+    /// Agent, by the name that is stored.
     pub agent: String,
     /// When it was received.
     pub received_at: Timestamp,
     /// The triggers that it carries.
     pub triggers: Vec<TriggerMark>,
-    /// What became of it for each matched shadow; of an event in the spool that is decided when it is filed.
+    /// Disposition of each matched shadow; of an event in the spool that is decided when it is filed.
     pub dispositions: Vec<Disposition>,
-    /// How it is kept.
+    /// Place where it is kept.
     pub durability: Durability,
     /// It had been accepted before, under the same id and with the same content.
     pub replayed: bool,

@@ -61,7 +61,7 @@ struct Parts {
     failing: AtomicBool,
 }
 
-/// What waits.
+/// Events that wait.
 #[derive(Debug, Default)]
 struct Waiting {
     ids: BTreeSet<EventId>,
@@ -92,10 +92,10 @@ pub(super) struct SpooledKey {
     pub body: HexBytes,
 }
 
-/// What became of an event that was to be spooled.
+/// Outcome of an event that was to be spooled.
 #[derive(Debug)]
 pub(super) enum SpoolFate {
-    /// It waits.
+    /// Spooled: it waits.
     Spooled,
     /// The same event waits under this id.
     Repeat(EventId),
@@ -103,7 +103,7 @@ pub(super) enum SpoolFate {
     Refused(AcceptError),
 }
 
-/// How the spool of one or more servers stands.
+/// State of the spool of one or more servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SpoolStatus {
     /// `ready`, `filing` (events wait for the database), `full` (it takes no more), `failing` (its folder cannot be
@@ -193,7 +193,7 @@ impl EventSpool {
         self.oldest_age().is_some_and(|age| age > most)
     }
 
-    /// How it stands.
+    /// State of the spool.
     pub fn status(&self) -> SpoolStatus {
         let Parts { files, settings, failing, .. } = &*self.0;
         let events = self.len();
@@ -213,7 +213,7 @@ impl EventSpool {
         }
     }
 
-    /// What somebody must look at, and what to do.
+    /// Fault that a person must look at, with the remedy.
     pub fn complaint(&self) -> Option<String> {
         let dir = self.0.files.dir().display();
         if self.0.files.holds_refused() {
@@ -381,7 +381,7 @@ fn line_of(pending: &Pending) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&SpooledEvent { id: pending.id, key, by: pending.by, stored })
 }
 
-/// What is left of a line that holds one of these events: its id. None where it holds another.
+/// Rest of a line that holds one of these events: its id. `None` where it holds another.
 pub fn erased(json: &[u8], is_theirs: impl Fn(&StoredEvent) -> bool) -> Option<Vec<u8>> {
     let line = serde_json::from_slice::<SpooledEvent<'_>>(json).ok()?;
     let stored = serde_json::from_str(line.stored?.get()).ok()?;

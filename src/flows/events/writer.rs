@@ -67,7 +67,7 @@ impl Writer {
         Arc::clone(&self.flusher.ring)
     }
 
-    /// What makes transactions like this writer's.
+    /// Flusher that makes transactions like this writer's.
     pub(super) fn sibling(&self) -> Flusher {
         self.flusher.sibling()
     }

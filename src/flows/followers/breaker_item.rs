@@ -10,7 +10,7 @@ use crate::breaker::Limits;
 use umbra_domain::{BreakerState, ReviewId};
 use umbra_store::breakers::{BreakerAgent, BreakerReset, BreakerRow};
 
-/// What is recommended about an agent.
+/// Breaker of an agent: a recommendation to hold it back, or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Breaker)]
 pub struct BreakerItem {
@@ -23,19 +23,19 @@ pub struct BreakerItem {
     /// Rejections of one and the same output, by the shadow that has most; 0 where none was rejected twice. Such copies
     /// count once among the rejections in a row.
     pub stuck: u32,
-    /// How many of either open it.
+    /// Number of either that opens it.
     pub threshold: u32,
     /// Since when; null where it was never anything but closed.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
     /// Why, in sentences.
     pub reasons: Vec<String>,
-    /// Whether somebody has acknowledged it since it opened.
+    /// True if somebody has acknowledged it since it opened.
     pub acknowledged: bool,
     /// When.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub acknowledged_at: Option<Timestamp>,
-    /// Who.
+    /// Name of the person or key that acknowledged it.
     pub acknowledged_by: Option<String>,
     /// With what note.
     pub note: Option<String>,
@@ -48,12 +48,12 @@ pub struct BreakerItem {
     pub shadows: Vec<ShadowBreaker>,
 }
 
-/// What one shadow recommends about an agent.
+/// Recommendation of one shadow about an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ShadowBreaker {
     /// The shadow.
     pub shadow: String,
-    /// What it recommends.
+    /// Recommendation.
     pub recommendation: BreakerState,
     /// Verified rejections in a row.
     pub consecutive_rejections: u32,
@@ -146,7 +146,7 @@ fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, St
     item
 }
 
-/// What a shadow counts, the greater count first.
+/// Counts of a shadow in words, the greater count first.
 fn reasons(row: &BreakerRow, words: &HashMap<ReviewId, String>) -> Vec<String> {
     let Some(last) = row.rejected_by.last() else { return Vec::new() };
     let (shadow, rejections, stuck) = (&row.shadow, row.rejections, row.stuck);

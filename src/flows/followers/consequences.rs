@@ -49,8 +49,8 @@ impl Judged {
         self.findings.iter().filter(speaks).map(|finding| finding.severity).max()
     }
 
-    /// What it says of the agent to a breaker: a rejection, an approval, or neither. A FLAG that was lowered has not
-    /// approved. `has_model`: its shadow does not run on the built-in checks.
+    /// True for a rejection, false for an approval, as a breaker counts; `None` for neither. A FLAG that was lowered has
+    /// not approved. `has_model`: its shadow does not run on the built-in checks.
     pub fn rejects(&self, has_model: bool) -> Option<bool> {
         breaker::rejects(self.assessment, has_model, self.verified()).filter(|_| !self.decided_by.is_doubtful())
     }

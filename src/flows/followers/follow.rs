@@ -1,4 +1,4 @@
-//! What follows from reviews that ended and from what looks found, in the order in which it became visible.
+//! Consequences of reviews that ended and of what looks found, in the order in which these became visible.
 //!
 //! One process of a cluster follows at a time; each is woken by its own workers and by the wake-up of others, so the
 //! look at the clock is only for what a lost wake-up has left behind. What is stored is stored exactly once; what is

@@ -89,7 +89,7 @@ fn of_breaker(breaker: &BreakerItem, before: Option<BreakerState>) -> Value {
     })
 }
 
-/// What is told of a finding: what a list shows, without the text that it quotes; with the assessment of its review.
+/// Notice of a finding: what a list shows, without the text that it quotes; with the assessment of its review.
 fn of_finding(assessment: Option<Assessment>, finding: &FindingItem) -> Notice {
     Notice {
         kind: NoticeKind::FindingCreated,

@@ -21,7 +21,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub struct OpenBreakers(Arc<ArcSwap<HashMap<String, BreakerAdvice>>>);
 
-/// What is recommended about an agent whose breaker is not closed.
+/// Recommendation about an agent whose breaker is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BreakerAdvice {
     /// `open` to hold the agent back, `half_open` to let it try.
@@ -31,7 +31,7 @@ pub struct BreakerAdvice {
 }
 
 impl OpenBreakers {
-    /// What is recommended about an agent, unless its breaker is closed.
+    /// Recommendation about an agent, unless its breaker is closed.
     pub fn of(&self, agent: &str) -> Option<BreakerAdvice> {
         self.0.load().get(agent).cloned()
     }

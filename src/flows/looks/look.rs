@@ -89,7 +89,7 @@ impl Looks {
         (!observers.is_empty()).then_some((stored, observers))
     }
 
-    /// What the checks of these shadows find in an event.
+    /// Findings of the checks of these shadows in an event.
     fn findings(&self, id: EventId, stored: &StoredEvent, observers: &[Observer]) -> Vec<Looked> {
         let mut looks: Vec<(&Shadow, Vec<Hit>)> = Vec::new();
         let mut found = Vec::new();

@@ -83,7 +83,7 @@ impl Wanted {
     }
 }
 
-/// What the replies came to so far.
+/// Result of the replies so far.
 struct Said {
     judgements: Vec<Judgement>,
     /// Tokens read and written.

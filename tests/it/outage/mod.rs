@@ -32,7 +32,7 @@ shadow_agents:
 
 /// The first that meets an outage is answered within this.
 const FIRST: Duration = Duration::from_millis(2_500);
-/// Whoever comes when it is known, within this.
+/// Longest wait for an answer once the outage is known.
 const KNOWN: Duration = Duration::from_secs(1);
 
 /// A server on this database that keeps its files in `data`; under sabotage it waits for a minute.
@@ -68,7 +68,7 @@ async fn filed(umbra: &Umbra) {
     .await;
 }
 
-/// What clients that post one event after the other were told.
+/// Answers to clients that post one event after the other.
 #[derive(Debug, Default)]
 struct Told {
     /// Acknowledged outputs, by the client's name.
@@ -124,7 +124,7 @@ async fn load(umbra: &Umbra, name: &str, lasts: Duration, known: Duration) -> To
     all
 }
 
-/// Nobody waited, everything was taken, and it is stored once and in order.
+/// Asserts that nobody waited, and that everything was taken and is stored once and in order.
 async fn holds(umbra: &Umbra, told: &Told) {
     assert!(told.odd.is_empty(), "{:?}", told.odd);
     assert!(told.slowest.0 < FIRST && told.slowest.1 < KNOWN, "somebody waited: {:?}", told.slowest);
@@ -139,7 +139,7 @@ async fn holds(umbra: &Umbra, told: &Told) {
     }
 }
 
-/// It is as alive as before: fifty reviews are done within half a minute.
+/// Asserts that the server is as alive as before: fifty reviews are done within half a minute.
 async fn is_alive(umbra: &Umbra) {
     let began = Instant::now();
     let events: Vec<Value> = (0..50).map(|n| event("alive", n)).collect();

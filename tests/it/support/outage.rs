@@ -41,18 +41,18 @@ impl External {
         self.server.as_ref().expect("it runs")
     }
 
-    /// Its socket.
+    /// Path of its socket.
     pub fn socket(&self) -> PathBuf {
         self.server().connect_options().get_socket().expect("a socket").join(".s.PGSQL.5432")
     }
 
-    /// How the service connects to it.
+    /// Address by which the service connects to it.
     pub fn url(&self) -> String {
         let dir = self.socket().parent().expect("a directory").display().to_string().replace('/', "%2F");
         format!("postgres://umbra@localhost/umbra?host={dir}")
     }
 
-    /// Its postmaster.
+    /// Process id of its postmaster.
     pub fn pid(&self) -> u32 {
         self.server().status().pid.expect("a postmaster")
     }
@@ -138,7 +138,7 @@ impl Relay {
         relay
     }
 
-    /// How the service connects to the database behind it.
+    /// Address by which the service connects to the database behind it.
     pub fn url(&self) -> String {
         format!("postgres://umbra@{}/umbra?sslmode=disable", self.address)
     }

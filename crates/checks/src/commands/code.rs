@@ -89,7 +89,7 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     Some(Sight::new(rule, severity, format!("Code given to an interpreter {does} {secret}, which holds credentials.")))
 }
 
-/// What code in any language starts or deletes: the calls that do, each with its place, as commands of a shell.
+/// Calls of code in any language that start or delete something, each with its place, as commands of a shell.
 pub(super) fn commands_of(code: &str, language: Option<Language>) -> impl Iterator<Item = (Range<usize>, String)> {
     started(code, language).into_iter().map(move |Started { does, text, span }| {
         let interpreter = match language {

@@ -12,7 +12,7 @@ pub(super) struct Row {
     pub(super) why: &'static str,
 }
 
-/// What is seen.
+/// Sign of a kind of action in an event.
 #[derive(Debug)]
 pub(super) enum Sign {
     /// A call of a program, in any command of the event.

@@ -56,8 +56,8 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     (word || asks || comment || goes_on(text, last) || opens_more(text)).then_some(OPEN)
 }
 
-/// How a text that is known to be a program breaks off, if it does. Its last line may be a word, a comment or an element of a
-/// list: only what stays open tells.
+/// Place where a text that is known to be a program breaks off. Its last line may be a word, a comment or an element
+/// of a list: only what stays open tells.
 pub(super) fn broken_program(text: &str, last: &str, language: Option<Language>) -> Option<Break> {
     let open = match language {
         Some(Language::Shell) => last.ends_with(['|', '\\']) || last.ends_with("&&"),

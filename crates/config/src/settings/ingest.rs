@@ -14,8 +14,8 @@ use super::{
 section! {
     /// The spool: events that wait on the local disk while the database is away.
     Spool {
-        /// Whether events are taken while the database is away; otherwise they are answered 503. What waits already is filed
-        /// in any case.
+        /// True to take events while the database is away; otherwise they are answered 503. Events that wait already are
+        /// filed in any case.
         enabled: bool = true, Flag;
         /// Most bytes that wait, in the folder `spool` of `storage.data_dir`; more events are answered 503.
         max_bytes: usize = 512 * 1024 * 1024, Bytes(MIB..=64 * GIB);

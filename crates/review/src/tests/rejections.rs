@@ -1,4 +1,4 @@
-//! What a model's FLAG rests on, what one more call makes of it, and what was given to the agent.
+//! Grounds of a model's FLAG, their settlement by one more call, and faults in what was given to the agent.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn said(word: &str, findings: &[Value]) -> Judgement {
     answer(&shadow(), &event(), &[], &reply(word, 5, findings))
 }
 
-/// What a judgement waits for, in one word.
+/// Question that a judgement waits for, in one word.
 fn wanted(judgement: &Judgement) -> &'static str {
     match &judgement.follow_up {
         None => "nothing",

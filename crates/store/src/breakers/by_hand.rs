@@ -20,7 +20,7 @@ pub struct BreakerReset {
     /// When.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// Who.
+    /// Name of the person or key.
     pub by: Option<String>,
     /// With what note.
     pub note: Option<String>,
@@ -29,7 +29,7 @@ pub struct BreakerReset {
 /// Author of a change by hand, and a note.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
-    /// Who.
+    /// Name of the person or key.
     pub by: Option<String>,
     /// The note.
     pub note: Option<String>,
