@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::{
-    Global, answer, answer_json, ingest,
+    Global, answer, answer_json,
     load::{self, Load, NUMBER},
     progress, requests,
     testbed::Testbed,
@@ -64,7 +64,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
 }
 
 async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<[Figures; 2]> {
-    let shadows = bed.write("shadows.yaml", ingest::SHADOWS)?;
+    let shadows = bed.shadows(None)?;
     let real = bed.serve("bench_decide", &shadows, &[]).await?;
     let nodb = bed.serve_variant("bench_nodb", &shadows, "nodb").await?;
     let requests = Arc::new(vec![call("crm", "get_customer", true), call("mail", "send_email", false)]);
@@ -74,7 +74,8 @@ async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<[Figures; 2
         for (which, server) in [&real, &nodb].into_iter().enumerate() {
             progress(&format!("round {number} of {ROUNDS}: {}", ["with a durable audit", "without a database"][which]));
             let connections = usize::from(options.connections);
-            let load = Load { address: server.address, requests: Arc::clone(&requests), connections, round: number };
+            let (address, requests) = (server.address, Arc::clone(&requests));
+            let load = Load { address, requests, connections, round: number, every: None };
             let Some(turn) = bed.tasks.soft().run_until_cancelled(load::run(&load, SETTLE, round, || {})).await else {
                 bail!("stopped")
             };

@@ -17,7 +17,7 @@
 //! Postgres: the more of them, the higher the figures. Processor time an event is that of the server and of Postgres, without the generator's.
 //! At the end the stored events are counted: fewer than were acknowledged is a failure.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -44,8 +44,6 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// Schemas of the servers.
 const SCHEMAS: [&str; 3] = ["bench_nodb", "bench_naive", "bench_real"];
 
-pub const SHADOWS: &str = include_str!("shadows.yaml");
-
 /// How to measure.
 #[derive(Debug, Args)]
 pub struct Options {
@@ -55,6 +53,9 @@ pub struct Options {
     /// Connections that post at once, as a busy installation has; batches come over 16 of them at most.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
     connections: u16,
+    /// The shadows that watch; those of a busy installation, most of whose budgets are spent, without it.
+    #[arg(long, value_name = "FILE")]
+    shadows: Option<PathBuf>,
 }
 
 /// One way to take events.
@@ -76,7 +77,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
 
 /// Everything between the start of Postgres and its stop; the servers end with it.
 async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Report> {
-    let shadows = bed.write("shadows.yaml", SHADOWS)?;
+    let shadows = bed.shadows(options.shadows.as_deref())?;
     let servers = [
         bed.serve_variant(SCHEMAS[0], &shadows, "nodb").await?,
         bed.serve_variant(SCHEMAS[1], &shadows, "naive").await?,
@@ -126,7 +127,7 @@ fn variant(
     events_per_request: usize,
 ) -> anyhow::Result<Variant> {
     let address = servers.get(server).context("no such server")?.address;
-    let load = Load { address, requests: Arc::clone(requests), connections, round: 0 };
+    let load = Load { address, requests: Arc::clone(requests), connections, round: 0, every: None };
     Ok(Variant { name, server, load, events_per_request, answered: 0, rounds: Vec::new() })
 }
 

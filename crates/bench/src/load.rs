@@ -1,5 +1,5 @@
-//! A closed loop: connections that each send a request, wait for its answer, and send the next. In: a server, whole
-//! requests, how many connections. Out: how many answers a time brought, and how long each took. Never: a request
+//! Load: connections that each send a request, wait for its answer, and send the next, at once or at a pace. In: a server,
+//! whole requests, how many connections. Out: how many answers a time brought, and how long each took. Never: a request
 //! that is not answered well and goes unnoticed.
 
 use std::{
@@ -17,7 +17,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, interval, sleep},
 };
 
 /// What is sent to whom.
@@ -31,6 +31,8 @@ pub(super) struct Load {
     pub connections: usize,
     /// Tells calls of one turn from those of another.
     pub round: u32,
+    /// Between two requests of one connection; none: the next follows the answer.
+    pub every: Option<Duration>,
 }
 
 /// What stands where a request is to be numbered, so that no two are alike.
@@ -108,6 +110,17 @@ pub(super) async fn once(address: SocketAddr, request: &[u8]) -> anyhow::Result<
     Ok(buffer.split_off(body + 4))
 }
 
+/// Values of these series of the server's `/metrics`; 0 of one that is not there yet.
+///
+/// # Errors
+/// As [`once`].
+pub(super) async fn metrics<const N: usize>(address: SocketAddr, series: [&str; N]) -> anyhow::Result<[u64; N]> {
+    let text = once(address, b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await?;
+    let text = String::from_utf8_lossy(&text);
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    Ok(series.map(|name| value(name).unwrap_or_default()))
+}
+
 /// One connection, until it is over.
 async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
     let mut socket = TcpStream::connect(load.address).await.context("connecting to the server under test")?;
@@ -116,9 +129,13 @@ async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<
     let mut buffer = Vec::with_capacity(64 * 1024);
     let turn = load.requests.len();
     let mut numbered = Vec::new();
+    let mut paced = load.every.map(interval);
     for request in load.requests.iter().cycle().skip(number * 37 % turn.max(1)) {
         if phase.load(Ordering::Relaxed) == OVER {
             break;
+        }
+        if let Some(paced) = &mut paced {
+            paced.tick().await;
         }
         let mut request = request.as_slice();
         if let Some(at) = memmem::find(request, NUMBER.as_bytes()) {

@@ -5,6 +5,7 @@ mod decide;
 mod fidelity;
 mod ingest;
 mod load;
+mod looks;
 mod report;
 mod requests;
 mod sidecar;
@@ -51,6 +52,8 @@ enum What {
     Ingest(ingest::Options),
     /// Decide calls of tools with a durable audit, and without a database.
     Decide(decide::Options),
+    /// Post watched events at fixed rates, and count what the built-in checks look at and what they pass over.
+    Looks(looks::Options),
     /// Take steps of agents beside their sidecar, with few and many tools, and with the database stopped.
     Sidecar(sidecar::Options),
     /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
@@ -64,7 +67,7 @@ impl What {
     /// Threads of a bench that only sends and waits: half as many as there are processors. With more it would take
     /// turns with the server that it measures, rather than send while that works.
     fn threads(&self) -> Option<usize> {
-        let sends = matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Sidecar(_));
+        let sends = matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Looks(_) | Self::Sidecar(_));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         sends.then(|| processors.div_ceil(2))
     }
@@ -90,6 +93,7 @@ async fn run(Cli { global, what }: Cli) -> anyhow::Result<()> {
     match what {
         What::Ingest(options) => ingest::run(&global, &options).await,
         What::Decide(options) => decide::run(&global, &options).await,
+        What::Looks(options) => looks::run(&global, &options).await,
         What::Sidecar(options) => sidecar::run(&global, &options).await,
         What::Fidelity(options) => fidelity::run(&global, &options),
         What::ServeVariant(options) => variants::serve(&global, options).await,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    Global, answer, answer_json, ingest,
+    Global, answer, answer_json,
     load::{self, Answered, Load},
     progress, requests,
     testbed::Testbed,
@@ -95,7 +95,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
 }
 
 async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<([Figures; 3], Stopped)> {
-    let shadows = bed.write("shadows.yaml", ingest::SHADOWS)?;
+    let shadows = bed.shadows(None)?;
     let rules = bed.write("sidecar.yaml", RULES)?;
     let settings = bed.write("umbra.yaml", &json!({"sidecar": {"path": rules}}).to_string())?;
     let settings = settings.to_str().context("the temporary directory has no name in UTF-8")?;
@@ -154,7 +154,7 @@ async fn steps(
 ) -> anyhow::Result<Answered> {
     let mut loads = JoinSet::new();
     for requests in agents {
-        let load = Load { address, requests: Arc::clone(requests), connections: 1, round: 0 };
+        let load = Load { address, requests: Arc::clone(requests), connections: 1, round: 0, every: None };
         loads.spawn(async move { load::run(&load, settle, time, || {}).await });
     }
     let mut all = Answered { time, latencies: Vec::new(), in_all: 0 };
@@ -188,13 +188,8 @@ fn bare() -> Vec<u8> {
 
 /// Answers that lacked something for lateness, and how often the sidecar became passive.
 async fn missed(address: SocketAddr) -> anyhow::Result<(u64, u64)> {
-    let text = load::once(address, b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await?;
-    let text = String::from_utf8_lossy(&text);
-    let count = |name: &str| {
-        let of = text.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-        of.sum::<u64>()
-    };
-    Ok((count("umbra_sidecar_missed_total{why=\"deadline\"}"), count("umbra_sidecar_passive_total")))
+    let names = ["umbra_sidecar_missed_total{why=\"deadline\"}", "umbra_sidecar_passive_total"];
+    load::metrics(address, names).await.map(Into::into)
 }
 
 /// The steps of an agent that has attached its sidecar, as requests.

@@ -29,6 +29,8 @@ use crate::{Global, progress};
 /// Until a server must listen.
 const START: Duration = Duration::from_mins(1);
 
+const SHADOWS: &str = include_str!("shadows.yaml");
+
 /// The temporary directory and database of a bench.
 pub struct Testbed {
     /// The database that the servers share.
@@ -82,6 +84,18 @@ impl Testbed {
         let path = self.path(name);
         fs::write(&path, text)?;
         Ok(path)
+    }
+
+    /// A copy of a shadows file in the directory; of the benches' own without one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn shadows(&self, file: Option<&Path>) -> anyhow::Result<PathBuf> {
+        let text = match file {
+            Some(path) => fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
+            None => SHADOWS.to_owned(),
+        };
+        self.write("shadows.yaml", &text)
     }
 
     /// Starts the service in a schema of its own and waits until it listens.

@@ -1,0 +1,152 @@
+//! `umbra-bench looks`: how many events a second the built-in checks look at where a budget held the model back, and how
+//! many they pass over.
+//!
+//! Each rate has a server and a schema of its own on the private Postgres. Single events of the corpus are posted at that
+//! rate; then the bench waits until none waits for the checks. Server, Postgres and load share the machine.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Global, answer, answer_json,
+    load::{self, Load},
+    progress, requests,
+    testbed::{Server, Testbed},
+};
+use umbra::cli::table;
+
+/// Connections of the load.
+const CONNECTIONS: u16 = 128;
+/// Before what is measured: caps are spent.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Between two looks at the server's metrics.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Longer than the server waits between two pages: as long nothing waited.
+const SURELY: Duration = Duration::from_secs(1);
+/// Until the checks must have caught up.
+const CATCH_UP: Duration = Duration::from_mins(5);
+
+/// How to measure.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Events a second that are posted; several times for several rates.
+    #[arg(long = "rate", value_name = "N", default_values_t = [2_000, 4_000, 8_000], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rates: Vec<u32>,
+    /// Seconds that each rate is posted.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// The shadows that watch; those of a busy installation, most of whose budgets are spent, without it.
+    #[arg(long, value_name = "FILE")]
+    shadows: Option<PathBuf>,
+}
+
+/// Figures of one rate.
+#[derive(Debug, Serialize)]
+struct Figures {
+    rate: u32,
+    accepted_per_s: f64,
+    /// While events were posted.
+    looked_at_per_s: f64,
+    /// Events and reservations, when the last event was acknowledged.
+    waiting: u64,
+    /// From then until none waited.
+    caught_up_s: f64,
+    looked_at: u64,
+    passed_over: u64,
+}
+
+/// Counters of the server, by its `/metrics`.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    looked_at: u64,
+    waiting: u64,
+    passed_over: u64,
+}
+
+pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+    let bed = Testbed::open(global).await?;
+    let measured = measure(&bed, options).await;
+    bed.close().await;
+    let rates = measured?;
+    if global.json {
+        return answer_json(&json!({ "rates": rates }));
+    }
+    let headings = ["rate", "accepted/s", "looked at/s", "waiting", "caught up s", "looked at", "passed over"];
+    let mut table = table::new(&headings);
+    for figures in rates {
+        table.add_row([
+            figures.rate.to_string(),
+            format!("{:.0}", figures.accepted_per_s),
+            format!("{:.0}", figures.looked_at_per_s),
+            figures.waiting.to_string(),
+            format!("{:.1}", figures.caught_up_s),
+            figures.looked_at.to_string(),
+            figures.passed_over.to_string(),
+        ]);
+    }
+    answer(&table.to_string());
+    Ok(())
+}
+
+async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Vec<Figures>> {
+    let shadows = bed.shadows(options.shadows.as_deref())?;
+    let mut measured = Vec::with_capacity(options.rates.len());
+    for (at, rate) in options.rates.iter().enumerate() {
+        let server = bed.serve(&format!("bench_looks_{at}"), &shadows, &[]).await?;
+        progress(&format!("{rate} events a second"));
+        let one = at_rate(&server, *rate, Duration::from_secs(options.seconds.into()));
+        let Some(figures) = bed.tasks.soft().run_until_cancelled(one).await else { bail!("stopped") };
+        measured.push(figures?);
+    }
+    Ok(measured)
+}
+
+async fn at_rate(server: &Server, rate: u32, time: Duration) -> anyhow::Result<Figures> {
+    let load = Load {
+        address: server.address,
+        requests: Arc::new(requests::singles()),
+        connections: CONNECTIONS.into(),
+        round: 0,
+        every: Some(Duration::from_secs(CONNECTIONS.into()) / rate),
+    };
+    let before = counters(server).await?;
+    let answered = load::run(&load, SETTLE, time, || {}).await?;
+    let acknowledged = Instant::now();
+    let posted = counters(server).await?;
+    // The server's figure of those that wait is as old as its last page.
+    let (mut last, mut caught_up) = (posted, None);
+    while caught_up.is_none_or(|at: Instant| at.elapsed() < SURELY) {
+        if acknowledged.elapsed() > CATCH_UP {
+            bail!("{} events wait for the checks after {} s", last.waiting, CATCH_UP.as_secs());
+        }
+        sleep(BETWEEN).await;
+        last = counters(server).await?;
+        caught_up = (last.waiting == 0).then(|| caught_up.unwrap_or_else(Instant::now));
+    }
+    let caught_up = caught_up.unwrap_or(acknowledged).duration_since(acknowledged);
+    Ok(Figures {
+        rate,
+        accepted_per_s: per_s(answered.latencies.len() as u64, answered.time),
+        looked_at_per_s: per_s(posted.looked_at - before.looked_at, SETTLE + time),
+        waiting: posted.waiting,
+        caught_up_s: caught_up.as_secs_f64(),
+        looked_at: last.looked_at,
+        passed_over: last.passed_over,
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^52")]
+fn per_s(count: u64, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64()
+}
+
+async fn counters(server: &Server) -> anyhow::Result<Counters> {
+    let series = ["umbra_looks_total", "umbra_check_backlog", "umbra_check_backlog_shed_total"];
+    let [looked_at, waiting, passed_over] = load::metrics(server.address, series).await?;
+    Ok(Counters { looked_at, waiting, passed_over })
+}
