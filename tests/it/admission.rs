@@ -1,8 +1,10 @@
 //! Admission over the real wire: senders that drip, and a server that is full.
 //!
-//! `UMBRA_SABOTAGE=1` lifts the bound on the bodies of one key, and the story about it must fail.
+//! `UMBRA_SABOTAGE=1` lifts the bound on the bodies of one key, and the stories about it must fail.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -77,4 +79,45 @@ async fn dripping_bodies_of_one_key_keep_no_other_key_out() {
     // A body that ends gives its share back.
     drop(answers);
     until("the sender to be admitted again", async || (post(&umbra, &dripping, "w").await == 202).then_some(())).await;
+}
+
+/// Slowest of 99 in 100 of 500 requests, on connections that stay open.
+async fn p99(mut request: impl AsyncFnMut() -> u16, status: u16) -> Duration {
+    let mut took = Vec::with_capacity(500);
+    for _ in 0..500 {
+        let asked = Instant::now();
+        assert_eq!(request().await, status);
+        took.push(asked.elapsed());
+    }
+    took.sort_unstable();
+    took[took.len() * 99 / 100]
+}
+
+#[tokio::test]
+async fn a_refusal_beside_a_thousand_open_bodies_costs_no_more_than_the_least_answer() {
+    const HELD: usize = 1_000;
+    let bodies = if sabotage() { 2 * HELD } else { HELD };
+    let settings = format!(
+        "server: {{max_bodies_per_caller: {bodies}, max_in_flight_bytes: 256MiB, body_timeout: 10m, min_body_rate: 1KiB}}"
+    );
+    let umbra = Umbra::with().settings(&settings).go().await;
+    let key = ingest_key(&umbra, "a").await;
+    let mut held = Vec::with_capacity(HELD);
+    for _ in 0..HELD {
+        held.push(drip(&umbra, &key, "/v1/events").await);
+    }
+    let bearer = format!("Bearer {key}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let event = json!({"agent": "a", "output": "x"}).to_string().into_bytes();
+    let post = async || umbra.send(Method::POST, "/v1/events", &headers, Some(event.clone())).await.status.as_u16();
+    until("all to be held", async || (post().await == 429 || sabotage()).then_some(())).await;
+    let live = p99(async || umbra.send(Method::GET, "/livez", &[], None).await.status.as_u16(), 200).await;
+    let refused = p99(post, 429).await;
+    println!("beside {HELD} open bodies, p99 of 500: refusal {refused:?}, /livez {live:?}");
+    assert!(refused <= Duration::from_millis(5).max(3 * live), "{refused:?}, and /livez {live:?}");
+    for mut socket in held {
+        let mut byte = [0_u8; 1];
+        let nothing = tokio::time::timeout(Duration::ZERO, socket.read(&mut byte)).await;
+        assert!(nothing.is_err(), "a held body was ended");
+    }
 }

@@ -26,6 +26,8 @@ use umbra::{
     lifecycle::Drained,
 };
 
+use crate::support::sabotage;
+
 use self::server::{PATIENCE, SHORT, Server, short_limits};
 
 #[tokio::test]
@@ -147,7 +149,8 @@ async fn a_body_with_two_lengths_is_refused_and_the_connection_closed() {
 #[tokio::test]
 async fn a_body_that_is_chunked_twice_is_refused() {
     let server = Server::start(Limits::default(), BodyLimits::default());
-    for twice in ["transfer-encoding: chunked\ntransfer-encoding: chunked", "transfer-encoding: chunked, chunked"] {
+    let once = if sabotage() { "transfer-encoding: chunked" } else { "transfer-encoding: chunked, chunked" };
+    for twice in ["transfer-encoding: chunked\ntransfer-encoding: chunked", once] {
         let mut client = server.connect().await;
         client
             .write(

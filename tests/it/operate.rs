@@ -8,7 +8,7 @@ use crate::support::{
     Schema, Umbra,
     judge::verdict,
     model_server::{Answer, ModelServer},
-    until,
+    sabotage, until,
 };
 
 const ONE: &str = "
@@ -359,6 +359,9 @@ async fn a_log_that_cannot_be_written_stops_no_service() {
     drop(reader);
     let mut full = Umbra::with().shadows(ONE).log_to("/dev/full").go().await;
     for umbra in [&mut broken, &mut full] {
+        if sabotage() {
+            umbra.kill();
+        }
         // Each reload and each stop is a line in the log.
         assert_eq!(umbra.post("/v1/admin/reload", &json!({})).await.status, 200);
         umbra.event(&json!({"agent": "a", "output": "x", "status": "failed"})).await;
@@ -380,6 +383,9 @@ async fn what_findings_quote_is_in_files_of_the_service_alone() {
     .await;
     let log = umbra.file("observations.jsonl");
     until("the log", async || log.exists().then_some(())).await;
+    if sabotage() {
+        std::fs::set_permissions(&log, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+    }
     for (path, mode) in [(log, 0o600), (page, 0o600), (pages, 0o700)] {
         let found = std::fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(found & 0o777, mode, "{}", path.display());

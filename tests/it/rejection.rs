@@ -10,7 +10,7 @@ use crate::support::{
     Umbra,
     judge::{nonce, verdict as reply},
     model_server::{Answer, ModelServer, Seen},
-    until,
+    sabotage, until,
 };
 
 const OUTPUT: &str = "Cats sleep for most of the day.";
@@ -269,6 +269,7 @@ async fn what_an_agent_was_given_rejects_nothing_and_neither_do_quotes_of_it() {
     let event = |place: &str, output: &str| {
         let mut event = written(output);
         match place {
+            _ if sabotage() => {}
             "input" => event["input"] = json!(MAIL),
             "result" => event["tool"] = json!({"name": "read_mail", "args": {"n": 1}, "result": MAIL}),
             _ => {}

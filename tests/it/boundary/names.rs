@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Umbra,
     boundary::{with, write},
+    sabotage,
 };
 
 const TOOLS: &str = "
@@ -160,6 +161,10 @@ async fn a_password_in_an_address_that_is_an_id_is_not_kept() {
     // Another password makes another id.
     let other = umbra.decide(&write("postgres://user:PASSWORD@host", "a")).await;
     assert_eq!(other["replayed"], false, "{other}");
+    if sabotage() {
+        let sql = "UPDATE call SET call_id = 'postgres://user:password@host' WHERE ctid = (SELECT min(ctid) FROM call)";
+        umbra.schema.run(sql).await;
+    }
     let kept: i64 = umbra
         .schema
         .one(

@@ -17,7 +17,7 @@ pub use database::Schema;
 pub use server::Umbra;
 
 /// Longest wait for anything that must come.
-pub const DEADLINE: Duration = Duration::from_mins(1);
+pub const DEADLINE: Duration = Duration::from_mins(3);
 
 /// Whether the run is to break what the test protects, to see it fail: `UMBRA_SABOTAGE=1 cargo test NAME`.
 pub fn sabotage() -> bool {

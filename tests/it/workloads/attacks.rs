@@ -109,7 +109,7 @@ fn cases() -> Vec<Case> {
 /// Posts the events, waits for the reviews of each part, and answers the events' ids in order.
 async fn post(umbra: &Umbra, events: &[Value]) -> Vec<String> {
     let mut ids = Vec::new();
-    for part in events.chunks(100) {
+    for part in events.chunks(40) {
         let answered = umbra.post("/v1/events/batch", &json!({"events": part})).await;
         assert_eq!((answered.status.as_u16(), &answered.body["rejected"]), (200, &json!(0)), "{}", answered.text);
         let results = answered.body["results"].as_array().cloned().unwrap_or_default();

@@ -116,7 +116,10 @@ async fn client_loop(
             if status == 202 {
                 let event = body["id"].as_str().unwrap_or_default().to_owned();
                 ledger.lock().expect("a lock").insert(id, event);
-                acked.fetch_add(1, Ordering::Relaxed);
+                // Kills are timed by what the database acknowledged: a spool goes on without it.
+                if body["spooled"] != true {
+                    acked.fetch_add(1, Ordering::Relaxed);
+                }
                 break;
             }
             assert!(!strict || status == 503, "an answer that is neither 202 nor 503: {status} {body}");
