@@ -5,6 +5,8 @@ use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
+use super::gibberish::is_gibberish;
+
 /// What a value that has a provider's format looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
@@ -141,7 +143,8 @@ const TELLING: usize = 6;
 /// Whether a value says that it is none.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let random = value.len() >= 20 && digits >= 3 && entropy(value) >= 3.0;
+    let no_words = value.len() >= 20 && digits >= 3 || value.len() >= 12 && is_gibberish(value);
+    let random = no_words && entropy(value) >= 3.0;
     let test = |place: Range<usize>| {
         let test = value.get(place.clone()).is_some_and(|word| word.eq_ignore_ascii_case("test") && has_one_case(word));
         test && (!random || is_apart(value, &place))
@@ -253,9 +256,7 @@ pub(super) fn is_mixed(value: &str) -> bool {
         return false;
     }
     let turns = value.bytes().zip(value.bytes().skip(1)).filter(|(a, b)| class(*a) + class(*b) == 3).count();
-    turns >= 3
-        || turns >= 2 && digits >= 2
-        || turns == 1 && digits < value.len() && super::gibberish::is_gibberish(value)
+    turns >= 3 || turns >= 2 && digits >= 2 || turns == 1 && digits < value.len() && is_gibberish(value)
 }
 
 /// Whether a value is a UUID.

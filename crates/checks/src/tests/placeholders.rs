@@ -26,6 +26,8 @@ fn what_stands_in_a_credentials_place_is_left_alone() {
         "Authorization: Bearer your-api-key-1234567890-here",
         "postgres://app:your_password_123456@db.acme.io:5432/ledger",
         "password: 'test-1234567890-abcdefgh'",
+        "password = \"xxxyourpassword\"",
+        "password = \"my_fake_password_12\"",
     ] {
         assert_eq!(redact(text).as_str(), text);
     }
@@ -45,6 +47,10 @@ fn a_random_value_that_holds_such_a_word_by_chance_is_none() {
         ("postgres://app:", "q8Zr1LmXxxpTn5vKc2JhWq8Z", "@db.acme.io:5432/ledger"),
         ("postgres://app:", "testZr1LmX0pTn5vKc2JhWq8", "@db.acme.io:5432/ledger"),
         ("Authorization: Bearer ", "q8Zr1LmyourTn5vKc2JhW", ""),
+        ("Authorization: Bearer ", "kvHlJSTXFsDjhSWPXRxuVPHqnfqOaeHlXxxRHWa", ""),
+        ("DB_PASSWORD=\"", "fVXXXzbRvsd4diBVABIvRsxN", "\""),
+        ("DB_PASSWORD=\"", "XXXwd0VbAnllXSl4PNojvrCg", "\""),
+        ("postgres://svc:", "8yCN6MdTXXXxEH9V", "@db.acme.io:5432/app"),
     ] {
         let stored = redact(&format!("{lead}{body}{tail}"));
         assert!(!stored.as_str().contains(body), "{body} is stored as {}", stored.as_str());
