@@ -273,6 +273,15 @@ class Guarded(Case):
         self.threads.add(self.client._reporter)
         self.threads.update(thread for thread in threading.enumerate() if thread.name.startswith("umbra_"))
 
+    async def test_a_fake_knows_a_tool_in_any_spelling(self):
+        spellings = ["stripe.process_refund", "mcp__stripe__processRefund", "Stripe/process-refund", "stripeProcessRefund"]
+        for tool in spellings:
+            call = umbra_sidecar.Moment(subject="call", tool=tool)
+            for rule in [*spellings, "stripe.*", "mcp__stripe__process*", "*"]:
+                self.assertTrue(call.calls(rule), f"{rule} is not for {tool}")
+            for rule in ["mail.*", "github.process_refund", "stripe.pay"]:
+                self.assertFalse(call.calls(rule), f"{rule} is for {tool}")
+
     async def test_what_is_awaited_is_told_when_it_has_run(self):
         class Fetch:
             __name__ = "fetch"

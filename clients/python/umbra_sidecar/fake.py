@@ -45,9 +45,16 @@ class Moment:
     _before: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
 
     def calls(self, tools: str) -> bool:
-        """Whether it is a call of such a tool: a name or a glob, of the tool alone or behind its server."""
-        names = (self.tool, self.tool.rpartition(".")[2])
-        return self.subject == "call" and any(fnmatch.fnmatchcase(name, tools) for name in names)
+        """Whether it is a call of such a tool: a name or a glob, of the tool alone or behind its server, in any spelling."""
+        server, own = _normal(self.tool)
+        wanted_server, wanted = _normal(tools)
+        if wanted_server is None or server is None:
+            names, wanted = {own, (server or "") + own}, (wanted_server or "") + wanted
+        elif fnmatch.fnmatchcase(server, wanted_server):
+            names = {own}
+        else:
+            names = set()
+        return self.subject == "call" and any(fnmatch.fnmatchcase(name, wanted) for name in names)
 
     def updated(self, document: str, section: str | None = None) -> bool:
         """Whether a document, or a section of it, has changed in substance since the last turn, or since it was attached."""
@@ -439,6 +446,14 @@ def _shown(tool: Any) -> str:
     if isinstance(tool, str):
         return tool
     return f"{tool['server']}.{tool['name']}" if tool.get("server") else str(tool["name"])
+
+
+def _normal(name: str) -> tuple[str | None, str]:
+    """Server and tool of a name or glob, without case and signs between words, as the server compares them."""
+    name = re.sub(r"^mcp__", "", name.strip(), flags=re.IGNORECASE)
+    parts = re.split(r"(?<=[^_])__(?=[^_])|[./:]", name, maxsplit=1)
+    server, own = (re.sub(r"[-_ ./:]", "", part).lower() for part in ("", *parts)[-2:])
+    return server or None, own
 
 
 def _words(text: str) -> set[str]:

@@ -105,7 +105,7 @@ pub struct Decided {
 /// Decides.
 pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
     let Rules { configured, tools, .. } = rules;
-    let tool = call.tool.to_string();
+    let tool = tools.readings(&call.tool);
     let whose = Whose {
         agent: Some(&call.agent),
         session: call.session.as_deref(),

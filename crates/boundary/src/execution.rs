@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use umbra_domain::{
     Execution, Override, OverrideScope,
-    tool::{canonical, own_part},
+    tool::{Readings, ToolPatterns},
 };
 
 /// What is said before the server starts.
@@ -55,8 +55,8 @@ pub struct Whose<'a> {
     pub agent: Option<&'a str>,
     /// The session.
     pub session: Option<&'a str>,
-    /// The tool, as `server.name`.
-    pub tool: Option<&'a str>,
+    /// The tool: all that it may be.
+    pub tool: Option<&'a Readings>,
     /// What its run makes of it.
     pub descent: Option<&'a Descent>,
 }
@@ -132,17 +132,25 @@ fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
     match one.scope {
         OverrideScope::Global => true,
         OverrideScope::Environment => same_environment(&one.value, environment),
-        OverrideScope::Agent => whose.agent.map_or_else(|| is_for_all(one), |agent| globbed(one, &one.value, agent)),
+        OverrideScope::Agent => whose.agent.map_or_else(|| is_for_all(one), |agent| is_of_agent(one, agent)),
         OverrideScope::Session => whose.session == Some(&one.value),
-        OverrideScope::Tool => whose.tool.map_or_else(|| is_for_all(one), |tool| is_of_tool(one, &canonical(tool))),
+        OverrideScope::Tool => whose.tool.map_or_else(|| is_for_all(one), |tool| is_of_tool(one, tool)),
     }
 }
 
-/// Whether an override is for a tool. One that names no server may be any server's: what is strict for one of its name holds.
-fn is_of_tool(one: &Override, tool: &str) -> bool {
-    let value = canonical(&one.value);
-    let of_any_server = || one.execution == Execution::Shadow && !tool.contains('.');
-    globbed(one, &value, tool) || own_part(&value).is_some_and(|own| of_any_server() && globbed(one, own, tool))
+/// Whether an override is for an agent; shadow ignores case.
+pub fn is_of_agent(one: &Override, agent: &str) -> bool {
+    let is_shadow = one.execution == Execution::Shadow;
+    globbed(one, &one.value, agent) || is_shadow && globbed(one, &one.value.to_lowercase(), &agent.to_lowercase())
+}
+
+/// Whether an override is for a tool: shadow for all that it may be, live for what it surely is.
+pub fn is_of_tool(one: &Override, tool: &Readings) -> bool {
+    let is_shadow = one.execution == Execution::Shadow;
+    ToolPatterns::compile([(one.value.as_str(), 0)]).map_or(is_shadow, |pattern| {
+        let places = if is_shadow { pattern.restricting(tool) } else { pattern.permitting(tool) };
+        !places.is_empty()
+    })
 }
 
 /// Whether its glob matches every name.

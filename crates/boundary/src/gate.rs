@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     decide::Rules,
-    execution::{Configured, Whose, effective, named, same_environment},
+    execution::{Configured, Effective, Whose, effective, named, same_environment},
 };
 use umbra_domain::nearest::misspelling_of;
 use umbra_domain::{Effect, Execution, Override, OverrideScope, ToolName, contract::ContractState};
@@ -182,15 +182,13 @@ fn is_here(one: &Override, environment: &str, now: Timestamp) -> bool {
         && (one.scope != OverrideScope::Environment || same_environment(&one.value, environment))
 }
 
-/// The calls that an override is for.
-fn whose(one: &Override) -> Whose<'_> {
+/// Whether the calls that an override is for run at a time.
+fn effective_for(configured: &Configured, one: &Override, facts: &Facts, at: Timestamp) -> Effective {
     let of = |scope| (one.scope == scope).then_some(one.value.as_str());
-    Whose {
-        agent: of(OverrideScope::Agent),
-        session: of(OverrideScope::Session),
-        tool: of(OverrideScope::Tool),
-        descent: None,
-    }
+    let tool = of(OverrideScope::Tool).map(|tool| ToolName::bare(tool).readings());
+    let (agent, session) = (of(OverrideScope::Agent), of(OverrideScope::Session));
+    let whose = Whose { agent, session, tool: tool.as_ref(), descent: None };
+    effective(configured, &facts.overrides, whose, at)
 }
 
 /// Calls that would not run.
@@ -211,7 +209,7 @@ fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
             && is_here(one, &configured.environment, facts.now)
             && wide != Some(&named(one))
             // A narrower one may make all its calls run.
-            && self::effective(&without, &facts.overrides, whose(one), facts.now).execution == Execution::Shadow
+            && effective_for(&without, one, facts, facts.now).execution == Execution::Shadow
     });
     for one in narrow {
         let until = one.expires_at.map(|end| format!(" until {end}")).unwrap_or_default();
@@ -228,7 +226,7 @@ fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &
         if one.execution != Execution::Live || !soon || !is_here(one, &configured.environment, facts.now) {
             continue;
         }
-        let after = effective(configured, &facts.overrides, whose(one), end);
+        let after = effective_for(configured, one, facts, end);
         if after.execution == Execution::Shadow {
             let detail = format!(
                 "is live until {end} ({}), and then shadow by {} {}: set it anew, or make that live",

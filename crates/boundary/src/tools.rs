@@ -15,6 +15,7 @@ use super::{
 use umbra_domain::{
     Call, Effect, EffectSource, Guard, PolicyRule, ToolDeclarations, ToolName,
     contract::{Arguments, ContractState, OnUnavailable, ToolContract},
+    tool::Readings,
 };
 use umbra_policy::{Asked, Policy};
 
@@ -38,7 +39,7 @@ pub enum BadTools {
     Contracts(#[from] super::contract::ContractsError),
     /// An effect's pattern is no glob.
     #[error(transparent)]
-    Effects(#[from] super::effects::BadGlob),
+    Effects(#[from] umbra_domain::tool::BadPattern),
     /// A rule is none.
     #[error(transparent)]
     Policy(#[from] umbra_policy::BadRule),
@@ -81,30 +82,42 @@ impl Tools {
         let trusted = call.by_proxy && self.trusts(&call.tool);
         let found = self.contracts.find(&call.tool).map(|contract| contract.contract());
         let contract = found.map(|contract| contract.effect);
-        let said = effect_of(contract, self.effects.of(&call.tool), call.annotations, trusted, || {
+        let readings = self.readings(&call.tool);
+        let said = effect_of(contract, self.effects.of(&readings), call.annotations, trusted, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
-        let rated = self.of_any_server(&call.tool, said);
+        let rated = self.at_least(&readings, said);
         let vouched = found.is_some_and(|contract| contract.arguments == Arguments::Trusted);
         if vouched { rated } else { rated.sent(&call.arguments, &call.tool) }
     }
 
-    /// Raises the effect of a tool that names no server to that of the gravest tool of its name.
-    fn of_any_server(&self, tool: &ToolName, rated: EffectOf) -> EffectOf {
-        // What is said of this very name goes before what is said of others.
-        if matches!(rated.source, EffectSource::Contract | EffectSource::Override) {
+    /// Raises the effect of a tool to that of the gravest tool that it may be.
+    fn at_least(&self, tool: &Readings, rated: EffectOf) -> EffectOf {
+        // The word on this very tool goes before the word on others.
+        if self.contracts.names(tool) || rated.source == EffectSource::Override && self.effects.names(tool) {
             return rated;
         }
         let (contract, operator) = (self.contracts.at_least(tool), self.effects.at_least(tool));
         let source = if contract >= operator { EffectSource::Contract } else { EffectSource::Override };
         match contract.max(operator) {
             Some(effect) if effect > rated.effect => {
-                let why = "it names no server, and a server has a tool of this name that does so".to_owned();
+                let why = "by its name it may be another tool, which does so".to_owned();
                 EffectOf { effect, source, why }
             }
             _ => rated,
         }
+    }
+
+    /// All that a tool may be, by its spelling and by the names that contracts have for tools of servers.
+    pub fn readings(&self, tool: &ToolName) -> Readings {
+        let mut readings = tool.readings();
+        if readings.sure().server.is_none() {
+            for server in self.contracts.servers_of(&readings.sure().own) {
+                readings.may_be_of(server);
+            }
+        }
+        readings
     }
 
     /// Whether the operator believes what the tool's server says of it. That it is this server, only our own proxy knows.
@@ -116,7 +129,7 @@ impl Tools {
     /// last.
     pub fn effect_as_known(&self, tool: &ToolName, description: &str, seen: Option<Effect>) -> Effect {
         let contract = self.contracts.find(tool).map(|contract| contract.effect());
-        let said = contract.or_else(|| self.effects.of(tool)).or(seen);
+        let said = contract.or_else(|| self.effects.of(&tool.readings())).or(seen);
         said.unwrap_or_else(|| classify(tool, description, &Value::Null, self.trusts(tool)).effect)
     }
 
@@ -172,11 +185,13 @@ impl Tools {
     /// What the rules say.
     pub fn judge(&self, given: Given<'_>, effect: Effect, taints: &[String]) -> Guard {
         let call = given.call;
+        let readings = self.readings(&call.tool);
         self.policy.judge(&Asked {
             agent: &call.agent,
             route: call.route.as_deref(),
             modes: &call.modes,
             tool: &call.tool,
+            readings: &readings,
             effect,
             args: given.args,
             taints,

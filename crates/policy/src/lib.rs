@@ -8,5 +8,5 @@ pub mod reach;
 pub mod rules;
 
 pub use expression::{EvalError, Expression, ExpressionError, Scope};
-pub use reach::{Reach, ToolIndex};
+pub use reach::{Reach, by_tool};
 pub use rules::{Asked, BadRule, Policy, check_condition};

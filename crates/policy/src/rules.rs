@@ -5,14 +5,16 @@
 //! named. A rule that is only tried (audit) moves what would hold, and nothing else. Where a rule's condition cannot be
 //! evaluated, the rule counts: doubt is never a yes.
 
-use globset::GlobSet;
 use serde_json::{Value, json};
 
 use super::{
     expression::{Expression, ExpressionError, Scope},
-    reach::{Reach, ToolIndex, glob_set},
+    reach::{Reach, by_tool},
 };
-use umbra_domain::{Effect, Guard, PolicyMode, PolicyRule, ToolName, tool::canonical};
+use umbra_domain::{
+    Effect, Guard, PolicyMode, PolicyRule, ToolName,
+    tool::{Readings, ToolPatterns},
+};
 
 /// What a condition may ask about.
 pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "effect", "session"];
@@ -52,6 +54,8 @@ pub struct Asked<'a> {
     pub modes: &'a [String],
     /// What is called.
     pub tool: &'a ToolName,
+    /// All that it may be.
+    pub readings: &'a Readings,
     /// What that does.
     pub effect: Effect,
     /// With which arguments.
@@ -67,15 +71,15 @@ pub struct Asked<'a> {
 pub struct Policy {
     rules: Vec<Rule>,
     version: String,
-    by_tool: ToolIndex,
+    by_tool: ToolPatterns,
 }
 
 #[derive(Debug)]
 struct Rule {
     source: PolicyRule,
     reach: Reach,
-    /// Tools that it is not about: patterns with a server, and those of names alone.
-    except: [Option<GlobSet>; 2],
+    /// Tools that it is not about.
+    except: ToolPatterns,
     when: Option<Expression>,
 }
 
@@ -102,7 +106,7 @@ impl Policy {
     pub fn compile(rules: Vec<PolicyRule>) -> Result<Self, BadRule> {
         let text = serde_json::to_string(&rules)?;
         let version = blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect();
-        let by_tool = ToolIndex::compile(rules.iter().map(|rule| (rule.name.as_str(), rule.tools.as_slice())))?;
+        let by_tool = by_tool(rules.iter().map(|rule| (rule.name.as_str(), rule.tools.as_slice())))?;
         let compiled = rules.into_iter().map(Rule::compile).collect::<Result<_, _>>()?;
         Ok(Self { rules: compiled, version, by_tool })
     }
@@ -130,7 +134,7 @@ impl Policy {
         // Made when the first condition is met: many calls meet none.
         let mut scope = None;
         let (mut holds, mut would): (Option<&PolicyRule>, Option<&PolicyRule>) = (None, None);
-        for rule in self.by_tool.candidates(asked.tool).into_iter().filter_map(|index| self.rules.get(index)) {
+        for rule in self.by_tool.restricting(asked.readings).into_iter().filter_map(|index| self.rules.get(index)) {
             if !rule.concerns(asked) {
                 continue;
             }
@@ -177,9 +181,9 @@ impl Policy {
 impl Rule {
     fn compile(source: PolicyRule) -> Result<Self, BadRule> {
         let reach = Reach::compile(&source.name, &source.agents, &source.routes, &source.modes)?;
-        let excepted = source.except.iter().map(|tool| canonical(tool));
-        let (whole, own): (Vec<String>, Vec<String>) = excepted.partition(|tool| tool.contains('.'));
-        let except = [glob_set(&source.name, &whole)?, glob_set(&source.name, &own)?];
+        let except = by_tool(
+            [(source.name.as_str(), source.except.as_slice())].into_iter().filter(|(_, tools)| !tools.is_empty()),
+        )?;
         let when = source.when.as_deref().map(condition).transpose();
         let when = when.map_err(|error| BadRule::When { rule: source.name.clone(), error })?;
         Ok(Self { source, reach, except, when })
@@ -190,18 +194,8 @@ impl Rule {
         let effects = &self.source.effects;
         (effects.is_empty() || effects.contains(&asked.effect))
             && self.reach.has(asked.agent, asked.route, asked.modes)
-            && !self.excepts(asked.tool)
-    }
-
-    /// Only what a tool is surely called excepts it: a pattern for one server's tool is none for a tool of which nobody says
-    /// whose it is, and servers glued to a name do not make it that of the last of them.
-    fn excepts(&self, tool: &ToolName) -> bool {
-        if self.source.except.is_empty() {
-            return false;
-        }
-        let (name, [whole, own]) = (tool.plain(), &self.except);
-        let is_one = |set: &Option<GlobSet>, name: &str| set.as_ref().is_some_and(|set| set.is_match(name));
-        is_one(whole, &name.whole) || is_one(own, &name.own)
+            // Only what a tool surely is excepts it.
+            && self.except.permitting_any_server(asked.readings).is_empty()
     }
 }
 

@@ -230,6 +230,31 @@ impl DecisionStore<'_> {
         overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
         Ok(overrides)
     }
+
+    /// Agents with calls in the audit or with stored events, at most 2,000 of each, in order of their names.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn agents_seen(self) -> Result<Vec<String>, StoreError> {
+        // From name to name, by the index.
+        let agents = sqlx::query_scalar(
+            "/* decisions.agents */
+             WITH RECURSIVE called AS (
+                 (SELECT agent FROM audit WHERE agent IS NOT NULL ORDER BY agent LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT a.agent FROM audit a WHERE a.agent > c.agent ORDER BY a.agent LIMIT 1)
+                 FROM called c WHERE c.agent IS NOT NULL
+             ), watched AS (
+                 (SELECT agent FROM event ORDER BY agent LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT e.agent FROM event e WHERE e.agent > w.agent ORDER BY e.agent LIMIT 1)
+                 FROM watched w WHERE w.agent IS NOT NULL
+             )
+             SELECT agent FROM (SELECT agent FROM called LIMIT 2000) c WHERE agent IS NOT NULL
+             UNION SELECT agent FROM (SELECT agent FROM watched LIMIT 2000) w WHERE agent IS NOT NULL ORDER BY 1",
+        );
+        Ok(agents.fetch_all(&self.0.read).await?)
+    }
 }
 
 impl DecisionStore<'_> {

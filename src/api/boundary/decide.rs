@@ -78,8 +78,8 @@ pub struct CallSchema {
 pub struct ToolSchema {
     /// The server that offers it. Without it, rules and effects for every server's tool of this name hold.
     server: Option<String>,
-    /// Its name there: letters, digits and visible signs of ASCII. Rules, contracts, effects and overrides take small and
-    /// capital letters for the same, and `-`, `_` and a blank.
+    /// Its name there: letters, digits and visible signs of ASCII. Spellings of a name are the same tool everywhere:
+    /// `mcp__stripe__create_refund`, `stripe.createRefund` and `Stripe/create-refund`.
     name: String,
     /// What the server says of it. It can raise the effect of the tool, and never lower it, whichever server is named.
     description: Option<String>,

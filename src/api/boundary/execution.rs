@@ -74,6 +74,8 @@ pub struct OverrideChange {
     pub set: Option<Override>,
     /// The override that is not any more.
     pub lifted: Option<Override>,
+    /// What is odd about it, such as a name that no agent or tool has.
+    pub warnings: Vec<String>,
 }
 
 /// Whether calls run, as far as that is the same for all, and what is laid over it.
@@ -111,7 +113,7 @@ pub async fn put_execution(
     let Some(execution) = execution else {
         let lifted = api.flows.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
         let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
-        return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?) }));
+        return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?), warnings: Vec::new() }));
     };
     let before = api.flows.boundary.overrides().await?;
     let kept = api.flows.boundary.name_asked_for(&value);
@@ -127,7 +129,8 @@ pub async fn put_execution(
         OverrideError::Uninterceptable(_) => Problem::conflict(error.to_string()),
         OverrideError::Store(error) => error.into(),
     })?;
-    Ok(Json(OverrideChange { set: Some(set), lifted }))
+    let warnings = api.flows.boundary.unmatched(&set).await?.into_iter().collect();
+    Ok(Json(OverrideChange { set: Some(set), lifted, warnings }))
 }
 
 /// Whether a call would run, who decides that, and who is overruled.

@@ -144,7 +144,7 @@ impl Listed {
             let mut name = ToolName::bare(name);
             // Tools of one name would be one to a memory: all but the first get a server of their own, whose name is no
             // word.
-            if !named.insert(name.canonical().whole) {
+            if !named.insert(name.joined()) {
                 name.server = Some(no_word(listed.tools.len()));
             }
             listed.by_key.insert(key, name.clone());

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{Boundary, authenticate::authenticate_parents};
 use umbra_boundary::execution::{Configured, Descent, Effective, Whose, effective};
-use umbra_domain::{Execution, Override, RunRow};
+use umbra_domain::{Execution, Override, RunRow, ToolName, tool::Readings};
 use umbra_store::{
     StoreError,
     decisions::{MOST_GENERATIONS, MOST_PARENTS},
@@ -22,7 +22,7 @@ pub(super) struct Judged<'a> {
     pub overrides: &'a [Override],
     pub now: Timestamp,
     /// What is called.
-    pub tool: Option<&'a str>,
+    pub tool: Option<&'a Readings>,
 }
 
 impl Judged<'_> {
@@ -77,6 +77,8 @@ impl Boundary {
             [agent, session, tool, parent_run].map(|name| name.map(|name| self.name_asked_for(name)));
         let [agent, session, tool, parent_run] = [&agent, &session, &tool, &parent_run].map(Option::as_deref);
         let rules = self.rules.load();
+        let tool = tool.map(|tool| rules.tools.readings(&ToolName::bare(tool)));
+        let tool = tool.as_ref();
         let now = self.clock.now();
         let judged = Judged { configured: &rules.configured, overrides: &overrides, now, tool };
         let descent = match parent_run {

@@ -6,9 +6,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Boundary, LastState, clean, decision_plan::sealed, doubts::DoubtedRow};
+use umbra_boundary::execution::{is_of_agent, is_of_tool};
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract,
-    audit::AuditKind,
+    ToolName, audit::AuditKind, nearest::nearest,
 };
 use umbra_store::{
     StoreError,
@@ -91,6 +92,35 @@ impl Boundary {
         }
         set?;
         Ok(one)
+    }
+
+    /// A warning where no agent or tool that was seen, and no tool of the file, has the name that an override is for.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn unmatched(&self, one: &Override) -> Result<Option<String>, StoreError> {
+        let (kind, known) = match one.scope {
+            OverrideScope::Agent => ("agent", self.store.decisions().agents_seen().await?),
+            OverrideScope::Tool => ("tool", self.known_tools().await?),
+            _ => return Ok(None),
+        };
+        let is_of = |name: &String| match one.scope {
+            OverrideScope::Agent => is_of_agent(one, name),
+            _ => is_of_tool(one, &ToolName::bare(name.as_str()).readings()),
+        };
+        if known.iter().any(is_of) {
+            return Ok(None);
+        }
+        let nearest = nearest(&one.value, known.iter().map(String::as_str));
+        let nearest = nearest.map(|name| format!("; the nearest name is {name}")).unwrap_or_default();
+        Ok(Some(format!("no {kind} seen so far matches {}{nearest}: it is in force for one that comes", one.value)))
+    }
+
+    async fn known_tools(&self) -> Result<Vec<String>, StoreError> {
+        let rules = self.rules.load();
+        let seen = self.store.contracts().tools_seen(rules.gate.tools_seen_within).await?;
+        let declared = rules.tools.contracts().all().map(|contract| contract.contract().tool.clone());
+        Ok(seen.into_iter().map(|(tool, _)| tool).chain(declared).collect())
     }
 
     /// Lifts an override; answers which one, if there was one.

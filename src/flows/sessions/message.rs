@@ -169,10 +169,10 @@ fn cut(request: &mut MessageRequest) -> Option<String> {
 fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
     let waiting = calls.iter().filter(|made| made.ok.is_none()).map(|made| &made.tool);
     let told = request.tool_calls.iter().map(|call| &call.tool);
-    let mut waiting: Vec<String> = waiting.chain(told).map(|tool| tool.plain().whole).collect();
+    let mut waiting: Vec<String> = waiting.chain(told).map(ToolName::joined).collect();
     let mut unheard = Vec::new();
     for SaidResult { tool, .. } in &request.results {
-        let name = tool.plain().whole;
+        let name = tool.joined();
         match waiting.iter().position(|other| *other == name) {
             Some(at) => drop(waiting.swap_remove(at)),
             None => unheard.push(tool.clone()),
@@ -187,8 +187,8 @@ fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
     let turn = turn.and_then(|turn| serde_json::from_value::<TurnRequest>(turn.asked).ok());
     let mut planned = turn.map(|turn| turn.planned_calls).unwrap_or_default();
     let call = |tool: &ToolName| {
-        let name = tool.plain().whole;
-        let at = planned.iter().position(|call| call.tool.plain().whole == name);
+        let name = tool.joined();
+        let at = planned.iter().position(|call| call.tool.joined() == name);
         let arguments = at.map(|at| planned.remove(at).arguments).unwrap_or_default();
         NamedCall { tool: tool.clone(), arguments }
     };
@@ -202,8 +202,8 @@ fn remember(session: &mut Session, request: &MessageRequest, judged: &[Judged]) 
         session.remember(MadeCall { tool: call.tool.clone(), ok: None, rejected });
     }
     for result in &request.results {
-        let name = result.tool.plain().whole;
-        let is_it = |made: &&mut MadeCall| made.ok.is_none() && made.tool.plain().whole == name;
+        let name = result.tool.joined();
+        let is_it = |made: &&mut MadeCall| made.ok.is_none() && made.tool.joined() == name;
         if let Some(made) = session.calls.iter_mut().find(is_it) {
             made.ok = Some(result.ok);
         }

@@ -68,6 +68,134 @@ async fn a_rule_holds_for_every_spelling_of_a_tool() {
     }
 }
 
+/// A tool's name as clients write it, for a property of all of them.
+struct Spelling {
+    tool: Value,
+    /// True if the spelling says which server is meant.
+    says_server: bool,
+}
+
+/// Every spelling of a tool, in several cases; under `UMBRA_SABOTAGE=1` one more that is another tool's.
+fn spellings(server: &[&str], tool: &[&str]) -> Vec<Spelling> {
+    let capital = |word: &&str| word[..1].to_uppercase() + &word[1..];
+    let camel = |words: &[&str]| words[0].to_owned() + &words[1..].iter().map(capital).collect::<String>();
+    let forms = |words: &[&str]| {
+        let pascal: String = words.iter().map(capital).collect();
+        let title = words.iter().map(capital).collect::<Vec<_>>().join("-");
+        [words.join("_"), words.join("-"), words.join("_").to_uppercase(), camel(words), pascal, title]
+    };
+    let both: Vec<&str> = server.iter().chain(tool).copied().collect();
+    let mut spelled = Vec::new();
+    let mut add = |tool: Value, says_server| spelled.push(Spelling { tool, says_server });
+    for server in forms(server) {
+        for tool in forms(tool) {
+            add(json!({"server": server, "name": tool}), true);
+            add(json!({"server": format!("mcp__{server}"), "name": tool}), true);
+            for glue in [".", "__", "/", ":"] {
+                add(json!({"name": format!("{server}{glue}{tool}")}), true);
+            }
+            add(json!({"name": format!("mcp__{server}__{tool}")}), true);
+            add(json!({"server": "mcp", "name": format!("{server}__{tool}")}), false);
+            add(json!({"name": format!("mcp__proxy__{server}__{tool}")}), false);
+            add(json!({"name": format!("{server}_{tool}")}), false);
+        }
+    }
+    add(json!({"name": camel(&both)}), false);
+    spelled.extend(forms(tool).map(|tool| Spelling { tool: json!({"name": tool}), says_server: false }));
+    if sabotage() {
+        spelled.push(Spelling { tool: json!({"server": "another", "name": tool.join("_")}), says_server: true });
+    }
+    spelled
+}
+
+#[tokio::test]
+async fn what_restricts_holds_for_every_spelling_and_what_permits_for_one_that_says_the_server() {
+    let tools = "
+tools:
+  - {tool: crm_two.drop_all_rows, version: 1, effect: destructive, responses: [{result: {dropped: 1}}]}
+policies:
+  - {name: pays, tools: bank_one.send_big_money, verdict: block, reason: nobody pays}
+  - {name: mails, tools: 'mail_box.send_*', verdict: ask, reason: a person reads it}
+effects:
+  - {tool: crm_two.make_new_copy, effect: read}
+";
+    let umbra = Umbra::with().tools(tools).settings("boundary: {execution: live}").go().await;
+    let shadow = |scope: &str, value: &str, execution: &str| json!({"scope": scope, "value": value, "execution": execution, "reason": "tried"});
+    let set = shadow("tool", "files_three.keepFor_me", "shadow");
+    assert_eq!(umbra.put("/v1/execution", &set).await.status, 200);
+    let number = std::cell::Cell::new(0);
+    let decide = async |tool: &Value| {
+        number.set(number.get() + 1);
+        umbra
+            .decide(&json!({"call_id": format!("c{}", number.get()), "agent": "a", "tool": tool, "arguments": {}}))
+            .await
+    };
+    for spelling in spellings(&["bank", "one"], &["send", "big", "money"]) {
+        assert_eq!(decide(&spelling.tool).await["decision"], "block", "{}", spelling.tool);
+    }
+    for spelling in spellings(&["mail", "box"], &["send", "a", "letter"]) {
+        assert_eq!(decide(&spelling.tool).await["decision"], "ask", "{}", spelling.tool);
+    }
+    for spelling in spellings(&["files", "three"], &["keep", "for", "me"]) {
+        assert_eq!(decide(&spelling.tool).await["execution"], "shadow", "{}", spelling.tool);
+    }
+    for spelling in spellings(&["crm", "two"], &["drop", "all", "rows"]) {
+        assert_eq!(decide(&spelling.tool).await["effect"], "destructive", "{}", spelling.tool);
+    }
+    // From here on all is shadow, but for two permissions.
+    assert_eq!(
+        umbra
+            .put("/v1/execution", &json!({"scope": "global", "execution": "shadow", "reason": "rehearsed"}))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(umbra.put("/v1/execution", &shadow("tool", "disk_four.*", "live")).await.status, 200);
+    for spelling in spellings(&["disk", "four"], &["spin", "the", "plate"]) {
+        let live = decide(&spelling.tool).await["execution"] == "live";
+        assert_eq!(live, spelling.says_server && !sabotage(), "{}", spelling.tool);
+    }
+    for spelling in spellings(&["crm", "two"], &["make", "new", "copy"]) {
+        let read = decide(&spelling.tool).await["effect"] == "read";
+        assert!(read || !spelling.says_server, "{}", spelling.tool);
+    }
+    // A tool of another server is another tool.
+    for (server, tool) in [("paypal", "send_big_money"), ("bank", "send_big_money")] {
+        let other = decide(&json!({"server": server, "name": tool})).await;
+        assert_ne!(other["reason"], "policy", "{server}.{tool}: {other}");
+    }
+}
+
+#[tokio::test]
+async fn an_override_for_a_name_that_nobody_has_is_set_with_a_warning_and_the_nearest_name() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    umbra.decide(&with(write("c1", "rehearsal-1"), &json!({"tool": {"server": "mail", "name": "send_email"}}))).await;
+    umbra.event(&json!({"agent": "reporter", "output": "x"})).await;
+    let put = async |scope: &str, value: &str, execution: &str| {
+        let set = json!({"scope": scope, "value": value, "execution": execution, "reason": "tried"});
+        let answered = umbra.put("/v1/execution", &set).await;
+        assert_eq!(answered.status, 200, "{}", answered.text);
+        answered.body["warnings"].clone()
+    };
+    for (scope, value, execution) in [
+        ("agent", "Rehearsal-*", "shadow"),
+        ("agent", "reporter", "live"),
+        ("tool", "mcp__mail__SendEmail", "shadow"),
+        ("tool", "crm.get_and_*", "live"),
+    ] {
+        assert_eq!(put(scope, value, execution).await, json!([]), "{value}");
+    }
+    for (scope, value, execution, nearest) in [
+        ("agent", "reportr", "shadow", "reporter"),
+        ("agent", "Rehearsal-*", "live", "rehearsal-1"),
+        ("tool", "mail.send_mail", "shadow", "mail.send_email"),
+    ] {
+        let warnings = put(scope, value, execution).await;
+        let told = warnings[0].as_str().unwrap_or_default();
+        assert!(told.starts_with(&format!("no {scope} seen so far")) && told.contains(nearest), "{value}: {warnings}");
+    }
+}
+
 #[tokio::test]
 async fn a_name_that_can_be_mistaken_for_another_is_refused() {
     let umbra = Umbra::with().tools(TOOLS).go().await;

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    CompiledContract, CompiledDelete, CompiledFault, CompiledPut, CompiledResponse, Lister, Reader, Schema, is_glob,
-};
+use super::{CompiledContract, CompiledDelete, CompiledFault, CompiledPut, CompiledResponse, Lister, Reader, Schema};
 use crate::{
     overlay,
     stub::{
@@ -17,6 +15,7 @@ use crate::{
 use umbra_domain::{
     Effect, ToolName,
     contract::{ContractFault, Overlay, ToolContract},
+    tool::is_wild,
 };
 use umbra_policy::{EvalError, Expression, Scope};
 
@@ -150,7 +149,7 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
     let mut readers = Vec::new();
     for (index, read) in overlay.reads.iter().enumerate() {
         let place = |part: &str| at("overlay", &format!("reads[{index}].{part}"));
-        if is_glob(&read.tool) {
+        if is_wild(&read.tool) {
             faults.push(ContractFault::of(
                 "overlay",
                 format!("reads[{index}]: a reader is one tool"),

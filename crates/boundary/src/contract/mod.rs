@@ -8,22 +8,22 @@ pub mod source;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use globset::{Glob, GlobMatcher};
 use serde_json::Value;
 use thiserror::Error;
 
 use super::{
+    effects::specificity,
     overlay::{Lister, Reader},
     stub::template::Template,
 };
 use umbra_domain::{
     Effect, ToolName,
     contract::{ContractFault, ToolContract},
-    tool::{canonical, own_part},
+    tool::{BadPattern, NormalName, Readings, ToolPatterns, is_wild, joined, normal_pattern},
 };
 use umbra_policy::Expression;
 
@@ -124,13 +124,17 @@ pub struct ContractsError(pub Vec<(String, ContractFault)>);
 #[derive(Debug, Default)]
 pub struct Contracts {
     all: Vec<Arc<CompiledContract>>,
-    exact: HashMap<String, usize>,
-    /// More literal characters first, then in order of the file.
-    globs: Vec<(GlobMatcher, usize)>,
+    /// Places in `all`: names first, then globs by their literal characters, then in order of the file.
+    specific_first: Vec<usize>,
+    /// Places in `specific_first`.
+    patterns: ToolPatterns,
+    /// Those without wildcards.
+    names: ToolPatterns,
+    /// Servers of the tools that contracts name, by the tools' own names.
+    servers: BTreeMap<String, BTreeSet<String>>,
+    /// By joined name.
     readers: BTreeMap<String, Vec<(usize, usize)>>,
     listers: BTreeMap<String, Vec<(usize, usize)>>,
-    /// The gravest effect by the name alone of a tool that a contract names, whichever server's.
-    anyones: HashMap<String, Effect>,
 }
 
 impl Contracts {
@@ -150,47 +154,63 @@ impl Contracts {
         if !faults.is_empty() {
             return Err(ContractsError(faults));
         }
-        compiled.index();
+        compiled.index().map_err(|BadPattern(tool)| {
+            let fault = ContractFault::of(
+                "tool",
+                format!("{tool:?} is no glob"),
+                "write a name, or a pattern such as github.delete_*",
+            );
+            ContractsError(vec![(tool, fault)])
+        })?;
         Ok(compiled)
     }
 
-    fn index(&mut self) {
-        let mut globs = Vec::new();
+    fn index(&mut self) -> Result<(), BadPattern> {
+        let tool = |place: &usize| self.all.get(*place).map_or("", |contract| contract.contract.tool.as_str());
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        order.sort_by_key(|place| specificity(tool(place)));
+        let patterns = || order.iter().map(tool).enumerate().map(|(place, tool)| (tool, place));
+        self.patterns = ToolPatterns::compile(patterns())?;
+        self.names = ToolPatterns::compile(patterns().filter(|(tool, _)| !is_wild(tool)))?;
+        self.specific_first = order;
         for (index, contract) in self.all.iter().enumerate() {
-            let tool = canonical(&contract.contract.tool);
-            if is_glob(&tool) {
-                let literal = tool.chars().filter(|c| !matches!(c, '*' | '?')).count();
-                globs.extend(Glob::new(&tool).ok().map(|glob| (literal, glob.compile_matcher(), index)));
-            } else {
-                if let Some(own) = own_part(&tool) {
-                    let gravest = self.anyones.entry(own.to_owned()).or_insert(Effect::Read);
-                    *gravest = contract.effect().max(*gravest);
-                }
-                self.exact.insert(tool, index);
+            if let (tool, false) = (&contract.contract.tool, is_wild(&contract.contract.tool))
+                && let NormalName { server: Some(server), own } = ToolName::bare(tool).normal()
+            {
+                self.servers.entry(own).or_default().insert(server);
             }
             for (at, reader) in contract.readers.iter().enumerate() {
-                self.readers.entry(canonical(&reader.tool)).or_default().push((index, at));
+                self.readers.entry(joined(&normal_pattern(&reader.tool))).or_default().push((index, at));
             }
             for (at, lister) in contract.listers.iter().enumerate() {
-                self.listers.entry(canonical(&lister.tool)).or_default().push((index, at));
+                self.listers.entry(joined(&normal_pattern(&lister.tool))).or_default().push((index, at));
             }
         }
-        globs.sort_by_key(|(literal, _, index)| (std::cmp::Reverse(*literal), *index));
-        self.globs = globs.into_iter().map(|(_, glob, index)| (glob, index)).collect();
+        Ok(())
+    }
+
+    fn at(&self, place: usize) -> Option<&Arc<CompiledContract>> {
+        self.specific_first.get(place).and_then(|index| self.all.get(*index))
     }
 
     /// The contract of a tool: one of its very name before globs, a more specific glob before another, then the first.
     pub fn find(&self, tool: &ToolName) -> Option<&Arc<CompiledContract>> {
-        let name = tool.canonical().whole;
-        let index = self.exact.get(&name).copied();
-        let index = index.or_else(|| self.globs.iter().find(|(glob, _)| glob.is_match(&name)).map(|(_, index)| *index));
-        index.and_then(|index| self.all.get(index))
+        self.patterns.permitting(&tool.readings()).first().and_then(|place| self.at(*place))
     }
 
-    /// The least effect of a tool that names no server, by the contracts of tools of its name: it may be any of them.
-    pub fn at_least(&self, tool: &ToolName) -> Option<Effect> {
-        let tool = tool.canonical();
-        if tool.has_server { None } else { self.anyones.get(&tool.own).copied() }
+    /// True if one names this very tool, without wildcards.
+    pub fn names(&self, tool: &Readings) -> bool {
+        !self.names.permitting(tool).is_empty()
+    }
+
+    /// The gravest effect of the tools that contracts name and that it may be.
+    pub fn at_least(&self, tool: &Readings) -> Option<Effect> {
+        self.names.restricting(tool).iter().filter_map(|place| self.at(*place)).map(|contract| contract.effect()).max()
+    }
+
+    /// Servers of the tools of this name that contracts name, in normal form.
+    pub(super) fn servers_of(&self, own: &str) -> Vec<String> {
+        self.servers.get(own).into_iter().flatten().cloned().collect()
     }
 
     /// Every contract, in order of the file.
@@ -200,18 +220,13 @@ impl Contracts {
 
     /// How records of a run are read by this tool.
     pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &Reader> {
-        let places = self.readers.get(&canonical(tool)).into_iter().flatten();
+        let places = self.readers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.readers.get(*at))
     }
 
     /// How records of a run are listed by this tool.
     pub(super) fn listers(&self, tool: &str) -> impl Iterator<Item = &Lister> {
-        let places = self.listers.get(&canonical(tool)).into_iter().flatten();
+        let places = self.listers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.listers.get(*at))
     }
-}
-
-/// Whether a name stands for several.
-pub fn is_glob(tool: &str) -> bool {
-    tool.contains(['*', '?', '[', '{'])
 }

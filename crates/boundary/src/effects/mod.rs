@@ -49,7 +49,8 @@ use self::{
 };
 use umbra_domain::{Effect, EffectSource, ToolAnnotations, ToolName};
 
-pub use overrides::{BadGlob, Overrides};
+pub use overrides::Overrides;
+pub(crate) use overrides::specificity;
 
 /// Languages that change things as well as ask for them, and what speaks them.
 const LANGUAGES: [&str; 24] = [

@@ -1,27 +1,18 @@
-//! An operator's word on effects. In: globs with effects. Out: the effect of a tool, where one of them names it.
-
-use std::collections::HashMap;
-
-use globset::{Glob, GlobMatcher};
+//! An operator's word on effects. In: patterns with effects. Out: the effect of a tool, where one of them names it.
 
 use umbra_domain::{
-    Effect, EffectOverride, ToolName,
-    tool::{canonical, own_part},
+    Effect, EffectOverride,
+    tool::{BadPattern, Readings, ToolPatterns, is_wild},
 };
 
-/// The pattern of an override is no glob.
-#[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no glob: write server.tool, or a pattern such as github.get_*")]
-pub struct BadGlob(String);
-
-/// Compiled overrides. They go by the whole name, `server.tool`: a pattern for one server says nothing of another's.
+/// Compiled overrides.
 #[derive(Debug, Default)]
 pub struct Overrides {
-    exact: HashMap<String, Effect>,
-    /// The gravest by the name alone of a tool, whichever server's.
-    anyones: HashMap<String, Effect>,
-    /// The most specific first.
-    globs: Vec<(GlobMatcher, Effect)>,
+    effects: Vec<Effect>,
+    /// Places in `effects`.
+    patterns: ToolPatterns,
+    /// Those without wildcards.
+    names: ToolPatterns,
 }
 
 impl Overrides {
@@ -30,38 +21,37 @@ impl Overrides {
     ///
     /// # Errors
     /// A pattern is no glob.
-    pub fn compile(overrides: &[EffectOverride]) -> Result<Self, BadGlob> {
-        let (mut exact, mut anyones) = (HashMap::new(), HashMap::new());
-        let mut globs = Vec::new();
-        for EffectOverride { tool, effect } in overrides {
-            let wild = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '\\');
-            let spelled = canonical(tool);
-            if tool.contains(wild) {
-                let glob = Glob::new(&spelled).map_err(|_| BadGlob(tool.clone()))?;
-                globs.push((tool.chars().filter(|c| !wild(*c)).count(), glob.compile_matcher(), *effect));
-            } else {
-                if let Some(own) = own_part(&spelled) {
-                    let gravest = anyones.entry(own.to_owned()).or_insert(*effect);
-                    *gravest = (*effect).max(*gravest);
-                }
-                exact.entry(spelled).or_insert(*effect);
-            }
-        }
-        globs.sort_by_key(|(letters, ..)| std::cmp::Reverse(*letters));
-        Ok(Self { exact, anyones, globs: globs.into_iter().map(|(_, glob, effect)| (glob, effect)).collect() })
+    pub fn compile(overrides: &[EffectOverride]) -> Result<Self, BadPattern> {
+        let mut overrides: Vec<&EffectOverride> = overrides.iter().collect();
+        overrides.sort_by_key(|EffectOverride { tool, .. }| specificity(tool));
+        let patterns =
+            || overrides.iter().enumerate().map(|(place, EffectOverride { tool, .. })| (tool.as_str(), place));
+        Ok(Self {
+            effects: overrides.iter().map(|one| one.effect).collect(),
+            patterns: ToolPatterns::compile(patterns())?,
+            names: ToolPatterns::compile(patterns().filter(|(tool, _)| !is_wild(tool)))?,
+        })
     }
 
-    /// What the operator says of a tool.
-    pub fn of(&self, tool: &ToolName) -> Option<Effect> {
-        let name = tool.canonical().whole;
-        let globbed = || self.globs.iter().find(|(glob, _)| glob.is_match(&name)).map(|(_, effect)| *effect);
-        self.exact.get(&name).copied().or_else(globbed)
+    /// The operator's word on a tool.
+    pub fn of(&self, tool: &Readings) -> Option<Effect> {
+        self.patterns.permitting(tool).first().and_then(|place| self.effects.get(*place)).copied()
     }
 
-    /// The least effect of a tool that names no server, by what the operator says of tools of its name: it may be any of
-    /// them.
-    pub fn at_least(&self, tool: &ToolName) -> Option<Effect> {
-        let tool = tool.canonical();
-        if tool.has_server { None } else { self.anyones.get(&tool.own).copied() }
+    /// True if one names this very tool, without wildcards.
+    pub fn names(&self, tool: &Readings) -> bool {
+        !self.names.permitting(tool).is_empty()
     }
+
+    /// The gravest effect of the tools that are named and that it may be.
+    pub fn at_least(&self, tool: &Readings) -> Option<Effect> {
+        self.names.restricting(tool).iter().filter_map(|place| self.effects.get(*place)).max().copied()
+    }
+}
+
+/// Order of patterns: names, then globs with more letters of their own first.
+pub(crate) fn specificity(tool: &str) -> (bool, std::cmp::Reverse<usize>) {
+    let wild = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '\\');
+    let letters = if is_wild(tool) { tool.chars().filter(|c| !wild(*c)).count() } else { 0 };
+    (is_wild(tool), std::cmp::Reverse(letters))
 }

@@ -429,7 +429,7 @@ fn an_operator_names_tools_whole_and_the_closest_pattern_wins() {
         (ToolName::of("erp", "ping"), None),
         (ToolName::bare("get_user"), None),
     ] {
-        assert_eq!(overrides.of(&tool), effect, "{tool}");
+        assert_eq!(overrides.of(&tool.readings()), effect, "{tool}");
     }
     assert!(rules(&[("crm.[", Read)]).unwrap_err().to_string().contains("crm.["));
 }

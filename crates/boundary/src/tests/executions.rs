@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::execution::{Configured, Descent, Whose, effective, safe_mode};
-use umbra_domain::{Execution, Override, OverrideId, OverrideScope};
+use umbra_domain::{Execution, Override, OverrideId, OverrideScope, ToolName, tool::Readings};
 
 fn configured(settings: Option<Execution>, variable: Option<Execution>, default: Execution) -> Configured {
     Configured {
@@ -27,8 +27,13 @@ fn set(scope: OverrideScope, value: &str, execution: Execution) -> Override {
     }
 }
 
-const WHOSE: Whose<'_> =
-    Whose { agent: Some("writer-1"), session: Some("s1"), tool: Some("stripe.refund"), descent: None };
+fn tool() -> Readings {
+    ToolName::of("stripe", "refund").readings()
+}
+
+fn whose(tool: &Readings) -> Whose<'_> {
+    Whose { agent: Some("writer-1"), session: Some("s1"), tool: Some(tool), descent: None }
+}
 
 #[test]
 fn the_stricter_of_settings_and_variable_wins_and_the_default_comes_last() {
@@ -42,7 +47,7 @@ fn the_stricter_of_settings_and_variable_wins_and_the_default_comes_last() {
         (None, Some(Shadow), Live, Shadow, "variable"),
     ];
     for (settings, variable, default, expected, source) in table {
-        let decided = effective(&configured(settings, variable, default), &[], WHOSE, Timestamp::UNIX_EPOCH);
+        let decided = effective(&configured(settings, variable, default), &[], whose(&tool()), Timestamp::UNIX_EPOCH);
         assert_eq!(
             (decided.execution, decided.won.source),
             (expected, source),
@@ -56,7 +61,7 @@ fn the_narrowest_override_wins_and_the_stricter_of_equals() {
     use Execution::{Live, Shadow};
     use OverrideScope::{Agent, Environment, Global, Session, Tool};
     let base = configured(Some(Live), Some(Shadow), Live);
-    let decide = |overrides: &[Override]| effective(&base, overrides, WHOSE, Timestamp::UNIX_EPOCH);
+    let decide = |overrides: &[Override]| effective(&base, overrides, whose(&tool()), Timestamp::UNIX_EPOCH);
     let table: Vec<(Vec<Override>, Execution, &str)> = vec![
         (vec![set(Global, "", Live)], Live, "global"),
         (vec![set(Global, "", Live), set(Environment, "staging", Shadow)], Shadow, "environment:staging"),
@@ -77,7 +82,8 @@ fn the_narrowest_override_wins_and_the_stricter_of_equals() {
     for (descent, source) in
         [(Descent::Shadow("r0".to_owned()), "parent_run"), (Descent::Began("r0".to_owned()), "run")]
     {
-        let sub = Whose { descent: Some(&descent), ..WHOSE };
+        let tool = tool();
+        let sub = Whose { descent: Some(&descent), ..whose(&tool) };
         let decided = effective(&base, &[set(Tool, "*", Live)], sub, Timestamp::UNIX_EPOCH);
         assert_eq!((decided.execution, decided.won.source, decided.overruled.len()), (Shadow, source, 4));
     }

@@ -25,7 +25,7 @@ use openapi::Files;
 use umbra_domain::{
     ToolDeclarations,
     contract::{ContractFault, ToolContract},
-    tool::canonical,
+    tool::{joined, normal_pattern},
 };
 pub use write::write;
 
@@ -112,12 +112,13 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
     let mut first: BTreeMap<String, Place> = BTreeMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let Some(Node { kind: Kind::Text(name), at }) = tool.get(TOOL) else { continue };
-        if let Some(earlier) = first.get(&canonical(name)) {
+        let normal = joined(&normal_pattern(name));
+        if let Some(earlier) = first.get(&normal) {
             let message = format!("there is a contract of {} already", quoted(name));
             let help = format!("it stands at line {}; keep one, and raise its version when it changes", earlier.line);
             faults.within(format!(".{TOOLS}[{index}].{TOOL}"), |faults| faults.fault(*at, message, help));
         } else {
-            first.insert(canonical(name), *at);
+            first.insert(normal, *at);
         }
     }
 }

@@ -1,8 +1,14 @@
 //! A tool as an agent calls it.
 
+mod normal;
+mod patterns;
+
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
+
+pub use normal::{NormalName, Readings, joined, normal_pattern};
+pub use patterns::{BadPattern, ToolPatterns, is_wild};
 
 /// What a tool is called. Shown as `server.name`, or as the name alone where no server is known.
 #[derive(
@@ -16,17 +22,6 @@ pub struct ToolName {
     pub name: String,
 }
 
-/// What clients put before the names of servers.
-const MCP: &str = "mcp__";
-/// Most servers in a row whose names are looked for in a tool's.
-const READINGS: usize = 4;
-
-/// What stands behind the word that clients of MCP put before servers and tools.
-fn after_mcp(name: &str) -> Option<&str> {
-    let (prefix, rest) = name.split_at_checked(MCP.len())?;
-    (prefix.eq_ignore_ascii_case(MCP) && !rest.is_empty()).then_some(rest)
-}
-
 impl ToolName {
     /// A tool of a server.
     pub fn of(server: impl Into<String>, name: impl Into<String>) -> Self {
@@ -37,82 +32,6 @@ impl ToolName {
     pub fn bare(name: impl Into<String>) -> Self {
         Self { server: None, name: name.into() }
     }
-
-    /// The tool of a server whose name is glued to its own, as clients show it that have one list of tools:
-    /// `server__tool`, `mcp__server__tool`, `server/tool` or `server:tool`. Of a tool of a known server, the one that this
-    /// server passes on under such a name.
-    pub fn unglued(&self) -> Option<Self> {
-        if let Some(server) = self.server.as_deref().and_then(after_mcp) {
-            return Some(Self::of(server, &*self.name));
-        }
-        let name = after_mcp(&self.name).unwrap_or(&self.name);
-        if self.server.is_none() && name.contains('.') {
-            return (name.len() < self.name.len()).then(|| Self::bare(name));
-        }
-        let (server, name) = name.split_once("__").or_else(|| name.split_once(['/', ':']))?;
-        (!server.is_empty() && !name.is_empty()).then(|| Self::of(server, name))
-    }
-
-    /// It, and what it may stand for: as it is, and with each server's name taken off that is glued to it.
-    pub fn readings(&self) -> impl Iterator<Item = Self> {
-        std::iter::successors(Some(self.clone()), Self::unglued).take(READINGS)
-    }
-
-    /// The name under which what was done with a tool is kept together: its server's, though it was glued to it.
-    pub fn plain(&self) -> Canonical {
-        let unglued = if self.server.is_none() { self.unglued() } else { None };
-        unglued.as_ref().unwrap_or(self).canonical()
-    }
-
-    /// The name by which rules, contracts, effects and overrides go: one for every spelling that a caller may choose.
-    pub fn canonical(&self) -> Canonical {
-        let whole = canonical(&self.to_string());
-        let own = match &self.server {
-            Some(_) => Some(canonical(&self.name)),
-            None => whole.split_once('.').map(|(_, own)| own.to_owned()),
-        };
-        Canonical { own: own.clone().unwrap_or_else(|| whole.clone()), has_server: own.is_some(), whole }
-    }
-}
-
-/// A tool's name in the spelling in which names are compared. Made by [`ToolName::canonical`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Canonical {
-    /// `server.name`, or the name alone where no server is known.
-    pub whole: String,
-    /// Its name at its server.
-    pub own: String,
-    /// Whether its server is known. Where it is not, it may be any server's tool of that name.
-    pub has_server: bool,
-}
-
-/// The one spelling of a tool's name, or of a pattern for such names: small letters, and `_` for `-` and for blanks, since
-/// who looks tools up by name may take one for the other. Between the brackets of a pattern, `-` is a range and stays.
-pub fn canonical(name: &str) -> String {
-    let mut brackets = false;
-    let mut spelled = String::with_capacity(name.len());
-    // No blanks beside the sign between a server and its tool.
-    let name = name.split('.').map(str::trim).collect::<Vec<_>>().join(".");
-    for c in name.chars() {
-        match c {
-            '[' => brackets = true,
-            ']' => brackets = false,
-            _ => {}
-        }
-        match c {
-            '-' | ' ' if !brackets => spelled.push('_'),
-            c => spelled.extend(c.to_lowercase()),
-        }
-    }
-    spelled
-}
-
-/// What a pattern for `server.name` says of the name alone; nothing where it is for all tools of a server.
-pub fn own_part(pattern: &str) -> Option<&str> {
-    let (server, own) = pattern.split_once('.')?;
-    let closed = |open, close| server.matches(open).count() == server.matches(close).count();
-    let names = own.chars().any(char::is_alphanumeric);
-    (names && closed('{', '}') && closed('[', ']')).then_some(own)
 }
 
 /// A name as it may be kept and shown, and still cannot be called: U+FFFD stands for each sign that cannot be seen.
@@ -189,52 +108,7 @@ pub struct ToolAnnotations {
 
 #[cfg(test)]
 mod tests {
-    use super::{ToolName, canonical, own_part, plain_tool_name};
-
-    #[test]
-    fn spellings_of_one_name_are_one() {
-        for name in ["process_refund", "Process_Refund", "process-refund", "PROCESS REFUND", "process_refund "] {
-            let tool = ToolName::of("Stripe", name).canonical();
-            assert_eq!((&*tool.whole, &*tool.own, tool.has_server), ("stripe.process_refund", "process_refund", true));
-        }
-        let glued = ToolName::bare("stripe.process-refund").canonical();
-        assert_eq!(glued, ToolName::of("stripe", "process_refund").canonical());
-        let bare = ToolName::bare("Process_Refund").canonical();
-        assert_eq!((&*bare.whole, &*bare.own, bare.has_server), ("process_refund", "process_refund", false));
-        assert_eq!(canonical("Files.get-[a-z]*"), "files.get_[a-z]*");
-        for (name, unglued) in [
-            ("mail__send", Some("mail.send")),
-            ("mcp__mail__send__now", Some("mail.send__now")),
-            ("MCP__Mail__Send", Some("Mail.Send")),
-            ("mcp__mail.send", Some("mail.send")),
-            ("mail/send", Some("mail.send")),
-            ("mail:send", Some("mail.send")),
-            ("mcp__mail", None),
-            ("mail.x__y", None),
-            ("__x", None),
-            ("send_now", None),
-        ] {
-            assert_eq!(ToolName::bare(name).unglued().map(|tool| tool.to_string()).as_deref(), unglued, "{name}");
-        }
-        let readings = |tool: &ToolName| tool.readings().map(|tool| tool.to_string()).collect::<Vec<_>>();
-        let through = ToolName::bare("mcp__umbra__mail__send");
-        assert_eq!(readings(&through), ["mcp__umbra__mail__send", "umbra.mail__send", "mail.send"]);
-        assert_eq!(readings(&ToolName::of("umbra", "mail__send")), ["umbra.mail__send", "mail.send"]);
-        assert_eq!(ToolName::bare("mcp__Mail__send").plain(), ToolName::of("mail", "send").canonical());
-    }
-
-    #[test]
-    fn a_pattern_for_all_of_a_server_says_nothing_of_a_name() {
-        for (pattern, own) in [
-            ("stripe.process_refund", Some("process_refund")),
-            ("stripe.delete_*", Some("delete_*")),
-            ("stripe.*", None),
-            ("delete_*", None),
-            ("{stripe.a,github.b}", None),
-        ] {
-            assert_eq!(own_part(pattern), own, "{pattern}");
-        }
-    }
+    use super::plain_tool_name;
 
     #[test]
     fn a_name_that_can_be_mistaken_is_refused() {

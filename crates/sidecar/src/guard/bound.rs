@@ -4,8 +4,9 @@ use super::moment::{Moment, Subject};
 use umbra_domain::{
     PolicyMode,
     sidecar::{DocumentRule, ModelRule, SidecarVerdict, TextRule},
+    tool::ToolPatterns,
 };
-use umbra_policy::{BadRule, Reach, ToolIndex};
+use umbra_policy::{BadRule, Reach, by_tool};
 
 /// What every kind of rule has.
 pub(super) struct Head<'a> {
@@ -63,12 +64,12 @@ impl Rule for ModelRule {
 #[derive(Debug)]
 pub(super) struct Bound<R> {
     rules: Vec<(R, Reach)>,
-    by_tool: ToolIndex,
+    by_tool: ToolPatterns,
 }
 
 impl<R: Rule> Bound<R> {
     pub(super) fn compile(rules: &[R]) -> Result<Self, BadRule> {
-        let by_tool = ToolIndex::compile(rules.iter().map(|rule| (rule.head().name, rule.head().tools)))?;
+        let by_tool = by_tool(rules.iter().map(|rule| (rule.head().name, rule.head().tools)))?;
         let compiled = rules.iter().map(|rule| {
             let Head { name, agents, routes, modes, .. } = rule.head();
             Reach::compile(name, agents, routes, modes).map(|reach| (rule.clone(), reach))
@@ -88,7 +89,7 @@ impl<R: Rule> Bound<R> {
     /// The rules about a moment. One that names tools is about calls of these alone.
     pub(super) fn about<'a>(&'a self, moment: &Moment<'_>) -> impl Iterator<Item = &'a R> {
         let called = match moment.subject {
-            Subject::Call { tool, .. } => Some(self.by_tool.candidates(tool)),
+            Subject::Call { tool, .. } => Some(self.by_tool.restricting(&tool.readings())),
             Subject::Turn | Subject::Message { .. } | Subject::Result { .. } => None,
         };
         let is_about = move |place: usize, rule: &R| match &called {

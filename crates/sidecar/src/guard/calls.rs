@@ -25,6 +25,7 @@ pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
         route: moment.route,
         modes: moment.modes,
         tool,
+        readings: &tool.readings(),
         effect,
         args,
         taints: moment.taints,

@@ -2,7 +2,7 @@
 //! common.
 
 use crate::words::words;
-use umbra_domain::NewPattern;
+use umbra_domain::{NewPattern, ToolName};
 
 /// Words that turn what a task says; `t` is what is left of `don't`.
 const NEGATIONS: [&str; 9] = ["cannot", "except", "never", "no", "nor", "not", "only", "t", "without"];
@@ -29,7 +29,7 @@ pub fn dedup_key(new: &NewPattern) -> [u8; 32] {
     let negations = new.task.to_lowercase();
     let negations = negations.split(|c: char| !c.is_alphanumeric()).filter(|word| NEGATIONS.contains(word));
     part(&negations.collect::<Vec<&str>>().join(" "));
-    let mut tools: Vec<String> = new.tools.iter().map(|tool| tool.plain().whole).collect();
+    let mut tools: Vec<String> = new.tools.iter().map(ToolName::joined).collect();
     tools.dedup();
     for tool in &tools {
         part(tool);

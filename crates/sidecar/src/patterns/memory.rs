@@ -22,7 +22,7 @@ pub fn memory(patterns: &[Pattern]) -> Memory {
         let (successes, failures) = (pattern.successes, pattern.failures);
         let outcomes = [(true, successes > 0 && successes >= failures), (false, failures > 0 && failures >= successes)];
         let mut met = BTreeSet::new();
-        for tool in pattern.tools.iter().filter(|tool| met.insert(tool.plain().whole)) {
+        for tool in pattern.tools.iter().filter(|tool| met.insert(tool.joined())) {
             for (succeeded, _) in outcomes.into_iter().filter(|(_, holds)| *holds) {
                 memory.record(tool, &task, succeeded);
             }

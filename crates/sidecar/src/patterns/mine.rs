@@ -50,7 +50,7 @@ pub fn mine(of: &Trajectory<'_>) -> Option<NewPattern> {
     let mut tools: Vec<ToolName> = Vec::new();
     let mut last = None;
     for tool in of.steps.iter().filter(|step| step.ok).filter_map(|step| step.tool.as_ref()) {
-        let name = tool.plain();
+        let name = tool.joined();
         if last.as_ref() != Some(&name) {
             if tools.len() == bounds::TOOLS {
                 return None;

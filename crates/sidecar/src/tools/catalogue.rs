@@ -53,7 +53,7 @@ pub struct Tool {
 pub struct Catalogue {
     /// In order of names: a tool's place here settles equal scores.
     tools: Vec<Tool>,
-    /// The places of the tools of a name in its canonical spelling.
+    /// Places of the tools of a joined name.
     named: HashMap<String, Range<usize>>,
     /// The places of those of a server, by their names there.
     owned: HashMap<String, Vec<usize>>,
@@ -75,13 +75,7 @@ impl Catalogue {
     /// An index of these tools. Their order does not matter.
     pub fn of(mut tools: Vec<Tool>) -> Self {
         tools.sort_by_cached_key(|tool| {
-            (
-                tool.name.canonical().whole,
-                tool.name.clone(),
-                tool.description.clone(),
-                tool.parameters.clone(),
-                tool.effect,
-            )
+            (tool.name.joined(), tool.name.clone(), tool.description.clone(), tool.parameters.clone(), tool.effect)
         });
         // What was told twice is offered once.
         tools.dedup();
@@ -91,9 +85,9 @@ impl Catalogue {
             (HashMap::<String, Vec<Posting>>::new(), HashMap::<String, Range<usize>>::new());
         let mut owned = HashMap::<String, Vec<usize>>::new();
         for (place, (tool, counts)) in tools.iter().zip(counts).enumerate() {
-            let name = tool.name.canonical();
-            named.entry(name.whole).or_insert(place..place).end = place + 1;
-            if name.has_server {
+            let name = tool.name.normal();
+            named.entry(tool.name.joined()).or_insert(place..place).end = place + 1;
+            if name.server.is_some() {
                 owned.entry(name.own).or_default().push(place);
             }
             for (at, (of, (field, average))) in counts.into_iter().zip(FIELDS.iter().zip(averages)).enumerate() {
@@ -116,13 +110,13 @@ impl Catalogue {
 
     /// The tools that a call may mean which names no server: those of this name, each server's once.
     pub fn meant(&self, name: &ToolName) -> Vec<&ToolName> {
-        let name = name.canonical();
-        if name.has_server || self.named.contains_key(&name.whole) {
+        let normal = name.normal();
+        if normal.server.is_some() || self.named.contains_key(&name.joined()) {
             return Vec::new();
         }
-        let places = self.owned.get(&name.own).into_iter().flatten();
+        let places = self.owned.get(&normal.own).into_iter().flatten();
         let mut meant: Vec<&ToolName> = places.filter_map(|place| self.tool(*place)).map(|tool| &tool.name).collect();
-        meant.dedup_by_key(|name| name.canonical().whole);
+        meant.dedup_by_key(|name| name.joined());
         meant
     }
 
@@ -144,9 +138,9 @@ impl Catalogue {
         self.postings.get(stem).map_or(&[], Vec::as_slice)
     }
 
-    /// Places of the tools of a canonical name.
-    pub(super) fn named(&self, canonical: &str) -> Range<usize> {
-        self.named.get(canonical).cloned().unwrap_or_default()
+    /// Places of the tools of a joined name.
+    pub(super) fn named(&self, joined: &str) -> Range<usize> {
+        self.named.get(joined).cloned().unwrap_or_default()
     }
 }
 

@@ -65,6 +65,7 @@ impl Limits {
             route: situation.route,
             modes: situation.modes,
             tool: name,
+            readings: &name.readings(),
             effect: tool.effect,
             args: &Value::Null,
             taints: situation.taints,

@@ -65,7 +65,7 @@ impl Memory {
     /// Remembers what came of using a tool for a task. The oldest task of that tool is forgotten where there are too many;
     /// a task without words and more tools than twenty thousand are not remembered.
     pub fn record(&mut self, tool: &ToolName, task: &Task, succeeded: bool) {
-        let name = tool.plain().whole;
+        let name = tool.joined();
         let known = self.named.get(&name).copied();
         if task.words().is_empty() || self.most_of_a_tool == 0 || known.is_none() && self.tools.len() == MOST_TOOLS {
             return;

@@ -158,7 +158,7 @@ impl Catalogue {
             parts.truncate(MOST_NAMED);
             parts.push(format!("{more} more words"));
         }
-        let [succeeded, failed] = request.memory.like(&tool.name.plain().whole, request.task);
+        let [succeeded, failed] = request.memory.like(&tool.name.joined(), request.task);
         for (count, outcome) in [(succeeded, "succeeded"), (failed, "failed")] {
             if count > 0 {
                 parts.push(format!("{count} like {} {outcome}", if count == 1 { "task" } else { "tasks" }));

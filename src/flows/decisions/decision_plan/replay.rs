@@ -62,7 +62,7 @@ impl DecisionPlan<'_> {
         let Question { call, rules, .. } = question;
         let run = call.run.clone().map(|run| (call.agent.clone(), run));
         let descent = self.descent(question, run.as_ref());
-        let tool = call.tool.to_string();
+        let tool = rules.tools.readings(&call.tool);
         let whose = Whose {
             agent: Some(&call.agent),
             session: call.session.as_deref(),
@@ -94,7 +94,7 @@ impl DecisionPlan<'_> {
         // What this transaction has changed comes before what it read.
         let here = self.runs.values().map(|run| run.row.clone());
         let known: Vec<RunRow> = here.chain(self.state.parents.iter().cloned()).collect();
-        let tool = call.tool.to_string();
+        let tool = rules.tools.readings(&call.tool);
         let (overrides, now) = (self.state.overrides.as_slice(), self.state.now);
         handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
     }

@@ -222,7 +222,7 @@ fn no_poison_makes_a_denied_tool_allowed() {
             catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 10 });
         selection.ranked.iter().map(|one| one.tool.to_string()).collect()
     };
-    let allowed = |tool: &ToolName| tool.canonical().own != "send_email";
+    let allowed = |tool: &ToolName| tool.normal().own != "send_email";
     let without = ranked(&others());
     assert_eq!(without, ["list_folders", "search_emails"].map(str::to_owned).into());
     for (text, mut new) in POISON.iter().flat_map(|text| saying(text).map(|new| (text, new))) {

@@ -206,7 +206,7 @@ proptest! {
         };
         if let Some(new) = mine(&trajectory) {
             prop_assert_eq!(faults(&new), vec![]);
-            prop_assert!(new.tools.windows(2).all(|pair| pair[0].canonical() != pair[1].canonical()));
+            prop_assert!(new.tools.windows(2).all(|pair| pair[0].joined() != pair[1].joined()));
             prop_assert!(steps.iter().all(|step| !step.rejected));
         }
     }
