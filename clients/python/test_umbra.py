@@ -76,6 +76,14 @@ class Calls(unittest.TestCase):
         self.assertEqual(self.ran, [("get_refund", "old-1")])
 
     @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
+    def test_without_a_run_the_process_remembers_what_it_only_seemed_to_write(self):
+        umbra.configure(agent="python-process", timeout=20.0)
+        made = [self.refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
+        self.assertEqual(made, ["shadow-1", "shadow-2"])
+        self.assertEqual([self.get_refund(id)["status"] for id in made], ["refunded"] * 2)
+        self.assertEqual(self.ran, [])
+
+    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
     def test_without_a_contract_the_tools_own_stub_is_returned_or_nothing_runs(self):
         @umbra.tool(effect="write", stub=lambda to, text: {"sent_to": to})
         async def send(to, text):

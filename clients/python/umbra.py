@@ -15,8 +15,8 @@ refused with :class:`Unavailable`: nothing that leaves a mark runs on doubt. The
 has once called a write, or destructive, since the program began, does not run without it, whatever it is declared.
 
 Which server, key and agent: :func:`configure`, or the variables ``UMBRA_URL`` (``http://127.0.0.1:7817`` unless set),
-``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``. A run, a route or modes for a part
-of a program: :func:`context`.
+``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``. A run, a route
+or modes for a part of a program: :func:`context`. Without a run the session is the run, and without both the process.
 
 The companion of a session, ``async with umbra.sidecar(...)``, is in the package ``umbra_sidecar`` beside this file (Python
 3.10 or newer); its names are found here as well, and loaded when first used.
@@ -83,6 +83,8 @@ _MOST_RESULT = 256 * 1024
 _MOST_ERROR = 4_000
 # Outcomes that wait for a slow server; more are dropped, and the log says so.
 _MOST_WAITING = 1_000
+# Names this process, and with its id each fork of it.
+_PROCESS = uuid.uuid4().hex[:12]
 # Tools that are remembered as no reads; with more, nothing runs while the server is away.
 _MOST_TOOLS = 10_000
 # How long a program that ends waits for its outcomes to be reported, in seconds.
@@ -560,6 +562,9 @@ class _Tool:
         for key in ("session", "run", "parent_run", "seed", "route"):
             if getattr(place, key):
                 body[key] = getattr(place, key)
+        if not place.run and not place.session:
+            # A fork is a process of its own.
+            body.update(run=f"process-{_PROCESS}-{os.getpid()}", default_run=True)
         if place.modes:
             body["modes"] = list(place.modes)
         if override is not None:

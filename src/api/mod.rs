@@ -177,6 +177,8 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(boundary::contracts::post_confirm))
         .routes(routes!(boundary::drift::get_drift))
         .routes(routes!(boundary::gate::get_gate))
+        .routes(routes!(boundary::runs::list_runs))
+        .routes(routes!(boundary::runs::end_run))
         .routes(routes!(boundary::runs::diff_runs))
         .routes(routes!(sidecar::sessions::list_sessions))
         .routes(routes!(sidecar::sessions::get_session))

@@ -95,10 +95,8 @@ impl Running {
             proxy.caller.agent.clone_from(&profile.agent);
         }
         let gateway = Gateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
-        // A run of its own, so that what it only seems to write can be read back.
-        let run = format!("mcp_{}", flows.clock.new_id().simple());
-        proxy.caller.session.get_or_insert_with(|| run.clone());
-        proxy.caller.run.get_or_insert(run);
+        // A session of its own, which is its run: what it only seems to write can be read back.
+        proxy.caller.session.get_or_insert_with(|| format!("mcp_{}", flows.clock.new_id().simple()));
         let (background, stop) = (Tasks::new(), CancellationToken::new());
         // They end one after the other: what one leaves behind is the next one's work.
         let (scribed, written) = (CancellationToken::new(), CancellationToken::new());

@@ -34,7 +34,7 @@ pub(super) struct Options {
     /// Its session; a new one unless set.
     #[arg(long)]
     session: Option<String>,
-    /// The run, in which stubs remember each other; a new one unless set.
+    /// The run, in which stubs remember each other; the session unless set.
     #[arg(long)]
     run: Option<String>,
     /// Makes the stubs of the run repeatable.

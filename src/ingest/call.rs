@@ -55,6 +55,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let agent = fields.required("agent", "who calls", name);
         let session = fields.optional("session", label);
         let run = fields.optional("run", label);
+        let default_run = fields.optional("default_run", flag).unwrap_or_default();
         let parent_run = fields.optional("parent_run", label);
         let seed = fields.optional("seed", label);
         let shows_faults = fields.optional("faults", flag);
@@ -64,6 +65,10 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let arguments = fields.optional("arguments", members);
         let stub_override = fields.optional("stub_override", any);
         let uninterceptable = fields.optional("uninterceptable", |tree, at, faults| names(tree, PATHS, at, faults));
+        if default_run && run.is_none() {
+            let detail = "says that the client made up the name of its run: give the name as `run`, or leave this out";
+            fields.fault("default_run", code::FORMAT, detail);
+        }
         if run.is_some() && run == parent_run {
             fields.fault(
                 "parent_run",
@@ -78,6 +83,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             agent: agent?,
             session,
             run,
+            default_run,
             parent_run,
             seed,
             faults: shows_faults.unwrap_or_default(),

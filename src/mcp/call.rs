@@ -214,6 +214,7 @@ impl Gateway {
             agent: caller.agent.clone(),
             session: caller.session.clone(),
             run: caller.run.clone(),
+            default_run: false,
             parent_run: None,
             seed: caller.seed.clone(),
             faults: false,
@@ -253,7 +254,7 @@ impl Gateway {
         };
         let event = Event {
             agent: call.agent.clone(),
-            task_id: call.run.clone(),
+            task_id: call.run.clone().or_else(|| call.session.clone()),
             session_id: call.session.clone(),
             tool: Some(tool),
             status: Some(word.to_owned()),

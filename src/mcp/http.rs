@@ -156,8 +156,6 @@ impl Profile {
             refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("10"));
             return refusal;
         }
-        // A client that names no run of its own has one for each session.
-        caller.run = caller.run.or_else(|| session.clone());
         caller.session = caller.session.or_else(|| session.clone());
         if request.method() != Method::POST {
             let ends = session.is_some() && request.method() == Method::DELETE;

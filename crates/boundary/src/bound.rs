@@ -35,6 +35,10 @@ pub struct Bound {
 impl Bound {
     /// Takes in the next row, which somebody of ours signed.
     pub(super) fn take(&mut self, row: &AuditRow) {
+        if let (AuditKind::Execution, Some(agent), Some(run)) = (row.kind, &row.agent, &row.run) {
+            // Somebody ended it.
+            self.runs.remove(&(agent.clone(), run.clone()));
+        }
         let binds = ["\"run_execution\":", "\"labels\":"].iter().any(|member| row.body.contains(member));
         if row.kind != AuditKind::Decision || !binds {
             return;

@@ -12,7 +12,7 @@ use super::{
     execution::{Configured, Effective, Whose, effective, named, same_environment},
 };
 use umbra_domain::nearest::misspelling_of;
-use umbra_domain::{Effect, Execution, Override, OverrideScope, ToolName, contract::ContractState};
+use umbra_domain::{Effect, Execution, Override, OverrideScope, RunRow, ToolName, contract::ContractState};
 
 /// What the gate asks for.
 #[derive(Debug, Clone, Default)]
@@ -72,13 +72,15 @@ pub struct Facts {
     pub unguarded: Vec<Unguarded>,
     /// Calls that ran although they were told not to, within as long.
     pub unexpected: Vec<Unguarded>,
+    /// Runs that stay in shadow, with a call within [`Standards::tools_seen_within`].
+    pub bound_runs: Vec<RunRow>,
 }
 
 /// Something that stands against it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = GateReason)]
 pub struct Reason {
-    /// `execution_shadow`, `safe_mode`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call`,
+    /// `execution_shadow`, `safe_mode`, `run_in_shadow`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call`,
     /// `unexpected_call`, `unknown_environment` or `database`.
     #[schema(value_type = String, example = "no_contract")]
     pub rule: &'static str,
@@ -121,6 +123,7 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
         reasons.push(reason("safe_mode", &configured.variable.0, detail));
     }
     shadow(&configured, known, &mut reasons);
+    bound_runs(&configured, known, &mut reasons);
     expiring(&configured, rules.gate.expires_within, known, &mut reasons);
     without_contract(rules, known, &mut reasons);
     for stale in rules.tools.stale(&known.contracts, known.now) {
@@ -215,6 +218,20 @@ fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
         let until = one.expires_at.map(|end| format!(" until {end}")).unwrap_or_default();
         let detail = format!("is answered by stubs{until} ({}): lift it (PUT /v1/execution)", one.reason);
         reasons.push(reason("execution_shadow", &named(one), detail));
+    }
+}
+
+/// Runs that stay in shadow where nothing else says so.
+fn bound_runs(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
+    for RunRow { agent, run, session, .. } in facts.bound_runs.iter().filter(|row| row.is_bound()) {
+        let whose = Whose { agent: Some(agent), session: session.as_deref(), ..Whose::default() };
+        if effective(configured, &facts.overrides, whose, facts.now).execution == Execution::Live {
+            let detail = format!(
+                "is a run of {agent} that began in shadow and stays there, so nothing it changes happens: end it (POST \
+                 /v1/runs/{{run}}/end), or give new work a new run"
+            );
+            reasons.push(reason("run_in_shadow", run, detail));
+        }
     }
 }
 

@@ -58,14 +58,16 @@ impl RowKey {
 
     /// The keyed hash of a run. The memory of its stubs is not in it: no call runs by that.
     pub fn of_run(&self, row: &RunRow) -> Hash {
-        let RunRow { agent, run, execution, began, parent, started_by, session, mac: _ } = row;
+        let RunRow { agent, run, execution, began, parent, started_by, session, named, mac: _ } = row;
         let is_shadow = |execution: &Execution| u8::from(*execution == Execution::Shadow);
         let fields = Fields::of("umbra-run")
             .field(agent.as_bytes())
             .field(run.as_bytes())
             .field(&[is_shadow(execution), is_shadow(began)]);
         let names = [parent, started_by, session];
-        self.keyed(names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes))))
+        let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes)));
+        // Rows of before there were others have the hash of a named one.
+        self.keyed(if *named { fields } else { fields.field(b"unnamed") })
     }
 
     /// Whether the run is as a process with this key wrote it.

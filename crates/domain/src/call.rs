@@ -15,6 +15,8 @@ pub struct Call {
     pub session: Option<String>,
     /// The run it belongs to; stubs of a run remember each other.
     pub run: Option<String>,
+    /// Nobody chose the name of the run: it is that of a session or a process, and ends when shadow is lifted.
+    pub default_run: bool,
     /// The run that started this one: its execution is inherited.
     pub parent_run: Option<String>,
     /// What makes the stubs of a run repeatable; the first call of the run sets it.

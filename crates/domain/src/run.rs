@@ -21,13 +21,15 @@ pub struct RunRow {
     pub started_by: Option<String>,
     /// The session of its last call.
     pub session: Option<String>,
+    /// True where the caller chose its name; false for the run of a session or a process.
+    pub named: bool,
     /// Keyed hash of all fields above; none in rows from before there were such.
     pub mac: Option<HexBytes>,
 }
 
 impl RunRow {
-    /// Whether it stays in shadow.
+    /// Whether it stays in shadow. A run that nobody named never does: it goes by what is in force.
     pub fn is_bound(&self) -> bool {
-        self.began == Execution::Shadow || self.parent.is_some()
+        self.named && (self.began == Execution::Shadow || self.parent.is_some())
     }
 }

@@ -29,7 +29,7 @@ use umbra_domain::{
 macro_rules! run_json {
     () => {
         "json_build_object('agent', agent, 'run', run, 'execution', execution, 'began', coalesce(began, execution),
-             'parent', parent, 'started_by', started_by, 'session', session, 'mac', encode(mac, 'hex'))"
+             'parent', parent, 'started_by', started_by, 'session', session, 'named', named, 'mac', encode(mac, 'hex'))"
     };
 }
 
@@ -209,14 +209,18 @@ impl DecisionStore<'_> {
         self.0.decisions.rest();
     }
 
-    /// The runs of this name, and those that they descend from.
+    /// The runs of these names, and those that they descend from; and which of `runs` stay in shadow by the audit.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn descent(self, run: &str) -> Result<Vec<RunRow>, StoreError> {
-        let wanted = DecisionKeys::default();
-        let row: ReadRow = read(&wanted, vec![run]).fetch_one(&self.0.read).await?;
-        parse("boundary_run", &row.3)
+    pub async fn descent(
+        self,
+        names: Vec<&str>,
+        runs: Vec<Named>,
+    ) -> Result<(Vec<RunRow>, HashSet<Named>), StoreError> {
+        let wanted = DecisionKeys { runs, ..DecisionKeys::default() };
+        let row: ReadRow = read(&wanted, names).fetch_one(&self.0.read).await?;
+        Ok((parse("boundary_run", &row.3)?, parse("audit", &row.6)?))
     }
 
     /// The overrides that are in force, from wide to narrow.
@@ -344,7 +348,11 @@ impl Deciding {
         Ok(rows.into_iter().map(call).collect())
     }
 
-    async fn lock_runs(&mut self, runs: &[Named]) -> Result<HashMap<Named, StoredRun>, StoreError> {
+    /// Locks these runs, as far as they have rows, and reads them.
+    ///
+    /// # Errors
+    /// Contention, a lost connection, or a row that cannot be read.
+    pub async fn lock_runs(&mut self, runs: &[Named]) -> Result<HashMap<Named, StoredRun>, StoreError> {
         if runs.is_empty() {
             return Ok(HashMap::new());
         }
@@ -415,10 +423,10 @@ SELECT clock(),
   FROM call c JOIN unnest($1::text[], $2::text[]) k(agent, call_id) USING (agent, call_id)
   LEFT JOIN LATERAL (SELECT session, run, tool FROM audit WHERE audit.seq = c.seq) d ON true),
  (WITH RECURSIVE up AS (
-      SELECT agent, run, session, execution, began, parent, started_by, mac, 1 AS generation FROM boundary_run
+      SELECT agent, run, session, execution, began, parent, started_by, named, mac, 1 AS generation FROM boundary_run
       WHERE run = ANY($3::text[])
       UNION
-      SELECT b.agent, b.run, b.session, b.execution, b.began, b.parent, b.started_by, b.mac, generation + 1
+      SELECT b.agent, b.run, b.session, b.execution, b.began, b.parent, b.started_by, b.named, b.mac, generation + 1
       FROM up JOIN boundary_run b ON b.run = up.started_by WHERE generation < 16)
   SELECT coalesce(json_agg(",
     run_json!(),
@@ -431,8 +439,10 @@ SELECT clock(),
     " ORDER BY asked_at, a.id), '[]')::text
   FROM approval a WHERE digest = ANY($6::bytea[]) AND state <> 'used' AND expires_at > clock()),
  (SELECT coalesce(json_agg(json_build_array(agent, run)), '[]')::text FROM unnest($7::text[], $8::text[]) k(agent, run)
-  CROSS JOIN LATERAL (SELECT FROM audit a WHERE (a.agent, a.run) = (k.agent, k.run)
-                      AND a.body LIKE '%\"run_execution\":\"shadow\"%' LIMIT 1) b),
+  CROSS JOIN LATERAL (SELECT seq FROM audit a WHERE (a.agent, a.run) = (k.agent, k.run)
+                      AND a.body LIKE '%\"run_execution\":\"shadow\"%' ORDER BY seq DESC LIMIT 1) b
+  WHERE NOT EXISTS (SELECT FROM audit e WHERE e.run = k.run AND e.seq > b.seq AND e.agent = k.agent
+                    AND e.kind = 'execution' ORDER BY e.seq LIMIT 1)),
  (SELECT coalesce(json_agg(json_build_object('agent', agent, 'session', session, 'body', body)), '[]')::text
   FROM unnest($4::text[], $5::text[]) k(agent, session)
   CROSS JOIN LATERAL (SELECT body FROM audit a WHERE (a.agent, a.session) = (k.agent, k.session)

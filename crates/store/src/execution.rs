@@ -10,12 +10,12 @@ use utoipa::ToSchema;
 use super::{
     StoreError,
     aggregates::DecisionStore,
-    decisions::{NewAudit, approval_json, override_json, parse},
+    decisions::{Named, NewAudit, approval_json, override_json, parse, run_json},
     pool::Connection,
     transaction::begin,
 };
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope,
+    ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope, RunRow,
     audit::{Binding, Standing},
 };
 
@@ -87,6 +87,31 @@ pub struct ApprovalChange<'c> {
     pub note: Option<&'c str>,
 }
 
+/// Which runs are listed.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Of one agent.
+    pub agent: Option<String>,
+    /// Of one name.
+    pub run: Option<String>,
+    /// With a call since.
+    pub since: Option<Timestamp>,
+    /// Those alone that stay in shadow, or that nobody named.
+    pub in_shadow: bool,
+    /// At most so many, those with the newest calls.
+    pub limit: i64,
+}
+
+/// A run as it is stored, not authenticated.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ListedRun {
+    /// The row.
+    #[serde(flatten)]
+    pub row: RunRow,
+    /// When a call changed it last.
+    pub updated_at: Timestamp,
+}
+
 /// Whoever changes overrides does so alone. Each schema has a lock of its own.
 const CHANGING: &str = "/* execution.change */ SELECT pg_advisory_xact_lock(7819, hashtext(current_schema()))";
 
@@ -124,6 +149,69 @@ impl DecisionStore<'_> {
         self.0.audit().append_row(&mut tx, said).await?;
         tx.commit().await?;
         self.outwait_decisions().await
+    }
+
+    /// Runs, those with the newest calls first.
+    ///
+    /// # Errors
+    /// The database does not answer, or a row cannot be read.
+    pub async fn runs(self, filter: &RunFilter) -> Result<Vec<ListedRun>, StoreError> {
+        let rows: Vec<String> = sqlx::query_scalar(concat!(
+            "/* execution.runs */ SELECT (",
+            run_json!(),
+            "::jsonb || jsonb_build_object('updated_at', updated_at))::text FROM boundary_run
+             WHERE ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR run = $2)
+               AND ($3::timestamptz IS NULL OR updated_at >= $3)
+               AND (NOT $4 OR began = 'shadow' OR parent IS NOT NULL OR NOT named)
+             ORDER BY updated_at DESC, agent, run LIMIT $5"
+        ))
+        .bind(&filter.agent)
+        .bind(&filter.run)
+        .bind(filter.since.map(ToSqlx::to_sqlx))
+        .bind(filter.in_shadow)
+        .bind(filter.limit)
+        .fetch_all(&self.0.read)
+        .await?;
+        rows.iter().map(|row| parse("boundary_run", row)).collect()
+    }
+
+    /// Ends runs: the next call of such a name begins a new one. `said` goes to the audit.
+    ///
+    /// # Errors
+    /// The database does not answer: they may be ended all the same.
+    pub async fn end_runs(self, runs: &[Named], said: &[NewAudit]) -> Result<(), StoreError> {
+        let mut tx = begin(&self.0.control).await?;
+        let (agents, names): (Vec<&str>, Vec<&str>) = runs.iter().map(|(a, run)| (a.as_str(), run.as_str())).unzip();
+        sqlx::query(
+            "/* execution.end_runs */
+             WITH locked AS (
+                 SELECT agent, run FROM boundary_run JOIN unnest($1::text[], $2::text[]) k(agent, run) USING (agent, run)
+                 ORDER BY agent COLLATE \"C\", run COLLATE \"C\" FOR UPDATE OF boundary_run)
+             DELETE FROM boundary_run b USING locked l WHERE (b.agent, b.run) = (l.agent, l.run)",
+        )
+        .bind(agents)
+        .bind(names)
+        .execute(&mut *tx)
+        .await?;
+        for row in said {
+            self.0.audit().append_row(&mut tx, row).await?;
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// Agents with a run of this name, or by whose audit one stays in shadow; at most 1,000.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn agents_of_run(self, run: &str) -> Result<Vec<String>, StoreError> {
+        let agents = sqlx::query_scalar(
+            "/* execution.agents_of_run */
+             SELECT agent FROM boundary_run WHERE run = $1
+             UNION SELECT agent FROM audit WHERE run = $1 AND body LIKE '%\"run_execution\":\"shadow\"%'
+             ORDER BY 1 LIMIT 1000",
+        );
+        Ok(agents.bind(run).fetch_all(&self.0.read).await?)
     }
 
     /// Lifts the override of a scope and value; answers which one, if there was one.

@@ -43,8 +43,11 @@ pub struct CallSchema {
     agent: String,
     /// The session it belongs to.
     session: Option<String>,
-    /// The run it belongs to: stubs of a run remember each other.
+    /// The run it belongs to: stubs of a run remember each other. Without it, the session is the run.
     run: Option<String>,
+    /// The client made up the name of the run, one for a process. Such a run, like one that is a session, ends when shadow
+    /// is lifted; a run that somebody named and that began in shadow stays there until it is ended.
+    default_run: Option<bool>,
     /// The run that started this one: what is shadow there is shadow here.
     parent_run: Option<String>,
     /// Makes the stubs of a run repeatable; the run's first call sets it.

@@ -17,7 +17,7 @@ use crate::{
         params::Params,
         problem::Problem,
     },
-    flows::decisions::{NewOverride, OverrideError},
+    flows::decisions::{AskedOf, NewOverride, OverrideError, RunName, RunsAfter},
 };
 use umbra_boundary::execution::{Configured, Effective};
 use umbra_domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name};
@@ -68,12 +68,16 @@ pub struct OverrideRequest {
 }
 
 /// What was changed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct OverrideChange {
     /// The override that is in force now.
     pub set: Option<Override>,
     /// The override that is not any more.
     pub lifted: Option<Override>,
+    /// Named runs that stay in shadow although other calls of their agents run now: `POST /v1/runs/{run}/end` ends one.
+    pub runs_that_stay: Vec<RunName>,
+    /// Runs of sessions and processes that ended with this.
+    pub runs_that_end: Vec<RunName>,
     /// What is odd about it, such as a name that no agent or tool has.
     pub warnings: Vec<String>,
 }
@@ -84,7 +88,7 @@ pub struct OverrideChange {
 pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let nobody = || Problem::internal("a parent where none was named");
-    let effective = api.flows.boundary.effective(None, None, None, None).await?.ok_or_else(nobody)?;
+    let effective = api.flows.boundary.effective(AskedOf::default()).await?.ok_or_else(nobody)?;
     let overrides = api.flows.boundary.overrides().await?;
     let rules = api.flows.boundary.rules.load();
     let Configured { environment, settings, variable, default } = rules.configured.clone();
@@ -110,12 +114,13 @@ pub async fn put_execution(
     let request: OverrideRequest = from_json(&api.bodies.read(request).await?)?;
     let (value, expires_at) = check(&request, api.flows.clock.now())?;
     let OverrideRequest { scope, execution, reason, .. } = request;
+    let (before, changed_at) = (api.flows.boundary.overrides().await?, api.flows.store.now().await?);
     let Some(execution) = execution else {
         let lifted = api.flows.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
         let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
-        return Ok(Json(OverrideChange { set: None, lifted: Some(lifted.ok_or_else(missing)?), warnings: Vec::new() }));
+        let lifted = Some(lifted.ok_or_else(missing)?);
+        return changed(&api, OverrideChange { lifted, ..OverrideChange::default() }, &before, changed_at).await;
     };
-    let before = api.flows.boundary.overrides().await?;
     let kept = api.flows.boundary.name_asked_for(&value);
     let is_set = |one: &Override| one.scope == scope && one.value == kept;
     if before.len() >= MOST_OVERRIDES && !before.iter().any(is_set) {
@@ -123,14 +128,36 @@ pub async fn put_execution(
             "{MOST_OVERRIDES} overrides are in force: lift some, or use a wider scope"
         )));
     }
-    let lifted = before.into_iter().find(is_set);
+    let lifted = before.iter().find(|one| is_set(one)).cloned();
     let new = NewOverride { scope, value, execution, reason, expires_at };
     let set = api.flows.boundary.set_override(new, caller.key()).await.map_err(|error| match error {
         OverrideError::Uninterceptable(_) => Problem::conflict(error.to_string()),
         OverrideError::Store(error) => error.into(),
     })?;
     let warnings = api.flows.boundary.unmatched(&set).await?.into_iter().collect();
-    Ok(Json(OverrideChange { set: Some(set), lifted, warnings }))
+    changed(&api, OverrideChange { set: Some(set), lifted, warnings, ..OverrideChange::default() }, &before, changed_at)
+        .await
+}
+
+/// The answer, with what the change means for runs.
+async fn changed(
+    api: &Api,
+    mut change: OverrideChange,
+    before: &[Override],
+    changed_at: Timestamp,
+) -> Result<Json<OverrideChange>, Problem> {
+    let RunsAfter { stay, ended } = api.flows.boundary.settle_runs(before, changed_at).await?;
+    if !stay.is_empty() {
+        let names: Vec<String> =
+            stay.iter().take(5).map(|RunName { agent, run }| format!("{run} of {agent}")).collect();
+        let more = if stay.len() > names.len() { " and others" } else { "" };
+        change.warnings.push(format!(
+            "these runs began in shadow and stay there: {}{more}; POST /v1/runs/{{run}}/end ends one",
+            names.join(", ")
+        ));
+    }
+    (change.runs_that_stay, change.runs_that_end) = (stay, ended);
+    Ok(Json(change))
 }
 
 /// Whether a call would run, who decides that, and who is overruled.
@@ -138,6 +165,7 @@ pub async fn put_execution(
     params(("agent" = Option<String>, Query, description = "Who calls"),
         ("session" = Option<String>, Query, description = "In which session"),
         ("tool" = Option<String>, Query, description = "Which tool, as `server.name`"),
+        ("run" = Option<String>, Query, description = "In which run: one that began in shadow stays there"),
         ("parent_run" = Option<String>, Query, description = "The run that started the call's run")),
     responses((status = 200, description = "Whether it would", body = Effective),
         (status = 404, description = "Nothing is known of the parent run, so what changes something does not run",
@@ -148,13 +176,14 @@ pub async fn get_effective(
     mut params: Params,
 ) -> Result<Json<Effective>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Decide])?;
-    let [agent, session, tool, parent] = ["agent", "session", "tool", "parent_run"].map(|name| params.text(name));
+    let [agent, session, tool, run, parent_run] =
+        ["agent", "session", "tool", "run", "parent_run"].map(|name| params.text(name));
     params.finish()?;
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(agent.as_deref().unwrap_or_default())?;
     }
-    let effective =
-        api.flows.boundary.effective(agent.as_deref(), session.as_deref(), tool.as_deref(), parent.as_deref()).await?;
+    let asked = AskedOf { agent, session, tool, run, parent_run };
+    let effective = api.flows.boundary.effective(asked).await?;
     let unknown = || {
         Problem::not_found("nothing is known of this parent_run, or of a run further up: name one that has made a call")
     };

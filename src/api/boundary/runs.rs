@@ -1,23 +1,111 @@
-//! `/v1/runs`: two runs of an agent beside each other.
+//! `/v1/runs`: runs of agents, their end, and two of an agent beside each other.
 
 use axum::{
     Json,
-    extract::{Path, State, rejection::PathRejection},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::{
     api::{
         Api,
         auth::Caller,
-        params::{Params, prefers},
+        body::{Media, expect_media, from_json},
+        params::{Params, PathPart, prefers},
         problem::Problem,
     },
-    flows::audit::runs::{CompareError, Runs, RunsCompared, compare},
+    flows::{
+        audit::runs::{CompareError, Runs, RunsCompared, compare},
+        decisions::{RunItem, RunName},
+    },
 };
 use umbra_domain::key::Scope;
+use umbra_store::execution::RunFilter;
+
+/// Characters of a reason.
+const REASON_CHARS: usize = 2_000;
+
+/// Runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunList {
+    /// Those with the newest calls first.
+    pub items: Vec<RunItem>,
+}
+
+/// The end of a run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndRequest {
+    /// The agent whose run it is; without it, the run of this name of every agent.
+    #[schema(max_length = 256)]
+    pub agent: Option<String>,
+    /// Why. It is kept in the audit.
+    #[schema(min_length = 1, max_length = 2000)]
+    pub reason: String,
+}
+
+/// What was ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunsEnded {
+    /// The runs.
+    pub ended: Vec<RunName>,
+}
+
+/// Runs of agents and whether their calls run: those that callers named, and those of sessions and processes that have
+/// rehearsed something.
+#[utoipa::path(get, path = "/v1/runs", tag = "boundary",
+    params(("agent" = Option<String>, Query, description = "Of this agent"),
+        ("run" = Option<String>, Query, description = "Of this name"),
+        ("in_shadow" = Option<bool>, Query, description = "`true`: only runs that stay in shadow and runs of sessions and processes"),
+        ("limit" = Option<i64>, Query, description = "At most so many, 1 to 500; 50 unless given")),
+    responses((status = 200, description = "The runs, those with the newest calls first", body = RunList)))]
+pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<RunList>, Problem> {
+    let [agent, run] = ["agent", "run"].map(|name| params.text(name));
+    let in_shadow = params.parsed("in_shadow", "true or false", |text| text.parse().ok()).unwrap_or_default();
+    let limit = params
+        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    params.finish()?;
+    match &agent {
+        Some(agent) => caller.speak_for(agent)?,
+        None => caller.require(Scope::Read)?,
+    }
+    let filter = RunFilter { agent, run, since: None, in_shadow, limit: limit.unwrap_or(50) };
+    let mut items = api.flows.boundary.runs(filter).await?;
+    items.retain(|item| caller.sees(&item.agent));
+    Ok(Json(RunList { items }))
+}
+
+/// Ends a run: the next call of its name begins a new one, with no memory of this. A run that began in shadow stays there
+/// until it is ended.
+#[utoipa::path(post, path = "/v1/runs/{run}/end", tag = "boundary", request_body = EndRequest,
+    params(("run" = String, Path, description = "The run, as calls name it", example = "nightly")),
+    responses((status = 200, description = "The runs that were ended", body = RunsEnded),
+        (status = 404, description = "There is no run of this name",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn end_run(
+    State(api): State<Api>,
+    caller: Caller,
+    PathPart(run): PathPart,
+    request: Request,
+) -> Result<Json<RunsEnded>, Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let EndRequest { agent, reason } = from_json(&api.bodies.read(request).await?)?;
+    if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
+        let detail = format!("say why, in at most {REASON_CHARS} characters");
+        return Err(Problem::invalid_request("the reason is missing or too long").at("/reason", "range", detail));
+    }
+    let unknown = || Problem::not_found("no agent has a run of this name: GET /v1/runs lists those that there are");
+    if run.contains('\0') || agent.as_ref().is_some_and(|agent| agent.contains('\0')) {
+        return Err(unknown());
+    }
+    let ended = api.flows.boundary.end_run(&run, agent.as_deref(), &reason, caller.key()).await?;
+    if ended.is_empty() { Err(unknown()) } else { Ok(Json(RunsEnded { ended })) }
+}
 
 /// The usual type of the answer.
 const LINES: &str = "application/x-ndjson";

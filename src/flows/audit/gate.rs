@@ -7,7 +7,10 @@ use umbra_boundary::{
     genuine::RowKey,
 };
 use umbra_domain::ToolName;
-use umbra_store::{Store, StoreError};
+use umbra_store::{Store, StoreError, execution::RunFilter};
+
+/// Runs that are looked at.
+const MOST_RUNS: i64 = 1_000;
 
 /// Asks the gate. A database that does not answer is one of its reasons.
 ///
@@ -42,8 +45,13 @@ async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Fac
     });
     let unguarded = store.contracts().unguarded(rules.gate.unguarded_within).await?;
     let unexpected = store.contracts().unexpected(rules.gate.unguarded_within).await?;
+    let now = store.now().await?;
+    let since = now.checked_sub(rules.gate.tools_seen_within).ok();
+    let filter = RunFilter { in_shadow: true, since, limit: MOST_RUNS, ..RunFilter::default() };
+    let bound_runs = store.decisions().runs(&filter).await?.into_iter().map(|listed| listed.row);
     Ok(Facts {
-        now: store.now().await?,
+        now,
+        bound_runs: bound_runs.collect(),
         overrides: authenticate_overrides(key, store.decisions().overrides().await?).0,
         tools: called.chain(pinned).collect(),
         contracts: store.contracts().states().await?,

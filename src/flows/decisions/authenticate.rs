@@ -59,15 +59,7 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
     let StoredState { now, overrides, calls, runs, parents, bound, mut sessions, audited_labels, approvals } = stored;
     let (overrides, failed) = authenticate_overrides(Some(key), overrides);
     doubts.overrides(failed);
-    let authenticate = |(name, mut run): (Named, StoredRun)| {
-        let is_authentic = (run.row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&run.row);
-        if !is_authentic {
-            doubts.meet(DoubtedRow::Run(&name.0, &name.1));
-            (run.row.began, run.row.execution) = (Execution::Shadow, Execution::Shadow);
-        }
-        (name, AuthenticatedRun { run, is_authentic })
-    };
-    let runs = runs.into_iter().map(authenticate).collect();
+    let runs = authenticate_runs(runs, &bound, key, doubts);
     let stored_sessions: HashSet<Named> = sessions.keys().cloned().collect();
     for (name, labels) in audited_labels {
         let is_lost = sessions.entry(name.clone()).or_default().add(labels);
@@ -86,6 +78,24 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
     };
     let approvals = approvals.into_iter().filter_map(authenticate).collect();
     DecisionState { now, overrides, calls, runs, parents, bound, sessions, approvals }
+}
+
+/// Authenticates runs. One that fails, or says less than the audit, is in shadow.
+pub(super) fn authenticate_runs(
+    runs: HashMap<Named, StoredRun>,
+    bound: &HashSet<Named>,
+    key: &RowKey,
+    doubts: &Doubts,
+) -> HashMap<Named, AuthenticatedRun> {
+    let authenticate = |(name, mut run): (Named, StoredRun)| {
+        let is_authentic = (run.row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&run.row);
+        if !is_authentic {
+            doubts.meet(DoubtedRow::Run(&name.0, &name.1));
+            (run.row.began, run.row.execution, run.row.named) = (Execution::Shadow, Execution::Shadow, true);
+        }
+        (name, AuthenticatedRun { run, is_authentic })
+    };
+    runs.into_iter().map(authenticate).collect()
 }
 
 /// Authenticates overrides, and returns the ids of those that failed. Without a key only those fail that are over.
@@ -107,7 +117,7 @@ pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>)
 pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &Doubts) -> Vec<RunRow> {
     for row in parents.iter_mut().filter(|row| !key.is_authentic_run(row)) {
         doubts.meet(DoubtedRow::Run(&row.agent, &row.run));
-        row.execution = Execution::Shadow;
+        (row.execution, row.began, row.named) = (Execution::Shadow, Execution::Shadow, true);
     }
     parents
 }

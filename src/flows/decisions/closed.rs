@@ -104,7 +104,7 @@ impl Boundary {
         let call = &question.call;
         let seen = self.last_seen();
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
-        let run_was_live = run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
+        let run_was_live = call.default_run || run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
         // How it stands with its parent now, nobody can say.
         let descent = call.parent_run.clone().map(Descent::Shadow);
         let known = seen.state.is_some() && run_was_live && descent.is_none();

@@ -95,9 +95,10 @@ struct PlannedSession {
 
 impl PlannedRun {
     /// A run whose first call is being decided.
-    fn begin((agent, run): &Named, began: Execution) -> Self {
+    fn begin((agent, run): &Named, began: Execution, named: bool) -> Self {
         let (agent, run, execution) = (agent.clone(), run.clone(), Execution::Live);
-        let row = RunRow { agent, run, execution, began, parent: None, started_by: None, session: None, mac: None };
+        let row =
+            RunRow { agent, run, execution, began, parent: None, started_by: None, session: None, named, mac: None };
         Self { row, origin: Origin::New, is_changed: true, state: None }
     }
 }
@@ -121,7 +122,7 @@ pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
         wanted.calls.push(waiting.key());
         let Waiting::Decide(question, _) = waiting else { continue };
         let Question { call, digest, .. } = &**question;
-        wanted.runs.extend(call.run.clone().map(|run| (call.agent.clone(), run)));
+        wanted.runs.extend(call.run.clone().filter(|_| !call.default_run).map(|run| (call.agent.clone(), run)));
         wanted.parents.extend(call.parent_run.clone());
         wanted.sessions.extend(call.session.clone().map(|session| (call.agent.clone(), session)));
         wanted.digests.push(digest.to_vec());
@@ -131,6 +132,21 @@ pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
         names.dedup();
     }
     wanted
+}
+
+/// Runs of sessions and processes whose stubs may have something to remember: none while every call runs.
+pub(super) fn default_runs(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
+    let run = |waiting: &Waiting| match waiting {
+        Waiting::Decide(question, _) if question.call.default_run && is_any_shadow(question, state) => {
+            Some((question.call.agent.clone(), question.call.run.clone()?))
+        }
+        _ => None,
+    };
+    let mut names: Vec<Named> = batch.iter().filter_map(run).collect();
+    names.retain(|name| !state.runs.contains_key(name));
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Agents and tools whose recorded results a stub may have to be inferred from.
@@ -152,12 +168,18 @@ pub(super) fn to_infer(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
 /// Whether the call may be in shadow and nothing but recorded results says what it answers.
 fn may_infer(question: &Question, state: &DecisionState) -> bool {
     let Question { call, rules, .. } = question;
-    let configured = &rules.configured;
-    let any_shadow = configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
+    is_any_shadow(question, state)
+        && rules.tools.needs_recorded(call)
+        && rules.tools.effect(call).effect != Effect::Read
+}
+
+/// Whether anything is in shadow.
+fn is_any_shadow(question: &Question, state: &DecisionState) -> bool {
+    let configured = &question.rules.configured;
+    configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
         || state.overrides.iter().any(|one| one.execution == Execution::Shadow)
         || !(state.parents.is_empty() && state.bound.is_empty())
-        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.row.is_bound());
-    any_shadow && rules.tools.needs_recorded(call) && rules.tools.effect(call).effect != Effect::Read
+        || state.runs.values().any(|AuthenticatedRun { run, .. }| run.row.is_bound())
 }
 
 impl<'b> DecisionPlan<'b> {
@@ -183,7 +205,7 @@ impl<'b> DecisionPlan<'b> {
         let mut runs = runs.collect::<Result<BTreeMap<Named, PlannedRun>, StoreError>>()?;
         // One whose row has expired, and that stays in shadow by the audit.
         for name in std::mem::take(&mut state.bound) {
-            let mut bound = PlannedRun::begin(&name, Execution::Shadow);
+            let mut bound = PlannedRun::begin(&name, Execution::Shadow, true);
             bound.row.execution = Execution::Shadow;
             runs.entry(name).or_insert(bound);
         }
@@ -359,9 +381,18 @@ impl<'b> DecisionPlan<'b> {
         let whole =
             Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
         let began = || effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution;
-        let run = self.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began()));
+        // A run that nobody named is there for the memory of its stubs alone.
+        if call.default_run && decided.run.is_none() && !self.runs.contains_key(name) {
+            return taints;
+        }
+        let run = self.runs.entry(name.clone()).or_insert_with(|| PlannedRun::begin(name, began(), !call.default_run));
         let mut row = run.row.clone();
-        row.execution = row.execution.max(decided.execution.execution);
+        if !call.default_run && !row.named {
+            (row.named, row.began) = (true, began());
+        }
+        if row.named {
+            row.execution = row.execution.max(decided.execution.execution);
+        }
         if let Some(Descent::Shadow(parent)) = descent {
             row.parent = Some(parent);
         }

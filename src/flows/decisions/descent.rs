@@ -28,7 +28,7 @@ pub(super) struct Judged<'a> {
 impl Judged<'_> {
     fn is_shadow(self, run: &RunRow) -> bool {
         let whose = Whose { agent: Some(&run.agent), session: run.session.as_deref(), tool: self.tool, descent: None };
-        run.execution == Execution::Shadow
+        run.named && run.execution == Execution::Shadow
             || effective(self.configured, self.overrides, whose, self.now).execution == Execution::Shadow
     }
 }
@@ -60,33 +60,54 @@ pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>
     doubt
 }
 
+/// Of whose calls it is asked whether they run.
+#[derive(Debug, Clone, Default)]
+pub struct AskedOf {
+    /// The agent.
+    pub agent: Option<String>,
+    /// The session.
+    pub session: Option<String>,
+    /// The tool, as `server.name`.
+    pub tool: Option<String>,
+    /// The run; that of any agent where none is named.
+    pub run: Option<String>,
+    /// The run that started it.
+    pub parent_run: Option<String>,
+}
+
 impl Boundary {
     /// Whether a call of these would run, and who decides that; `None` where nothing is known of the parent.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn effective(
-        &self,
-        agent: Option<&str>,
-        session: Option<&str>,
-        tool: Option<&str>,
-        parent_run: Option<&str>,
-    ) -> Result<Option<Effective>, StoreError> {
+    pub async fn effective(&self, asked: AskedOf) -> Result<Option<Effective>, StoreError> {
         let overrides = self.overrides().await?;
-        let [agent, session, tool, parent_run] =
-            [agent, session, tool, parent_run].map(|name| name.map(|name| self.name_asked_for(name)));
-        let [agent, session, tool, parent_run] = [&agent, &session, &tool, &parent_run].map(Option::as_deref);
+        let AskedOf { agent, session, tool, run, parent_run } = asked;
+        let [agent, session, tool, run, parent_run] =
+            [agent, session, tool, run, parent_run].map(|name| name.map(|name| self.name_asked_for(&name)));
+        let [agent, session, tool, run, parent_run] =
+            [&agent, &session, &tool, &run, &parent_run].map(Option::as_deref);
         let rules = self.rules.load();
         let tool = tool.map(|tool| rules.tools.readings(&ToolName::bare(tool)));
         let tool = tool.as_ref();
         let now = self.clock.now();
         let judged = Judged { configured: &rules.configured, overrides: &overrides, now, tool };
-        let descent = match parent_run {
-            Some(run) => {
-                let parents = self.store.decisions().descent(run).await?;
-                handed_down(vec![run], &authenticate_parents(parents, &self.rows, &self.doubts), judged)
+        let names: Vec<&str> = [run, parent_run].into_iter().flatten().collect();
+        let descent = if names.is_empty() {
+            None
+        } else {
+            let own = agent.zip(run).map(|(agent, run)| (agent.to_owned(), run.to_owned()));
+            let (known, bound) = self.store.decisions().descent(names, own.into_iter().collect()).await?;
+            let known = authenticate_parents(known, &self.rows, &self.doubts);
+            let of_run = |row: &&RunRow| Some(row.run.as_str()) == run && agent.is_none_or(|agent| agent == row.agent);
+            let began = run.filter(|_| !bound.is_empty() || known.iter().filter(of_run).any(RunRow::is_bound));
+            let parents: Vec<&str> =
+                known.iter().filter(of_run).filter_map(|row| row.started_by.as_deref()).chain(parent_run).collect();
+            match began {
+                Some(run) => Some(Descent::Began(run.to_owned())),
+                None if parents.is_empty() => None,
+                None => handed_down(parents, &known, judged),
             }
-            None => None,
         };
         if matches!(descent, Some(Descent::Unknown(_))) {
             return Ok(None);

@@ -14,6 +14,7 @@ mod merge;
 mod names;
 mod outcome;
 mod overrides;
+mod runs;
 mod spool;
 mod writer;
 
@@ -34,10 +35,12 @@ use tokio::{
 
 pub use self::{
     authenticate::authenticate_overrides,
+    descent::AskedOf,
     doubts::Doubts,
     files::{AuditFile, AuditFiles},
     outcome::{ReportError, Reported},
     overrides::{ApprovalError, NewOverride, OverrideError},
+    runs::{RunItem, RunName, RunsAfter},
     writer::DecisionWriter,
 };
 use self::{
@@ -271,6 +274,9 @@ impl Boundary {
         // What is no trace context is ignored, as the standard wants it, and not kept.
         call.traceparent = call.traceparent.take().filter(|text| is_trace_context(text));
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
+        if call.run.is_none() {
+            (call.run, call.default_run) = (call.session.clone(), call.session.is_some());
+        }
         let arguments = Value::Object(call.arguments.clone());
         let tool = call.tool.to_string();
         let parts = [call.agent.as_bytes(), tool.as_bytes(), arguments.to_string().as_bytes()].map(<[u8]>::to_vec);

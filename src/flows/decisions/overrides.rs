@@ -213,7 +213,7 @@ impl Boundary {
     }
 
     /// A row of the audit that is about no call.
-    fn said(&self, kind: AuditKind, body: &serde_json::Value) -> NewAudit {
+    pub(super) fn said(&self, kind: AuditKind, body: &serde_json::Value) -> NewAudit {
         NewAudit {
             id: self.clock.new_id(),
             kind,

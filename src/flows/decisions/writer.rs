@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Boundary, DecideError, LastState, Question,
-    authenticate::authenticate_state,
-    decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, decision_keys, to_infer},
+    authenticate::{authenticate_runs, authenticate_state},
+    decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, decision_keys, default_runs, to_infer},
     outcome::{Report, ReportError, Reported},
 };
 use crate::{
@@ -121,7 +121,7 @@ impl Commit for DecisionWriter {
                         .increment(1);
                     let now = self.boundary.clock.now();
                     self.boundary.lately.note(decision, decided.effect, decided.execution, now);
-                    if let Some(run) = question.call.run.clone() {
+                    if let Some(run) = question.call.run.clone().filter(|_| !question.call.default_run) {
                         let run = (question.call.agent.clone(), run);
                         self.boundary.last_seen().remember(run, decided.execution);
                     }
@@ -210,7 +210,9 @@ impl DecisionWriter {
         let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
         let stored = deciding.read(&decision_keys(batch)).await?;
         let read = Instant::now();
-        let state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
+        let mut state = authenticate_state(stored, &self.boundary.rows, &self.boundary.doubts);
+        let unnamed = deciding.lock_runs(&default_runs(batch, &state)).await?;
+        state.runs.extend(authenticate_runs(unnamed, &state.bound, &self.boundary.rows, &self.boundary.doubts));
         let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;

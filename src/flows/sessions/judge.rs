@@ -297,6 +297,7 @@ impl<'a> Scene<'a> {
             agent: self.agent.clone(),
             session: self.session.clone(),
             run: None,
+            default_run: false,
             parent_run: None,
             seed: None,
             faults: false,

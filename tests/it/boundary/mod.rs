@@ -15,6 +15,7 @@ mod names;
 mod rehearsal;
 mod repeats;
 mod rules;
+mod run_ends;
 mod runs;
 mod safe_mode;
 mod secrets;

@@ -98,6 +98,7 @@ impl<'a> Agent<'a> {
             agent: "scripted".to_owned(),
             session: None,
             run: Some("bench".to_owned()),
+            default_run: false,
             parent_run: None,
             seed: Some(self.domain.name.to_owned()),
             faults: false,

@@ -143,7 +143,7 @@ WITH ra AS MATERIALIZED (
         AS r(id, kind, agent, session, run, call_id, tool, body, payload_mac, salt, payload, o)
 ), rr AS MATERIALIZED (
     SELECT * FROM json_to_recordset($5::json) AS r(agent text, run text, execution text, began text, parent text,
-        started_by text, session text, mac text, is_new bool, state text)
+        started_by text, session text, named bool, mac text, is_new bool, state text)
 ), f AS (
     UPDATE feed SET last = last + $2 WHERE name = 'audit' RETURNING last - $2 AS base
 ), t AS MATERIALIZED (SELECT clock() AS at
@@ -169,12 +169,13 @@ WITH ra AS MATERIALIZED (
     WHERE (call.agent, call.call_id) = (r.agent, r.call_id) AND call.outcome IS NULL
     RETURNING 1
 ), rn AS (
-    INSERT INTO boundary_run (agent, run, execution, parent, state, updated_at, began, started_by, session, mac)
-    SELECT agent, run, execution, parent, state, t.at, began, started_by, session, decode(mac, 'hex') FROM t, rr
+    INSERT INTO boundary_run (agent, run, execution, parent, state, updated_at, began, started_by, session, named, mac)
+    SELECT agent, run, execution, parent, state, t.at, began, started_by, session, named, decode(mac, 'hex') FROM t, rr
     WHERE is_new
 ), ru AS (
     UPDATE boundary_run b SET execution = r.execution, parent = r.parent, state = r.state, updated_at = t.at,
-        started_by = r.started_by, session = r.session, mac = coalesce(decode(r.mac, 'hex'), b.mac)
+        started_by = r.started_by, session = r.session, named = r.named,
+        began = CASE WHEN r.mac IS NULL THEN b.began ELSE r.began END, mac = coalesce(decode(r.mac, 'hex'), b.mac)
     FROM t, rr r WHERE NOT is_new AND (b.agent, b.run) = (r.agent, r.run)
 ), s AS (
     INSERT INTO boundary_session (agent, session, taints, uninterceptable, updated_at)

@@ -77,11 +77,9 @@ impl DecisionPlan<'_> {
         let Question { call, rules, .. } = question;
         let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
         match run {
-            Some(((_, name), PlannedRun { row, .. })) if row.began == Execution::Shadow && row.parent.is_none() => {
-                return Some(Descent::Began(name.clone()));
-            }
-            Some((_, PlannedRun { row: RunRow { parent: Some(parent), .. }, .. })) => {
-                return Some(Descent::Shadow(parent.clone()));
+            Some(((_, name), PlannedRun { row, .. })) if row.is_bound() => {
+                let parent = row.parent.clone().map(Descent::Shadow);
+                return Some(parent.unwrap_or_else(|| Descent::Began(name.clone())));
             }
             _ => {}
         }

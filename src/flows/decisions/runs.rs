@@ -1,0 +1,195 @@
+//! Runs of agents: how they stand, which stay in shadow when it is lifted, and their end.
+//!
+//! A run that its caller named and that began in shadow, or that a shadow run started, stays there until somebody ends it. A
+//! run of a session or a process has only the memory of its stubs, which is gone when calls run again.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{Boundary, clean};
+use umbra_boundary::execution::{Configured, Whose, effective};
+use umbra_domain::{Execution, KeyId, Override, OverrideScope, RunRow, audit::AuditKind};
+use umbra_store::{
+    StoreError,
+    decisions::{Named, NewAudit},
+    execution::{ListedRun, RunFilter},
+};
+
+/// Runs that a change of the execution is held against.
+const MOST_RUNS: i64 = 1_000;
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Run)]
+pub struct RunItem {
+    /// The agent.
+    pub agent: String,
+    /// The run's name.
+    pub run: String,
+    /// True where the caller chose the name; false for the run of a session or a process.
+    pub named: bool,
+    /// Execution of its next call, overrides of single tools aside.
+    pub execution: Execution,
+    /// True if it is in shadow only because it began there, or was started by a run in shadow: other calls run.
+    pub stays_in_shadow: bool,
+    /// The run that started it.
+    pub started_by: Option<String>,
+    /// The session of its last call.
+    pub session: Option<String>,
+    /// Time of the last call that changed it.
+    #[schema(value_type = String, format = DateTime)]
+    pub changed_at: Timestamp,
+}
+
+/// A run's name, with its agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[schema(as = RunName)]
+pub struct RunName {
+    /// The agent.
+    pub agent: String,
+    /// The run.
+    pub run: String,
+}
+
+impl RunName {
+    fn of(row: RunRow) -> Self {
+        Self { agent: row.agent, run: row.run }
+    }
+}
+
+/// What a change of the execution means for runs.
+#[derive(Debug, Clone, Default)]
+pub struct RunsAfter {
+    /// Runs in shadow that the change leaves there.
+    pub stay: Vec<RunName>,
+    /// Runs of sessions and processes that end with it.
+    pub ended: Vec<RunName>,
+}
+
+/// What applies to a run as a whole.
+struct Applying<'a> {
+    configured: &'a Configured,
+    overrides: &'a [Override],
+    now: Timestamp,
+}
+
+impl Applying<'_> {
+    fn execution(&self, row: &RunRow) -> Execution {
+        let whose = Whose { agent: Some(&row.agent), session: row.session.as_deref(), tool: None, descent: None };
+        effective(self.configured, self.overrides, whose, self.now).execution
+    }
+
+    /// Whether any call of it may be in shadow.
+    fn may_be_shadow(&self, row: &RunRow) -> bool {
+        let is_tool = |one: &&Override| one.scope == OverrideScope::Tool && one.execution == Execution::Shadow;
+        let in_force = |one: &Override| one.expires_at.is_none_or(|end| self.now < end);
+        self.overrides.iter().filter(is_tool).any(in_force) || self.execution(row) == Execution::Shadow
+    }
+}
+
+impl Boundary {
+    /// Runs, those with the newest calls first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunItem>, StoreError> {
+        let [agent, run] = [filter.agent, filter.run].map(|name| name.map(|name| self.name_asked_for(&name)));
+        let rows = self.authentic_runs(&RunFilter { agent, run, ..filter }).await?;
+        let (overrides, now) = (self.overrides().await?, self.store.now().await?);
+        let rules = self.rules.load();
+        let applying = Applying { configured: &rules.configured, overrides: &overrides, now };
+        Ok(rows.into_iter().map(|listed| item(listed, &applying)).collect())
+    }
+
+    async fn authentic_runs(&self, filter: &RunFilter) -> Result<Vec<ListedRun>, StoreError> {
+        let mut rows = self.store.decisions().runs(filter).await?;
+        for ListedRun { row, .. } in rows.iter_mut().filter(|listed| !self.rows.is_authentic_run(&listed.row)) {
+            // It counts as one that began in shadow.
+            (row.began, row.named) = (Execution::Shadow, true);
+        }
+        Ok(rows)
+    }
+
+    /// Ends the runs of sessions and processes whose calls do not stay in shadow, and says which named ones do. `before` was
+    /// in force up to `changed_at`.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn settle_runs(&self, before: &[Override], changed_at: Timestamp) -> Result<RunsAfter, StoreError> {
+        let filter = RunFilter { in_shadow: true, limit: MOST_RUNS, ..RunFilter::default() };
+        let rows = self.authentic_runs(&filter).await?;
+        let (overrides, now) = (self.overrides().await?, self.store.now().await?);
+        let rules = self.rules.load();
+        let after = Applying { configured: &rules.configured, overrides: &overrides, now };
+        let before = Applying { overrides: before, now: changed_at, ..after };
+        let (mut runs, mut over) = (RunsAfter::default(), Vec::new());
+        for ListedRun { row, updated_at } in rows {
+            if row.named {
+                let is_left = before.execution(&row) == Execution::Shadow && after.execution(&row) == Execution::Live;
+                runs.stay.extend(is_left.then(|| RunName::of(row)));
+                continue;
+            }
+            let (was, is) = (before.may_be_shadow(&row), after.may_be_shadow(&row));
+            if updated_at <= changed_at && !(was && is) {
+                over.push((row.agent.clone(), row.run.clone()));
+                runs.ended.extend((was && !is).then(|| RunName::of(row)));
+            }
+        }
+        if !over.is_empty() {
+            self.store.decisions().end_runs(&over, &[]).await?;
+        }
+        runs.stay.sort_unstable();
+        runs.ended.sort_unstable();
+        Ok(runs)
+    }
+
+    /// Ends the runs of this name, of one agent or of all that have one: the next call of it begins a new run. Answers which
+    /// they were.
+    ///
+    /// # Errors
+    /// The database does not answer: they may be ended all the same.
+    pub async fn end_run(
+        &self,
+        run: &str,
+        agent: Option<&str>,
+        reason: &str,
+        by: Option<KeyId>,
+    ) -> Result<Vec<RunName>, StoreError> {
+        let (run, agent) = (self.name_asked_for(run), agent.map(|agent| self.name_asked_for(agent)));
+        let mut agents = self.store.decisions().agents_of_run(&run).await?;
+        agents.retain(|one| agent.as_ref().is_none_or(|agent| agent == one));
+        let runs: Vec<Named> = agents.into_iter().map(|agent| (agent, run.clone())).collect();
+        if runs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let body = json!({"change": "run_ended", "run": run, "reason": clean(reason), "by": by});
+        let said = |(agent, run): &Named| {
+            let said = self.said(AuditKind::Execution, &body);
+            NewAudit { agent: Some(agent.clone()), run: Some(run.clone()), ..said }
+        };
+        let said: Vec<NewAudit> = runs.iter().map(said).collect();
+        self.store.decisions().end_runs(&runs, &said).await?;
+        for run in &runs {
+            self.last_seen().runs.remove(run);
+        }
+        Ok(runs.into_iter().map(|(agent, run)| RunName { agent, run }).collect())
+    }
+}
+
+fn item(ListedRun { row, updated_at: changed_at }: ListedRun, applying: &Applying<'_>) -> RunItem {
+    let otherwise = applying.execution(&row);
+    let is_bound = row.is_bound();
+    let RunRow { agent, run, named, started_by, session, .. } = row;
+    RunItem {
+        agent,
+        run,
+        named,
+        execution: if is_bound { Execution::Shadow } else { otherwise },
+        stays_in_shadow: is_bound && otherwise == Execution::Live,
+        started_by,
+        session,
+        changed_at,
+    }
+}
