@@ -5,7 +5,10 @@ The server has the tools file `tools.yaml` beside this file. `tests/it/python.rs
 
 import asyncio
 import contextlib
+import dataclasses
+import decimal
 import http.server
+import json
 import os
 import threading
 import unittest
@@ -39,6 +42,19 @@ class Between(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+@dataclasses.dataclass
+class Refund:
+    id: str
+    amount: decimal.Decimal
+    parts: tuple
+
+
+@dataclasses.dataclass
+class Made:
+    id: str
+    status: str
 
 
 class Calls(unittest.TestCase):
@@ -99,6 +115,67 @@ class Calls(unittest.TestCase):
         self.assertEqual(refused.exception.reason, "no_contract")
         self.assertEqual(post("hi", _guard_stub={"ok": True}), {"ok": True})
         self.assertEqual(self.ran, [])
+
+    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
+    def test_a_stub_is_returned_as_its_author_wrote_it_by_one_decision(self):
+        refunded = Refund("re_1", decimal.Decimal("49.99"), ("a", b"b"))
+        schema = {"type": "object", "required": ["id"], "properties": {"status": {"enum": ["pending", "refunded"]}}}
+        for stub, output_schema in [
+            (refunded, None),
+            ({"status": "refunded", "id": "t1"}, schema),
+            (None, None),
+            (("a", 1), None),
+            (b"bytes", None),
+        ]:
+            run = uuid.uuid4().hex
+
+            @umbra.tool(effect="write", name="settle", stub=stub, output_schema=output_schema)
+            def settle(payment):
+                self.ran.append(payment)
+
+            with umbra.context(run=run):
+                self.assertIs(settle("pay-1"), stub)
+            url = f"{os.environ['UMBRA_URL']}/v1/audit?run={run}"
+            with urllib.request.urlopen(url) as answer:
+                rows = [json.loads(line) for line in answer.read().splitlines()]
+            self.assertEqual([row["decision"] for row in rows], ["stub"], stub)
+        self.assertEqual(self.ran, [])
+
+        @umbra.tool(effect="write", stub={"status": "gone"}, output_schema=schema)
+        def odd():
+            self.ran.append("odd")
+
+        with self.assertRaises(umbra.Blocked) as refused:
+            odd()
+        self.assertEqual(refused.exception.reason, "invalid_stub")
+
+    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
+    def test_what_a_contract_says_has_the_type_that_the_function_returns(self):
+        @umbra.tool(effect="destructive", server="shop", name="refund")
+        def typed(payment: str, amount: float) -> Made:
+            raise AssertionError("it ran")
+
+        @umbra.tool(effect="destructive", server="shop", name="refund")
+        def wrong(payment: str, amount: float) -> int:
+            raise AssertionError("it ran")
+
+        @umbra.tool(effect="destructive", server="shop", name="refund")
+        def nothing(payment: str, amount: float) -> None:
+            raise AssertionError("it ran")
+
+        self.assertEqual(typed("pay-1", 2.0), Made("shadow-1", "refunded"))
+        self.assertIsNone(nothing("pay-1", 2.0))
+        with self.assertRaises(umbra.Blocked) as refused:
+            wrong("pay-1", 2.0)
+        self.assertEqual(refused.exception.reason, "invalid_stub")
+
+    @unittest.skipUnless(MODE == "live", "of calls that run")
+    def test_a_stub_that_cannot_be_made_stops_no_call_that_runs(self):
+        @umbra.tool(effect="write", stub=lambda payment: 1 // 0)
+        def settle(payment):
+            return "settled"
+
+        self.assertEqual(settle("pay-1"), "settled")
 
     @unittest.skipUnless(MODE == "live", "of calls that run")
     def test_what_may_run_runs_and_its_result_passes_unchanged(self):

@@ -29,6 +29,9 @@ import atexit
 import contextlib
 import contextvars
 import dataclasses
+import datetime
+import decimal
+import enum
 import functools
 import http.client
 import importlib
@@ -37,11 +40,13 @@ import io
 import json
 import logging
 import os
+import pathlib
 import queue
 import socket
 import ssl
 import threading
 import time
+import typing
 import urllib.parse
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -83,6 +88,8 @@ _MOST_RESULT = 256 * 1024
 _MOST_ERROR = 4_000
 # Outcomes that wait for a slow server; more are dropped, and the log says so.
 _MOST_WAITING = 1_000
+# No stub, where None is one.
+_NONE: Any = object()
 # Names this process, and with its id each fork of it.
 _PROCESS = uuid.uuid4().hex[:12]
 # Tools that are remembered as no reads; with more, nothing runs while the server is away.
@@ -420,7 +427,7 @@ def tool(
     effect: Optional[str] = None,
     name: Optional[str] = None,
     server: Optional[str] = None,
-    stub: Any = None,
+    stub: Any = _NONE,
     output_schema: Optional[Mapping[str, Any]] = None,
     client: Optional[Client] = None,
 ) -> Callable[[_F], _F]: ...
@@ -430,7 +437,7 @@ def tool(
     effect: Optional[str] = None,
     name: Optional[str] = None,
     server: Optional[str] = None,
-    stub: Any = None,
+    stub: Any = _NONE,
     output_schema: Optional[Mapping[str, Any]] = None,
     client: Optional[Client] = None,
 ) -> Union[_F, Callable[[_F], _F]]:
@@ -440,9 +447,13 @@ def tool(
     server has said something stricter before, and is told to the server, whose contracts and rules come first. Without it
     the tool counts as destructive.
     ``name`` and ``server``: as contracts name the tool (``server.name``); the function's own name unless given.
-    ``stub``: what to return in rehearsal where the server has no contract: a JSON value, or a function of the same
-    arguments that returns one. The server validates and audits it.
+    ``stub``: what to return in rehearsal where no contract of the server says it: any value, None included, or a function
+    of the same arguments that returns one. It is called before each question, and what it gives is returned as it is;
+    the server validates its JSON form and audits it.
     ``output_schema``: JSON Schema of what the tool returns, from which the server makes a stub where there is neither.
+
+    What a contract says is returned as the type that the function is annotated to return: a dataclass, a Pydantic model, a
+    tuple, bytes, a Decimal and others; a stub that is none of it raises :class:`Blocked` (``invalid_stub``).
 
     A call may carry ``_guard_stub=VALUE``: the result to rehearse this one call with.
 
@@ -497,6 +508,8 @@ class _Tool:
         client: Optional[Client],
     ) -> None:
         self.function, self.effect, self.stub, self.client = function, effect, stub, client
+        # The type that it is annotated to return, once looked up.
+        self.returns: Any = _NONE
         # What callers call in the function's place.
         self.drawn: Optional[Callable[..., Any]] = None
         self.signature = inspect.signature(function)
@@ -567,15 +580,19 @@ class _Tool:
             body.update(run=f"process-{_PROCESS}-{os.getpid()}", default_run=True)
         if place.modes:
             body["modes"] = list(place.modes)
+        own: Any = None
+        failed: Optional[Exception] = None
         if override is not None:
             body["stub_override"] = _plain(override)
+        elif self.stub is not _NONE:
+            try:
+                own = self.stub(*args, **kwargs) if callable(self.stub) else self.stub
+                body["stub_fallback"] = {"result": _plain(own)}
+            except Exception as error:
+                # A call that runs does not need it.
+                failed = error
         try:
             answer = yield _Question(client, body)
-            if answer["decision"] == "block" and answer.get("reason") == "no_contract" and self.stub is not None:
-                # The server has nothing to rehearse with: the tool's own stub, under an id of its own.
-                stub = self.stub(*args, **kwargs) if callable(self.stub) else self.stub
-                body = {**body, "call_id": f"{call_id}-stub", "stub_override": _plain(stub)}
-                answer = yield _Question(client, body)
         except Unavailable as gone:
             if self.effect != "read":
                 raise
@@ -583,16 +600,23 @@ class _Tool:
                 detail = f"{gone.detail}; it is declared a read, but the server has said that it is none"
                 raise Unavailable(self.name, "unavailable", detail) from None
             _log.warning("umbra: %s; %s reads, so it runs all the same", gone.detail, self.name)
-            yield _Run(None, body, {}, kwargs)
+            yield _Run(None, body, {}, kwargs, self.typed)
             return
         if answer["decision"] == "execute":
             self.agree(answer)
-            yield _Run(client, body, answer, kwargs)
+            yield _Run(client, body, answer, kwargs, self.typed)
         elif answer["decision"] == "stub":
             stub = answer.get("stub") or {}
             if stub.get("fault"):
                 raise StubFault(self.name, stub["fault"], stub.get("result"))
-            yield _Value(stub.get("result"))
+            if override is not None:
+                yield _Value(override)
+            elif stub.get("is_fallback"):
+                yield _Value(own)
+            else:
+                yield _Value(self.typed(stub.get("result"), answer))
+        elif answer.get("reason") == "no_contract" and failed is not None:
+            raise failed
         elif answer["decision"] == "ask":
             raise ApprovalRequired(self.name, answer)
         else:
@@ -603,6 +627,22 @@ class _Tool:
         if _safe_mode() and answer.get("execution") == "live" and answer.get("effect") != "read":
             detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
             raise Blocked(self.name, "safe_mode_mismatch", detail, answer)
+
+    def typed(self, result: Any, answer: Optional[Mapping[str, Any]] = None) -> Any:
+        """A JSON value as the type that the function is annotated to return."""
+        if self.returns is _NONE:
+            try:
+                self.returns = typing.get_type_hints(self.function).get("return", Any)
+            except Exception:
+                # It names what is not there at run time.
+                self.returns = Any
+        if self.returns is None or self.returns is type(None):
+            return None
+        try:
+            return _typed(result, self.returns)
+        except Exception as error:
+            detail = f"the stub cannot be made the type that {self.function.__name__} returns: {error}"
+            raise Blocked(self.name, "invalid_stub", detail, answer) from error
 
     def arguments(self, args: "tuple[Any, ...]", kwargs: Mapping[str, Any]) -> Dict[str, Any]:
         """The arguments by name, with defaults, as JSON values."""
@@ -644,6 +684,7 @@ class _Run:
     body: Dict[str, Any]
     answer: Mapping[str, Any]
     kwargs: Dict[str, Any]
+    typed: Callable[[Any], Any] = lambda result: result
 
     def finish(self, run: Callable[[], Any]) -> Any:
         began = time.monotonic()
@@ -678,7 +719,10 @@ class _Run:
             # It has run: who called it is to have what it answers.
             _log.warning("umbra: what the run has rehearsed is not in the result of %s: %s", self.body["call_id"], odd)
             return result
-        return _merge(plain, merge)
+        merged = _merge(plain, merge)
+        with contextlib.suppress(Blocked):
+            return self.typed(merged)
+        return merged
 
     def tell(self, began: float, result: Any = None, error: Optional[BaseException] = None) -> None:
         if self.client is None:
@@ -746,6 +790,14 @@ class _Plain:
             return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
         if isinstance(value, float):
             return value if value == value and abs(value) != float("inf") else str(value)
+        if isinstance(value, (bytes, bytearray)):
+            return value.decode("utf-8", "replace")
+        if isinstance(value, enum.Enum):
+            return self.of(value.value, depth + 1)
+        if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+            return value.isoformat()
+        if isinstance(value, datetime.timedelta):
+            return value.total_seconds()
         if depth >= 32:
             return str(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -764,6 +816,77 @@ class _Plain:
                 with contextlib.suppress(Exception):
                     return self.of(getattr(value, method)(), depth + 1)
         return str(value)
+
+
+_SCALARS: Dict[type, Callable[[Any], Any]] = {
+    bytes: lambda text: text.encode(),
+    bytearray: lambda text: bytearray(text.encode()),
+    complex: complex,
+    decimal.Decimal: lambda number: decimal.Decimal(str(number)),
+    float: lambda number: float(number) if not isinstance(number, bool) else _misfit(number, float),
+    datetime.datetime: lambda text: datetime.datetime.fromisoformat(text.replace("Z", "+00:00")),
+    datetime.date: datetime.date.fromisoformat,
+    datetime.time: datetime.time.fromisoformat,
+    datetime.timedelta: lambda seconds: datetime.timedelta(seconds=seconds),
+    uuid.UUID: uuid.UUID,
+}
+
+
+def _misfit(value: Any, kind: Any) -> Any:
+    raise TypeError(f"{str(value)[:80]!r} is no {getattr(kind, '__name__', kind)}")
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    """A JSON value as a value of a type. A type that it knows nothing of gets the value as it is."""
+    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind is Union or type(hint).__name__ == "UnionType":
+        for part in sorted(parts, key=lambda part: part is not type(None)):
+            with contextlib.suppress(Exception):
+                return _typed(value, part)
+        return _misfit(value, hint)
+    if kind is typing.Literal:
+        return value if value in parts else _misfit(value, hint)
+    if type(hint).__name__ == "_AnnotatedAlias":
+        return _typed(value, hint.__origin__)
+    if kind is None or kind is type(None):
+        return None if value is None else _misfit(value, "None")
+    if not isinstance(kind, type):
+        return value
+    if hasattr(kind, "model_validate") or hasattr(kind, "parse_obj"):
+        # Pydantic's models, of either version.
+        return kind.model_validate(value) if hasattr(kind, "model_validate") else kind.parse_obj(value)
+    if kind in _SCALARS:
+        return _SCALARS[kind](value)
+    if issubclass(kind, enum.Enum):
+        return kind(value)
+    if issubclass(kind, pathlib.PurePath):
+        return kind(value)
+    if hasattr(kind, "__total__") or dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
+        return _record(value, kind)
+    if issubclass(kind, tuple):
+        many = parts[:1] * len(value) if len(parts) == 2 and parts[1] is Ellipsis else parts or (Any,) * len(value)
+        if not isinstance(value, list) or len(many) != len(value):
+            return _misfit(value, hint)
+        return tuple(_typed(item, part) for item, part in zip(value, many))
+    if isinstance(value, list) and issubclass(kind, typing.Collection) and not issubclass(kind, (str, Mapping)):
+        items = [_typed(item, parts[0]) if parts else item for item in value]
+        return kind(items) if kind in (set, frozenset) else items
+    if isinstance(value, dict) and issubclass(kind, Mapping):
+        return {_typed(key, parts[0]): _typed(item, parts[1]) for key, item in value.items()} if parts else value
+    if kind in (str, int, bool, list, dict) and (not isinstance(value, kind) or kind is int and isinstance(value, bool)):
+        return _misfit(value, kind)
+    return value
+
+
+def _record(value: Any, kind: Any) -> Any:
+    """A JSON object as a dataclass, a named tuple or a typed dictionary."""
+    if isinstance(value, list) and hasattr(kind, "_fields"):
+        value = dict(zip(kind._fields, value))
+    if not isinstance(value, dict):
+        return _misfit(value, kind)
+    hints = typing.get_type_hints(kind)
+    members = {name: _typed(item, hints.get(name, Any)) for name, item in value.items()}
+    return members if hasattr(kind, "__total__") else kind(**members)
 
 
 def _digits(value: int) -> str:

@@ -64,6 +64,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let tool = fields.required("tool", r#"what is called, such as {"server": "stripe", "name": "refund"}"#, tool);
         let arguments = fields.optional("arguments", members);
         let stub_override = fields.optional("stub_override", any);
+        let stub_fallback = fields.optional("stub_fallback", fallback);
         let uninterceptable = fields.optional("uninterceptable", |tree, at, faults| names(tree, PATHS, at, faults));
         if default_run && run.is_none() {
             let detail = "says that the client made up the name of its run: give the name as `run`, or leave this out";
@@ -97,6 +98,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             output_schema,
             arguments: arguments.unwrap_or_default(),
             stub_override,
+            stub_fallback,
             uninterceptable: uninterceptable.unwrap_or_default(),
             traceparent,
             deadline_ms,
@@ -104,6 +106,15 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         Some(CallRequest { call, digest_input })
     });
     faults.unless_any(read)
+}
+
+/// `{"result": ...}`, null included.
+fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
+    match Value::from(tree) {
+        Value::Object(mut members) if members.len() == 1 => members.remove("result"),
+        _ => None,
+    }
+    .or_else(|| faults.refuse(at, code::FORMAT, r#"must be {"result": ...}: what the tool would give, any JSON"#))
 }
 
 /// Reads what `POST /v1/calls/{call_id}/outcome` is sent.

@@ -228,6 +228,7 @@ impl Gateway {
             output_schema: entry.tool.output_schema.as_ref().map(schema),
             arguments: params.arguments.clone().unwrap_or_default(),
             stub_override: meta.get(STUB).cloned(),
+            stub_fallback: None,
             uninterceptable: Vec::new(),
             traceparent: context.meta.0.get_traceparent().map(|text| results::shortened(text, ID_BYTES)),
             deadline_ms: None,

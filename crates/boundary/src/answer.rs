@@ -80,6 +80,9 @@ pub struct StubAnswer {
     /// It is this fault, as the contract asks for now and then: `result` is the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// True where the result is the `stub_fallback` of the call.
+    #[serde(default)]
+    pub is_fallback: bool,
 }
 
 /// An approval that a call waits for. Ask again with the same `call_id`, or with the same arguments.
@@ -101,6 +104,7 @@ impl Answer {
             result: stub.result.clone(),
             validated_against: Some(stub.validated_against.as_str().to_owned()),
             fault: stub.fault.clone(),
+            is_fallback: stub.is_fallback,
         });
         Self {
             decision_id: id,

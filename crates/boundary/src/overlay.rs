@@ -125,7 +125,13 @@ fn show(
             Some(missing) => (missing.render(&scope).map_err(failed("on_missing"))?, None),
             None => (json!({"error": NOT_FOUND}), Some(NOT_FOUND.to_owned())),
         };
-        return Ok(Stub { contract: id, result, validated_against: ValidatedAgainst::Nothing, fault });
+        return Ok(Stub {
+            contract: id,
+            result,
+            validated_against: ValidatedAgainst::Nothing,
+            fault,
+            is_fallback: false,
+        });
     };
     scope.set("record", record);
     let result = match &reader.result {
@@ -143,7 +149,7 @@ fn show(
         }
         None => ValidatedAgainst::Nothing,
     };
-    Ok(Stub { contract: id, result, validated_against, fault: None })
+    Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })
 }
 
 /// What the run wrote and removed, for a list; none where that is nothing.

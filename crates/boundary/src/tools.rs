@@ -58,8 +58,14 @@ pub struct Given<'a> {
 
 impl<'a> Given<'a> {
     fn stub(self) -> stub::Call<'a> {
-        let Call { tool, output_schema, .. } = self.call;
-        stub::Call { tool, args: self.args, output_schema: output_schema.as_ref(), recorded: self.recorded }
+        let Call { tool, output_schema, stub_fallback, .. } = self.call;
+        stub::Call {
+            tool,
+            args: self.args,
+            output_schema: output_schema.as_ref(),
+            fallback: stub_fallback.as_ref(),
+            recorded: self.recorded,
+        }
     }
 }
 
@@ -218,7 +224,7 @@ impl Tools {
     /// Whether a stub of the call could only be inferred from results that were recorded.
     pub fn needs_recorded(&self, call: &Call) -> bool {
         let answered = self.contracts.find(&call.tool).is_some_and(|contract| contract.answers());
-        !answered && call.output_schema.is_none() && call.stub_override.is_none()
+        !answered && call.output_schema.is_none() && call.stub_override.is_none() && call.stub_fallback.is_none()
     }
 
     /// What a run remembers of what this read asks for.

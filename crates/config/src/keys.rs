@@ -88,6 +88,22 @@ impl Keys<'_> {
         self.optional(key, about, shape)
     }
 
+    /// A key that must be there, and whose value may be null.
+    pub fn required_or_null<S: Shape<Value = Value>>(
+        &mut self,
+        key: &'static str,
+        about: &str,
+        shape: S,
+    ) -> Option<Value> {
+        if let Work::Read { entries, .. } = &self.work
+            && entries.iter().any(|entry| entry.key == key && entry.value.kind == Kind::Null)
+        {
+            self.known.push(key);
+            return Some(Value::Null);
+        }
+        self.required(key, about, shape)
+    }
+
     /// A key that may be there. An empty value is as good as none. `None` also when it is faulty.
     pub fn optional<S: Shape>(&mut self, key: &'static str, about: &str, mut shape: S) -> Option<S::Value> {
         self.known.push(key);

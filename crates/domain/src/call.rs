@@ -44,6 +44,8 @@ pub struct Call {
     pub arguments: Map<String, Value>,
     /// The result that a stub shall have.
     pub stub_override: Option<Value>,
+    /// The result of a stub where no contract says what it is; `Some(Null)` for a tool that gives nothing.
+    pub stub_fallback: Option<Value>,
     /// Ways to write that nobody can intercept, which the session has.
     pub uninterceptable: Vec<String>,
     /// W3C trace context.

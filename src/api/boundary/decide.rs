@@ -66,6 +66,10 @@ pub struct CallSchema {
     arguments: Option<Value>,
     /// The result that a stub shall have, any JSON; used in shadow alone.
     stub_override: Option<Value>,
+    /// The result of a stub where no contract says what it is, `{"result": ...}` with any JSON; used in shadow alone. It goes
+    /// before samples of schemas and recorded results.
+    #[schema(value_type = Option<Object>, example = json!({"result": {"status": "sent"}}))]
+    stub_fallback: Option<Value>,
     /// Ways to write that nobody can intercept, which the session has: it is refused shadow.
     uninterceptable: Option<Vec<String>>,
     /// W3C trace context (`00-<32 hex digits>-<16>-<2>`), kept in the audit; anything else is ignored.

@@ -311,6 +311,7 @@ impl<'a> Scene<'a> {
             output_schema: None,
             arguments: call.arguments.clone(),
             stub_override: None,
+            stub_fallback: None,
             uninterceptable: Vec::new(),
             traceparent: None,
             deadline_ms: None,

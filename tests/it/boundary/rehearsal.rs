@@ -54,6 +54,45 @@ async fn answers(umbra: &Umbra, run: &str, more: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn what_the_caller_says_answers_where_no_contract_does_and_a_contract_may_say_nothing() {
+    let tools =
+        "tools:\n  - {tool: log.write, effect: write, output_schema: {type: 'null'}, responses: [{result: null}]}\n";
+    let umbra = Umbra::with().settings("boundary: {execution: shadow}").tools(tools).go().await;
+    let call = |id: &str, tool: &str, more: &Value| {
+        with(json!({"call_id": id, "agent": "a", "tool": {"name": tool}, "arguments": {}}), more)
+    };
+    let own = |result: Value| json!({"stub_fallback": {"result": result}});
+    for (id, result) in [("f1", json!({"status": "sent"})), ("f2", Value::Null)] {
+        let stubbed = umbra.decide(&call(id, "send_fax", &own(result.clone()))).await;
+        assert_eq!(
+            (&stubbed["decision"], &stubbed["stub"]["is_fallback"]),
+            (&json!("stub"), &json!(true)),
+            "{stubbed}"
+        );
+        assert_eq!((&stubbed["stub"]["result"], stubbed["stub"].get("result").is_some()), (&result, true));
+        let rows = umbra.audit(&format!("call_id={id}")).await;
+        assert_eq!((rows.len(), &rows[0]["stub_response"]), (1, &result));
+    }
+    let said = umbra.decide(&call("n1", "log.write", &own(json!("mine")))).await;
+    assert_eq!((&said["stub"]["result"], &said["stub"]["is_fallback"]), (&Value::Null, &json!(false)), "{said}");
+    let schema = json!({"tool": {"name": "send_fax", "output_schema": {"type": "string"}}});
+    let misfit = umbra.decide(&with(call("f3", "send_fax", &own(json!(5))), &schema)).await;
+    assert_eq!(misfit["reason"], "invalid_stub", "{misfit}");
+    let odd = umbra.post("/v1/decide", &call("f4", "send_fax", &json!({"stub_fallback": "sent"}))).await;
+    assert_eq!((odd.status.as_u16(), &odd.body["errors"][0]["pointer"]), (400, &json!("/stub_fallback")));
+    let nothing = "tools:\n  - {tool: log.write, effect: write, responses: [{result: null}]}\n";
+    let linted = umbra
+        .send(
+            reqwest::Method::POST,
+            "/v1/contracts/lint",
+            &[("content-type", "application/yaml")],
+            Some(nothing.as_bytes().to_vec()),
+        )
+        .await;
+    assert!(linted.text.contains("output_schema says that it may be"), "{}", linted.text);
+}
+
+#[tokio::test]
 async fn a_run_that_is_repeated_with_its_seed_is_the_same_to_the_byte() {
     let umbra = Umbra::with().settings("boundary: {execution: shadow}").tools(MINTING).go().await;
     let seeded = |seed: &str| json!({"seed": seed, "faults": true});

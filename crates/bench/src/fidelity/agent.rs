@@ -112,6 +112,7 @@ impl<'a> Agent<'a> {
             output_schema: None,
             arguments,
             stub_override: None,
+            stub_fallback: None,
             uninterceptable: Vec::new(),
             traceparent: None,
             deadline_ms: None,

@@ -68,9 +68,6 @@ fn schema(schema: Option<&Value>, key: &'static str, faults: &mut Vec<ContractFa
 }
 
 fn template(value: &Value, variables: &[&str]) -> Result<Template, (String, &'static str)> {
-    if value.is_null() {
-        return Err(("a stub is never null".to_owned(), "write what the tool would give"));
-    }
     Template::compile(value, variables).map_err(|message| (message, "templates are {{ CEL }}: {{ args.amount }}"))
 }
 
@@ -222,8 +219,9 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
             Err(error) if is_sure(echoes) || error.is_of_bounds() => {
                 told(format!("result: {error}"), help(error.is_of_bounds()));
             }
-            Ok(Value::Null) if is_sure(echoes) => {
-                told("result: it is null, which a stub never is".to_owned(), "write what the tool would give");
+            Ok(Value::Null) if contract.output.is_none() && is_sure(echoes) => {
+                let help = "write what the tool gives; where it gives nothing, add output_schema: {type: \"null\"}";
+                told("result: it is null, and no output_schema says that it may be".to_owned(), help);
             }
             Ok(result) if is_sure(echoes) => {
                 for mismatch in contract.check_result(&result).err().unwrap_or_default().iter().take(3) {
@@ -247,7 +245,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
         faults.extend(without_responses(contract, &arguments, is_known, &mint));
     }
     if let Some(result) = answer.filter(|_| is_known) {
-        let call = Call { tool: &tool, args: &arguments, output_schema: None, recorded: &[] };
+        let call = Call { tool: &tool, args: &arguments, output_schema: None, fallback: None, recorded: &[] };
         let kept = overlay::keep(contract, &call, &result, &mut state, &mint);
         faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help(false))));
     }
@@ -261,7 +259,7 @@ fn without_responses(
     mint: &SharedMint,
 ) -> Option<ContractFault> {
     let output = contract.output.as_ref()?;
-    let answers = |result: &Value| !result.is_null() && output.fits(result);
+    let answers = |result: &Value| output.fits(result);
     if contract.contract.example.as_ref().is_some_and(answers) {
         return None;
     }

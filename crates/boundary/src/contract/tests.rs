@@ -106,7 +106,12 @@ fn a_contract_that_cannot_be_applied_is_refused() {
             "known are size",
         ),
         (Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"{{ x }}": 1}))), "a key holds"),
-        (Box::new(|contract: &mut ToolContract| contract.responses = answers(Value::Null)), "never null"),
+        (
+            Box::new(|contract: &mut ToolContract| {
+                (contract.output_schema, contract.responses) = (None, answers(Value::Null));
+            }),
+            "no output_schema says that it may be",
+        ),
         (
             Box::new(|contract: &mut ToolContract| {
                 contract.responses = vec![Response { when: Some("args.amount >".into()), result: json!({"id": "x"}) }];
@@ -186,7 +191,7 @@ fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!("{{ null }}"))),
-            "responses[Some(0)]: result: it is null",
+            "does not fit output_schema: the whole",
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ 1 / 0 }}"}))),

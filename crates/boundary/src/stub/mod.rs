@@ -1,8 +1,8 @@
-//! Stubs: what a tool call that does not run is answered. Typed, validated, never null, and the same for the same seed
-//! and calls.
+//! Stubs: what a tool call that does not run is answered. Typed, validated, null only where a schema or the caller says so,
+//! and the same for the same seed and calls.
 //!
-//! The contract's first response that applies answers. A tool without one is answered by a sample of its output
-//! schema, else by the example of its documentation, else by what it was seen to give at least five times; else
+//! The contract's first response that applies answers. A tool without one is answered by the result that its caller gives
+//! for that, else by a sample of its output schema, else by the example of its documentation, else by what it was seen to give at least five times; else
 //! not at all, which is a refusal.
 
 pub mod infer;
@@ -42,6 +42,8 @@ pub struct Call<'a> {
     pub args: &'a Value,
     /// The output schema that its server declares.
     pub output_schema: Option<&'a Value>,
+    /// What the caller says that it gives, where no response of a contract does.
+    pub fallback: Option<&'a Value>,
     /// Live calls of it and their results, oldest first.
     pub recorded: &'a [Recorded],
 }
@@ -71,6 +73,8 @@ pub struct Stub {
     pub validated_against: ValidatedAgainst,
     /// The error's code, where the result is an error.
     pub fault: Option<String>,
+    /// The result is the caller's own [`Call::fallback`].
+    pub is_fallback: bool,
 }
 
 /// Why there is no stub. Repeats nothing that an agent wrote.
@@ -109,13 +113,13 @@ pub enum StubError {
         mismatches: Vec<Mismatch>,
     },
     /// The stub is null.
-    #[error("the stub of {contract} is null")]
+    #[error("the stub of {contract} is null, and no output_schema says that it may be")]
     Null {
         /// The contract.
         contract: String,
     },
     /// The stub that came with the call is too large.
-    #[error("stub_override has more than {MAX_OVERRIDE_BYTES} bytes")]
+    #[error("the stub that came along has more than {MAX_OVERRIDE_BYTES} bytes")]
     LargeOverride,
     /// A key of a record is neither text nor a number.
     #[error("{contract}: the overlay's key is {found}, not a text or a number")]
@@ -157,7 +161,7 @@ fn first(mismatches: &[Mismatch]) -> String {
 pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<Stub, StubError> {
     let mint = SharedMint::of(state);
     let Some(contract) = contracts.find(call.tool) else {
-        let stub = known(None, call, &mint)?;
+        let stub = fallback(None, call).unwrap_or_else(|| known(None, call, &mint))?;
         mint.commit(state);
         return Ok(stub);
     };
@@ -173,9 +177,9 @@ pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> R
     let stub = match respond(contract, &scope)? {
         Some(result) => {
             let validated_against = validate(contract, call, &result)?;
-            Stub { contract: contract.id().to_owned(), result, validated_against, fault: None }
+            Stub { contract: contract.id().to_owned(), result, validated_against, fault: None, is_fallback: false }
         }
-        None => known(Some(contract), call, &mint)?,
+        None => fallback(Some(contract), call).unwrap_or_else(|| known(Some(contract), call, &mint))?,
     };
     overlay::keep(contract, call, &stub.result, state, &mint)?;
     mint.commit(state);
@@ -206,7 +210,32 @@ pub fn answer_with(
         overlay::keep(contract, call, &result, state, &mint)?;
     }
     mint.commit(state);
-    Ok(Stub { contract: id, result, validated_against, fault: None })
+    Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })
+}
+
+/// The stub that the caller gave for a tool without responses; none where it gave none.
+fn fallback(contract: Option<&CompiledContract>, call: &Call<'_>) -> Option<Result<Stub, StubError>> {
+    let result = call.fallback?;
+    let id = contract.map_or_else(|| format!("{}@fallback", call.tool), |contract| contract.id().to_owned());
+    if encoded_len(result) > MAX_OVERRIDE_BYTES {
+        return Some(Err(StubError::LargeOverride));
+    }
+    let validated = match contract {
+        // That it gives nothing, who wrote it says by writing null.
+        _ if result.is_null() && call.output_schema.is_none() && contract.is_none_or(|c| c.output.is_none()) => {
+            Ok(ValidatedAgainst::Nothing)
+        }
+        Some(contract) => validate(contract, call, result),
+        None => validate_declared(&id, call, result),
+    };
+    let stub = |validated_against| Stub {
+        contract: id,
+        result: result.clone(),
+        validated_against,
+        fault: None,
+        is_fallback: true,
+    };
+    Some(validated.map(stub))
 }
 
 /// The variable `tool` of expressions.
@@ -264,6 +293,7 @@ fn fault(
             result,
             validated_against: ValidatedAgainst::Nothing,
             fault: Some(fault.error.clone()),
+            is_fallback: false,
         }));
     }
     Ok(None)
@@ -274,9 +304,6 @@ fn validate(contract: &CompiledContract, call: &Call<'_>, result: &Value) -> Res
     if contract.output.is_none() {
         return validate_declared(contract.id(), call, result);
     }
-    if result.is_null() {
-        return Err(StubError::Null { contract: contract.id().to_owned() });
-    }
     contract
         .check_result(result)
         .map(|()| ValidatedAgainst::Contract)
@@ -284,10 +311,10 @@ fn validate(contract: &CompiledContract, call: &Call<'_>, result: &Value) -> Res
 }
 
 fn validate_declared(id: &str, call: &Call<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
-    if result.is_null() {
-        return Err(StubError::Null { contract: id.to_owned() });
-    }
-    let Some(schema) = call.output_schema else { return Ok(ValidatedAgainst::Nothing) };
+    let Some(schema) = call.output_schema else {
+        let null = || StubError::Null { contract: id.to_owned() };
+        return if result.is_null() { Err(null()) } else { Ok(ValidatedAgainst::Nothing) };
+    };
     let invalid = |mismatches| StubError::Invalid { contract: id.to_owned(), mismatches };
     let schema =
         Schema::compile(schema).map_err(|message| invalid(vec![Mismatch { pointer: String::new(), message }]))?;
@@ -310,11 +337,14 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
         Some(own) => (Some(own), ValidatedAgainst::Contract),
         None => (declared.as_ref(), ValidatedAgainst::OutputSchema),
     };
-    let accepted = |result: &Value| !result.is_null() && schema.is_none_or(|schema| schema.fits(result));
+    let accepted = |result: &Value| schema.map_or(!result.is_null(), |schema| schema.fits(result));
+    let stub = |origin: &str, result: Value, validated_against| {
+        Ok(Stub { contract: id(origin), result, validated_against, fault: None, is_fallback: false })
+    };
     if let Some(schema) = schema {
         match sample(schema.source(), call.args, mint) {
             Ok(result) if accepted(&result) => {
-                return Ok(Stub { contract: id("output_schema"), result, validated_against: against, fault: None });
+                return stub("output_schema", result, against);
             }
             Ok(_) => " (a sample of its output schema does not fit it)".clone_into(&mut why),
             Err(error) => why = format!(" (no sample of its output schema: {error})"),
@@ -324,12 +354,12 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
         && accepted(example)
     {
         let against = if schema.is_some() { against } else { ValidatedAgainst::Nothing };
-        return Ok(Stub { contract: id("example"), result: example.clone(), validated_against: against, fault: None });
+        return stub("example", example.clone(), against);
     }
     match recorded(call, mint) {
         Ok((result, fits)) if fits && accepted(&result) => {
             let against = if schema.is_some() { against } else { ValidatedAgainst::RecordedResults };
-            return Ok(Stub { contract: id("recorded"), result, validated_against: against, fault: None });
+            return stub("recorded", result, against);
         }
         Ok(_) => " (what is inferred from recorded results does not fit)".clone_into(&mut why),
         Err(error) if why.is_empty() => why = format!(" ({error})"),

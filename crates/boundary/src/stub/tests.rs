@@ -32,16 +32,17 @@ fn tool(name: &str) -> ToolName {
 }
 
 fn call(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> Result<Stub, StubError> {
-    answer(contracts, &Call { tool: &tool(name), args, output_schema: None, recorded: &[] }, state)
+    answer(contracts, &Call { tool: &tool(name), args, output_schema: None, fallback: None, recorded: &[] }, state)
 }
 
 fn read(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> Look {
-    look(contracts, &Call { tool: &tool(name), args, output_schema: None, recorded: &[] }, state).unwrap()
+    look(contracts, &Call { tool: &tool(name), args, output_schema: None, fallback: None, recorded: &[] }, state)
+        .unwrap()
 }
 
 /// What a tool without a contract is answered.
 fn unknown(output_schema: Option<&Value>, recorded: &[Recorded], args: &Value) -> Result<Stub, StubError> {
-    let call = Call { tool: &tool("crm.add"), args, output_schema, recorded };
+    let call = Call { tool: &tool("crm.add"), args, output_schema, fallback: None, recorded };
     answer(&Contracts::default(), &call, &mut RunState::seeded("seed", None))
 }
 
@@ -109,7 +110,8 @@ fn what_does_not_fit_is_refused_and_never_null() {
     assert_eq!(null, StubError::Null { contract: "n@1".into() });
     assert_eq!(call(&contracts, "w", &json!({"id": 2}), &mut state).unwrap_err().code(), "no_response");
     let own = |tool_name: &str, value: Value, state: &mut RunState| {
-        let call = Call { tool: &tool(tool_name), args: &json!({}), output_schema: None, recorded: &[] };
+        let call =
+            Call { tool: &tool(tool_name), args: &json!({}), output_schema: None, fallback: None, recorded: &[] };
         answer_with(&contracts, &call, value, state)
     };
     assert_eq!(own("t", json!({"id": 5}), &mut state).unwrap().result, json!({"id": 5}));
@@ -146,7 +148,6 @@ fn a_tool_without_contract_is_answered_from_its_schema() {
         json!(false),
         json!({"type": "array", "minItems": 1_000_000_000_u64}),
         json!({"type": "string", "minLength": 1_000_000_000_u64}),
-        json!({"type": "null"}),
         json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}}),
         json!({"allOf": [{"type": "string"}, {"type": "integer"}]}),
         json!({"$ref": "https://example.com/x"}),
@@ -155,6 +156,36 @@ fn a_tool_without_contract_is_answered_from_its_schema() {
         assert_eq!(unknown(Some(&hard), &[], &json!({})).unwrap_err().code(), "no_contract", "{hard}");
     }
     assert_eq!(unknown(None, &[], &json!({})).unwrap_err().code(), "no_contract");
+    assert_eq!(unknown(Some(&json!({"type": "null"})), &[], &json!({})).unwrap().result, Value::Null);
+}
+
+#[test]
+fn the_callers_fallback_answers_where_no_response_does() {
+    let contracts = contracts(
+        "tools:
+  - {tool: t, effect: write, responses: [{result: {id: 1}}]}
+  - {tool: s, effect: write, output_schema: {type: object, required: [id]}}
+  - {tool: nothing, effect: write, output_schema: {type: 'null'}, responses: [{result: null}]}\n",
+    );
+    let state = &mut RunState::seeded("seed", None);
+    let mut given = |name: &str, fallback: &Value, output_schema: Option<&Value>| {
+        let call = Call { tool: &tool(name), args: &json!({}), output_schema, fallback: Some(fallback), recorded: &[] };
+        answer(&contracts, &call, state).map(|stub| (stub.result, stub.is_fallback))
+    };
+    let own = json!({"id": 7, "status": "refunded"});
+    assert_eq!(given("t", &own, None).unwrap(), (json!({"id": 1}), false));
+    assert_eq!(given("s", &own, None).unwrap(), (own.clone(), true));
+    assert_eq!(given("x", &own, Some(&json!({"type": "object"}))).unwrap(), (own.clone(), true));
+    assert_eq!(given("x", &Value::Null, None).unwrap(), (Value::Null, true));
+    assert_eq!(given("nothing", &own, None).unwrap(), (Value::Null, false));
+    for (name, fallback, schema) in [
+        ("s", json!({"status": "refunded"}), None),
+        ("s", Value::Null, None),
+        ("x", own.clone(), Some(json!({"type": "string"}))),
+        ("x", json!("y".repeat(300_000)), None),
+    ] {
+        assert_eq!(given(name, &fallback, schema.as_ref()).unwrap_err().code(), "invalid_stub", "{name}");
+    }
 }
 
 fn seen(n: usize) -> Vec<Recorded> {

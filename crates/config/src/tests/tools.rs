@@ -55,7 +55,7 @@ fn every_fault_has_its_place_and_what_would_be_right() {
         (tool("resposes:\n- result: 1"), 4, &["did you mean `responses`"]),
         (tool("version: 0"), 4, &["out of bounds"]),
         (tool("output_schema: 7"), 4, &["a JSON Schema belongs"]),
-        (tool("responses:\n- when: 'true'\n  result:"), 5, &["`result` is missing"]),
+        (tool("responses:\n- when: 'true'"), 5, &["`result` is missing"]),
         (tool("responses:\n- result: 1\n- when: 'true'\n  result: 2"), 5, &["nothing below"]),
         (tool("faults: [{rate: 2, error: x}]"), 4, &["from 0 to 1"]),
         (tool("faults: [{rate: 0.5, error: 'a b'}]"), 4, &["letters, digits"]),

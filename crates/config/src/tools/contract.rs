@@ -15,7 +15,7 @@ use super::{
         tree::Node,
     },
     ContractRule, TOOL,
-    json::{Json, JsonObject},
+    json::{Json, JsonObject, JsonOrNull},
     openapi::{Files, Operation},
 };
 use umbra_domain::{
@@ -155,11 +155,11 @@ fn writes(overlay: &Overlay) -> bool {
 
 fn response(keys: &mut Keys<'_>) -> Option<Response> {
     let when = keys.optional("when", "When it applies, in CEL over args and tool; always unless set.", expression());
-    let result = keys.required(
+    let result = keys.required_or_null(
         "result",
         "The result. A text that is one {{ CEL }} takes the value's type; known are args, tool, uuid(prefix), \
-         seq(prefix), now().",
-        Json,
+         seq(prefix), now(). null where output_schema says that the tool gives nothing.",
+        JsonOrNull,
     );
     Some(Response { when, result: result? })
 }

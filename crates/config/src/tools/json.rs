@@ -23,6 +23,21 @@ impl Shape for Json {
     }
 }
 
+/// Any JSON value.
+pub(super) struct JsonOrNull;
+
+impl Shape for JsonOrNull {
+    type Value = Value;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
+        to_json(node, faults)
+    }
+
+    fn schema(&mut self) -> Value {
+        json!({"type": ["object", "array", "string", "number", "boolean", "null"]})
+    }
+}
+
 /// A mapping of JSON.
 pub(super) struct JsonObject;
 
