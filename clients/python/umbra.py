@@ -444,8 +444,9 @@ def tool(
     """Draws the boundary around a function, or a coroutine function, that an agent calls as a tool.
 
     ``effect``: ``read``, ``write`` or ``destructive``. It says what happens where the server cannot be asked, unless the
-    server has said something stricter before, and is told to the server, whose contracts and rules come first. Without it
-    the tool counts as destructive.
+    server has said something stricter before, and is told to the server, whose contracts and rules come first. It is
+    believed where the key has the scope ``declare`` or the server has no keys, else only where it is stricter than what the
+    server knows. Without it the tool is what its name says, and destructive where that says nothing.
     ``name`` and ``server``: as contracts name the tool (``server.name``); the function's own name unless given.
     ``stub``: what to return in rehearsal where no contract of the server says it: any value, None included, or a function
     of the same arguments that returns one. It is called before each question, and what it gives is returned as it is;
@@ -572,6 +573,8 @@ class _Tool:
             "arguments": self.arguments(args, kwargs),
             "deadline_ms": max(1, int(client.timeout * 1000)),
         }
+        if self.effect is not None:
+            body["declared_effect"] = self.effect
         for key in ("session", "run", "parent_run", "seed", "route"):
             if getattr(place, key):
                 body[key] = getattr(place, key)

@@ -56,7 +56,7 @@ pub struct NewKeyRequest {
     /// What it is for.
     #[schema(min_length = 1, max_length = 100)]
     name: String,
-    /// What it permits: ingest, read, decide, admin.
+    /// What it permits: ingest, read, decide, declare, admin.
     #[schema(min_items = 1)]
     scopes: Vec<Scope>,
     /// The agents that it may speak for, as globs; all without it.

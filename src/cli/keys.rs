@@ -19,7 +19,7 @@ pub(super) enum Action {
         /// What it is for.
         #[arg(long)]
         name: String,
-        /// What it permits: ingest, read, decide, admin; repeat it, or separate by commas.
+        /// What it permits: ingest, read, decide, declare, admin; repeat it, or separate by commas.
         #[arg(long = "scope", required = true, value_delimiter = ',')]
         scopes: Vec<String>,
         /// The agents that it may speak for, as globs; all without it.
@@ -45,7 +45,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
 
 async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<String>) -> Result<(), Failure> {
     if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
-        return Err(Failure::Usage(format!("{bad:?} is no scope: write ingest, read, decide or admin")));
+        return Err(Failure::Usage(format!("{bad:?} is no scope: write ingest, read, decide, declare or admin")));
     }
     let parsed: Vec<Scope> = scopes.iter().filter_map(|word| Scope::parse(word)).collect();
     if name.trim().is_empty() || name.len() > 100 {

@@ -10,7 +10,9 @@ use super::{
     strict,
     tree::Tree,
 };
-use umbra_domain::{Call, CallOutcome, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name};
+use umbra_domain::{
+    Call, CallOutcome, DeclaredEffect, Effect, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name,
+};
 
 /// Modes of a call.
 const MODES: usize = 16;
@@ -63,6 +65,10 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let modes = fields.optional("modes", |tree, at, faults| names(tree, MODES, at, faults));
         let tool = fields.required("tool", r#"what is called, such as {"server": "stripe", "name": "refund"}"#, tool);
         let arguments = fields.optional("arguments", members);
+        let declared_effect = fields.optional("declared_effect", |tree, at, faults| {
+            let word = text(tree, at, faults)?;
+            Effect::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of read, write, destructive"))
+        });
         let stub_override = fields.optional("stub_override", any);
         let stub_fallback = fields.optional("stub_fallback", fallback);
         let uninterceptable = fields.optional("uninterceptable", |tree, at, faults| names(tree, PATHS, at, faults));
@@ -93,6 +99,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             tool: name,
             by_proxy: false,
             annotations,
+            declared_effect: declared_effect.map(|effect| DeclaredEffect { effect, is_believed: false }),
             description,
             input_schema,
             output_schema,

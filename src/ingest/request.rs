@@ -68,7 +68,7 @@ pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault
         let name = fields.required("name", "what the key is for", |tree, at, faults| {
             bounded(tree, KEY_NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
         });
-        let scopes = fields.required("scopes", "a list of ingest, read, decide and admin", scopes);
+        let scopes = fields.required("scopes", "a list of ingest, read, decide, declare and admin", scopes);
         let given = fields.gives("agents");
         let agents = fields.optional("agents", agents);
         let agents = if given { agents? } else { vec!["*".to_owned()] };
@@ -102,12 +102,13 @@ fn scopes(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Scope>>
         return wrong_type(r#"a list such as ["ingest"]"#, &tree, at, faults);
     };
     if words.is_empty() {
-        return faults.refuse(at, code::RANGE, "must have at least one of ingest, read, decide, admin");
+        return faults.refuse(at, code::RANGE, "must have at least one of ingest, read, decide, declare, admin");
     }
     let scope = |(index, word)| {
         let at = At::Index(&at, index);
         let word = text(word, at, faults)?;
-        Scope::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of ingest, read, decide, admin"))
+        Scope::parse(&word)
+            .or_else(|| faults.refuse(at, code::FORMAT, "must be one of ingest, read, decide, declare, admin"))
     };
     let read: Vec<Option<Scope>> = words.into_iter().enumerate().map(scope).collect();
     read.into_iter().collect()

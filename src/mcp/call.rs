@@ -223,6 +223,7 @@ impl Gateway {
             tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
             by_proxy: true,
             annotations,
+            declared_effect: None,
             description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),
             input_schema: Some(schema(&entry.tool.input_schema)),
             output_schema: entry.tool.output_schema.as_ref().map(schema),

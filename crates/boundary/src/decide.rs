@@ -14,7 +14,7 @@ use super::{
     execution::{Configured, Descent, Effective, Whose, effective},
     gate::Standards,
     overlay::{Look, Merge},
-    stub::{Recorded, RunState, Stub},
+    stub::{Recorded, RunState, Stub, StubError},
     tools::{Given, Tools, begin},
 };
 pub use umbra_domain::Decision;
@@ -240,8 +240,28 @@ impl Decided {
                 self.stub = Some(stub);
                 self.run = Some(state);
             }
+            Err(error) if matches!(error, StubError::NoContract { .. }) && self.is_disbelieved(given.call) => {
+                let tool = &given.call.tool;
+                let whom = if given.call.by_proxy {
+                    "trust its server (--trusted, or `trusted_servers` in the tools file)"
+                } else {
+                    "declare it with a key of the scope declare (declared_effect)"
+                };
+                let what = format!(
+                    "it is called a read, and Umbra takes it for {}: {}; so that it runs in shadow, add {{tool: {tool}, effect: \
+                     read}} under `effects` of the tools file, or {whom}",
+                    self.effect.as_str(),
+                    self.explain.first().map_or("", |rated| rated.split_once(": ").map_or("", |(_, why)| why)),
+                );
+                self.block(error.code(), what);
+            }
             Err(error) => self.block(error.code(), error.to_string()),
         }
+    }
+
+    /// Whether the call's own word that it reads is not believed, whatever its arguments.
+    fn is_disbelieved(&self, call: &Call) -> bool {
+        call.says_read() && self.effect_source != EffectSource::Arguments
     }
 
     fn block(&mut self, reason: &'static str, detail: String) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     contract::{Contracts, Mismatch, Schema},
     drift::{self, StaleContract},
-    effects::{EffectOf, Overrides, classify, effect_of},
+    effects::{EffectOf, Overrides, Word, classify, effect_of},
     overlay::{self, Look},
     stub::{self, Recorded, RunState, Stub, StubError},
 };
@@ -64,6 +64,7 @@ impl<'a> Given<'a> {
             args: self.args,
             output_schema: output_schema.as_ref(),
             fallback: stub_fallback.as_ref(),
+            says_read: self.call.says_read(),
             recorded: self.recorded,
         }
     }
@@ -89,7 +90,8 @@ impl Tools {
         let found = self.contracts.find(&call.tool).map(|contract| contract.contract());
         let contract = found.map(|contract| contract.effect);
         let readings = self.readings(&call.tool);
-        let said = effect_of(contract, self.effects.of(&readings), call.annotations, trusted, || {
+        let word = Word { declared: call.declared_effect, annotations: call.annotations, trusted };
+        let said = effect_of(contract, self.effects.of(&readings), word, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });

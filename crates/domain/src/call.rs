@@ -2,7 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{ToolAnnotations, ToolName};
+use super::{Effect, ToolAnnotations, ToolName};
+
+/// An effect that a caller declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeclaredEffect {
+    /// The effect.
+    pub effect: Effect,
+    /// True where it is believed although it is a lesser one than is known otherwise.
+    pub is_believed: bool,
+}
 
 /// A call, as its caller describes it. Nothing in it is redacted yet.
 #[derive(Clone, PartialEq)]
@@ -34,6 +43,8 @@ pub struct Call {
     pub by_proxy: bool,
     /// What the tool's server says about it.
     pub annotations: ToolAnnotations,
+    /// What the caller says that the tool does.
+    pub declared_effect: Option<DeclaredEffect>,
     /// The tool's description, as its server gives it.
     pub description: Option<String>,
     /// JSON Schema of the arguments, as its server gives it.
@@ -52,6 +63,14 @@ pub struct Call {
     pub traceparent: Option<String>,
     /// Milliseconds that the caller waits.
     pub deadline_ms: Option<u64>,
+}
+
+impl Call {
+    /// Whether its caller, or the tool's server, calls it a read.
+    pub fn says_read(&self) -> bool {
+        self.declared_effect.is_some_and(|declared| declared.effect == Effect::Read)
+            || self.annotations.read_only == Some(true)
+    }
 }
 
 impl std::fmt::Debug for Call {

@@ -23,6 +23,8 @@ words! {
         Contract = "contract",
         /// `effects` in the tools file.
         Override = "override",
+        /// The caller, whose key may declare effects, or who declares a graver one.
+        Declared = "declared",
         /// The annotations of the tool's server.
         Annotations = "annotations",
         /// The tool's name, description and arguments, by our lexicon.

@@ -22,6 +22,8 @@ words! {
         Read = "read",
         /// Ask the boundary.
         Decide = "decide",
+        /// Be believed when a call says what its tool does.
+        Declare = "declare",
         /// Change configuration, keys and findings.
         Admin = "admin",
     }

@@ -47,7 +47,7 @@ pub mod verdict;
 pub use approval::{ApprovalRow, ApprovalState};
 pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
-pub use call::{Call, CallOutcome, OutcomeStatus};
+pub use call::{Call, CallOutcome, DeclaredEffect, OutcomeStatus};
 pub use contract::ToolContract;
 pub use coverage::{Coverage, StepCoverage};
 pub use decision::{Decision, StoredDecision};

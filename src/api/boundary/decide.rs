@@ -64,6 +64,11 @@ pub struct CallSchema {
     /// The arguments.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Value>,
+    /// What the tool does: `read`, `write` or `destructive`. A key of the scope `declare` is believed, and so is who calls a
+    /// server without keys, unless a contract or an operator's `effects` says otherwise; others only where it is graver than
+    /// what is known.
+    #[schema(example = "read")]
+    declared_effect: Option<String>,
     /// The result that a stub shall have, any JSON; used in shadow alone.
     stub_override: Option<Value>,
     /// The result of a stub where no contract says what it is, `{"result": ...}` with any JSON; used in shadow alone. It goes
@@ -132,8 +137,11 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
     expect_media(request.headers(), &[Media::Json])?;
     let asked = request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0);
     let body = api.bodies.read(request).await?;
-    let CallRequest { call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
+    let CallRequest { mut call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&call.agent)?;
+    if let Some(declared) = &mut call.declared_effect {
+        declared.is_believed = caller.require(Scope::Declare).is_ok();
+    }
     let size = serde_json::to_vec(&call.arguments).map_or(usize::MAX, |text| text.len());
     if size > api.flows.boundary.settings.max_arguments_bytes {
         let detail = format!("may have {} bytes as JSON, have {size}", api.flows.boundary.settings.max_arguments_bytes);

@@ -306,6 +306,7 @@ impl<'a> Scene<'a> {
             tool: tool.clone(),
             by_proxy: false,
             annotations: umbra_domain::ToolAnnotations::default(),
+            declared_effect: None,
             description: None,
             input_schema: None,
             output_schema: None,

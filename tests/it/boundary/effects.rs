@@ -55,6 +55,48 @@ async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
 }
 
 #[tokio::test]
+async fn a_declared_read_runs_where_its_caller_may_declare_and_else_the_refusal_names_the_cure() {
+    let umbra = shadow().await;
+    let overdue = json!({"server": "crm", "name": "overdue_invoices"});
+    let declared = |id: &str, effect: &str| with(call(id, &overdue, &json!({})), &json!({"declared_effect": effect}));
+    let decided = umbra.decide(&declared("d1", "read")).await;
+    assert_eq!((&decided["decision"], &decided["effect_source"]), (&json!("execute"), &json!("declared")), "{decided}");
+    assert_eq!(umbra.decide(&declared("d2", "write")).await["effect"], "write");
+    let odd = umbra.post("/v1/decide", &declared("d3", "reads")).await;
+    assert_eq!((odd.status.as_u16(), &odd.body["errors"][0]["pointer"]), (400, &json!("/declared_effect")));
+    // An operator's word goes before, and the arguments against it.
+    let looked = json!({"tool": {"server": "db", "name": "run"}, "arguments": {"sql": "DELETE FROM users"}});
+    let raised = umbra.decide(&with(declared("d4", "read"), &looked)).await;
+    assert_eq!((&raised["decision"], &raised["effect_source"]), (&json!("block"), &json!("arguments")), "{raised}");
+
+    // With keys, only the scope makes it believed.
+    for (scopes, believed) in [("decide", false), ("decide,declare", true)] {
+        let made = umbra.cli(&["keys", "create", "--name", "k", "--scope", scopes, "--json"], None);
+        let made: Value = serde_json::from_slice(&made.stdout).unwrap_or_default();
+        let bearer = format!("Bearer {}", made["key"].as_str().unwrap_or_default());
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        // No schema's sample stands in for what could have been read.
+        let schema = json!({"tool": with(overdue.clone(), &json!({"output_schema": {"type": "array"}}))});
+        let asked = with(declared(&format!("k-{believed}"), "read"), &schema).to_string().into_bytes();
+        let decided = umbra.send(reqwest::Method::POST, "/v1/decide", &headers, Some(asked)).await.body;
+        if believed {
+            assert_eq!(decided["decision"], "execute", "{decided}");
+            continue;
+        }
+        assert_eq!((&decided["decision"], &decided["reason"]), (&json!("block"), &json!("no_contract")), "{decided}");
+        let detail = decided["detail"].as_str().unwrap_or_default();
+        assert!(
+            detail.contains("{tool: crm.overdue_invoices, effect: read}") && detail.contains("scope declare"),
+            "{detail}"
+        );
+        let graver = with(call("k-up", &json!({"name": "get_page"}), &json!({})), &json!({"declared_effect": "write"}));
+        let graver =
+            umbra.send(reqwest::Method::POST, "/v1/decide", &headers, Some(graver.to_string().into_bytes())).await.body;
+        assert_eq!((&graver["effect"], &graver["effect_source"]), (&json!("write"), &json!("declared")), "{graver}");
+    }
+}
+
+#[tokio::test]
 async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
     let umbra = shadow().await;
     let tool = |server: &str, name: &str| json!({"server": server, "name": name});

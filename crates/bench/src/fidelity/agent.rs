@@ -107,6 +107,7 @@ impl<'a> Agent<'a> {
             tool: ToolName { server: Some(self.domain.name.to_owned()), name: tool.to_owned() },
             by_proxy: false,
             annotations: ToolAnnotations::default(),
+            declared_effect: None,
             description: None,
             input_schema: None,
             output_schema: None,

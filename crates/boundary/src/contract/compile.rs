@@ -245,7 +245,14 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
         faults.extend(without_responses(contract, &arguments, is_known, &mint));
     }
     if let Some(result) = answer.filter(|_| is_known) {
-        let call = Call { tool: &tool, args: &arguments, output_schema: None, fallback: None, recorded: &[] };
+        let call = Call {
+            tool: &tool,
+            args: &arguments,
+            output_schema: None,
+            fallback: None,
+            says_read: false,
+            recorded: &[],
+        };
         let kept = overlay::keep(contract, &call, &result, &mut state, &mint);
         faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help(false))));
     }

@@ -52,7 +52,7 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
         return None;
     }
     let strict = contract.contract().output_schema.is_none();
-    let call = stub::Call { tool, args, output_schema: None, fallback: None, recorded: &[] };
+    let call = stub::Call { tool, args, output_schema: None, fallback: None, says_read: false, recorded: &[] };
     match stub::answer(contracts, &call, &mut RunState::seeded("drift", None)) {
         Ok(stub) => {
             let difference = shape::difference(&stub.result, result, strict)?;

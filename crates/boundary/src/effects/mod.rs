@@ -47,7 +47,7 @@ use self::{
     name::Reading,
     schema::Arguments,
 };
-use umbra_domain::{Effect, EffectSource, ToolAnnotations, ToolName};
+use umbra_domain::{DeclaredEffect, Effect, EffectSource, ToolAnnotations, ToolName};
 
 pub use overrides::Overrides;
 pub(crate) use overrides::specificity;
@@ -119,16 +119,28 @@ pub struct EffectOf {
     pub why: String,
 }
 
+/// What a call says of its tool.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Word {
+    /// The caller's word.
+    pub declared: Option<DeclaredEffect>,
+    /// The word of the tool's server.
+    pub annotations: ToolAnnotations,
+    /// The server is believed.
+    pub trusted: bool,
+}
+
 /// The effect of a tool. The classifier is asked only where nobody has a word that goes before it.
 ///
-/// Annotations of a server that is not trusted never lower an effect, and may raise it.
+/// The word of a caller who may not declare effects, and annotations of a server that is not trusted, never lower an effect,
+/// and may raise it.
 pub fn effect_of(
     contract: Option<Effect>,
     operator: Option<Effect>,
-    annotations: ToolAnnotations,
-    trusted_server: bool,
+    word: Word,
     classify: impl FnOnce() -> Classified,
 ) -> EffectOf {
+    let Word { declared, annotations, trusted: trusted_server } = word;
     if let Some(effect) = contract {
         return EffectOf { effect, source: EffectSource::Contract, why: "its contract says so".to_owned() };
     }
@@ -136,12 +148,16 @@ pub fn effect_of(
         let why = "the operator says so under `effects`".to_owned();
         return EffectOf { effect, source: EffectSource::Override, why };
     }
+    if let Some(DeclaredEffect { effect, is_believed: true }) = declared {
+        let why = "its caller says so, and may".to_owned();
+        return EffectOf { effect, source: EffectSource::Declared, why };
+    }
     let source = EffectSource::Annotations;
     if trusted_server && let Some((effect, hint)) = trusted(annotations) {
         return EffectOf { effect, source, why: format!("its server is trusted and says {hint}") };
     }
     let classified = classify();
-    match warned(annotations) {
+    let rated = match warned(annotations) {
         Some((effect, hint)) if effect > classified.effect => {
             EffectOf { effect, source, why: format!("its server says {hint}, though {}", classified.why) }
         }
@@ -149,6 +165,14 @@ pub fn effect_of(
             let source = if classified.known { EffectSource::Classifier } else { EffectSource::Unknown };
             EffectOf { effect: classified.effect, source, why: classified.why }
         }
+    };
+    match declared {
+        Some(DeclaredEffect { effect, .. }) if effect > rated.effect => EffectOf {
+            effect,
+            source: EffectSource::Declared,
+            why: format!("its caller says so, though {}", rated.why),
+        },
+        _ => rated,
     }
 }
 

@@ -7,8 +7,9 @@ mod set;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Classified, Overrides, classify, effect_of};
+use super::{Classified, Overrides, Word, classify, effect_of};
 use umbra_domain::{
+    DeclaredEffect,
     Effect::{self, Destructive, Read, Write},
     EffectOverride, EffectSource, ToolAnnotations, ToolName,
 };
@@ -395,13 +396,31 @@ fn precedence_is_contract_operator_trusted_server_classifier() {
         (None, None, hints(None, Some(true)), false, (Destructive, EffectSource::Annotations)),
         (None, None, hints(Some(true), None), false, (Read, EffectSource::Classifier)),
     ] {
-        let of = effect_of(contract, operator, annotations, trusted, read);
+        let of = effect_of(contract, operator, Word { annotations, trusted, ..Word::default() }, read);
         assert_eq!((of.effect, of.source), expected, "{annotations:?} {trusted}: {}", of.why);
         assert!(!of.why.is_empty());
     }
     for annotations in [hints(Some(true), None), hints(Some(false), Some(false))] {
-        let unknown = effect_of(None, None, annotations, false, || of("frobnicate", "", &Value::Null));
+        let unknown =
+            effect_of(None, None, Word { annotations, ..Word::default() }, || of("frobnicate", "", &Value::Null));
         assert_eq!((unknown.effect, unknown.source), (Destructive, EffectSource::Unknown), "{annotations:?}");
+    }
+}
+
+#[test]
+fn a_callers_word_is_believed_where_it_may_declare_and_else_upwards() {
+    for (effect, is_believed, name, expected) in [
+        (Read, true, "frobnicate", (Read, EffectSource::Declared)),
+        (Read, false, "frobnicate", (Destructive, EffectSource::Unknown)),
+        (Write, true, "frobnicate", (Write, EffectSource::Declared)),
+        (Write, false, "get_page", (Write, EffectSource::Declared)),
+        (Read, false, "get_page", (Read, EffectSource::Classifier)),
+        (Destructive, true, "get_page", (Destructive, EffectSource::Declared)),
+    ] {
+        let word = Word { declared: Some(DeclaredEffect { effect, is_believed }), ..Word::default() };
+        let said = effect_of(None, None, word, || of(name, "", &Value::Null));
+        assert_eq!((said.effect, said.source), expected, "{effect:?} {is_believed} {name}");
+        assert_eq!(effect_of(Some(Write), None, word, || of(name, "", &Value::Null)).source, EffectSource::Contract);
     }
 }
 
@@ -473,7 +492,7 @@ proptest! {
         let described = of(&name, &parts.join(" "), &Value::Null);
         prop_assert!(described.effect >= least, "{name} {parts:?}: {}", described.why);
         let annotations = ToolAnnotations { read_only: read, destructive: safe, ..ToolAnnotations::default() };
-        let said = effect_of(None, None, annotations, false, || described);
+        let said = effect_of(None, None, Word { annotations, ..Word::default() }, || described);
         prop_assert!(said.effect >= least, "{name} {annotations:?}: {}", said.why);
     }
 

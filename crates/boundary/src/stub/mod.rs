@@ -44,6 +44,9 @@ pub struct Call<'a> {
     pub output_schema: Option<&'a Value>,
     /// What the caller says that it gives, where no response of a contract does.
     pub fallback: Option<&'a Value>,
+    /// The caller or the tool's server calls it a read, and is not believed: a made-up result would mislead where a real one
+    /// was to be had.
+    pub says_read: bool,
     /// Live calls of it and their results, oldest first.
     pub recorded: &'a [Recorded],
 }
@@ -341,7 +344,7 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
     let stub = |origin: &str, result: Value, validated_against| {
         Ok(Stub { contract: id(origin), result, validated_against, fault: None, is_fallback: false })
     };
-    if let Some(schema) = schema {
+    if let Some(schema) = schema.filter(|_| contract.is_some() || !call.says_read) {
         match sample(schema.source(), call.args, mint) {
             Ok(result) if accepted(&result) => {
                 return stub("output_schema", result, against);

@@ -32,17 +32,25 @@ fn tool(name: &str) -> ToolName {
 }
 
 fn call(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> Result<Stub, StubError> {
-    answer(contracts, &Call { tool: &tool(name), args, output_schema: None, fallback: None, recorded: &[] }, state)
+    answer(
+        contracts,
+        &Call { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
+        state,
+    )
 }
 
 fn read(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> Look {
-    look(contracts, &Call { tool: &tool(name), args, output_schema: None, fallback: None, recorded: &[] }, state)
-        .unwrap()
+    look(
+        contracts,
+        &Call { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
+        state,
+    )
+    .unwrap()
 }
 
 /// What a tool without a contract is answered.
 fn unknown(output_schema: Option<&Value>, recorded: &[Recorded], args: &Value) -> Result<Stub, StubError> {
-    let call = Call { tool: &tool("crm.add"), args, output_schema, fallback: None, recorded };
+    let call = Call { tool: &tool("crm.add"), args, output_schema, fallback: None, says_read: false, recorded };
     answer(&Contracts::default(), &call, &mut RunState::seeded("seed", None))
 }
 
@@ -110,8 +118,14 @@ fn what_does_not_fit_is_refused_and_never_null() {
     assert_eq!(null, StubError::Null { contract: "n@1".into() });
     assert_eq!(call(&contracts, "w", &json!({"id": 2}), &mut state).unwrap_err().code(), "no_response");
     let own = |tool_name: &str, value: Value, state: &mut RunState| {
-        let call =
-            Call { tool: &tool(tool_name), args: &json!({}), output_schema: None, fallback: None, recorded: &[] };
+        let call = Call {
+            tool: &tool(tool_name),
+            args: &json!({}),
+            output_schema: None,
+            fallback: None,
+            says_read: false,
+            recorded: &[],
+        };
         answer_with(&contracts, &call, value, state)
     };
     assert_eq!(own("t", json!({"id": 5}), &mut state).unwrap().result, json!({"id": 5}));
@@ -169,7 +183,14 @@ fn the_callers_fallback_answers_where_no_response_does() {
     );
     let state = &mut RunState::seeded("seed", None);
     let mut given = |name: &str, fallback: &Value, output_schema: Option<&Value>| {
-        let call = Call { tool: &tool(name), args: &json!({}), output_schema, fallback: Some(fallback), recorded: &[] };
+        let call = Call {
+            tool: &tool(name),
+            args: &json!({}),
+            output_schema,
+            fallback: Some(fallback),
+            says_read: false,
+            recorded: &[],
+        };
         answer(&contracts, &call, state).map(|stub| (stub.result, stub.is_fallback))
     };
     let own = json!({"id": 7, "status": "refunded"});
