@@ -230,6 +230,8 @@ fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
     background.spawn("audit", flows.boundary.clone().write_audit_until(leave.clone()));
     background.spawn("contracts", flows.audit.clone().learn_until(leave.clone()));
     background.spawn("unguarded", flows.audit.clone().watch_calls_until(leave.clone()));
+    background
+        .spawn("approvals", flows.boundary.clone().tell_of_approvals_until(flows.webhooks.clone(), leave.clone()));
 }
 
 /// Says what a user should know at the start.

@@ -21,6 +21,8 @@ words! {
         Briefing = "briefing",
         /// The boundary around tools.
         Boundary = "boundary",
+        /// A call that waits for a person.
+        Approval = "approval",
     }
 }
 
@@ -51,6 +53,10 @@ words! {
         CallUnguarded = "call.unguarded",
         /// A call ran although it was told not to.
         CallUnexpected = "call.unexpected",
+        /// A call waits for a person's word.
+        ApprovalRequested = "approval.requested",
+        /// A person has approved or denied it.
+        ApprovalDecided = "approval.decided",
     }
 }
 
@@ -66,6 +72,7 @@ impl NoticeKind {
             Self::ReflexionOpened | Self::ReflexionClosed => Topic::Reflexion,
             Self::BriefingReady => Topic::Briefing,
             Self::ContractStale | Self::CallUnguarded | Self::CallUnexpected => Topic::Boundary,
+            Self::ApprovalRequested | Self::ApprovalDecided => Topic::Approval,
         }
     }
 }

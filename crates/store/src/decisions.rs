@@ -45,9 +45,10 @@ macro_rules! override_json {
 /// A row `a` of `approval` as JSON of [`ApprovalRow`], with `ended`: the audit says that it was used.
 macro_rules! approval_json {
     () => {
-        "json_build_object('id', 'apr_' || replace(a.id::text, '-', ''), 'agent', agent, 'tool', tool,
-             'digest', encode(digest, 'hex'), 'rule', rule, 'reason', reason, 'state', state, 'asked_at', asked_at,
-             'expires_at', expires_at, 'mac', encode(mac, 'hex'), 'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id))"
+        "json_build_object('id', 'apr_' || replace(a.id::text, '-', ''), 'agent', a.agent, 'tool', a.tool,
+             'digest', encode(a.digest, 'hex'), 'rule', a.rule, 'reason', a.reason, 'state', a.state,
+             'asked_at', a.asked_at, 'expires_at', a.expires_at, 'mac', encode(a.mac, 'hex'),
+             'ended', EXISTS (SELECT FROM audit e WHERE e.id = a.id))"
     };
 }
 
@@ -55,7 +56,7 @@ pub(super) use {approval_json, override_json, run_json};
 
 mod written;
 
-pub use written::{DecisionRows, NewAudit, NewCall, NewOutcome, RunChange, SealedPayload};
+pub use written::{DecisionRows, NewApproval, NewAudit, NewCall, NewOutcome, RunChange, SealedPayload};
 
 /// Taken by every decision before it reads. Each schema has one of its own.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7817, hashtext(current_schema()))";

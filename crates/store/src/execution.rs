@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use utoipa::ToSchema;
 
@@ -13,6 +14,7 @@ use super::{
     decisions::{Named, NewAudit, approval_json, override_json, parse, run_json},
     pool::Connection,
     transaction::begin,
+    webhooks::{Outgoing, enqueue},
 };
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope, RunRow,
@@ -43,6 +45,22 @@ pub struct ApprovalItem {
     /// When it is worth nothing any more.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
+    /// When a person answered it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub answered_at: Option<Timestamp>,
+    /// The key of that person, where keys are asked for.
+    pub answered_by: Option<String>,
+    /// What that person said.
+    pub note: Option<String>,
+    /// The caller's id of the call that waits.
+    pub call_id: Option<String>,
+    /// The session of the call.
+    pub session: Option<String>,
+    /// The run of the call.
+    pub run: Option<String>,
+    /// The arguments of the call, redacted; null once erased.
+    #[schema(value_type = Option<Object>)]
+    pub arguments: Option<Value>,
 }
 
 /// An override as it is stored, not authenticated.
@@ -57,27 +75,83 @@ pub struct StoredOverride {
     pub ended: bool,
 }
 
-/// An approval as it is stored, not authenticated.
-#[derive(Debug, Clone)]
+/// An approval as it is stored, not authenticated, with the call that asks for it.
+#[derive(Debug, Clone, Deserialize)]
 pub struct StoredApproval {
     /// The row.
+    #[serde(flatten)]
     pub row: ApprovalRow,
     /// Its validity has ended.
     pub is_past: bool,
+    answered_at: Option<Timestamp>,
+    answered_by: Option<String>,
+    note: Option<String>,
+    call_id: Option<String>,
+    session: Option<String>,
+    run: Option<String>,
+    payload: Option<String>,
+}
+
+/// The erasable part of a decision's row in the audit, as far as approvals show it.
+#[derive(Deserialize)]
+struct Payload {
+    args: Option<Value>,
+}
+
+/// A row `a` of `approval` as JSON of [`StoredApproval`], whose call is the row `d` of `audit` with the payload `p`.
+macro_rules! stored_approval_json {
+    () => {
+        concat!(
+            approval_json!(),
+            "::jsonb || jsonb_build_object('is_past', a.expires_at <= clock(), 'answered_at', a.answered_at,
+                 'answered_by', a.answered_by, 'note', a.note, 'call_id', d.call_id, 'session', d.session, 'run', d.run,
+                 'payload', p.body)"
+        )
+    };
+}
+
+/// Which approvals are listed.
+#[derive(Debug, Clone, Default)]
+pub struct ApprovalFilter {
+    /// In this state, as people see it.
+    pub state: Option<String>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// At most so many.
+    pub limit: i64,
 }
 
 impl StoredApproval {
     /// The approval as people see it.
     pub fn item(self) -> ApprovalItem {
-        let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, .. } = self.row;
-        let is_expired = self.is_past && state != ApprovalState::Used;
+        let Self { row, is_past, answered_at, answered_by, note, call_id, session, run, payload } = self;
+        let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, .. } = row;
+        let is_expired = is_past && matches!(state, ApprovalState::Pending | ApprovalState::Approved);
         let state = if is_expired { "expired" } else { state.as_str() };
-        ApprovalItem { id, agent, tool, rule, reason, state, asked_at, expires_at }
+        let payload: Option<Payload> = payload.and_then(|body| serde_json::from_str(&body).ok());
+        let arguments = payload.and_then(|payload| payload.args);
+        ApprovalItem {
+            id,
+            agent,
+            tool,
+            rule,
+            reason,
+            state,
+            asked_at,
+            expires_at,
+            answered_at,
+            answered_by,
+            note,
+            call_id,
+            session,
+            run,
+            arguments,
+        }
     }
 }
 
 /// Answer to an approval: the row as it was read, and as it becomes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ApprovalChange<'c> {
     /// The row that the person has seen.
     pub from: &'c ApprovalRow,
@@ -85,6 +159,10 @@ pub struct ApprovalChange<'c> {
     pub to: &'c ApprovalRow,
     /// The person's reason.
     pub note: Option<&'c str>,
+    /// The person's key.
+    pub by: Option<String>,
+    /// What is told of it.
+    pub message: Option<&'c Outgoing>,
 }
 
 /// Which runs are listed.
@@ -315,16 +393,71 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn approval(self, id: ApprovalId) -> Result<Option<StoredApproval>, StoreError> {
-        let row: Option<(String, bool)> = sqlx::query_as(concat!(
-            "/* execution.approval */ SELECT ",
-            approval_json!(),
-            "::text, expires_at <= clock() FROM approval a WHERE id = $1"
+        let row: Option<String> = sqlx::query_scalar(concat!(
+            "/* execution.approval */ SELECT (",
+            stored_approval_json!(),
+            ")::text FROM approval a LEFT JOIN audit d ON d.seq = a.asked_seq
+             LEFT JOIN audit_payload p ON p.seq = a.asked_seq WHERE a.id = $1"
         ))
         .bind(id.0)
         .fetch_optional(&self.0.control)
         .await?;
-        let stored = |(text, is_past): (String, bool)| Ok(StoredApproval { row: parse("approval", &text)?, is_past });
-        row.map(stored).transpose()
+        row.map(|text| parse("approval", &text)).transpose()
+    }
+
+    /// Approvals, the newest first.
+    ///
+    /// # Errors
+    /// The database does not answer, or a row cannot be read.
+    pub async fn approvals(self, filter: &ApprovalFilter) -> Result<Vec<StoredApproval>, StoreError> {
+        let rows: Vec<String> = sqlx::query_scalar(concat!(
+            "/* execution.approvals */ SELECT (",
+            stored_approval_json!(),
+            ")::text FROM approval a LEFT JOIN audit d ON d.seq = a.asked_seq
+             LEFT JOIN audit_payload p ON p.seq = a.asked_seq
+             WHERE ($1::text IS NULL OR a.agent = $1)
+               AND ($2::text IS NULL OR $2 = CASE WHEN a.expires_at <= clock() AND a.state IN ('pending', 'approved')
+                                                  THEN 'expired' ELSE a.state END)
+             ORDER BY a.asked_at DESC, a.id LIMIT $3"
+        ))
+        .bind(&filter.agent)
+        .bind(&filter.state)
+        .bind(filter.limit)
+        .fetch_all(&self.0.read)
+        .await?;
+        rows.iter().map(|text| parse("approval", text)).collect()
+    }
+
+    /// Takes the oldest approvals that nobody was told of, and stores what `message` makes of each, at once. Answers how many
+    /// there were.
+    ///
+    /// # Errors
+    /// The database does not answer, or a row cannot be read.
+    pub async fn tell_approvals(
+        self,
+        limit: i64,
+        message: impl Fn(StoredApproval) -> Option<Outgoing>,
+    ) -> Result<usize, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
+        let rows: Vec<String> = sqlx::query_scalar(concat!(
+            "/* execution.tell_approvals */
+             WITH a AS (UPDATE approval SET told = true WHERE id IN (
+                 SELECT id FROM approval WHERE NOT told ORDER BY asked_at LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING *)
+             SELECT (",
+            stored_approval_json!(),
+            ")::text FROM a LEFT JOIN audit d ON d.seq = a.asked_seq LEFT JOIN audit_payload p ON p.seq = a.asked_seq
+             ORDER BY a.asked_at"
+        ))
+        .bind(limit)
+        .fetch_all(&mut *tx)
+        .await?;
+        for text in &rows {
+            if let Some(message) = message(parse("approval", text)?) {
+                enqueue(&mut tx, &message).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(rows.len())
     }
 
     /// Approves or denies a call that waits for it and is as it was; answers whether it did.
@@ -332,10 +465,11 @@ impl DecisionStore<'_> {
     /// # Errors
     /// The database does not answer: it may be so all the same.
     pub async fn answer_approval(self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
-        let ApprovalChange { from, to, note } = change;
+        let ApprovalChange { from, to, note, by, message } = change;
         let mut tx = begin(&self.0.control).await?;
         let changed = sqlx::query(
-            "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5
+            "/* execution.approve */ UPDATE approval SET state = $2, note = $3, mac = $5, answered_at = clock(),
+                 answered_by = $6
              WHERE id = $1 AND state = 'pending' AND expires_at > clock() AND mac = $4",
         )
         .bind(to.id.0)
@@ -343,10 +477,14 @@ impl DecisionStore<'_> {
         .bind(note)
         .bind(from.mac.as_deref())
         .bind(to.mac.as_deref())
+        .bind(by)
         .execute(&mut *tx)
         .await?;
         if changed.rows_affected() == 0 {
             return Ok(false);
+        }
+        if let Some(message) = message {
+            enqueue(&mut tx, message).await?;
         }
         self.0.audit().append_row(&mut tx, said).await?;
         tx.commit().await?;

@@ -1,10 +1,10 @@
-//! `/v1/approvals`: a person's word on a call that a rule asks about.
+//! `/v1/approvals`: calls that a rule asks about, and a person's word on them.
 
 use axum::{
     Json,
     extract::{Request, State},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
@@ -13,12 +13,13 @@ use crate::{
         auth::Caller,
         body::{Media, expect_media, from_json},
         missing::{Addressed, PathId},
+        params::Params,
         problem::Problem,
     },
     flows::decisions::ApprovalError,
 };
 use umbra_domain::{ApprovalId, key::Scope};
-use umbra_store::execution::ApprovalItem;
+use umbra_store::execution::{ApprovalFilter, ApprovalItem};
 
 /// Characters of a note.
 const NOTE_CHARS: usize = 2_000;
@@ -42,6 +43,53 @@ pub struct ApprovalRequest {
     /// Why. It is kept in the audit.
     #[schema(max_length = 2000)]
     pub reason: Option<String>,
+}
+
+/// Approvals.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApprovalList {
+    /// The newest first.
+    pub items: Vec<ApprovalItem>,
+}
+
+/// Calls that wait for a person's word, and those that had it.
+#[utoipa::path(get, path = "/v1/approvals", tag = "boundary",
+    params(("state" = Option<String>, Query, description = "`pending`, `approved`, `denied`, `used` or `expired`"),
+        ("agent" = Option<String>, Query, description = "Of this agent"),
+        ("tool" = Option<String>, Query, description = "Of this tool, as `server.name`, or of those that a glob matches"),
+        ("limit" = Option<i64>, Query, description = "At most so many, 1 to 500; 50 unless given")),
+    responses((status = 200, description = "The approvals, the newest first", body = ApprovalList)))]
+pub async fn list_approvals(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<ApprovalList>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    let state = params.parsed("state", "pending, approved, denied, used or expired", |word| {
+        ["pending", "approved", "denied", "used", "expired"].contains(&word).then(|| word.to_owned())
+    });
+    let [agent, tool] = ["agent", "tool"].map(|name| params.text(name));
+    let limit = params
+        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    if tool.as_ref().is_some_and(|tool| globset::Glob::new(tool).is_err()) {
+        params.fault("tool", "bad_value", "expected a name or a glob such as stripe.*");
+    }
+    params.finish()?;
+    let filter = ApprovalFilter { state, agent, limit: limit.unwrap_or(50) };
+    Ok(Json(ApprovalList { items: api.flows.boundary.approvals(filter, tool.as_deref()).await? }))
+}
+
+/// An approval, with the call that asks for it.
+#[utoipa::path(get, path = "/v1/approvals/{id}", tag = "boundary",
+    params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
+    responses((status = 200, description = "The approval", body = ApprovalItem)))]
+pub async fn get_approval(
+    State(api): State<Api>,
+    caller: Caller,
+    PathId(id): PathId<ApprovalId>,
+) -> Result<Json<ApprovalItem>, Problem> {
+    caller.require_any(&[Scope::Read, Scope::Admin])?;
+    Ok(Json(api.flows.boundary.approval(id).await?.ok_or_else(ApprovalId::unknown)?))
 }
 
 /// Approves or denies a call. An approval is for just these arguments, this tool and this agent; it is used up by the first
@@ -68,7 +116,8 @@ pub async fn post_approval(
         ));
     }
     let approve = decision == ApprovalDecision::Approve;
-    let answered = api.flows.boundary.answer_approval(id, approve, reason.as_deref(), caller.key()).await;
+    let webhooks = api.flows.webhooks.load();
+    let answered = api.flows.boundary.answer_approval(id, approve, reason.as_deref(), caller.key(), &webhooks).await;
     let answered = answered.map_err(|error| match error {
         ApprovalError::Unauthentic => Problem::conflict(error.to_string()),
         ApprovalError::Store(error) => error.into(),

@@ -35,8 +35,8 @@ use umbra_domain::{
 use umbra_store::{
     StoreError,
     decisions::{
-        DecisionKeys, DecisionRows, KnownCall, Named, NewAudit, NewCall, RunChange, SealedPayload, SessionRow,
-        StoredRun,
+        DecisionKeys, DecisionRows, KnownCall, Named, NewApproval, NewAudit, NewCall, RunChange, SealedPayload,
+        SessionRow, StoredRun,
     },
 };
 
@@ -428,7 +428,9 @@ impl<'b> DecisionPlan<'b> {
             mac: None,
         };
         approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
-        self.rows.approvals.push(approval.clone());
+        // The row of the call comes next.
+        let row = self.rows.audit.len() + 1;
+        self.rows.approvals.push(NewApproval { approval: approval.clone(), row });
         self.state.approvals.insert(digest, approval);
         ApprovalAnswer { id, expires_at }
     }

@@ -4,6 +4,7 @@
 //! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. Where no answer
 //! can be had in time, [`closed`] gives one that lets nothing be changed.
 
+mod approvals;
 mod authenticate;
 mod closed;
 mod decision_plan;
@@ -34,12 +35,13 @@ use tokio::{
 };
 
 pub use self::{
+    approvals::ApprovalError,
     authenticate::authenticate_overrides,
     descent::AskedOf,
     doubts::Doubts,
     files::{AuditFile, AuditFiles},
     outcome::{ReportError, Reported},
-    overrides::{ApprovalError, NewOverride, OverrideError},
+    overrides::{NewOverride, OverrideError},
     runs::{RunItem, RunName, RunsAfter},
     writer::DecisionWriter,
 };

@@ -1,21 +1,16 @@
-//! What people change while calls are decided: overrides of the execution, approvals, and their word on contracts. Each change
-//! commits together with the audit row that says so, and overrides and approvals carry a keyed hash ([`super::authenticate`]).
+//! What people change while calls are decided: overrides of the execution, and their word on contracts. Each change commits
+//! together with the audit row that says so, and overrides carry a keyed hash ([`super::authenticate`]).
 
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Boundary, LastState, clean, decision_plan::sealed, doubts::DoubtedRow};
+use super::{Boundary, LastState, clean};
 use umbra_boundary::execution::{is_of_agent, is_of_tool};
 use umbra_domain::{
-    ApprovalId, ApprovalRow, ApprovalState, Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract,
-    ToolName, audit::AuditKind, nearest::nearest,
+    Execution, KeyId, Override, OverrideId, OverrideScope, ToolContract, ToolName, audit::AuditKind, nearest::nearest,
 };
-use umbra_store::{
-    StoreError,
-    decisions::NewAudit,
-    execution::{ApprovalChange, ApprovalItem, StoredApproval},
-};
+use umbra_store::{StoreError, decisions::NewAudit};
 
 /// An override to be set.
 #[derive(Debug, Clone)]
@@ -38,19 +33,6 @@ pub enum OverrideError {
     /// Shadow would promise too much.
     #[error("this session can write by {0}, which nobody can intercept: it is refused shadow")]
     Uninterceptable(String),
-    /// The database does not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Why an approval is not answered.
-#[derive(Debug, thiserror::Error)]
-pub enum ApprovalError {
-    /// Somebody else wrote it, or changed it.
-    #[error(
-        "no server that holds our key asked for this approval as it stands: let the agent ask again with a new call_id"
-    )]
-    Unauthentic,
     /// The database does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -161,38 +143,6 @@ impl Boundary {
         if let (Ok(now), Ok(overrides)) = (self.store.now().await, self.overrides().await) {
             self.last_seen().saw(LastState { overrides, now, read });
         }
-    }
-
-    /// Approves or denies a call; answers the approval as it is then, and whether this changed it. `None` if there is no
-    /// such approval.
-    ///
-    /// # Errors
-    /// None of our processes has asked for it as it stands there, or the database does not answer.
-    pub async fn answer_approval(
-        &self,
-        id: ApprovalId,
-        approve: bool,
-        note: Option<&str>,
-        by: Option<KeyId>,
-    ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
-        let Some(StoredApproval { row, .. }) = self.store.decisions().approval(id).await? else { return Ok(None) };
-        if !self.rows.is_authentic_approval(&row) {
-            self.doubts.meet(DoubtedRow::Approval(id.0));
-            return Err(ApprovalError::Unauthentic);
-        }
-        let note = note.map(clean);
-        let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
-            "rule": row.rule, "asked_at": row.asked_at, "expires_at": row.expires_at, "by": by});
-        let mut said = self.said(AuditKind::Approval, &body);
-        (said.agent, said.tool) = (Some(row.agent.clone()), Some(row.tool.clone()));
-        // What was approved is told by a hash of what the agent said, which goes with the agent's words.
-        said.payload = Some(sealed(json!({"digest": row.digest}).to_string()));
-        let state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
-        let mut to = ApprovalRow { state, ..row.clone() };
-        to.mac = Some(self.rows.of_approval(&to).into());
-        let change = ApprovalChange { from: &row, to: &to, note: note.as_deref() };
-        let changed = self.store.decisions().answer_approval(change, &said).await?;
-        Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item(), changed)))
     }
 
     /// Believes a contract again, by a person's word.

@@ -1,5 +1,6 @@
 //! Calls of tools, over HTTP: what becomes of them, what is kept of them, and that nothing runs where there is doubt.
 
+mod approvals;
 mod audit;
 mod bound;
 mod closed;

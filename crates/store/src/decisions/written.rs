@@ -102,6 +102,16 @@ pub struct RunChange {
     pub state: Option<String>,
 }
 
+/// An approval that is asked for.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewApproval {
+    /// The row.
+    #[serde(flatten)]
+    pub approval: ApprovalRow,
+    /// The audit's row of the call that asks, counted from 1 among [`DecisionRows::audit`].
+    pub row: usize,
+}
+
 /// Rows that a transaction stores.
 #[derive(Debug, Default)]
 pub struct DecisionRows {
@@ -116,7 +126,7 @@ pub struct DecisionRows {
     /// Sessions with new labels and ways to write.
     pub sessions: Vec<SessionRow>,
     /// Approvals that are asked for.
-    pub approvals: Vec<ApprovalRow>,
+    pub approvals: Vec<NewApproval>,
     /// Approvals that are used up.
     pub used: Vec<ApprovalRow>,
 }
@@ -186,11 +196,11 @@ WITH ra AS MATERIALIZED (
         uninterceptable = ARRAY(SELECT unnest(boundary_session.uninterceptable)
                                 UNION SELECT unnest(excluded.uninterceptable) ORDER BY 1)
 ), n AS (
-    INSERT INTO approval (id, agent, tool, digest, rule, reason, state, asked_at, expires_at, mac)
+    INSERT INTO approval (id, agent, tool, digest, rule, reason, state, asked_at, expires_at, mac, asked_seq)
     SELECT substr(id, 5)::uuid, agent, tool, decode(digest, 'hex'), rule, reason, state, asked_at, expires_at,
-        decode(mac, 'hex')
-    FROM json_to_recordset($7::json) AS r(id text, agent text, tool text, digest text, rule text, reason text,
-        state text, asked_at timestamptz, expires_at timestamptz, mac text)
+        decode(mac, 'hex'), f.base + row
+    FROM f, json_to_recordset($7::json) AS r(id text, agent text, tool text, digest text, rule text, reason text,
+        state text, asked_at timestamptz, expires_at timestamptz, mac text, row bigint)
 ), u AS (
     UPDATE approval SET state = r.state, mac = decode(r.mac, 'hex')
     FROM json_to_recordset($8::json) AS r(id text, state text, mac text)

@@ -1,0 +1,166 @@
+//! Approvals: which calls wait for a person, the person's word, and who is told of either.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Boundary, clean, decision_plan::sealed, doubts::DoubtedRow};
+use crate::webhooks::Endpoints;
+use umbra_domain::{
+    ApprovalId, ApprovalRow, ApprovalState, KeyId, ToolName,
+    audit::AuditKind,
+    notice::{Notice, NoticeKind},
+    tool::ToolPatterns,
+};
+use umbra_store::{
+    StoreError,
+    execution::{ApprovalChange, ApprovalFilter, ApprovalItem, StoredApproval},
+};
+
+/// Between looks at what was asked for.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// Messages in one transaction.
+const PAGE: i64 = 100;
+/// Arguments that a message shows, in bytes of JSON; larger ones are to be read at the approval.
+const SHOWN_BYTES: usize = 4_096;
+
+/// Why an approval is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// Somebody else wrote it, or changed it.
+    #[error(
+        "no server that holds our key asked for this approval as it stands: let the agent ask again with a new call_id"
+    )]
+    Unauthentic,
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Boundary {
+    /// Approvals, the newest first; `tools` is a name or a glob. One that no server of ours wrote as it is is left out.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn approvals(
+        &self,
+        mut filter: ApprovalFilter,
+        tools: Option<&str>,
+    ) -> Result<Vec<ApprovalItem>, StoreError> {
+        filter.agent = filter.agent.map(|agent| self.name_asked_for(&agent));
+        let tools = tools.and_then(|tools| ToolPatterns::compile([(tools, 0)]).ok());
+        let is_wanted = |stored: &StoredApproval| {
+            let readings = ToolName::bare(stored.row.tool.as_str()).readings();
+            tools.as_ref().is_none_or(|tools| !tools.restricting(&readings).is_empty())
+                && self.is_authentic(&stored.row)
+        };
+        let stored = self.store.decisions().approvals(&filter).await?;
+        Ok(stored.into_iter().filter(is_wanted).map(StoredApproval::item).collect())
+    }
+
+    /// An approval; `None` if there is none of this id, or none that a server of ours wrote.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalItem>, StoreError> {
+        let stored = self.store.decisions().approval(id).await?;
+        Ok(stored.filter(|stored| self.is_authentic(&stored.row)).map(StoredApproval::item))
+    }
+
+    fn is_authentic(&self, row: &ApprovalRow) -> bool {
+        let is_authentic = self.rows.is_authentic_approval(row);
+        if !is_authentic {
+            self.doubts.meet(DoubtedRow::Approval(row.id.0));
+        }
+        is_authentic
+    }
+
+    /// Approves or denies a call; answers the approval as it is then, and whether this changed it. `None` if there is no
+    /// such approval.
+    ///
+    /// # Errors
+    /// None of our processes has asked for it as it stands there, or the database does not answer.
+    pub async fn answer_approval(
+        &self,
+        id: ApprovalId,
+        approve: bool,
+        note: Option<&str>,
+        by: Option<KeyId>,
+        webhooks: &Endpoints,
+    ) -> Result<Option<(ApprovalItem, bool)>, ApprovalError> {
+        let Some(stored) = self.store.decisions().approval(id).await? else { return Ok(None) };
+        if !self.is_authentic(&stored.row) {
+            return Err(ApprovalError::Unauthentic);
+        }
+        let row = stored.row.clone();
+        let note = note.map(clean);
+        let body = json!({"approval": id, "decision": if approve { "approve" } else { "deny" }, "note": note,
+            "rule": row.rule, "asked_at": row.asked_at, "expires_at": row.expires_at, "by": by});
+        let mut said = self.said(AuditKind::Approval, &body);
+        (said.agent, said.tool) = (Some(row.agent.clone()), Some(row.tool.clone()));
+        // What was approved is told by a hash of what the agent said, which goes with the agent's words.
+        said.payload = Some(sealed(json!({"digest": row.digest}).to_string()));
+        let state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
+        let mut to = ApprovalRow { state, ..row.clone() };
+        to.mac = Some(self.rows.of_approval(&to).into());
+        let mut told = shown(&stored.item());
+        told["state"] = json!(state);
+        told["note"] = json!(note);
+        told["answered_by"] = json!(by);
+        let notice = notice(NoticeKind::ApprovalDecided, self.clock.now(), &row.agent, told);
+        let message = webhooks.address(&notice, self.clock.new_id());
+        let by = by.map(|key| key.to_string());
+        let change = ApprovalChange { from: &row, to: &to, note: note.as_deref(), by, message: message.as_ref() };
+        let changed = self.store.decisions().answer_approval(change, &said).await?;
+        Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item(), changed)))
+    }
+
+    /// Tells of new approvals until `stop`, while there is somebody to tell.
+    pub async fn tell_of_approvals_until(self, webhooks: Arc<ArcSwap<Endpoints>>, stop: CancellationToken) {
+        let mut failing = false;
+        loop {
+            let told = self.tell_of_approvals(&webhooks.load_full()).await;
+            match &told {
+                Ok(()) if failing => tracing::info!("approvals are told again"),
+                Err(error) if !failing => tracing::warn!(%error, "approvals are not told; trying again"),
+                _ => {}
+            }
+            failing = told.is_err();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+        }
+    }
+
+    async fn tell_of_approvals(&self, webhooks: &Endpoints) -> Result<(), StoreError> {
+        if webhooks.all().is_empty() {
+            return Ok(());
+        }
+        let message = |stored: StoredApproval| {
+            let (agent, at) = (stored.row.agent.clone(), stored.row.asked_at);
+            let is_open = stored.row.state == ApprovalState::Pending && !stored.is_past;
+            let notice = notice(NoticeKind::ApprovalRequested, at, &agent, shown(&stored.item()));
+            is_open.then(|| webhooks.address(&notice, self.clock.new_id())).flatten()
+        };
+        while self.store.decisions().tell_approvals(PAGE, message).await? == usize::try_from(PAGE).unwrap_or(0) {}
+        Ok(())
+    }
+}
+
+/// An approval as a message shows it.
+fn shown(item: &ApprovalItem) -> Value {
+    let mut shown = json!(item);
+    if item.arguments.as_ref().is_some_and(|arguments| arguments.to_string().len() > SHOWN_BYTES)
+        && let Some(members) = shown.as_object_mut()
+    {
+        members.remove("arguments");
+    }
+    shown
+}
+
+fn notice(kind: NoticeKind, at: jiff::Timestamp, agent: &str, data: Value) -> Notice {
+    Notice { kind, at, agent: Some(agent.to_owned()), task_id: None, shadow: None, severity: None, data }
+}
