@@ -259,7 +259,7 @@ impl Decided {
         }
     }
 
-    /// Whether the call's own word that it reads is not believed, whatever its arguments.
+    /// True where the call's own word that it reads is not believed, whatever its arguments.
     fn is_disbelieved(&self, call: &Call) -> bool {
         call.says_read() && self.effect_source != EffectSource::Arguments
     }

@@ -138,13 +138,13 @@ fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
     }
 }
 
-/// Whether an override is for an agent; shadow ignores case.
+/// True if an override is for an agent; shadow ignores case.
 pub fn is_of_agent(one: &Override, agent: &str) -> bool {
     let is_shadow = one.execution == Execution::Shadow;
     globbed(one, &one.value, agent) || is_shadow && globbed(one, &one.value.to_lowercase(), &agent.to_lowercase())
 }
 
-/// Whether an override is for a tool: shadow for all that it may be, live for what it surely is.
+/// True if an override is for a tool: shadow for all that it may be, live for what it surely is.
 pub fn is_of_tool(one: &Override, tool: &Readings) -> bool {
     let is_shadow = one.execution == Execution::Shadow;
     ToolPatterns::compile([(one.value.as_str(), 0)]).map_or(is_shadow, |pattern| {

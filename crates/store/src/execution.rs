@@ -110,7 +110,7 @@ macro_rules! stored_approval_json {
     };
 }
 
-/// Which approvals are listed.
+/// Filter of a list of approvals.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
     /// In this state, as people see it.
@@ -161,11 +161,11 @@ pub struct ApprovalChange<'c> {
     pub note: Option<&'c str>,
     /// The person's key.
     pub by: Option<String>,
-    /// What is told of it.
+    /// Message about the answer.
     pub message: Option<&'c Outgoing>,
 }
 
-/// Which runs are listed.
+/// Filter of a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     /// Of one agent.
@@ -286,7 +286,9 @@ impl DecisionStore<'_> {
         let agents = sqlx::query_scalar(
             "/* execution.agents_of_run */
              SELECT agent FROM boundary_run WHERE run = $1
-             UNION SELECT agent FROM audit WHERE run = $1 AND body LIKE '%\"run_execution\":\"shadow\"%'
+             UNION SELECT a.agent FROM audit a WHERE a.run = $1 AND a.body LIKE '%\"run_execution\":\"shadow\"%'
+               AND NOT EXISTS (SELECT FROM audit e WHERE e.run = $1 AND e.agent = a.agent AND e.seq > a.seq
+                               AND e.kind = 'execution')
              ORDER BY 1 LIMIT 1000",
         );
         Ok(agents.bind(run).fetch_all(&self.0.read).await?)

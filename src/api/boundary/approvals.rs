@@ -18,7 +18,7 @@ use crate::{
     },
     flows::decisions::ApprovalError,
 };
-use umbra_domain::{ApprovalId, key::Scope};
+use umbra_domain::{ApprovalId, key::Scope, tool::ToolPatterns};
 use umbra_store::execution::{ApprovalFilter, ApprovalItem};
 
 /// Characters of a note.
@@ -68,15 +68,14 @@ pub async fn list_approvals(
     let state = params.parsed("state", "pending, approved, denied, used or expired", |word| {
         ["pending", "approved", "denied", "used", "expired"].contains(&word).then(|| word.to_owned())
     });
-    let [agent, tool] = ["agent", "tool"].map(|name| params.text(name));
+    let agent = params.text("agent");
+    let tools =
+        params.parsed("tool", "a name or a glob such as stripe.*", |tool| ToolPatterns::compile([(tool, 0)]).ok());
     let limit = params
         .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
-    if tool.as_ref().is_some_and(|tool| globset::Glob::new(tool).is_err()) {
-        params.fault("tool", "bad_value", "expected a name or a glob such as stripe.*");
-    }
     params.finish()?;
     let filter = ApprovalFilter { state, agent, limit: limit.unwrap_or(50) };
-    Ok(Json(ApprovalList { items: api.flows.boundary.approvals(filter, tool.as_deref()).await? }))
+    Ok(Json(ApprovalList { items: api.flows.boundary.approvals(filter, tools.as_ref()).await? }))
 }
 
 /// An approval, with the call that asks for it.

@@ -48,7 +48,7 @@ pub struct EndRequest {
     pub reason: String,
 }
 
-/// What was ended.
+/// Runs that were ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunsEnded {
     /// The runs.

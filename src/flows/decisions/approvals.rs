@@ -23,13 +23,15 @@ use umbra_store::{
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// Messages in one transaction.
 const PAGE: i64 = 100;
+/// Approvals that a filter by tools looks through.
+const MOST_LOOKED: i64 = 5_000;
 /// Arguments that a message shows, in bytes of JSON; larger ones are to be read at the approval.
 const SHOWN_BYTES: usize = 4_096;
 
 /// Why an approval is not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
-    /// Somebody else wrote it, or changed it.
+    /// The row was written or changed by another than our processes.
     #[error(
         "no server that holds our key asked for this approval as it stands: let the agent ask again with a new call_id"
     )]
@@ -40,24 +42,27 @@ pub enum ApprovalError {
 }
 
 impl Boundary {
-    /// Approvals, the newest first; `tools` is a name or a glob. One that no server of ours wrote as it is is left out.
+    /// Approvals, the newest first, of these tools. One that no server of ours wrote as it is is left out.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn approvals(
         &self,
         mut filter: ApprovalFilter,
-        tools: Option<&str>,
+        tools: Option<&ToolPatterns>,
     ) -> Result<Vec<ApprovalItem>, StoreError> {
         filter.agent = filter.agent.map(|agent| self.name_asked_for(&agent));
-        let tools = tools.and_then(|tools| ToolPatterns::compile([(tools, 0)]).ok());
+        let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+        if tools.is_some() {
+            // Names are compared here, and those of other tools must not use the limit up.
+            filter.limit = MOST_LOOKED;
+        }
         let is_wanted = |stored: &StoredApproval| {
             let readings = ToolName::bare(stored.row.tool.as_str()).readings();
-            tools.as_ref().is_none_or(|tools| !tools.restricting(&readings).is_empty())
-                && self.is_authentic(&stored.row)
+            tools.is_none_or(|tools| !tools.restricting(&readings).is_empty()) && self.is_authentic(&stored.row)
         };
         let stored = self.store.decisions().approvals(&filter).await?;
-        Ok(stored.into_iter().filter(is_wanted).map(StoredApproval::item).collect())
+        Ok(stored.into_iter().filter(is_wanted).take(limit).map(StoredApproval::item).collect())
     }
 
     /// An approval; `None` if there is none of this id, or none that a server of ours wrote.

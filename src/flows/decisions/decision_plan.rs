@@ -173,7 +173,7 @@ fn may_infer(question: &Question, state: &DecisionState) -> bool {
         && rules.tools.effect(call).effect != Effect::Read
 }
 
-/// Whether anything is in shadow.
+/// True if anything is in shadow.
 fn is_any_shadow(question: &Question, state: &DecisionState) -> bool {
     let configured = &question.rules.configured;
     configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow

@@ -59,7 +59,7 @@ impl RunName {
     }
 }
 
-/// What a change of the execution means for runs.
+/// Consequences of a change of the execution for runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunsAfter {
     /// Runs in shadow that the change leaves there.
@@ -68,7 +68,7 @@ pub struct RunsAfter {
     pub ended: Vec<RunName>,
 }
 
-/// What applies to a run as a whole.
+/// Overrides and settings that apply to a run as a whole.
 struct Applying<'a> {
     configured: &'a Configured,
     overrides: &'a [Override],
@@ -81,7 +81,7 @@ impl Applying<'_> {
         effective(self.configured, self.overrides, whose, self.now).execution
     }
 
-    /// Whether any call of it may be in shadow.
+    /// True if any call of it may be in shadow.
     fn may_be_shadow(&self, row: &RunRow) -> bool {
         let is_tool = |one: &&Override| one.scope == OverrideScope::Tool && one.execution == Execution::Shadow;
         let in_force = |one: &Override| one.expires_at.is_none_or(|end| self.now < end);

@@ -74,6 +74,7 @@ async fn a_named_run_that_began_in_shadow_is_told_wherever_one_looks_until_it_is
     assert_eq!(end("nightly", json!({"agent": "another", "reason": "released"})).await.status, 404);
     let ended = end("nightly", json!({"agent": "promo", "reason": "released"})).await;
     assert_eq!(ended.body["ended"], json!([{"agent": "promo", "run": "nightly"}]), "{}", ended.text);
+    assert_eq!(end("nightly", json!({"reason": "again"})).await.status, 404, "it is ended already");
     assert_eq!(effective("agent=promo&run=nightly").await["execution"], "live");
     assert_eq!(umbra.decide(&call("c3")).await["decision"], "execute");
     assert_eq!(gate().await, None);

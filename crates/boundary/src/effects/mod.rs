@@ -119,7 +119,7 @@ pub struct EffectOf {
     pub why: String,
 }
 
-/// What a call says of its tool.
+/// Word of a call about its tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Word {
     /// The caller's word.

@@ -42,7 +42,7 @@ pub struct Call<'a> {
     pub args: &'a Value,
     /// The output schema that its server declares.
     pub output_schema: Option<&'a Value>,
-    /// What the caller says that it gives, where no response of a contract does.
+    /// Result by the caller's word, where no response of a contract says it.
     pub fallback: Option<&'a Value>,
     /// The caller or the tool's server calls it a read, and is not believed: a made-up result would mislead where a real one
     /// was to be had.
