@@ -21,7 +21,9 @@ impl Reach {
     /// The first pattern that is no glob.
     pub fn compile(rule: &str, agents: &[String], routes: &[String], modes: &[String]) -> Result<Self, BadRule> {
         let set = |patterns| glob_set(rule, patterns);
-        Ok(Self { agents: set(agents)?, routes: set(routes)?, modes: set(modes)? })
+        let above = routes.iter().filter_map(|route| parent_of(route)).map(str::to_owned);
+        let routes: Vec<String> = routes.iter().cloned().chain(above).collect();
+        Ok(Self { agents: set(agents)?, routes: set(&routes)?, modes: set(modes)? })
     }
 
     /// Whether the rule is about an agent on a route in these modes. Without a route it is on none.
@@ -31,6 +33,11 @@ impl Reach {
             && route.map_or(self.routes.is_none(), |route| among(&self.routes, route))
             && self.modes.as_ref().is_none_or(|set| modes.iter().any(|mode| set.is_match(mode)))
     }
+}
+
+/// The route above all that a pattern matches: `/research` of `/research/*`, which is about it, too.
+fn parent_of(pattern: &str) -> Option<&str> {
+    pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*")).filter(|parent| !parent.is_empty())
 }
 
 /// Patterns of rules for tools, each with the place of its rule. A rule without a pattern is for every tool.
