@@ -437,7 +437,7 @@ impl App {
         let installation = store.installation(rand::rng().random()).await?;
         let Loaded { value: shadows, warnings } = setup.shadows()?;
         let Loaded { value: boundary, warnings: more } = setup.boundary()?;
-        let Loaded { value: guarding, warnings: of_sidecar } = setup.guarding(&boundary.tools, &shadows)?;
+        let Loaded { value: guarding, warnings: of_sidecar } = setup.guarding(&boundary.tools, &shadows, &|_| None)?;
         let gateway = Arc::new(setup.gateway(None)?);
         let rules = Rules::arm(store, shadows, gateway).await?;
         let settings = &setup.settings;

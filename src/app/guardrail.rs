@@ -15,19 +15,28 @@ use umbra_policy::check_condition;
 use umbra_sidecar::document::{Limits, name::Name};
 
 impl Setup {
-    /// What sessions are held to: the sidecar file, beside the policies of the tools file. `shadows` are those that rules in
-    /// words may name.
+    /// The rules of sessions: the sidecar file, beside the policies of the tools file. `shadows` are those that rules in words
+    /// may name; `unjudged` says why a shadow has no model, where that is to be a fault.
     ///
     /// # Errors
     /// Every fault of the sidecar file.
-    pub fn guarding(&self, tools: &Tools, shadows: &[Shadow]) -> Result<Loaded<Guarding>, Report> {
+    pub fn guarding(
+        &self,
+        tools: &Tools,
+        shadows: &[Shadow],
+        unjudged: &dyn Fn(&Shadow) -> Option<String>,
+    ) -> Result<Loaded<Guarding>, Report> {
         let policies: Vec<_> = tools.policies().cloned().collect();
         let judgement = Judgement {
             condition: &|text| check_condition(text).map_err(|error| error.to_string()),
             document: &|name| Name::parse(name).map(drop).map_err(|error| error.to_string()),
             shadow: &|name| {
-                let known = shadows.iter().any(|known| known.name == name);
-                known.then_some(()).ok_or_else(|| format!("no shadow is called {name:?}"))
+                let shadow = shadows.iter().find(|known| known.name == name);
+                let shadow = shadow.ok_or_else(|| format!("no shadow is called {name:?}"))?;
+                if shadow.criteria.is_empty() {
+                    return Err(format!("the shadow {name} has no criteria, so that there are no words to judge by"));
+                }
+                unjudged(shadow).map_or(Ok(()), |why| Err(format!("no model judges for the shadow {name}: {why}")))
             },
             taken: &|name| policies.iter().any(|policy| policy.name == name),
         };

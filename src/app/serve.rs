@@ -371,7 +371,7 @@ async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Re
     let Loaded { value: shadows, warnings } = setup.shadows().map_err(|report| faulty(&report))?;
     let Loaded { value: boundary, warnings: of_tools } = setup.boundary().map_err(|report| faulty(&report))?;
     let Loaded { value: guarding, warnings: of_sidecar } =
-        setup.guarding(&boundary.tools, &shadows).map_err(|report| faulty(&report))?;
+        setup.guarding(&boundary.tools, &shadows, &|_| None).map_err(|report| faulty(&report))?;
     let warnings =
         setup.warnings.iter().chain(&warnings).chain(&of_tools).chain(&of_sidecar).map(ToString::to_string).collect();
     let in_force = flows.rules.load_full();

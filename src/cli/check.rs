@@ -69,15 +69,16 @@ pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failur
 fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
     let shadows = setup.shadows()?;
     let Loaded { value: rules, warnings: of_tools } = setup.boundary()?;
-    let of_sidecar = setup.guarding(&rules.tools, &shadows.value)?.warnings;
     let gateway = setup.gateway(None)?;
+    let unjudged = |shadow: &Shadow| match gateway.reviewer(&shadow.model) {
+        Readiness::Ready => None,
+        Readiness::ChecksOnly { why } => Some(why),
+    };
+    let of_sidecar = setup.guarding(&rules.tools, &shadows.value, &unjudged)?.warnings;
     setup.bootstrap_key()?;
     setup.workspace()?;
     Watcher::compile(&shadows.value)?;
-    let reviewer = |shadow: &Shadow| match gateway.reviewer(&shadow.model) {
-        Readiness::Ready => "model".to_owned(),
-        Readiness::ChecksOnly { why } => format!("checks alone: {why}"),
-    };
+    let reviewer = |shadow: &Shadow| unjudged(shadow).map_or("model".to_owned(), |why| format!("checks alone: {why}"));
     let reviewers = shadows.value.iter().map(reviewer).collect();
     let warnings =
         setup.warnings.iter().chain(&shadows.warnings).chain(&of_tools).chain(&of_sidecar).cloned().collect();

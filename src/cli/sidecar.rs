@@ -43,7 +43,7 @@ pub(super) struct Many {
 pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
     let (setup, database) = global.open_existing().await?;
     let Loaded { value: boundary, .. } = setup.boundary()?;
-    let Loaded { value: rules, .. } = setup.guarding(&boundary.tools, &setup.shadows()?.value)?;
+    let Loaded { value: rules, .. } = setup.guarding(&boundary.tools, &setup.shadows()?.value, &|_| None)?;
     let store = &database.store;
     let ids = match &action {
         Action::Replay(Options { session }) => Ok(vec![*session]),

@@ -211,6 +211,32 @@ fn the_sidecar_file_is_checked_beside_the_tools_file() {
     assert!(places.iter().zip(expected).all(|(place, begins)| place.starts_with(begins)), "{text}");
 }
 
+#[test]
+fn a_rule_in_words_needs_a_shadow_with_criteria_and_a_model() {
+    let folder = TempDir::new().unwrap();
+    let (file, shadows) = (folder.path().join("sidecar.yaml"), folder.path().join("shadows.yaml"));
+    fs::write(&file, "models:\n  - {name: no-promises, shadow: promises, verdict: block}\n").unwrap();
+    let check = |criteria: &str, key: Option<&str>| {
+        let shadow = format!(
+            "shadow_agents:\n  - {{name: promises, model: haiku, mode: review, {criteria}\
+             watch: [{{agent: nobody, triggers: [task_complete]}}]}}\n"
+        );
+        fs::write(&shadows, shadow).unwrap();
+        let mut command = command(&["check", "--shadows"]);
+        command.arg(&shadows).env("UMBRA__SIDECAR__PATH", &file).env_remove("ANTHROPIC_API_KEY");
+        said(command.envs(key.map(|key| ("ANTHROPIC_API_KEY", key))))
+    };
+    let words = "criteria: It promises no money., ";
+    for (criteria, key, code, line) in [
+        ("", Some("sk-1"), 1, "the shadow promises has no criteria"),
+        (words, None, 1, "no model judges for the shadow promises: "),
+        (words, Some("sk-1"), 0, ""),
+    ] {
+        let (ended, text) = check(criteria, key);
+        assert!(ended == Some(code) && text.contains(line), "{criteria} {key:?}: {text}");
+    }
+}
+
 #[tokio::test]
 async fn health_is_asked_by_the_binary_itself() {
     let mut umbra = Umbra::with().go().await;

@@ -192,7 +192,7 @@ class RankedTool:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExcludedTool:
-    """A tool that fits and may not be offered."""
+    """A tool that may not be offered now."""
 
     tool: ToolName
     reason: str = ""
@@ -203,7 +203,11 @@ class ToolChoice:
     """Which tools fit, best first. Nothing is ranked in an answer that is degraded: offer then what you would without it."""
 
     ranked: tuple[RankedTool, ...] = ()
+    """Those that fit the task and may be offered."""
+    allowed: tuple[ToolName, ...] | None = None
+    """All that may be offered now, whether they fit or not; None in an answer that is degraded, and of an older server."""
     excluded: tuple[ExcludedTool, ...] = ()
+    """All that may not be offered now."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -284,6 +284,7 @@ class _Server:
     def select(self, body: dict[str, Any]) -> dict[str, Any]:
         wanted = _words(body.get("query") or "")
         ranked: list[dict[str, Any]] = []
+        allowed: list[dict[str, Any]] = []
         excluded: list[dict[str, Any]] = []
         for tool in body.get("tools") or self.tools:
             named = {name: tool[name] for name in ("server", "name") if name in tool}
@@ -291,11 +292,14 @@ class _Server:
             ruling = self.judge_call({"tool": named}, set(self.session.get("taints", [])), counts=False)
             if ruling["decision"] == "block":
                 excluded.append({"tool": named, "reason": ruling["reason"]})
-            elif score:
+                continue
+            allowed.append(named)
+            if score:
                 ranked.append({"tool": named, "score": float(score), "reason": "words in common"})
         ranked.sort(key=lambda one: -one["score"])
         limit = body.get("limit")
-        return {"ranked": ranked[: 10 if limit is None else limit], "excluded": excluded}
+        ranked = ranked[: 10 if limit is None else limit]
+        return {"ranked": ranked, "allowed": allowed, "excluded": excluded}
 
     def close(self, body: dict[str, Any]) -> dict[str, Any]:
         made = [

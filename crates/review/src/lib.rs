@@ -59,6 +59,7 @@ pub use group::{Matter, Step, Trajectory};
 pub use memory::{Case, Lesson, recall};
 pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, Shown, prompt, repair_prompt, worst_prompt_bytes};
 pub use rejection::FollowUp;
+pub use reply::CRITERIA;
 
 /// How every block's tag begins. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
 pub const FENCE_MARK: &str = "umbra-fence";

@@ -20,9 +20,11 @@ const DESCRIPTION_CHARS: usize = 1_000;
 const RECOMMENDATION_CHARS: usize = 2_000;
 /// A longer reply is not read, in bytes: twenty full findings take a quarter of it.
 const MAX_REPLY_BYTES: usize = 256 * 1024;
+/// The checklist's item for the operator's own criteria.
+pub const CRITERIA: &str = "criteria";
 /// The checklist's items, as the system prompt names them. Nothing is filed under the last.
 pub(super) const CHECKLIST: [&str; 7] =
-    ["addresses_task", "consistent", "safe", "complete", "baseline", "criteria", CANARY];
+    ["addresses_task", "consistent", "safe", "complete", "baseline", CRITERIA, CANARY];
 /// Tags between which models think aloud: `DeepSeek`, Qwen and most others; Cohere and some templates.
 const THOUGHTS: [&str; 3] = ["think", "thinking", "reasoning"];
 /// Stands for any other word in a finding's `checklist_item`.

@@ -44,7 +44,12 @@ pub(super) enum Part<'a> {
     /// What a tool answered.
     Result(&'a SaidResult),
     /// Something that is said.
-    Message { role: &'a str, text: &'a str },
+    Message {
+        role: &'a str,
+        text: &'a str,
+        /// Whether calls come with it.
+        with_calls: bool,
+    },
 }
 
 impl Part<'_> {
@@ -55,14 +60,15 @@ impl Part<'_> {
 
     /// What a message tells: its calls, their results, its words.
     pub fn of_message(told: &MessageRequest) -> Vec<Part<'_>> {
-        let said = told.content.iter().map(|text| Part::Message { role: &told.role, text });
+        let with_calls = !told.tool_calls.is_empty();
+        let said = told.content.iter().map(|text| Part::Message { role: &told.role, text, with_calls });
         told.tool_calls.iter().map(Part::Made).chain(told.results.iter().map(Part::Result)).chain(said).collect()
     }
 
     /// What the guardrail is asked about.
     pub fn of_guard(asked: &GuardRequest) -> Vec<Part<'_>> {
         vec![match &asked.subject {
-            Asked::Message { role, content } => Part::Message { role, text: content },
+            Asked::Message { role, content } => Part::Message { role, text: content, with_calls: false },
             Asked::Call(call) => Part::Planned(call),
         }]
     }
@@ -75,7 +81,7 @@ impl Part<'_> {
                 marks(Subject::Call { tool: &call.tool, effect: Effect::Read, args: &args })
             }
             Part::Result(result) => marks(Subject::Result { tool: &result.tool, text: &result.content }),
-            Part::Message { role, text } => marks(Subject::Message { role, text }),
+            Part::Message { role, text, with_calls } => marks(Subject::Message { role, text, with_calls: *with_calls }),
         };
         at_length(parts, || parts.iter().map(marks).collect())
     }
@@ -218,8 +224,8 @@ impl<'a> Scene<'a> {
                 let ruling = self.ruling(Subject::Result { tool, text: content }, marks, asking);
                 Judged { tool: Some(tool.clone()), effect: None, ruling }
             }
-            Part::Message { role, text } => {
-                let ruling = self.ruling(Subject::Message { role, text }, marks, asking);
+            Part::Message { role, text, with_calls } => {
+                let ruling = self.ruling(Subject::Message { role, text, with_calls }, marks, asking);
                 Judged { ruling, ..Judged::default() }
             }
         }

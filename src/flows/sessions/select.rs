@@ -14,6 +14,8 @@ use umbra_sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool}
 
 /// Tools that are answered where nobody says how many.
 pub(super) const RANKED: usize = 10;
+/// Most excluded tools that the record of a turn keeps.
+const MOST_KEPT: usize = 50;
 
 /// A tool that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -30,7 +32,7 @@ pub struct RankedTool {
     pub annotations: ToolAnnotations,
 }
 
-/// A tool that fits and may not be offered.
+/// A tool that may not be offered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExcludedTool {
     /// Which.
@@ -42,10 +44,21 @@ pub struct ExcludedTool {
 /// Which tools fit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ToolChoice {
-    /// Those that may be offered, best first.
+    /// Those that fit the task and may be offered, best first.
     pub ranked: Vec<RankedTool>,
-    /// Those that would have stood among them and may not be offered.
+    /// All that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.
+    #[serde(default)]
+    pub allowed: Option<Vec<ToolName>>,
+    /// All that may not be offered now; fifty of them in the record of a turn.
     pub excluded: Vec<ExcludedTool>,
+}
+
+impl ToolChoice {
+    /// The part that the record of a turn keeps: the lists that grow with all tools are left out or cut.
+    pub(super) fn kept(&self) -> Self {
+        let excluded = self.excluded.iter().take(MOST_KEPT).cloned().collect();
+        Self { ranked: self.ranked.clone(), allowed: None, excluded }
+    }
 }
 
 /// The answer to who asks for tools alone.
@@ -134,7 +147,8 @@ impl Sidecar {
         });
         let excluded =
             found.excluded.into_iter().map(|one| ExcludedTool { tool: one.tool.clone(), reason: one.reason });
-        ToolChoice { ranked: ranked.collect(), excluded: excluded.collect() }
+        let allowed = found.allowed.into_iter().cloned();
+        ToolChoice { ranked: ranked.collect(), allowed: Some(allowed.collect()), excluded: excluded.collect() }
     }
 
     /// The tools that a session was shown, where it is known.

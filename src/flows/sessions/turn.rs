@@ -131,7 +131,8 @@ impl Sidecar {
         }
         answer.directives = directives(&answer);
         answer.directives.append(&mut step.session.notices);
-        let recorded = Recorded::new(&request, before, marks, &answer, &rules)?;
+        let kept = TurnAnswer { tools: answer.tools.kept(), ..answer.clone() };
+        let recorded = Recorded::new(&request, before, marks, &kept, &rules)?;
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
         let missed = "this turn is not kept: documents changed since the one before count as changed";

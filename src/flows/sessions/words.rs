@@ -21,11 +21,12 @@ use crate::{
     ingest::Incoming,
 };
 use umbra_domain::{
-    Assessment, Event, Mark, Session, SessionId, ToolCall, Trigger,
+    Assessment, Category, Event, Mark, Session, SessionId, Source, ToolCall, Trigger,
     sidecar::{ModelRule, Ruling},
 };
+use umbra_review::CRITERIA;
 use umbra_sidecar::guard::with_model;
-use umbra_store::reviews::Review;
+use umbra_store::{findings::FindingItem, reviews::Review};
 
 /// Questions that are asked at once.
 const AT_ONCE: usize = 8;
@@ -177,17 +178,29 @@ impl Sidecar {
             let review =
                 review.ok_or_else(|| format!("the shadow {shadow} does not review this now: its caps are reached"))?;
             let left = until.saturating_duration_since(Instant::now());
-            self.verdicts.await_review(accepted.id, review, left).await.map_err(|error| error.to_string())
+            let review = self.verdicts.await_review(accepted.id, review, left).await;
+            let review = review.map_err(|error| error.to_string())?;
+            let review = review.filter(Review::has_ended).ok_or("no answer in time")?;
+            let findings = self.store.findings().findings_of(&[review.id]).await;
+            Ok((review, findings.map_err(|error| error.to_string())?))
         };
-        let review = tokio::time::timeout_at(until, asking).await.map_err(|_| "no answer in time".to_owned())??;
-        let review = review.filter(Review::has_ended).ok_or("no answer in time")?;
+        let asked = tokio::time::timeout_at(until, asking).await;
+        let (review, findings) = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()))?;
         match review.assessment {
             Some(assessment @ (Assessment::Flag | Assessment::Suggest)) => {
-                Ok((true, format!("{} by {}", assessment.as_str(), review.id)))
+                let violated = findings.iter().any(is_on_criteria);
+                let on = if violated { "on its criteria" } else { "on nothing of its criteria" };
+                Ok((violated, format!("{} by {}, {on}", assessment.as_str(), review.id)))
             }
             Some(Assessment::Approve) => Ok((false, format!("{} approves", review.id))),
             Some(Assessment::Checked) => Err(format!("{} was judged by no model", review.id)),
             _ => Err(format!("{} came to no verdict", review.id)),
         }
     }
+}
+
+/// Whether a model found it under the operator's criteria: by the checklist's item, or by the category that is for them.
+fn is_on_criteria(finding: &FindingItem) -> bool {
+    finding.source == Source::Model.as_str()
+        && (finding.rule == CRITERIA || finding.category == Category::Custom.as_str())
 }

@@ -26,9 +26,10 @@ models:
 
 const SHADOWS: &str = "
 shadow_agents:
-  - {name: promises, model: judge, mode: review, watch: [{agent: nobody, triggers: [task_complete]}], cost_control: {cooldown: 0s}}
+  - {name: promises, model: judge, mode: review, watch: [{agent: nobody, triggers: [task_complete]}],
+     criteria: No money is promised., cost_control: {cooldown: 0s}}
   - {name: capped, model: judge, mode: review, watch: [{agent: nobody, triggers: [task_complete]}],
-     cost_control: {cooldown: 0s, max_reviews_per_day: 1}}
+     criteria: It is polite., cost_control: {cooldown: 0s, max_reviews_per_day: 1}}
 ";
 
 /// A model that flags promises, is silent about the web, and approves the rest.
@@ -38,7 +39,7 @@ async fn model() -> ModelServer {
             return Answer::Hang;
         }
         let flagged = json!([{"severity": "critical", "category": "quality", "description": "It promises money.",
-            "evidence_quote": "a full refund", "checklist_item": "promises"}]);
+            "evidence_quote": "a full refund", "checklist_item": "criteria"}]);
         if seen.user.contains("a full refund") {
             Answer::Json(verdict(seen, "FLAG", 5, &flagged))
         } else {
@@ -240,4 +241,29 @@ async fn a_shadow_without_a_model_judges_no_rule_in_words() {
     let ruled = umbra.post("/v1/guard", &asked).await.body;
     assert_eq!((&ruled["decision"], &ruled["degraded"]), (&json!("allow"), &json!(true)), "{ruled}");
     assert!(ruled["warnings"][0].as_str().is_some_and(|said| said.ends_with("was judged by no model")), "{ruled}");
+}
+
+#[tokio::test]
+async fn a_flag_on_anything_but_the_criteria_violates_no_rule() {
+    let model = model().await;
+    let umbra = umbra(&model).await;
+    let told = async |category: &'static str, item: &'static str| {
+        model.set(move |seen| {
+            let found = json!([{"severity": "critical", "category": category, "description": "It is not all there.",
+                "evidence_quote": "a full refund", "checklist_item": item}]);
+            Answer::Json(verdict(seen, "FLAG", 5, &found))
+        });
+        let asked = json!({"agent": "a", "call": mail(&format!("You get a full refund, {category} {item}."))});
+        umbra.post("/v1/guard", &asked).await.body
+    };
+    for (category, item, decision) in [
+        ("completeness", "complete", "allow"),
+        ("security", "safe", "allow"),
+        ("quality", "criteria", "block"),
+        ("custom", "no promises", "block"),
+    ] {
+        let ruled = told(category, item).await;
+        assert_eq!((&ruled["decision"], &ruled["degraded"]), (&json!(decision), &json!(false)), "{item}: {ruled}");
+        assert!(ruled["explain"].to_string().contains("FLAG by rev_"), "{ruled}");
+    }
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use umbra_domain::{
     CheckName, Severity,
-    sidecar::{DocumentNeed, DocumentRule, ModelRule, SidecarVerdict, Since, TextOf, TextRule},
+    sidecar::{DocumentNeed, DocumentOf, DocumentRule, ModelRule, SidecarVerdict, Since, TextOf, TextRule},
 };
 
 /// Most rules in words: each may cost a call.
@@ -76,10 +76,17 @@ pub(super) fn refuse_taken(root: &Node, lists: &[&str], taken: &dyn Fn(&str) -> 
 
 fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {
     let Head { name, mode, agents, routes, modes } = head(keys);
-    let tools = tools(
-        keys,
-        "Tools (names or globs): then it is about calls of these alone. Unless set, about turns, messages and calls alike.",
+    let tools = tools(keys, "Tools (names or globs): then it is about calls of these alone.");
+    let of = keys.optional(
+        "of",
+        "The steps that it is about: turn (its start), message (an answer: a message of the agent's own that comes without \
+         calls), call; each of them unless set.",
+        List { len: 1..=DocumentOf::ALL.len(), single: true, item: word(&DocumentOf::ALL, DocumentOf::as_str) },
     );
+    let of = of.unwrap_or_default();
+    if !tools.is_empty() && of.iter().any(|of| *of != DocumentOf::Call) {
+        keys.fault("of", "a rule with tools is about calls alone", "leave out `tools`, or write of: call");
+    }
     let document = keys.required("document", "The document's name, such as todo.", printable("a document's name", 64));
     let section = keys.optional(
         "section",
@@ -116,7 +123,21 @@ fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {
         format!("the document {document}{of} {state}")
     });
     let since = since.unwrap_or_default();
-    Some(DocumentRule { name, mode, agents, routes, modes, tools, document, section, needs, since, verdict, reason })
+    Some(DocumentRule {
+        name,
+        mode,
+        agents,
+        routes,
+        modes,
+        of,
+        tools,
+        document,
+        section,
+        needs,
+        since,
+        verdict,
+        reason,
+    })
 }
 
 fn text(keys: &mut Keys<'_>) -> Option<TextRule> {
@@ -186,7 +207,7 @@ fn model(keys: &mut Keys<'_>, known: NameRule<'_>) -> Option<ModelRule> {
     let verdict = verdict(keys, "What is said where it is violated: warn (the agent goes on, and is told), or block.");
     let reason = reason(keys, "Why, for the agent that is told.");
     if let Some(Err(problem)) = shadow.as_deref().map(known) {
-        keys.fault("shadow", problem, "name one of the shadows file, or write it there");
+        keys.fault("shadow", problem, "name a shadow of the shadows file that has criteria and a model");
     }
     let (name, shadow, verdict) = (name?, shadow?, verdict?);
     Some(ModelRule {

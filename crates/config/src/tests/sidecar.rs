@@ -12,7 +12,7 @@ use super::{
 };
 use umbra_domain::{
     CheckName, GuardVerdict, PolicyMode, Severity,
-    sidecar::{DocumentNeed, SidecarRules, SidecarVerdict, Since, TextOf},
+    sidecar::{DocumentNeed, DocumentOf, SidecarRules, SidecarVerdict, Since, TextOf},
 };
 
 /// Takes any condition and any document that does not say `wrong`; the tools file has a rule `theirs`.
@@ -25,6 +25,12 @@ fn read(text: &str) -> Result<Loaded<SidecarRules>, Report> {
         taken: &|name| name == "theirs",
     };
     load("sidecar.yaml", text, judgement)
+}
+
+/// The example with its rule in words, which stands there as a comment.
+fn example() -> String {
+    let (rules, words) = EXAMPLE_SIDECAR.split_once("# models:").unwrap();
+    format!("{rules}models:{}", words.replace("\n# ", "\n"))
 }
 
 /// A rule of a list: `name` on line 2, then these lines, then what the list needs besides.
@@ -46,7 +52,7 @@ fn rule(list: &str, lines: &str) -> String {
 
 #[test]
 fn the_example_says_what_the_manual_says() {
-    let loaded = read(EXAMPLE_SIDECAR).unwrap_or_else(|report| panic!("{report}"));
+    let loaded = read(&example()).unwrap_or_else(|report| panic!("{report}"));
     assert!(loaded.warnings.is_empty());
     let rules = loaded.value;
     assert_eq!(
@@ -56,6 +62,7 @@ fn the_example_says_what_the_manual_says() {
             "the-web-leaves-a-mark",
             "findings-before-answers",
             "todo-before-deploying",
+            "no-credentials",
             "no-personal-data",
             "orders-in-results",
             "no-promises-of-money",
@@ -67,15 +74,16 @@ fn the_example_says_what_the_manual_says() {
     assert_eq!((findings.document.as_str(), findings.section.as_deref()), ("notes", Some("Findings")));
     assert_eq!(
         (findings.needs, findings.since, findings.verdict),
-        (DocumentNeed::Updated, Since::Turn, SidecarVerdict::Block)
+        (DocumentNeed::Updated, Since::Session, SidecarVerdict::Block)
     );
+    assert_eq!((findings.of.as_slice(), todo.of.as_slice()), (&[DocumentOf::Message][..], &[][..]));
     assert_eq!((todo.needs, todo.tools.as_slice()), (DocumentNeed::Complete, &["deploy_*".to_owned()][..]));
-    let [personal, orders] = &rules.texts[..] else { panic!("{:?}", rules.texts) };
-    assert_eq!(personal.of, [TextOf::Message, TextOf::Call]);
-    assert_eq!(personal.checks, [CheckName::Pii, CheckName::Secrets]);
+    let [credentials, personal, orders] = &rules.texts[..] else { panic!("{:?}", rules.texts) };
+    assert_eq!(credentials.of, [TextOf::Message, TextOf::Call]);
+    assert_eq!((&credentials.checks[..], &personal.checks[..]), (&[CheckName::Secrets][..], &[CheckName::Pii][..]));
     assert_eq!((orders.severity, orders.verdict), (Severity::Warning, SidecarVerdict::Warn));
     let [promises] = &rules.models[..] else { panic!("{:?}", rules.models) };
-    assert_eq!((promises.mode, promises.shadow.as_str()), (PolicyMode::Audit, "quality-shadow"));
+    assert_eq!((promises.mode, promises.shadow.as_str()), (PolicyMode::Audit, "promises-shadow"));
     assert_eq!(promises.deadline, Duration::from_secs(1));
 }
 
@@ -98,7 +106,7 @@ fn the_least_that_a_rule_says_is_enough() {
 
 #[test]
 fn what_is_read_is_written_as_json_and_read_again() {
-    let rules = read(EXAMPLE_SIDECAR).unwrap().value;
+    let rules = read(&example()).unwrap().value;
     let text = serde_json::to_string(&rules).unwrap();
     assert!(text.contains("\"deadline_ms\":1000"), "{text}");
     assert_eq!(serde_json::from_str::<SidecarRules>(&text).unwrap(), rules);
@@ -122,6 +130,8 @@ fn every_fault_has_its_line_and_what_would_be_right() {
         ("documents", "needs: updated\nsince: today", 4, &["turn or session"]),
         ("documents", "section: ' a'", 3, &["no space at either end"]),
         ("documents", "tools: ['a[']", 3, &["documents[0].tools[0]", "globs are like"]),
+        ("documents", "of: answer", 3, &["turn, message or call"]),
+        ("documents", "tools: a\nof: message", 4, &["about calls alone", "of: call"]),
         ("documents", "agents: '[a'", 3, &["an agent's name or a glob"]),
         ("documents", "routes: a b", 3, &["without spaces"]),
         ("documents", "modes: []", 3, &["a list of 0 items"]),
@@ -204,7 +214,7 @@ fn the_schema_has_every_key_of_the_manual() {
     let shared = ["agents", "mode", "modes", "name", "reason", "routes", "verdict"];
     for (list, own) in [
         ("policies", &["effects", "except", "taints", "tools", "when"][..]),
-        ("documents", &["document", "needs", "section", "since", "tools"]),
+        ("documents", &["document", "needs", "of", "section", "since", "tools"]),
         ("texts", &["checks", "of", "severity"]),
         ("models", &["deadline", "shadow", "tools"]),
     ] {

@@ -4,5 +4,5 @@
 pub mod rule;
 pub mod ruling;
 
-pub use rule::{DocumentNeed, DocumentRule, ModelRule, SidecarRules, Since, TextOf, TextRule};
+pub use rule::{DocumentNeed, DocumentOf, DocumentRule, ModelRule, SidecarRules, Since, TextOf, TextRule};
 pub use ruling::{CheckedBy, DocumentDue, Ruling, SidecarVerdict};

@@ -37,6 +37,19 @@ words! {
 }
 
 words! {
+    /// Steps of an agent that may be held up until a document is in order.
+    #[derive(schemars::JsonSchema, ToSchema)]
+    pub enum DocumentOf {
+        /// The start of a turn.
+        Turn = "turn",
+        /// An answer: a message of the agent's own that comes without calls.
+        Message = "message",
+        /// A call of a tool.
+        Call = "call",
+    }
+}
+
+words! {
     /// Texts of a session that checks look at.
     #[derive(schemars::JsonSchema, ToSchema)]
     pub enum TextOf {
@@ -77,7 +90,10 @@ pub struct DocumentRule {
     pub routes: Vec<String>,
     /// Modes: names or globs, one of which must match one of the agent's.
     pub modes: Vec<String>,
-    /// Where given, it is about calls of these tools alone; else about turns, messages and calls alike.
+    /// Steps that it is about; all where it is empty, or calls alone where `tools` are named.
+    #[serde(default)]
+    pub of: Vec<DocumentOf>,
+    /// Tools whose calls it is about; calls of all tools where it is empty.
     pub tools: Vec<String>,
     /// The document's name.
     pub document: String,

@@ -4,7 +4,7 @@ use super::{
     super::document::name::Name,
     BadGuard,
     bound::{Bound, Rule},
-    moment::{Moment, Standing, Subject},
+    moment::{Moment, Standing},
     ruling::{Said, take},
 };
 use umbra_domain::{
@@ -24,14 +24,11 @@ pub(super) fn compile(rules: &[DocumentRule]) -> Result<Bound<DocumentRule>, Bad
     Ok(Bound::compile(rules)?)
 }
 
-/// Asks the rules. What a tool has answered needs no document any more; where nobody knows how the documents stand, none
-/// is missed.
+/// Asks the rules about what the agent is about to do. Where nobody knows how the documents stand, none is missed.
 pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
-    if matches!(moment.subject, Subject::Result { .. }) {
-        return;
-    }
-    let Some(documents) = moment.documents else { return };
-    for rule in rules.about(moment).filter(|rule| !is_in_order(rule, documents)) {
+    let (Some(step), Some(documents)) = (moment.subject.step(), moment.documents) else { return };
+    let is_about = |rule: &&DocumentRule| rule.of.is_empty() || rule.of.contains(&step);
+    for rule in rules.about(moment).filter(is_about).filter(|rule| !is_in_order(rule, documents)) {
         take(ruling, &Said::of(&rule.head(), CheckedBy::Rule));
         let of = rule.section.as_ref().map(|section| format!(" ({section})")).unwrap_or_default();
         let (mode, verdict, needs) = (rule.mode.as_str(), rule.verdict.as_str(), rule.needs.as_str());

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::super::document::Document;
-use umbra_domain::{Effect, Event, Mark, ToolCall, ToolName, sidecar::Since};
+use umbra_domain::{
+    Effect, Event, Mark, ToolCall, ToolName,
+    sidecar::{DocumentOf, Since},
+};
 
 /// Whether a document, or a section of it by its slug, was changed in substance since. Who keeps the history answers; where
 /// there was no turn yet, what was changed since the session began counts.
@@ -43,6 +46,8 @@ pub enum Subject<'a> {
         role: &'a str,
         /// What.
         text: &'a str,
+        /// Whether calls come with it, so that it is no answer yet.
+        with_calls: bool,
     },
     /// It is about to call a tool.
     Call {
@@ -73,22 +78,54 @@ pub struct Standing<'a> {
     pub changed: &'a Changed<'a>,
 }
 
+/// Who speaks, by the word of a protocol.
+#[derive(Clone, Copy, PartialEq)]
+enum Speaker {
+    Agent,
+    /// A person or a program that tells the agent something.
+    Other,
+    Tool,
+    Unknown,
+}
+
+impl Speaker {
+    fn of(role: &str) -> Self {
+        match role.to_ascii_lowercase().as_str() {
+            "assistant" | "agent" | "model" | "ai" => Self::Agent,
+            "user" | "human" | "system" | "developer" => Self::Other,
+            "tool" | "function" => Self::Tool,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 impl Subject<'_> {
+    /// The step of the agent that may wait for a document; none where others speak, or speech only announces calls.
+    pub(super) fn step(&self) -> Option<DocumentOf> {
+        match *self {
+            Subject::Turn => Some(DocumentOf::Turn),
+            Subject::Message { role, with_calls, .. } => {
+                let answers = !with_calls && matches!(Speaker::of(role), Speaker::Agent | Speaker::Unknown);
+                answers.then_some(DocumentOf::Message)
+            }
+            Subject::Call { .. } => Some(DocumentOf::Call),
+            Subject::Result { .. } => None,
+        }
+    }
+
     /// The event as which the checks see it: what an agent says is its output, what it is told its input. What a role says
     /// that nobody knows is both. A turn has no text.
     pub fn as_event(&self) -> Event {
         let mut event = Event::default();
         match *self {
             Subject::Turn => {}
-            Subject::Message { role, text } => {
-                let role = role.to_ascii_lowercase();
-                let told = matches!(role.as_str(), "user" | "human" | "system" | "developer");
-                let said = matches!(role.as_str(), "assistant" | "agent" | "model" | "ai");
-                if matches!(role.as_str(), "tool" | "function") {
+            Subject::Message { role, text, .. } => {
+                let speaker = Speaker::of(role);
+                if speaker == Speaker::Tool {
                     event.tool = Some(ToolCall { result: Some(text.to_owned()), ..ToolCall::default() });
                 } else {
-                    event.input = (!said).then(|| text.to_owned());
-                    event.output = (!told).then(|| text.to_owned());
+                    event.input = (speaker != Speaker::Agent).then(|| text.to_owned());
+                    event.output = (speaker != Speaker::Other).then(|| text.to_owned());
                 }
             }
             Subject::Call { tool, args, .. } => {

@@ -130,6 +130,11 @@ impl Catalogue {
         self.tools.is_empty()
     }
 
+    /// All tools, by place.
+    pub(super) fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
     pub(super) fn tool(&self, place: usize) -> Option<&Tool> {
         self.tools.get(place)
     }

@@ -5,7 +5,10 @@
 //! Tasks that succeeded are one more field. Tasks that failed are counted in the same way and take up to half of a score,
 //! so a tool that keeps failing sinks and does not vanish.
 
-use std::{cmp::Ordering, collections::BinaryHeap};
+use std::{
+    cmp::Ordering,
+    collections::{BinaryHeap, HashSet},
+};
 
 use serde::Serialize;
 
@@ -23,9 +26,6 @@ const SATURATION: f64 = 1.5;
 const MOST_FAILED: f64 = 0.5;
 /// Most words that a reason names.
 const MOST_NAMED: usize = 6;
-/// Most tools that are named as left out.
-const MOST_EXCLUDED: usize = 50;
-
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -44,9 +44,11 @@ pub struct Request<'a> {
 /// Which tools fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Selection<'a> {
-    /// Those that may be offered, best first: by score, then by name.
+    /// Those that fit the task and may be offered, best first: by score, then by name.
     pub ranked: Vec<Ranked<'a>>,
-    /// Those that would have stood among them and may not be offered, best first; fifty at most.
+    /// All that may be offered now, whether they fit or not, by name.
+    pub allowed: Vec<&'a ToolName>,
+    /// All that may not be offered now, by name.
     pub excluded: Vec<Excluded<'a>>,
 }
 
@@ -65,7 +67,7 @@ pub struct Ranked<'a> {
     pub annotations: ToolAnnotations,
 }
 
-/// A tool that fits and may not be offered.
+/// A tool that may not be offered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Excluded<'a> {
     /// Which.
@@ -75,27 +77,35 @@ pub struct Excluded<'a> {
 }
 
 impl Catalogue {
-    /// The tools that have a word in common with a task, best first, as far as they may be offered. The limits are asked
-    /// about each tool before it is ranked.
+    /// Which tools may be offered, and which of them have a word in common with a task, best first. The limits are asked
+    /// about each tool.
     pub fn select(&self, request: &Request<'_>) -> Selection<'_> {
+        let mut selection = Selection { ranked: Vec::new(), allowed: Vec::new(), excluded: Vec::new() };
+        let mut guards = Vec::with_capacity(self.len());
+        for tool in self.tools() {
+            let guard = request.limits.judge(tool, &request.situation);
+            guards.push(guard.as_ref().ok().copied());
+            match guard {
+                // Tools of one name stand side by side.
+                Ok(_) if selection.allowed.last() == Some(&&tool.name) => {}
+                Ok(_) => selection.allowed.push(&tool.name),
+                Err(reason) => selection.excluded.push(Excluded { tool: &tool.name, reason }),
+            }
+        }
+        // Where a server lists a name twice, one tool that is denied denies the name.
+        let denied: HashSet<&ToolName> = selection.excluded.iter().map(|one| one.tool).collect();
+        selection.allowed.retain(|name| !denied.contains(name));
         let mut standings = self.standings(request.task, request.memory);
-        let mut selection = Selection { ranked: Vec::new(), excluded: Vec::new() };
         while selection.ranked.len() < request.limit {
             let Some(Standing { score, place }) = standings.pop() else { break };
-            let Some(tool) = self.tool(place) else { break };
-            match request.limits.judge(tool, &request.situation) {
-                Ok(guard) => selection.ranked.push(Ranked {
-                    tool: &tool.name,
-                    score,
-                    reason: self.reason(place, tool, request),
-                    guard,
-                    annotations: tool.annotations,
-                }),
-                Err(reason) if selection.excluded.len() < MOST_EXCLUDED => {
-                    selection.excluded.push(Excluded { tool: &tool.name, reason });
-                }
-                Err(_) => {}
-            }
+            let (Some(tool), Some(Some(guard))) = (self.tool(place), guards.get(place).copied()) else { continue };
+            selection.ranked.push(Ranked {
+                tool: &tool.name,
+                score,
+                reason: self.reason(place, tool, request),
+                guard,
+                annotations: tool.annotations,
+            });
         }
         selection
     }

@@ -97,7 +97,7 @@ fn a_rule_with_tools_is_about_calls_of_these_alone() {
     let args = json!({});
     let subjects = [
         Subject::Turn,
-        Subject::Message { role: "assistant", text: "x" },
+        Subject::Message { role: "assistant", text: "x", with_calls: false },
         call(&send, &args),
         call(&read, &args),
         Subject::Result { tool: &send, text: "x" },

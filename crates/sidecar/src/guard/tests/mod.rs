@@ -35,6 +35,7 @@ fn document_rule(name: &str, needs: DocumentNeed, verdict: SidecarVerdict) -> Do
         agents: Vec::new(),
         routes: Vec::new(),
         modes: Vec::new(),
+        of: Vec::new(),
         tools: Vec::new(),
         document: "todo".to_owned(),
         section: None,
@@ -109,7 +110,7 @@ fn without_rules_everything_is_allowed() {
     let (guard, tool, args) = (compiled(&SidecarRules::default()), ToolName::bare("t"), json!({}));
     for subject in [
         Subject::Turn,
-        Subject::Message { role: "assistant", text: "hello" },
+        Subject::Message { role: "assistant", text: "hello", with_calls: false },
         call(&tool, &args),
         Subject::Result { tool: &tool, text: "ok" },
     ] {

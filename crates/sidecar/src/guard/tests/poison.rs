@@ -133,8 +133,8 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
         ("write", call(&calls[2], &args)),
         ("pay", call(&calls[3], &args)),
         ("deploy", call(&calls[4], &args)),
-        ("secret", Subject::Message { role, text: said }),
-        ("mail", Subject::Message { role, text: &mail }),
+        ("secret", Subject::Message { role, text: said, with_calls: false }),
+        ("mail", Subject::Message { role, text: &mail, with_calls: false }),
         ("order", Subject::Result { tool: &calls[5], text: &order }),
         ("read", call(&calls[5], &args)),
         ("turn", Subject::Turn),
@@ -198,7 +198,8 @@ fn nothing_that_a_model_says_lowers_what_was_ruled() {
                 assert!(answer == Some(true) || after.rule == before.rule, "{name}: {poison}");
             }
         }
-        let asked = guard.model_rules(&moment(Subject::Message { role: "assistant", text: "x" }), &before);
+        let asked =
+            guard.model_rules(&moment(Subject::Message { role: "assistant", text: "x", with_calls: false }), &before);
         assert_eq!(asked.is_empty(), before.decision == Block, "{name}");
     }
 }

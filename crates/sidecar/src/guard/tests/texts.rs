@@ -36,7 +36,7 @@ fn judged(rule: TextRule, kind: TextOf, text: &str) -> Ruling {
     let tool = ToolName::bare("bash");
     let sent = json!({"command": text});
     let subject = match kind {
-        TextOf::Message => Subject::Message { role: "assistant", text },
+        TextOf::Message => Subject::Message { role: "assistant", text, with_calls: false },
         TextOf::Call => call(&tool, &sent),
         TextOf::Result => Subject::Result { tool: &tool, text },
     };
@@ -45,7 +45,7 @@ fn judged(rule: TextRule, kind: TextOf, text: &str) -> Ruling {
     let called = event.tool.unwrap_or_default();
     let (said, answered) = (event.output.unwrap_or_default(), called.result.unwrap_or_default());
     let subject = match kind {
-        TextOf::Message => Subject::Message { role: "assistant", text: &said },
+        TextOf::Message => Subject::Message { role: "assistant", text: &said, with_calls: false },
         TextOf::Call => call(&tool, &called.args),
         TextOf::Result => Subject::Result { tool: &tool, text: &answered },
     };
@@ -140,7 +140,7 @@ fn what_is_said_by_whom_nobody_knows_is_looked_at_as_both() {
         ("assistant", order, Warn),
         ("reviewer-7", order, Warn),
     ] {
-        let ruling = guard.judge(&moment(Subject::Message { role, text }));
+        let ruling = guard.judge(&moment(Subject::Message { role, text, with_calls: false }));
         assert_eq!(ruling.decision, decision, "{role} {text}");
     }
 }

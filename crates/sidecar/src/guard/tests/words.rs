@@ -18,7 +18,7 @@ fn only_a_rule_that_can_change_the_answer_is_asked() {
         tried("audit-warn", Warn),
     ];
     let guard = compiled(&SidecarRules { models, ..SidecarRules::default() });
-    let message = Subject::Message { role: "assistant", text: "hello" };
+    let message = Subject::Message { role: "assistant", text: "hello", with_calls: false };
     for (decision, would, asked) in [
         (Allow, Allow, &["block", "warn", "audit-block", "audit-warn"][..]),
         (Allow, Warn, &["block", "warn", "audit-block"]),
@@ -39,7 +39,7 @@ fn messages_and_calls_are_asked_about_and_nothing_else() {
     let guard = compiled(&SidecarRules { models, ..SidecarRules::default() });
     for (subject, asked) in [
         (Subject::Turn, &[][..]),
-        (Subject::Message { role: "assistant", text: "hello" }, &["all"]),
+        (Subject::Message { role: "assistant", text: "hello", with_calls: false }, &["all"]),
         (call(&send, &args), &["all", "sends"]),
         (call(&read, &args), &["all"]),
         (Subject::Result { tool: &send, text: "ok" }, &[]),

@@ -124,7 +124,10 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
         let selection =
             catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 10 });
         let (ranked, excluded) = names(&selection);
-        assert_eq!((ranked.len(), excluded.len()), (left, 3 - left), "{rules:?} {excluded:?}");
+        assert_eq!(ranked.len(), left, "{rules:?} {excluded:?}");
+        // What does not fit the task is named as well, as allowed or as excluded.
+        assert_eq!(selection.allowed.len() + excluded.len(), office().len(), "{selection:?}");
+        assert!(selection.ranked.iter().all(|one| selection.allowed.contains(&one.tool)), "{selection:?}");
         assert!(why.is_none_or(|why| excluded.iter().all(|line| line.contains(why))), "{excluded:?}");
         let asked = rules.iter().any(|rule| rule.verdict == GuardVerdict::Ask);
         assert!(!asked || selection.ranked.iter().all(|one| one.guard == GuardVerdict::Ask), "{selection:?}");
@@ -296,11 +299,12 @@ proptest! {
             let left = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((holds && left.name.server.as_deref() == Some("closed")) || left.effect > most);
         }
-        // And nothing else is lost: what fits is either offered or named, in the order in which it would have stood.
+        // And nothing else is lost: each tool is allowed or excluded, and what fits is offered in the order in which it would have stood.
         let kept: Vec<_> = all.ranked.iter().map(|one| one.tool).collect();
         let offered: Vec<_> = selection.ranked.iter().map(|one| one.tool).collect();
         let left: Vec<_> = selection.excluded.iter().map(|one| one.tool).collect();
-        prop_assert_eq!(offered.len() + left.len(), kept.len());
+        prop_assert!(tools.iter().all(|tool| left.contains(&&tool.name) != selection.allowed.contains(&&tool.name)));
+        prop_assert!(all.excluded.is_empty());
         prop_assert_eq!(&offered, &kept.iter().copied().filter(|tool| !left.contains(tool)).collect::<Vec<_>>());
     }
 
