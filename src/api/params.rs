@@ -10,6 +10,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
 use super::{Listing, problem::Problem};
+use umbra_config::quantity::parse_moment;
 use umbra_store::{
     Store,
     seek::{Feed, Page, Seek, Span},
@@ -129,6 +130,12 @@ impl Params {
         // Only what the database can hold: years 1 to 9999.
         let fits = |at: &Timestamp| (-62_135_596_800..=253_402_207_200).contains(&at.as_second());
         self.parsed(name, right, |text| text.parse::<Timestamp>().ok().filter(fits))
+    }
+
+    /// A time, or how long ago it was.
+    pub fn time_or_ago(&mut self, name: &'static str, now: Timestamp) -> Option<Timestamp> {
+        let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B), or how long ago, such as 1h";
+        self.parsed(name, right, |text| parse_moment(text, now))
     }
 
     /// `limit`, `order` and `cursor` of the list `feed`. Take the filters first: they name the list, so beside a

@@ -16,16 +16,22 @@ use umbra_domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditS
 /// Which rows are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Of this agent.
-    pub agent: Option<String>,
+    /// Agents; all without a list.
+    pub agents: Option<Vec<String>>,
+    /// Tools, as the rows spell them; all without a list.
+    pub tools: Option<Vec<String>>,
     /// Of this session.
     pub session: Option<String>,
     /// Of this run.
     pub run: Option<String>,
-    /// Of this tool.
-    pub tool: Option<String>,
     /// Of this call.
     pub call_id: Option<String>,
+    /// Decisions of this word: `execute`, `stub`, `ask` or `block`.
+    pub decision: Option<String>,
+    /// Decisions about calls of this effect.
+    pub effect: Option<String>,
+    /// Decisions under this execution.
+    pub execution: Option<String>,
     /// Of these kinds; of all where there are none.
     pub kinds: Vec<AuditKind>,
     /// Of this time.
@@ -39,6 +45,28 @@ pub struct Sealing {
     pub last: Option<AuditSeal>,
     /// The rows behind it, at most as many as were asked for.
     pub rows: Vec<AuditRow>,
+}
+
+impl AuditFilter {
+    fn push(&self, query: &mut QueryBuilder<Postgres>) {
+        for (column, value) in [("a.session", &self.session), ("a.run", &self.run), ("a.call_id", &self.call_id)] {
+            equals(query, column, value.as_deref());
+        }
+        let kinds: Vec<String> = self.kinds.iter().map(|kind| kind.as_str().to_owned()).collect();
+        let kinds = (!kinds.is_empty()).then_some(kinds);
+        for (column, names) in [("a.agent", self.agents.clone()), ("a.tool", self.tools.clone()), ("a.kind", kinds)] {
+            if let Some(names) = names {
+                query.push(format_args!(" AND {column} = ANY(")).push_bind(names).push(")");
+            }
+        }
+        for (member, value) in [("decision", &self.decision), ("effect", &self.effect), ("execution", &self.execution)]
+        {
+            if let Some(value) = value {
+                query.push(format_args!(" AND a.body::jsonb ->> '{member}' = ")).push_bind(value);
+            }
+        }
+        push_span(query, "a.at", self.span);
+    }
 }
 
 const COLUMNS: &str =
@@ -84,22 +112,38 @@ impl AuditStore<'_> {
     pub async fn list(self, filter: &AuditFilter, after: i64, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
         let mut query = QueryBuilder::<Postgres>::new("/* audit.page */ ");
         query.push(COLUMNS).push(" AND a.seq > ").push_bind(after);
-        for (column, value) in [
-            ("a.agent", &filter.agent),
-            ("a.session", &filter.session),
-            ("a.run", &filter.run),
-            ("a.tool", &filter.tool),
-            ("a.call_id", &filter.call_id),
-        ] {
-            equals(&mut query, column, value.as_deref());
-        }
-        if !filter.kinds.is_empty() {
-            let kinds: Vec<&str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
-            query.push(" AND a.kind = ANY(").push_bind(kinds).push(")");
-        }
-        push_span(&mut query, "a.at", filter.span);
+        filter.push(&mut query);
         query.push(" ORDER BY a.seq LIMIT ").push_bind(limit);
         query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
+    }
+
+    /// The newest rows, newest first, at most so many.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn newest(self, filter: &AuditFilter, limit: i64) -> Result<Vec<AuditRecord>, StoreError> {
+        let mut query = QueryBuilder::<Postgres>::new("/* audit.newest */ ");
+        query.push(COLUMNS);
+        filter.push(&mut query);
+        query.push(" ORDER BY a.seq DESC LIMIT ").push_bind(limit);
+        query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
+    }
+
+    /// Agents and tools of the rows behind a number, each pair once.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn names(
+        self,
+        filter: &AuditFilter,
+        after: i64,
+    ) -> Result<Vec<(Option<String>, Option<String>)>, StoreError> {
+        let mut query = QueryBuilder::<Postgres>::new(
+            "/* audit.names */ SELECT DISTINCT a.agent, a.tool FROM audit a WHERE a.seq > ",
+        );
+        query.push_bind(after);
+        filter.push(&mut query);
+        Ok(query.build_query_as().fetch_all(&self.0.read).await?)
     }
 
     /// The blocks behind a number, in order, at most so many.

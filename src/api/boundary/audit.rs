@@ -11,70 +11,121 @@ use std::{
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use hyper::body::Frame;
 
-use crate::api::{Api, auth::Caller, params::Params, problem::Problem};
+use crate::{
+    api::{Api, auth::Caller, params::Params, problem::Problem},
+    flows::audit::search::AuditSearch,
+};
 use umbra_boundary::line::line;
-use umbra_domain::{audit::AuditKind, key::Scope};
-use umbra_store::{StoreError, audit::AuditFilter};
+use umbra_domain::{Decision, Effect, Execution, audit::AuditKind, key::Scope, tool::ToolPatterns};
+use umbra_store::{StoreError, audit::AuditFilter, seek::Span};
 
 /// Rows of one read from the store.
 const PAGE: i64 = 500;
+/// Rows where the newest are asked for and nobody says how many.
+const NEWEST: i64 = 50;
+/// The header that tells of filters that match nothing known.
+const WARNING: HeaderName = HeaderName::from_static("umbra-warning");
 /// Between looks for new rows.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// Every row as a line of JSON, in order; decisions unless `kind` says otherwise. It ends with the newest row, unless
 /// `follow=true`.
 #[utoipa::path(get, path = "/v1/audit", tag = "boundary",
-    params(("agent" = Option<String>, Query, description = "Of this agent"),
+    params(("agent" = Option<String>, Query, description = "Of this agent, or of those that a glob matches"),
         ("session" = Option<String>, Query, description = "Of this session"),
         ("run" = Option<String>, Query, description = "Of this run"),
-        ("tool" = Option<String>, Query, description = "Of this tool, as `server.name`"),
+        ("tool" = Option<String>, Query, description = "Of this tool in any spelling, or of those that a glob such as \
+            `stripe.*` matches"),
         ("call_id" = Option<String>, Query, description = "Of this call"),
+        ("decision" = Option<String>, Query, description = "Decisions of this word: execute, stub, ask or block"),
+        ("effect" = Option<String>, Query, description = "Decisions about calls of this effect: read, write or destructive"),
+        ("execution" = Option<String>, Query, description = "Decisions under this execution: live or shadow"),
         ("kind" = Option<String>, Query, description = "decision (with merged), outcome, execution, approval, erasure, \
             merged, or all", example = "outcome"),
-        ("since" = Option<String>, Query, format = DateTime, description = "From this time (RFC 3339)"),
-        ("until" = Option<String>, Query, format = DateTime, description = "Before this time (RFC 3339)"),
+        ("since" = Option<String>, Query, description = "From this time (RFC 3339), or from so long ago (`1h`)"),
+        ("until" = Option<String>, Query, description = "Before this time (RFC 3339), or before so long ago (`10m`)"),
         ("after" = Option<i64>, Query, description = "Behind the row of this `seq`, to go on later"),
+        ("order" = Option<String>, Query, description = "asc (unless given), or desc: the newest first, 50 unless `limit` \
+            is given"),
+        ("limit" = Option<i64>, Query, description = "At most so many rows, 1 to 500"),
         ("follow" = Option<bool>, Query, description = "Go on with new rows, without end")),
-    responses((status = 200, description = "A line a row", body = String, content_type = "application/x-ndjson")))]
+    responses((status = 200, description = "A line a row. `umbra-warning` names an agent or tool that no row has, with the \
+        nearest name", body = String, content_type = "application/x-ndjson",
+        headers(("umbra-warning" = Option<String>, description = "What is odd about the filters")))))]
 pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
-    let [agent, session, run, tool, call_id] = ["agent", "session", "run", "tool", "call_id"]
-        .map(|name| params.text(name).map(|given| api.flows.boundary.name_asked_for(&given)));
-    let filter = AuditFilter {
-        agent,
-        session,
-        run,
-        tool,
-        call_id,
-        kinds: params
-            .parsed("kind", "decision, outcome, execution, approval, erasure, merged or all", kinds)
-            .unwrap_or_else(|| vec![AuditKind::Decision, AuditKind::Merged]),
-        span: params.span(),
-    };
+    let search = search(&api, &mut params);
     let after = params.parsed("after", "a row's seq", |text| text.parse().ok().filter(|seq: &i64| *seq >= 0));
-    let follow = params.parsed("follow", "true or false", |text| text.parse::<bool>().ok());
+    let follow = params.parsed("follow", "true or false", |text| text.parse::<bool>().ok()) == Some(true);
+    let newest_first = params.parsed("order", "asc or desc", |text| match text {
+        "asc" => Some(false),
+        "desc" => Some(true),
+        _ => None,
+    });
+    let newest_first = newest_first == Some(true);
+    let limit = params
+        .parsed("limit", "a number from 1 to 500", |text| text.parse().ok().filter(|limit| (1..=500).contains(limit)));
+    if newest_first && (follow || after.is_some()) {
+        params.fault(
+            "order",
+            "bad_value",
+            "the newest first has no `after` and no `follow`: leave them out, or the order",
+        );
+    }
     params.finish()?;
-    let mut reader = Reader {
-        api,
-        filter,
-        after: after.unwrap_or(0),
-        follow: follow == Some(true),
-        ready: VecDeque::new(),
-        ended: false,
-    };
+    let limit = limit.or(newest_first.then_some(NEWEST));
+    let after = after.unwrap_or(0);
+    let mut reader =
+        Reader { api, search, after, newest_first, left: limit, follow, ready: VecDeque::new(), ended: true };
     // The first page at once: a database that is away is a problem, not an empty answer.
     reader.read().await?;
-    let headers = [
+    let mut headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
+    ]);
+    if reader.ready.is_empty() {
+        let warnings = reader.search.warnings(&reader.api.flows.boundary.store).await?.join("; ");
+        // Header fields carry visible ASCII; a name of other characters is left to the reader's own eyes.
+        let plain: String = warnings.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
+        if let Some(value) = HeaderValue::from_str(&plain).ok().filter(|value| !value.is_empty()) {
+            headers.insert(WARNING, value);
+        }
+    }
     Ok((headers, Body::new(Lines(Box::pin(reader.next())))).into_response())
+}
+
+/// The filters of a request; faults stay in `params`.
+fn search(api: &Api, params: &mut Params) -> AuditSearch {
+    let [agent, session, run, call_id] = ["agent", "session", "run", "call_id"]
+        .map(|name| params.text(name).map(|given| api.flows.boundary.name_asked_for(&given)));
+    let tool = params.parsed("tool", "a name or a glob such as stripe.*", |tool| {
+        let tool = api.flows.boundary.name_asked_for(tool);
+        ToolPatterns::compile([(tool.as_str(), 0)]).ok().map(|patterns| (tool, patterns))
+    });
+    let decision = params.parsed("decision", "execute, stub, ask or block", Decision::parse);
+    let effect = params.parsed("effect", "read, write or destructive", Effect::parse);
+    let execution = params.parsed("execution", "live or shadow", Execution::parse);
+    let kinds = params.parsed("kind", "decision, outcome, execution, approval, erasure, merged or all", kinds);
+    let now = api.flows.clock.now();
+    let [since, until] = ["since", "until"].map(|name| params.time_or_ago(name, now));
+    let filter = AuditFilter {
+        session,
+        run,
+        call_id,
+        decision: decision.map(|word| word.as_str().to_owned()),
+        effect: effect.map(|word| word.as_str().to_owned()),
+        execution: execution.map(|word| word.as_str().to_owned()),
+        kinds: kinds.unwrap_or_else(|| vec![AuditKind::Decision, AuditKind::Merged]),
+        span: Span { since, until },
+        ..AuditFilter::default()
+    };
+    AuditSearch::new(filter).of_agents(agent).of_tools(tool)
 }
 
 fn kinds(word: &str) -> Option<Vec<AuditKind>> {
@@ -88,11 +139,15 @@ fn kinds(word: &str) -> Option<Vec<AuditKind>> {
 /// One answer.
 struct Reader {
     api: Api,
-    filter: AuditFilter,
+    search: AuditSearch,
     /// Every row up to this number was read.
     after: i64,
+    newest_first: bool,
+    /// Rows that are still wanted, where there is a limit.
+    left: Option<i64>,
     follow: bool,
     ready: VecDeque<Bytes>,
+    /// Every row there was has been read; true before the first look as well.
     ended: bool,
 }
 
@@ -100,8 +155,20 @@ type Piece = Option<Result<(Bytes, Reader), StoreError>>;
 
 impl Reader {
     async fn read(&mut self) -> Result<(), StoreError> {
-        let page = self.api.flows.boundary.store.audit().list(&self.filter, self.after, PAGE).await?;
-        self.ended = page.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+        let store = &self.api.flows.boundary.store;
+        // Names that came since the last look are found by it, too.
+        if self.ended {
+            self.search.resolve(store, self.after).await?;
+        }
+        let most = self.left.unwrap_or(PAGE).min(PAGE);
+        let page = if self.newest_first {
+            store.audit().newest(&self.search.filter, most).await?
+        } else {
+            store.audit().list(&self.search.filter, self.after, most).await?
+        };
+        let count = i64::try_from(page.len()).unwrap_or(i64::MAX);
+        self.left = self.left.map(|left| left - count);
+        self.ended = count < PAGE || self.newest_first;
         let mut text = Vec::new();
         for record in &page {
             self.after = record.row.seq;
@@ -120,6 +187,9 @@ impl Reader {
         loop {
             if let Some(piece) = self.ready.pop_front() {
                 return Some(Ok((piece, self)));
+            }
+            if self.left == Some(0) {
+                return None;
             }
             if self.ended {
                 if !self.follow {

@@ -5,6 +5,7 @@ pub mod drift;
 pub mod gate;
 pub mod runs;
 pub mod seal;
+pub mod search;
 pub mod unguarded;
 
 use std::sync::Arc;

@@ -1,0 +1,111 @@
+//! Searches in the audit: rows by names or globs of agents and tools, each tool however it is spelt.
+
+use globset::{Glob, GlobMatcher};
+
+use umbra_domain::{
+    ToolName,
+    nearest::nearest,
+    tool::{ToolPatterns, is_wild},
+};
+use umbra_store::{Store, StoreError, audit::AuditFilter};
+
+/// A search: a filter whose agents and tools are looked up among the names of the rows.
+#[derive(Debug, Default)]
+pub struct AuditSearch {
+    /// All else that is asked for; its lists of names are filled by [`AuditSearch::resolve`].
+    pub filter: AuditFilter,
+    agents: Option<(String, GlobMatcher)>,
+    tools: Option<(String, ToolPatterns)>,
+}
+
+impl AuditSearch {
+    /// A search without names.
+    pub fn new(filter: AuditFilter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+
+    /// For an agent, or those that a glob matches. A name is a pattern of its own.
+    #[must_use]
+    pub fn of_agents(mut self, pattern: Option<String>) -> Self {
+        match pattern.map(|pattern| (Glob::new(&pattern), pattern)) {
+            Some((Ok(glob), pattern)) if is_wild(&pattern) => self.agents = Some((pattern, glob.compile_matcher())),
+            Some((_, name)) => self.filter.agents = Some(vec![name]),
+            None => {}
+        }
+        self
+    }
+
+    /// For a tool in any spelling, or those that a glob matches.
+    #[must_use]
+    pub fn of_tools(self, tools: Option<(String, ToolPatterns)>) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// Looks the names up among the rows behind a number.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn resolve(&mut self, store: &Store, after: i64) -> Result<(), StoreError> {
+        if self.agents.is_none() && self.tools.is_none() {
+            return Ok(());
+        }
+        if self.agents.is_some() {
+            self.filter.agents = None;
+        }
+        self.filter.tools = None;
+        let (agents, tools): (Vec<_>, Vec<_>) = store.audit().names(&self.filter, after).await?.into_iter().unzip();
+        let matching = |names: Vec<Option<String>>, matches: &dyn Fn(&str) -> bool| {
+            let mut names: Vec<String> = names.into_iter().flatten().filter(|name| matches(name)).collect();
+            names.sort_unstable();
+            names.dedup();
+            Some(names)
+        };
+        if let Some((_, glob)) = &self.agents {
+            self.filter.agents = matching(agents, &|name| glob.is_match(name));
+        }
+        if let Some((_, patterns)) = &self.tools {
+            self.filter.tools = matching(tools, &|name| is_of(patterns, name));
+        }
+        Ok(())
+    }
+
+    /// A warning for each name that no row of the audit has, with the nearest.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn warnings(&self, store: &Store) -> Result<Vec<String>, StoreError> {
+        let agent = match (&self.agents, self.filter.agents.as_deref()) {
+            (Some((pattern, _)), _) => Some(pattern),
+            (None, Some([name])) => Some(name),
+            _ => None,
+        };
+        if agent.is_none() && self.tools.is_none() {
+            return Ok(Vec::new());
+        }
+        let (agents, tools): (Vec<_>, Vec<_>) =
+            store.audit().names(&AuditFilter::default(), 0).await?.into_iter().unzip();
+        let warning = |kind: &str, asked: &str, known: &[Option<String>], matches: &dyn Fn(&str) -> bool| {
+            if known.iter().flatten().any(|name| matches(name)) {
+                return None;
+            }
+            let near = nearest(asked, known.iter().flatten().map(String::as_str));
+            let near = near.map(|name| format!("; the nearest name is {name}")).unwrap_or_default();
+            Some(format!("no {kind} of the audit matches {asked}{near}"))
+        };
+        let of_agent = agent.and_then(|asked| {
+            let matches = |name: &str| match &self.agents {
+                Some((_, glob)) => glob.is_match(name),
+                None => name == asked,
+            };
+            warning("agent", asked, &agents, &matches)
+        });
+        let of_tool = self.tools.as_ref();
+        let of_tool =
+            of_tool.and_then(|(asked, patterns)| warning("tool", asked, &tools, &|name| is_of(patterns, name)));
+        Ok(of_agent.into_iter().chain(of_tool).collect())
+    }
+}
+
+fn is_of(patterns: &ToolPatterns, tool: &str) -> bool {
+    !patterns.restricting(&ToolName::bare(tool).readings()).is_empty()
+}
