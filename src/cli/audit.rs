@@ -1,5 +1,6 @@
-//! `umbra audit`: whether the audit is what it was, and all of it as lines of JSON.
+//! `umbra audit`: whether the audit is what it was, its rows by filters, and all of it as lines of JSON.
 
+mod list;
 mod standing;
 
 use std::{
@@ -50,6 +51,8 @@ Files without a database cannot be verified: a line is vouched for by its row.")
         #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
         moved: i64,
     },
+    /// List decisions and other rows of a running server, the newest first.
+    List(Box<list::Options>),
     /// Print every row as a line of JSON, oldest first: the same lines as in the files.
     Export,
 }
@@ -76,13 +79,17 @@ struct Outside {
 }
 
 pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+    let action = match action {
+        Action::List(options) => return list::run(global, *options).await,
+        action => action,
+    };
     let (setup, database) = global.open_existing().await?;
     let done = match action {
         Action::Verify { checkpoint, files, moved } => {
             let places = Places { dir: setup.audit_dir(), given: checkpoint, files, moved };
             verify(global, &database.store, &places).await
         }
-        Action::Export => export(&database.store).await,
+        Action::Export | Action::List(_) => export(&database.store).await,
     };
     database.close().await;
     done

@@ -22,7 +22,7 @@ use umbra_llm::Readiness;
 
 pub(super) const NOTES: &str = "\
 With --environment it exits 1 with a line for each reason: execution_shadow, safe_mode (AGENT_SAFE_MODE is set here),
-override_expires (a live override that ends soon, with shadow behind it), no_contract (a tool that changes something),
+override_expires (a live override that ends soon, with shadow behind it), run_in_shadow (a run that began in shadow stays there), no_contract (a tool that changes something),
 stale_contract, unguarded_call, unexpected_call, unknown_environment (the name is nearly one that the settings know),
 database (it does not answer, so that what is laid over the settings is not known).
 GET /v1/gate?environment=NAME asks a running server the same.";

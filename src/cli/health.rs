@@ -63,7 +63,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 }
 
 /// An address to listen on, as one to ask: all interfaces include loopback.
-fn reachable(bind: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(bind: SocketAddr) -> SocketAddr {
     let ip = match bind.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

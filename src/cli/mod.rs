@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
 
+mod approvals;
 mod audit;
 mod backtest;
 mod batch;
@@ -12,12 +13,14 @@ mod completions;
 mod contracts;
 mod doctor;
 mod erase;
+mod execution;
 mod health;
 mod keys;
 mod mcp;
 mod migrate;
 mod progress;
 mod promote;
+mod remote;
 mod review;
 mod runs;
 mod schema;
@@ -141,7 +144,12 @@ enum Command {
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
-    /// Check the audit of calls, or print it.
+    /// List calls that wait for a person's word, and approve or deny them.
+    Approvals(approvals::Options),
+    /// Show whether calls run and who decides that; set shadow or live for a scope, or lift it.
+    #[command(after_help = execution::NOTES)]
+    Execution(execution::Options),
+    /// List rows of the audit, check it, or print all of it.
     Audit {
         #[command(subcommand)]
         action: audit::Action,
@@ -151,7 +159,7 @@ enum Command {
         #[command(subcommand)]
         action: sidecar::Action,
     },
-    /// Compare runs of an agent.
+    /// List, end and compare runs of agents.
     Runs {
         #[command(subcommand)]
         action: runs::Action,
@@ -250,6 +258,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Mcp(options) => Box::pin(mcp::run(&global, options)).await,
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
+        Command::Approvals(options) => approvals::run(&global, options).await,
+        Command::Execution(options) => execution::run(&global, options).await,
         Command::Audit { action } => audit::run(&global, action).await,
         Command::Runs { action } => runs::run(&global, action).await,
         Command::Sidecar { action } => sidecar::run(&global, action).await,

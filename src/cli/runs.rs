@@ -1,9 +1,14 @@
-//! `umbra runs`: two runs of an agent beside each other.
+//! `umbra runs`: runs of agents, their end, and two of them beside each other.
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 
-use super::{Failure, Global, answer, answer_json, table};
+use super::{
+    Failure, Global, answer, answer_json,
+    remote::{Server, cell, distance, items, path_with},
+    table,
+};
 use crate::flows::audit::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
 use umbra_boundary::diff::{Difference, Place};
 
@@ -20,6 +25,39 @@ pub(super) enum Action {
     /// Say what the second run did otherwise than the first, by the audit of their calls.
     #[command(after_help = NOTES)]
     Diff(Options),
+    /// List runs of a running server, those with the newest calls first.
+    List(Listing),
+    /// End a run, so that it no longer stays in shadow because it began there; its stubs are forgotten.
+    End(Ending),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Listing {
+    #[command(flatten)]
+    server: Server,
+    /// Of this agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only runs that stay in shadow, and runs of sessions and processes.
+    #[arg(long)]
+    in_shadow: bool,
+    /// At most so many, 1 to 500.
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Ending {
+    #[command(flatten)]
+    server: Server,
+    /// The run.
+    run: String,
+    /// The agent whose run it is; without it, the run of this name of every agent.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Why; kept in the audit.
+    #[arg(long)]
+    reason: String,
 }
 
 #[derive(Debug, Args)]
@@ -43,7 +81,52 @@ enum FailOn {
 }
 
 pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
-    let Action::Diff(Options { a, b, baseline, fail_on }) = action;
+    match action {
+        Action::Diff(options) => diff(global, options).await,
+        Action::List(listing) => list(global, listing).await,
+        Action::End(ending) => end(global, ending).await,
+    }
+}
+
+async fn list(global: &Global, Listing { server, agent, in_shadow, limit }: Listing) -> Result<(), Failure> {
+    let limit = limit.map(|limit| limit.to_string());
+    let query = vec![("agent", agent), ("in_shadow", in_shadow.then(|| true.to_string())), ("limit", limit)];
+    let runs = server.remote(global)?.get("v1/runs", &query).await?;
+    if global.json {
+        return answer_json(&runs);
+    }
+    let mut rows = table::new(&["run", "agent", "of", "execution", "started by", "last call"]);
+    for item in items(&runs) {
+        let of = if item["named"] == true { "its name" } else { "session or process" };
+        let stays = item["stays_in_shadow"] == true;
+        let execution = if stays { "shadow (it began there)".to_owned() } else { cell(&item["execution"]) };
+        let [run, agent, started_by] = ["run", "agent", "started_by"].map(|name| cell(&item[name]));
+        rows.add_row([
+            run,
+            agent,
+            of.to_owned(),
+            execution,
+            started_by,
+            format!("{} ago", distance(&item["changed_at"])),
+        ]);
+    }
+    answer(&rows.to_string());
+    Ok(())
+}
+
+async fn end(global: &Global, Ending { server, run, agent, reason }: Ending) -> Result<(), Failure> {
+    let said = json!({"agent": agent, "reason": reason});
+    let ended = server.remote(global)?.send(Method::POST, &path_with("v1/runs/", &run, "/end"), &said).await?;
+    if global.json {
+        return answer_json(&ended);
+    }
+    for one in ended["ended"].as_array().into_iter().flatten() {
+        answer(&format!("{} of {} has ended", cell(&one["run"]), cell(&one["agent"])));
+    }
+    Ok(())
+}
+
+async fn diff(global: &Global, Options { a, b, baseline, fail_on }: Options) -> Result<(), Failure> {
     if baseline.as_ref() == Some(&a) {
         return Err(Failure::Usage("--baseline: this is the first run itself; give a repetition of it".to_owned()));
     }

@@ -40,6 +40,7 @@ mod provider;
 mod python;
 mod real_model;
 mod rejection;
+mod remote;
 mod retention;
 mod sidecar;
 mod stream;

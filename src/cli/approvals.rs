@@ -1,0 +1,90 @@
+//! `umbra approvals`: calls that wait for a person's word, and that word.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{
+    Failure, Global, answer, answer_json,
+    remote::{Server, cell, distance, items, path_with},
+    table,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    server: Server,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List calls that wait, the newest first.
+    List {
+        /// Those in this state: pending, approved, denied, used or expired; all for all.
+        #[arg(long, default_value = "pending")]
+        state: String,
+        /// Of this agent.
+        #[arg(long)]
+        agent: Option<String>,
+        /// Of this tool, or of those that a glob matches.
+        #[arg(long)]
+        tool: Option<String>,
+        /// At most so many, 1 to 500.
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+    },
+    /// Let a call run, once, with just these arguments.
+    Approve(Word),
+    /// Let a call not run.
+    Deny(Word),
+}
+
+#[derive(Debug, Args)]
+struct Word {
+    /// The approval, as `list` shows it.
+    id: String,
+    /// Why; kept in the audit.
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+pub(super) async fn run(global: &Global, Options { server, action }: Options) -> Result<(), Failure> {
+    let remote = server.remote(global)?;
+    let (decision, Word { id, reason }) = match action {
+        Action::Approve(word) => ("approve", word),
+        Action::Deny(word) => ("deny", word),
+        Action::List { state, agent, tool, limit } => {
+            let state = Some(state).filter(|state| state != "all");
+            let query = vec![
+                ("state", state),
+                ("agent", agent),
+                ("tool", tool),
+                ("limit", limit.map(|limit| limit.to_string())),
+            ];
+            let list = remote.get("v1/approvals", &query).await?;
+            if global.json {
+                return answer_json(&list);
+            }
+            let mut rows = table::new(&["id", "state", "agent", "tool", "arguments", "why", "asked", "left"]);
+            for item in items(&list) {
+                let why = if item["reason"].is_null() { &item["rule"] } else { &item["reason"] };
+                let left = if item["state"] == "pending" { distance(&item["expires_at"]) } else { "-".to_owned() };
+                let asked = format!("{} ago", distance(&item["asked_at"]));
+                let [id, state, agent, tool, arguments, why] =
+                    [&item["id"], &item["state"], &item["agent"], &item["tool"], &item["arguments"], why].map(cell);
+                rows.add_row([id, state, agent, tool, arguments, why, asked, left]);
+            }
+            answer(&rows.to_string());
+            return Ok(());
+        }
+    };
+    let said = json!({"decision": decision, "reason": reason});
+    let item = remote.send(Method::POST, &path_with("v1/approvals/", &id, ""), &said).await?;
+    if global.json {
+        return answer_json(&item);
+    }
+    answer(&format!("{} of {}: {}", cell(&item["tool"]), cell(&item["agent"]), cell(&item["state"])));
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! `umbra audit list`: rows of the audit of a running server, by filters.
+
+use clap::Args;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::super::{
+    Failure, Global, answer, complain,
+    remote::{Server, cell},
+    table,
+};
+
+/// Bytes of a line that is kept until its end comes: a row's arguments are bounded far below it.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(in super::super) struct Options {
+    #[command(flatten)]
+    server: Server,
+    /// Of this agent, or of those that a glob matches.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Of this tool in any spelling, or of those that a glob such as stripe.* matches.
+    #[arg(long)]
+    tool: Option<String>,
+    /// Of this session.
+    #[arg(long)]
+    session: Option<String>,
+    /// Of this run.
+    #[arg(long)]
+    run: Option<String>,
+    /// Decisions of this word: execute, stub, ask or block.
+    #[arg(long)]
+    decision: Option<String>,
+    /// Decisions about calls of this effect: read, write or destructive.
+    #[arg(long)]
+    effect: Option<String>,
+    /// Decisions under this execution: live or shadow.
+    #[arg(long)]
+    execution: Option<String>,
+    /// decision (unless given), outcome, execution, approval, erasure, merged or all.
+    #[arg(long)]
+    kind: Option<String>,
+    /// From this time, or from so long ago: 1h.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Before this time, or before so long ago.
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// At most so many, 1 to 500; 50 unless given.
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Go on with new rows as they come, oldest first.
+    #[arg(long, conflicts_with = "limit")]
+    follow: bool,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let Options { server, agent, tool, session, run, decision, effect, execution, kind, since, until, limit, follow } =
+        options;
+    let newest = (!follow).then(|| "desc".to_owned());
+    let query = vec![
+        ("agent", agent),
+        ("tool", tool),
+        ("session", session),
+        ("run", run),
+        ("decision", decision),
+        ("effect", effect),
+        ("execution", execution),
+        ("kind", kind),
+        ("since", since),
+        ("until", until),
+        ("limit", limit.map(|limit| limit.to_string())),
+        ("order", newest),
+        ("follow", follow.then(|| true.to_string())),
+    ];
+    let mut response = server.remote(global)?.open(Method::GET, "v1/audit", &query, None).await?;
+    if let Some(warning) = response.headers().get("umbra-warning").and_then(|value| value.to_str().ok()) {
+        complain(&format!("umbra: {}", table::plain(warning)));
+    }
+    let (mut rest, mut rows) = (Vec::new(), Vec::new());
+    while let Some(piece) = response.chunk().await? {
+        rest.extend_from_slice(&piece);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            let text = String::from_utf8_lossy(&line);
+            match (global.json, follow) {
+                (true, _) => answer(text.trim_end()),
+                (false, true) => answer(&in_one_line(&serde_json::from_str(&text)?)),
+                (false, false) => rows.push(serde_json::from_str::<Value>(&text)?),
+            }
+        }
+        if rest.len() > LONGEST_LINE {
+            return Err(Failure::Error(anyhow::anyhow!("a row is longer than {LONGEST_LINE} bytes")));
+        }
+    }
+    if !global.json && !follow {
+        let mut shown =
+            table::new(&["seq", "at", "agent", "tool", "decision", "effect", "execution", "run", "why", "arguments"]);
+        for row in &rows {
+            shown.add_row(cells(row));
+        }
+        answer(&shown.to_string());
+    }
+    Ok(())
+}
+
+/// The cells of a row: what was decided, or the kind of a row that is no decision.
+fn cells(row: &Value) -> [String; 10] {
+    let decision = if row["decision"].is_null() { &row["kind"] } else { &row["decision"] };
+    let guard = &row["guard"];
+    let why = [&guard["reason"], &guard["rule"], &row["reason"], &row["stub"]["contract"]];
+    let why = why.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null);
+    [
+        &row["seq"],
+        &row["timestamp"],
+        &row["agent"],
+        &row["tool"],
+        decision,
+        &row["effect"],
+        &row["execution"],
+        &row["run"],
+        why,
+        &row["args"],
+    ]
+    .map(cell)
+}
+
+fn in_one_line(row: &Value) -> String {
+    cells(row).join("  ")
+}

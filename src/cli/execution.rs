@@ -1,0 +1,190 @@
+//! `umbra execution`: whether calls run, who decides that, and overrides.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    Failure, Global, answer, answer_json, complain,
+    remote::{Remote, Server, cell, distance},
+    table,
+};
+use umbra_domain::{OverrideScope, clock::Clock};
+
+pub(super) const NOTES: &str = "\
+SCOPE is global, or KIND:VALUE with the kinds environment, agent, session and tool; agents and tools may be globs. A name \
+alone is an agent's.
+
+  umbra execution shadow billing --for 2h --reason 'rehearse the release'
+  umbra execution live tool:crm.* --reason 'reads only'
+  umbra execution lift billing --reason 'rehearsed'";
+
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    server: Server,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show what is in force and why (without a command, too).
+    Show {
+        /// For this agent.
+        #[arg(long)]
+        agent: Option<String>,
+        /// For this session.
+        #[arg(long)]
+        session: Option<String>,
+        /// For this tool.
+        #[arg(long)]
+        tool: Option<String>,
+        /// For this run.
+        #[arg(long)]
+        run: Option<String>,
+    },
+    /// Let calls that change something get a stub.
+    Shadow(Override),
+    /// Let calls run.
+    Live(Override),
+    /// Take back what was said for a scope.
+    Lift {
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Override {
+    #[command(flatten)]
+    of: Of,
+    /// How long; without it, until it is lifted.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    lasting: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+struct Of {
+    /// What it is for: global, agent:NAME, tool:NAME, session:ID, environment:NAME, or an agent's name alone.
+    scope: String,
+    /// Why; kept in the audit.
+    #[arg(long)]
+    reason: String,
+}
+
+pub(super) async fn run(global: &Global, Options { server, action }: Options) -> Result<(), Failure> {
+    let remote = server.remote(global)?;
+    let action = action.unwrap_or(Action::Show { agent: None, session: None, tool: None, run: None });
+    let (of, execution, lasting) = match action {
+        Action::Show { agent, session, tool, run } => {
+            let asked = vec![("agent", agent), ("session", session), ("tool", tool), ("run", run)];
+            return show(global, &remote, asked).await;
+        }
+        Action::Shadow(Override { of, lasting }) => (of, Some("shadow"), lasting),
+        Action::Live(Override { of, lasting }) => (of, Some("live"), lasting),
+        Action::Lift { of } => (of, None, None),
+    };
+    let (scope, value) = scope(&of.scope)?;
+    let ends = lasting.map(|lasting| {
+        let lasting = SignedDuration::try_from(lasting).unwrap_or(SignedDuration::MAX);
+        Clock::system().now().checked_add(lasting).unwrap_or(Timestamp::MAX).to_string()
+    });
+    let request = json!({"scope": scope.as_str(), "value": value, "execution": execution, "reason": of.reason,
+        "expires_at": ends});
+    let change = remote.send(Method::PUT, "v1/execution", &request).await?;
+    for warning in change["warnings"].as_array().into_iter().flatten() {
+        complain(&format!("umbra: {}", table::plain(warning.as_str().unwrap_or_default())));
+    }
+    if global.json {
+        return answer_json(&change);
+    }
+    if let Value::Object(_) = &change["set"] {
+        let set = &change["set"];
+        let until = match &set["expires_at"] {
+            Value::Null => "until it is lifted".to_owned(),
+            at => format!("for {}", distance(at)),
+        };
+        answer(&format!("{} is {} {until}", named(set), cell(&set["execution"])));
+    } else {
+        answer(&format!(
+            "{} is not {} by an override any more",
+            named(&change["lifted"]),
+            cell(&change["lifted"]["execution"])
+        ));
+    }
+    let ended = change["runs_that_end"].as_array().map_or(0, Vec::len);
+    if ended > 0 {
+        answer(&format!("runs of sessions and processes that ended with this: {ended}"));
+    }
+    Ok(())
+}
+
+async fn show(global: &Global, remote: &Remote, asked: Vec<(&str, Option<String>)>) -> Result<(), Failure> {
+    if asked.iter().any(|(_, value)| value.is_some()) {
+        let effective = remote.get("v1/execution/effective", &asked).await?;
+        if global.json {
+            return answer_json(&effective);
+        }
+        tell(&effective);
+        return Ok(());
+    }
+    let view = remote.get("v1/execution", &Vec::new()).await?;
+    if global.json {
+        return answer_json(&view);
+    }
+    answer(&format!("environment {}", cell(&view["environment"])));
+    tell(&view["effective"]);
+    let overrides: Vec<&Value> = view["overrides"].as_array().into_iter().flatten().collect();
+    if overrides.is_empty() {
+        answer("no override is in force");
+        return Ok(());
+    }
+    let mut rows = table::new(&["override", "execution", "since", "left", "reason"]);
+    for one in overrides {
+        let since = format!("{} ago", distance(&one["set_at"]));
+        rows.add_row([named(one), cell(&one["execution"]), since, distance(&one["expires_at"]), cell(&one["reason"])]);
+    }
+    answer(&rows.to_string());
+    Ok(())
+}
+
+/// Says what holds for a call, by whose word, and who is overruled.
+fn tell(effective: &Value) {
+    let said = |said: &Value| {
+        let reason = said["reason"].as_str().map(|reason| format!(": {}", table::plain(reason))).unwrap_or_default();
+        format!("{} by {} {}{reason}", cell(&said["execution"]), cell(&said["source"]), cell(&said["name"]))
+    };
+    answer(&said(&effective["won"]));
+    for overruled in effective["overruled"].as_array().into_iter().flatten() {
+        answer(&format!("  overrules {}", said(overruled)));
+    }
+}
+
+fn named(one: &Value) -> String {
+    match one["value"].as_str() {
+        Some("") | None => cell(&one["scope"]),
+        Some(value) => format!("{}:{}", cell(&one["scope"]), table::plain(value)),
+    }
+}
+
+/// `global`, `KIND:VALUE`, or an agent's name.
+fn scope(text: &str) -> Result<(OverrideScope, Option<&str>), Failure> {
+    if text == OverrideScope::Global.as_str() {
+        return Ok((OverrideScope::Global, None));
+    }
+    match text.split_once(':').map(|(kind, value)| (OverrideScope::parse(kind), value)) {
+        Some((Some(kind), value)) if kind != OverrideScope::Global => Ok((kind, Some(value))),
+        Some(_) => Err(Failure::Usage(format!(
+            "{text:?} is no scope: write global, agent:NAME, tool:NAME, session:ID or environment:NAME"
+        ))),
+        None => Ok((OverrideScope::Agent, Some(text))),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    umbra_config::quantity::parse_duration(text).ok_or_else(|| "write a duration such as 30m or 2h".to_owned())
+}

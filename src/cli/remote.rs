@@ -1,0 +1,186 @@
+//! A running server, as commands ask it over HTTP.
+
+use std::{fs, net::SocketAddr, time::Duration};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use jiff::Timestamp;
+use reqwest::{Client, Method, Response, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::{Failure, Global, health::reachable, table::plain};
+use umbra_config::Environment;
+use umbra_domain::clock::Clock;
+use umbra_llm::OutboundPolicy;
+
+/// Time for an answer to begin. A server decides within its own deadlines, which are shorter.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Characters of a value that a table shows.
+const SHOWN_CHARS: usize = 60;
+
+/// The server that a command asks. Its key, where it wants one, stands in `UMBRA_API_KEY` or `UMBRA_API_KEY_FILE`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Server {
+    /// The server's address (also `UMBRA_URL`); without it, where the settings say that one listens.
+    #[arg(long, value_name = "URL", global = true)]
+    server: Option<String>,
+}
+
+/// A connection to a server.
+pub(super) struct Remote {
+    client: Client,
+    base: Url,
+    key: Option<SecretString>,
+}
+
+/// A query: names and values, of which only the given ones are sent.
+pub(super) type Query<'a> = Vec<(&'a str, Option<String>)>;
+
+impl Server {
+    /// A connection to it. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is none, or the settings that name one are faulty.
+    pub fn remote(&self, global: &Global) -> Result<Remote, Failure> {
+        let environment = Environment::of_process();
+        let variable = |name| environment.get(name).map(str::to_owned).filter(|value| !value.trim().is_empty());
+        let url = match self.server.clone().or_else(|| variable("UMBRA_URL")) {
+            Some(url) => url,
+            None => address(global.quiet_setup()?.settings.server.bind),
+        };
+        let bad =
+            |why: String| Failure::Usage(format!("{url} is no address of a server ({why}): write http://HOST:PORT"));
+        let host = Url::parse(&url).map_err(|error| bad(error.to_string()))?;
+        let host = host.host_str().unwrap_or_default().to_owned();
+        // Whoever gives the command has chosen the host.
+        let policy = OutboundPolicy::new([host]);
+        let (client, mut base) = umbra_llm::client(&url, &policy).map_err(|error| bad(error.to_string()))?;
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        let key = match (variable("UMBRA_API_KEY"), variable("UMBRA_API_KEY_FILE")) {
+            (Some(key), _) => Some(key),
+            (None, Some(file)) => {
+                Some(fs::read_to_string(&file).with_context(|| format!("UMBRA_API_KEY_FILE: {file}"))?)
+            }
+            (None, None) => None,
+        };
+        let key = key.map(|key| SecretString::from(key.trim().to_owned()));
+        Ok(Remote { client, base, key })
+    }
+}
+
+fn address(bind: SocketAddr) -> String {
+    format!("http://{}", reachable(bind))
+}
+
+impl Remote {
+    /// A resource as JSON.
+    ///
+    /// # Errors
+    /// As [`Remote::open`].
+    pub async fn get(&self, path: &str, query: &Query<'_>) -> Result<Value, Failure> {
+        json(self.open(Method::GET, path, query, None).await?).await
+    }
+
+    /// The answer to a request with a body.
+    ///
+    /// # Errors
+    /// As [`Remote::open`].
+    pub async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        json(self.open(method, path, &Vec::new(), Some(body)).await?).await
+    }
+
+    /// An answer whose body is still to be read.
+    ///
+    /// # Errors
+    /// Nobody answers there, or the server refuses: in its own words, with each field at fault.
+    pub async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        query: &Query<'_>,
+        body: Option<&Value>,
+    ) -> Result<Response, Failure> {
+        let mut url = self.base.join(path).with_context(|| format!("{path} is no path"))?;
+        for (name, value) in query {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        let mut request = self.client.request(method, url);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answered = tokio::time::timeout(DEADLINE, request.send()).await;
+        let answered = answered.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.base))?;
+        let answered = answered.map_err(|error| {
+            let cause = if error.is_connect() { "nobody answers there" } else { "the connection broke" };
+            anyhow!("{}: {cause}. Start a server (umbra serve), or name another by --server or UMBRA_URL", self.base)
+        })?;
+        if answered.status().is_success() { Ok(answered) } else { Err(refused(answered).await.into()) }
+    }
+}
+
+async fn json(response: Response) -> Result<Value, Failure> {
+    let url = response.url().clone();
+    let value = response.json().await;
+    Ok(value.with_context(|| format!("{url} answers no JSON: is that a server of Umbra?"))?)
+}
+
+/// A refusal in words: the problem's detail, its faults, and the cure where the key is at fault.
+async fn refused(response: Response) -> anyhow::Error {
+    let (status, url) = (response.status(), response.url().clone());
+    let problem: Value = response.json().await.unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(plain);
+    let detail = text(&problem["detail"]).unwrap_or_else(|| format!("{url} answers {status}"));
+    let faults = problem["errors"].as_array().into_iter().flatten().filter_map(|fault| {
+        let [pointer, detail] = ["pointer", "detail"].map(|name| text(&fault[name]));
+        Some(format!("\n  {}: {}", pointer?, detail?))
+    });
+    let cure = match status.as_u16() {
+        401 => "\n  put a key into UMBRA_API_KEY or UMBRA_API_KEY_FILE (umbra keys create makes one)",
+        _ => "",
+    };
+    anyhow!("{detail}{}{cure}", faults.collect::<String>())
+}
+
+/// A value of an answer for a table: text as it is, other values as JSON, cut at a width.
+pub(super) fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return "-".to_owned(),
+        Value::String(text) => plain(text),
+        other => plain(&other.to_string()),
+    };
+    let short: String = text.chars().take(SHOWN_CHARS).collect();
+    if short.len() < text.len() { format!("{short}...") } else { short }
+}
+
+/// A time of an answer as the time from it until now, or until it: `3m`, `2h`.
+pub(super) fn distance(value: &Value) -> String {
+    let at = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let Some(at) = at else { return "-".to_owned() };
+    let seconds = Clock::system().now().duration_since(at).unsigned_abs().as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// The items of a list.
+pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list["items"].as_array().into_iter().flatten()
+}
+
+/// A path with a name of the user's in it.
+pub(super) fn path_with(before: &str, name: &str, after: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
+    let name = name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });
+    format!("{before}{}{after}", name.collect::<String>())
+}

@@ -1,0 +1,155 @@
+//! Commands that ask a running server over HTTP: approvals, the execution, runs and the audit.
+
+use serde_json::{Value, json};
+
+use crate::support::{Umbra, boundary::with};
+
+const TOOLS: &str = "
+tools:
+  - {tool: crm.get_contact, effect: read}
+  - {tool: mail.send_email, effect: write, responses: [{result: {status: sent}}]}
+policies:
+  - {name: large-refund, tools: ['stripe.*'], verdict: ask, reason: more than 100}
+";
+
+impl Umbra {
+    /// A command that asks this server: its exit code, standard output and standard error.
+    fn ask(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.cli_in(&[("UMBRA_URL", &self.base)], args, None);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// The JSON that such a command prints.
+    fn asked(&self, args: &[&str]) -> Value {
+        let (code, out, err) = self.ask(&[args, &["--json"]].concat());
+        assert_eq!(code, Some(0), "{args:?}: {err}");
+        serde_json::from_str(&out).unwrap_or_default()
+    }
+}
+
+fn call(id: &str, agent: &str, tool: &str) -> Value {
+    json!({"call_id": id, "agent": agent, "tool": {"name": tool}, "arguments": {"to": "a", "n": 1}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_call_is_listed_approved_and_denied_from_the_command_line() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    let ids: Vec<String> = [
+        umbra.decide(&call("a1", "billing", "stripe.refund")).await,
+        umbra.decide(&call("a2", "clerk", "stripe.payout")).await,
+    ]
+    .iter()
+    .map(|asked| asked["approval"]["id"].as_str().unwrap_or_default().to_owned())
+    .collect();
+    let (code, out, _) = umbra.ask(&["approvals", "list"]);
+    assert!(code == Some(0) && ids.iter().all(|id| out.contains(id)), "{out}");
+    assert!(out.contains("more than 100") && out.contains("billing") && out.contains("\"n\":1"), "{out}");
+    assert_eq!(umbra.asked(&["approvals", "list", "--tool", "stripe.pay*"])["items"][0]["id"], ids[1].as_str());
+    let (code, out, err) = umbra.ask(&["approvals", "approve", &ids[0], "--reason", "it is due"]);
+    assert_eq!((code, out.trim()), (Some(0), "stripe.refund of billing: approved"), "{err}");
+    assert_eq!(umbra.decide(&call("a1", "billing", "stripe.refund")).await["decision"], "execute");
+    assert_eq!(umbra.asked(&["approvals", "deny", &ids[1]])["state"], "denied");
+    assert_eq!(umbra.decide(&call("a2", "clerk", "stripe.payout")).await["decision"], "block");
+    let (code, _, err) = umbra.ask(&["approvals", "deny", &ids[1]]);
+    assert!(code == Some(1) && err.contains("denied already"), "{err}");
+    let (code, _, err) = umbra.ask(&["approvals", "list", "--state", "open"]);
+    assert!(code == Some(1) && err.contains("?state: expected pending, approved"), "{err}");
+    // Where nobody answers, and where an address is none, it is said what to do.
+    let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "http://127.0.0.1:1"]);
+    assert!(code == Some(1) && err.contains("nobody answers there") && err.contains("--server or UMBRA_URL"), "{err}");
+    let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "localhost"]);
+    assert!(code == Some(2) && err.contains("write http://HOST:PORT"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_execution_is_switched_shown_and_lifted_and_a_run_is_ended() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    let decided = async |id: &str, run: &str| {
+        umbra.decide(&with(call(id, "billing", "mail.send_email"), &json!({"run": run}))).await["decision"].clone()
+    };
+    assert_eq!(decided("b0", "before").await, "execute");
+    let (code, out, err) = umbra.ask(&["execution", "shadow", "billing", "--for", "2h", "--reason", "rehearse"]);
+    assert!(code == Some(0) && out.contains("agent:billing is shadow for 1") && err.is_empty(), "{out} {err}");
+    assert_eq!(decided("b1", "nightly").await, "stub");
+    let (_, out, _) = umbra.ask(&["execution"]);
+    assert!(out.contains("live by") && out.contains("agent:billing") && out.contains("rehearse"), "{out}");
+    let (_, out, _) = umbra.ask(&["execution", "show", "--agent", "billing"]);
+    assert!(
+        out.starts_with("shadow by override agent:billing: rehearse\n") && out.contains("overrules live by"),
+        "{out}"
+    );
+    let (code, _, err) = umbra.ask(&["execution", "shadow", "tool:mail.sendemai", "--reason", "t"]);
+    assert!(code == Some(0) && err.contains("the nearest name is mail.send_email"), "{err}");
+    let (code, _, err) = umbra.ask(&["execution", "lift", "billing", "--reason", "done"]);
+    assert!(code == Some(0) && err.contains("nightly of billing; POST"), "{err}");
+    assert_eq!(decided("b2", "nightly").await, "stub");
+    let (_, out, _) = umbra.ask(&["runs", "list", "--in-shadow"]);
+    assert!(out.contains("nightly") && out.contains("shadow (it began there)") && !out.contains("before"), "{out}");
+    let (code, out, _) = umbra.ask(&["runs", "end", "nightly", "--agent", "billing", "--reason", "promoted"]);
+    assert_eq!((code, out.trim()), (Some(0), "nightly of billing has ended"));
+    assert_eq!(decided("b3", "nightly").await, "execute");
+    for (args, words) in [
+        (&["execution", "lift", "billing", "--reason", "x"][..], "nothing is laid over the settings"),
+        (&["execution", "shadow", "tools:x", "--reason", "x"], "is no scope: write global, agent:NAME"),
+        (&["runs", "end", "nobody/../x", "--reason", "x"], "no agent has a run of this name"),
+    ] {
+        let (code, _, err) = umbra.ask(args);
+        assert!(code != Some(0) && err.contains(words), "{args:?}: {err}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_is_asked_by_decision_effect_glob_spelling_and_age() {
+    let umbra = Umbra::with().tools(TOOLS).go().await;
+    for (id, agent, tool) in [
+        ("c1", "lc-1", "crm.get_contact"),
+        ("c2", "lc-2", "mail.send_email"),
+        ("c3", "billing", "mcp__mail__send_email"),
+        ("c4", "billing", "stripe.refund"),
+    ] {
+        umbra.decide(&call(id, agent, tool)).await;
+    }
+    let found = async |query: &str| {
+        let text = umbra.send(reqwest::Method::GET, &format!("/v1/audit?{query}"), &[], None).await.text;
+        let rows = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        rows.map(|row| row["call_id"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    for (query, ids) in [
+        ("", &["c1", "c2", "c3", "c4"][..]),
+        ("decision=ask", &["c4"]),
+        ("effect=read", &["c1"]),
+        ("effect=write&execution=live", &["c2", "c3"]),
+        ("execution=shadow", &[]),
+        ("agent=lc-*", &["c1", "c2"]),
+        ("agent=billing&decision=execute", &["c3"]),
+        ("tool=mail.*", &["c2", "c3"]),
+        ("tool=mail__sendEmail", &["c2", "c3"]),
+        ("tool=mail.*&agent=lc-*", &["c2"]),
+        ("since=1h&limit=2", &["c1", "c2"]),
+        ("until=1h", &[]),
+        ("order=desc&limit=3", &["c4", "c3", "c2"]),
+        ("order=desc&tool=crm.*", &["c1"]),
+    ] {
+        assert_eq!(found(query).await, ids, "{query}");
+    }
+    let warned = async |query: &str| {
+        let answered = umbra.send(reqwest::Method::GET, &format!("/v1/audit?{query}"), &[], None).await;
+        answered.headers.get("umbra-warning").and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    assert_eq!(warned("agent=billing").await, None);
+    assert_eq!(
+        warned("agent=biling").await.as_deref(),
+        Some("no agent of the audit matches biling; the nearest name is billing")
+    );
+    assert_eq!(warned("tool=slack.*").await.as_deref(), Some("no tool of the audit matches slack.*"));
+    for query in ["decision=run", "effect=writes", "since=yesterday", "order=desc&follow=true", "limit=501", "tool=%5B"]
+    {
+        let answered = umbra.send(reqwest::Method::GET, &format!("/v1/audit?{query}"), &[], None).await;
+        assert_eq!(answered.status, 400, "{query}");
+    }
+    let (code, out, _) = umbra.ask(&["audit", "list", "--tool", "mail.*", "--since", "1h"]);
+    assert!(code == Some(0) && out.contains("mcp__mail__send_email") && !out.contains("stripe"), "{out}");
+    let (code, out, err) = umbra.ask(&["audit", "list", "--agent", "biling", "--json"]);
+    assert!(code == Some(0) && out.is_empty() && err.contains("the nearest name is billing"), "{out} {err}");
+}
