@@ -16,14 +16,16 @@ macro_rules! file {
 }
 
 /// Path, type and text of each file.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 17] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
     file!("style.css", STYLE),
     file!("app.js", SCRIPT),
     file!("dom.js", SCRIPT),
     file!("views.js", SCRIPT),
     file!("views/agents.js", SCRIPT),
+    file!("views/approvals.js", SCRIPT),
     file!("views/briefing.js", SCRIPT),
+    file!("views/decisions.js", SCRIPT),
     file!("views/events.js", SCRIPT),
     file!("views/findings.js", SCRIPT),
     file!("views/overview.js", SCRIPT),

@@ -12,7 +12,19 @@ shadow_agents:
 const MARKUP: &str = "<script>window.owned=1</script><img src=x onerror=\"window.owned=1\">\
     [a link](javascript:window.owned=1)";
 /// The views that need nothing to be shown.
-const VIEWS: [&str; 9] = ["", "findings", "agents", "tasks", "events", "reviews", "shadows", "briefing", "webhooks"];
+const VIEWS: [&str; 11] = [
+    "",
+    "findings",
+    "agents",
+    "tasks",
+    "events",
+    "reviews",
+    "shadows",
+    "briefing",
+    "decisions",
+    "approvals",
+    "webhooks",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn page_fits_a_phone_tells_all_of_an_event_and_shows_what_agents_wrote_as_text() {
@@ -78,4 +90,41 @@ async fn page_fits_a_phone_tells_all_of_an_event_and_shows_what_agents_wrote_as_
         .await;
     let frame = browser.run("return getComputedStyle(document.activeElement).outlineStyle").await;
     assert_eq!(frame, "none");
+}
+
+const ASKING: &str = "
+policies:
+  - {name: large-refund, tools: 'stripe.*', verdict: ask, reason: more than 100}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_call_appears_on_the_page_is_approved_there_and_runs() {
+    let Some(browser) = Browser::start().await else { return };
+    let umbra = Umbra::with().tools(ASKING).go().await;
+    let call = json!({"call_id": "a1", "agent": "billing", "run": "nightly", "tool": {"server": "stripe", "name": "refund"},
+        "arguments": {"charge": "ch_1", "amount": 499.99, "memo": MARKUP}});
+    assert_eq!(umbra.decide(&call).await["decision"], "ask");
+    browser.open(&format!("{}/#/", umbra.base)).await;
+    let shown = browser.run("return document.getElementById('view').innerText").await;
+    assert!(shown.as_str().is_some_and(|text| text.contains("1 call waits for approval")), "{shown}");
+    let open = async |view: &str| {
+        browser.open(&format!("{}/#/{view}", umbra.base)).await;
+        browser.run("return document.getElementById('view').innerText").await.as_str().unwrap_or_default().to_owned()
+    };
+    let shown = open("approvals").await;
+    for words in ["stripe.refund", "billing", "more than 100", "499.99", "nightly", "Expires", "<script>"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    browser.run("document.querySelector('input[name=reason]').value = 'it is due'").await;
+    browser.press("button[value=approve]", "\u{e007}").await;
+    browser.until("it to be said", "document.getElementById('notice').innerText.includes('may run once')").await;
+    assert_eq!(umbra.decide(&call).await["decision"], "execute");
+    assert!(open("approvals").await.contains("No call waits for approval."));
+    let used = open("approvals?state=used").await;
+    assert!(used.contains("it is due") && !used.contains("Deny"), "{used}");
+    // What was decided stands in the view of decisions, by its filters.
+    assert!(open("decisions?tool=stripe.*&decision=execute").await.contains("stripe.refund"));
+    assert!(open("decisions?decision=block").await.contains("No decision like that."));
+    let live = browser.run("return window.owned ?? 0").await;
+    assert_eq!(live, 0, "markup that an agent wrote is live");
 }

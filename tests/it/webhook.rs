@@ -358,11 +358,17 @@ async fn the_published_python_package_verifies_every_delivery() {
         return;
     }
     let receiver = ModelServer::start(ok).await;
-    let umbra = Umbra::with().shadows(SHADOWS).settings(&settings(&[(&receiver, "")])).env("HOOK", secret()).go().await;
-    for n in 0..5 {
+    let told = settings(&[(&receiver, ", events: [finding, approval]")]);
+    let tools = "policies:\n  - {name: asks, tools: 'stripe.*', verdict: ask, reason: more than 100}\n";
+    let umbra = Umbra::with().shadows(SHADOWS).tools(tools).settings(&told).env("HOOK", secret()).go().await;
+    for n in 0..4 {
         umbra.event(&dangerous(&format!("writer-{n}, \u{e9}\u{1f600}"))).await;
     }
+    umbra
+        .decide(&json!({"call_id": "a1", "agent": "billing", "tool": {"name": "stripe.refund"}, "arguments": {}}))
+        .await;
     asked(&receiver, 5).await;
+    assert!(receiver.seen().iter().any(|seen| seen.raw.contains("approval.requested")), "a call waits");
     let delivery = |seen: &Seen| json!({"headers": seen.headers, "body": seen.raw}).to_string();
     let deliveries: Vec<String> = receiver.seen().iter().map(delivery).collect();
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/verify_webhooks.py");

@@ -1,6 +1,8 @@
 // Which function draws which view. It is given what the address says, and gives elements.
 import { agents } from "./views/agents.js";
+import { approvals } from "./views/approvals.js";
 import { briefing } from "./views/briefing.js";
+import { decisions } from "./views/decisions.js";
 import { events } from "./views/events.js";
 import { findings } from "./views/findings.js";
 import { overview } from "./views/overview.js";
@@ -9,4 +11,4 @@ import { shadows } from "./views/shadows.js";
 import { tasks } from "./views/tasks.js";
 import { webhooks } from "./views/webhooks.js";
 
-export const views = new Map(Object.entries({ overview, findings, agents, tasks, events, reviews, shadows, briefing, webhooks }));
+export const views = new Map(Object.entries({ overview, findings, agents, tasks, events, reviews, shadows, briefing, decisions, approvals, webhooks }));

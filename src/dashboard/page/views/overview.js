@@ -1,5 +1,6 @@
 // The day so far: what needs somebody, what it was like, what is new, and how the service stands.
 import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd } from "../dom.js";
+import { waiting } from "./approvals.js";
 import { shadowTable, providerTable } from "./shadows.js";
 import { breakerCard, distinct, findingTable, list, maybe } from "./parts.js";
 
@@ -9,7 +10,7 @@ const AGENTS = 8;
 const FINDINGS = 8;
 
 export async function overview({ ask, recall, act }) {
-  const [status, findings, opened, half] = await Promise.all([ask("/v1/status"), list(ask, "/v1/findings"), maybe(ask("/v1/breakers?recommendation=open&limit=20")), maybe(ask("/v1/breakers?recommendation=half_open&limit=20"))]);
+  const [status, findings, opened, half, asked] = await Promise.all([ask("/v1/status"), list(ask, "/v1/findings"), maybe(ask("/v1/breakers?recommendation=open&limit=20")), maybe(ask("/v1/breakers?recommendation=half_open&limit=20")), maybe(ask("/v1/approvals?state=pending&limit=500"))]);
   const day = status.shadows[0]?.day ?? status.now.slice(0, 10);
   const today = await maybe(recall(`/v1/briefings/${day}`));
   const sum = (of) => status.shadows.reduce((total, shadow) => total + of(shadow), 0);
@@ -27,7 +28,7 @@ export async function overview({ ask, recall, act }) {
       tile(usd(sum((shadow) => shadow.usd_today)), "spent"),
       tile(count(skipped), "skipped", null, "#/shadows"),
       tile(count(status.queue.queued + status.queue.running), `in the queue${status.queue.oldest_age_seconds ? `, oldest ${seconds(status.queue.oldest_age_seconds)}` : ""}`, null, "#/reviews?state=queued")),
-    breakers.length || status.needs.length ? [h("h2", null, "Needs somebody"), status.needs.map(needCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
+    breakers.length || status.needs.length || asked?.items.length ? [h("h2", null, "Needs somebody"), waiting(asked), status.needs.map(needCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
     h("h2", null, "Newest findings"),
     findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet: once agents send events, what is found in them stands here."),
     h("p", { class: "pages" }, to("findings", "All findings")),
