@@ -47,6 +47,8 @@ struct Tool {
 /// Reads what `POST /v1/decide` is sent.
 pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fault>> {
     let mut faults = Faults::default();
+    // Its body is bounded, and the boundary bounds its arguments, by a decision in the audit.
+    let limits = &Limits { event_bytes: body.len(), ..*limits };
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
     let read = tree.and_then(|tree| {
         let mut fields = Fields::open(tree, At::Root, &mut faults)?;

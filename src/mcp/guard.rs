@@ -119,13 +119,6 @@ impl Guard {
 
     /// Asks the boundary. The decision is durable when this answers.
     pub(super) async fn decide(&self, call: Call) -> Ruling {
-        let arguments = Value::Object(call.arguments.clone()).to_string();
-        let most = self.flows.boundary.settings.max_arguments_bytes;
-        if arguments.len() > most {
-            let detail =
-                format!("the arguments have {} bytes as JSON, and may have {most}: send less", arguments.len());
-            return Ruling::block("invalid_arguments", detail);
-        }
         if let Err(right) = plain_tool_name(&call.tool.name) {
             return Ruling::block("tool_name", right.to_owned());
         }

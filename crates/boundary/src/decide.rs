@@ -65,6 +65,8 @@ pub struct Standing<'a> {
     pub uninterceptable: &'a [String],
     /// An approval of just this call.
     pub approval: Option<Approval>,
+    /// What is wrong with the size of its arguments, which are not looked at then.
+    pub oversized: Option<&'a str>,
     /// Contracts that are not believed any more, as `tool@version`, each with why.
     pub stale: &'a HashMap<String, String>,
 }
@@ -159,6 +161,9 @@ impl Decided {
     }
 
     fn walk(&mut self, tools: &Tools, given: Given<'_>, standing: Standing<'_>) {
+        if let Some(fault) = standing.oversized {
+            return self.block("invalid_arguments", fault.to_owned());
+        }
         if let Some(faults) = tools.invalid_arguments(given) {
             return self.block("invalid_arguments", faults);
         }

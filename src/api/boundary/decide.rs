@@ -142,15 +142,6 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
     if let Some(declared) = &mut call.declared_effect {
         declared.is_believed = caller.require(Scope::Declare).is_ok();
     }
-    let size = serde_json::to_vec(&call.arguments).map_or(usize::MAX, |text| text.len());
-    if size > api.flows.boundary.settings.max_arguments_bytes {
-        let detail = format!("may have {} bytes as JSON, have {size}", api.flows.boundary.settings.max_arguments_bytes);
-        return Err(Problem::body_too_large("the arguments are larger than calls may have here").at(
-            "/arguments",
-            "too_large",
-            detail,
-        ));
-    }
     let answer = api.flows.boundary.decide_since(asked, call, &digest_input).await.map_err(|error| match error {
         DecideError::Mismatch => Problem::idempotency_mismatch(error.to_string()),
         DecideError::Erased => Problem::conflict(error.to_string()),

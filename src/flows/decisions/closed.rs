@@ -117,6 +117,7 @@ impl Boundary {
             taints: &[],
             uninterceptable: &call.uninterceptable,
             approval: None,
+            oversized: question.oversized.as_deref(),
             stale: &self.stale.load(),
         };
         let decided = decide(&question.rules, call, standing);

@@ -314,6 +314,7 @@ impl<'b> DecisionPlan<'b> {
             // Without a session the call speaks for itself.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.labels.uninterceptable),
             approval: self.state.approvals.get(&digest).map(approval),
+            oversized: question.oversized.as_deref(),
             stale: &self.stale,
         };
         let mut decided = decide(rules, call, standing);
@@ -447,7 +448,7 @@ pub(super) fn audit_row(call: &Call, id: Uuid, kind: AuditKind, body: &Value, pa
         call_id: Some(call.call_id.clone()),
         tool: Some(call.tool.to_string()),
         body: body.to_string(),
-        payload: payload.map(|payload| sealed(payload.to_string())),
+        payload: payload.map(kept),
     }
 }
 
@@ -495,6 +496,13 @@ fn add(to: &mut Vec<String>, more: &[String]) -> Vec<String> {
 
 /// Labels of a session.
 const MOST_LABELS: usize = 64;
+
+/// A payload as the audit keeps it: without numbers that identify a person or an account.
+pub(super) fn kept(payload: &Value) -> SealedPayload {
+    let mut payload = payload.clone();
+    umbra_checks::redact_identifiers(&mut payload);
+    sealed(payload.to_string())
+}
 
 /// A payload under a salt of its own.
 pub(super) fn sealed(body: String) -> SealedPayload {

@@ -28,7 +28,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -154,6 +154,8 @@ pub(in crate::flows) struct Question {
     pub digest: [u8; 32],
     /// The arguments, redacted.
     pub args: Value,
+    /// What is wrong with the size of the arguments; `args` has their size alone then.
+    pub oversized: Option<String>,
 }
 
 /// Why a call got no decision: what was asked makes none.
@@ -280,13 +282,27 @@ impl Boundary {
             (call.run, call.default_run) = (call.session.clone(), call.session.is_some());
         }
         let arguments = Value::Object(call.arguments.clone());
-        let tool = call.tool.to_string();
-        let parts = [call.agent.as_bytes(), tool.as_bytes(), arguments.to_string().as_bytes()].map(<[u8]>::to_vec);
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let (tool, text) = (call.tool.to_string(), arguments.to_string());
+        let parts = [call.agent.as_bytes(), tool.as_bytes(), text.as_bytes()];
         let digest = self.installation.hash("arguments", &parts);
         let body = self.installation.hash("call", &[request]);
-        let id = DecisionId(self.clock.new_id());
-        Question { id, rules: self.rules.load_full(), args: redacted(&arguments), call, body, digest }
+        let (size, most) = (text.len(), self.settings.max_arguments_bytes);
+        let oversized = (size > most).then(|| {
+            call.arguments.clear();
+            format!(
+                "the arguments have {size} bytes as JSON, and may have {most} (boundary.max_arguments_bytes): send less"
+            )
+        });
+        let args = if oversized.is_some() { json!({"bytes": size}) } else { redacted(&arguments) };
+        Question {
+            id: DecisionId(self.clock.new_id()),
+            rules: self.rules.load_full(),
+            args,
+            call,
+            body,
+            digest,
+            oversized,
+        }
     }
 
     /// Whether a call's execution is known to have been live, as far as this process has seen.

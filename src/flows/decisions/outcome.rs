@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use super::{Boundary, decision_plan::sealed, redacted, writer::Waiting};
+use super::{Boundary, decision_plan::kept, redacted, writer::Waiting};
 use umbra_domain::{CallOutcome, StoredDecision, audit::AuditKind};
 use umbra_store::decisions::{KnownCall, NewAudit, NewOutcome};
 
@@ -112,7 +112,7 @@ impl Report {
             call_id: Some(self.call_id.clone()),
             tool: known.and_then(|known| known.tool.clone()),
             body: body.to_string(),
-            payload: Some(sealed(self.payload.to_string())),
+            payload: Some(kept(&self.payload)),
         }
     }
 

@@ -118,7 +118,7 @@ async fn a_file_of_contracts_is_judged_as_by_the_command_line() {
     let file = "tools:\n  - {tool: a, effect: read, input_schema: {openapi: /etc/passwd, operation: x}}\n";
     let file = lint(file, "application/yaml").await;
     assert_eq!(file.body["faults"].as_array().map(Vec::len), Some(1), "{}", file.text);
-    let large = lint(&"#".repeat(1024 * 1024 + 1), "application/yaml").await;
+    let large = lint(&"#".repeat(2 * 1024 * 1024 + 1), "application/yaml").await;
     assert_eq!((large.status.as_u16(), &large.body["code"]), (413, &json!("body_too_large")), "{}", large.text);
 }
 

@@ -124,14 +124,6 @@ async fn what_is_no_call_is_refused_with_every_fault() {
     let twice =
         umbra.send(Method::POST, "/v1/decide", &[("content-type", "application/json")], Some(twice.to_vec())).await;
     assert_eq!(twice.status, 400, "which of two amounts counts is not for us to guess: {}", twice.text);
-    let large =
-        umbra.post("/v1/decide", &with(write("c", "a"), &json!({"arguments": {"x": "y".repeat(70_000)}}))).await;
-    assert_eq!(
-        (large.status.as_u16(), &large.body["errors"][0]["pointer"]),
-        (413, &json!("/arguments")),
-        "{}",
-        large.text
-    );
     assert_eq!(umbra.audit("kind=all").await.len(), 0, "nothing of it is in the audit");
 }
 
@@ -175,4 +167,21 @@ async fn keys_decide_for_their_agents_and_read_with_read_alone() {
     ] {
         assert_eq!(status(key, method.clone(), path, body).await, expected, "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn large_arguments_run_and_too_large_ones_are_refused_in_the_audit() {
+    let umbra = Umbra::with().go().await;
+    let sized = |id: &str, bytes: usize| with(write(id, "a"), &json!({"arguments": {"body": "x".repeat(bytes)}}));
+    for (id, bytes) in [("c1", 70_000), ("c2", 1_000_000)] {
+        assert_eq!(umbra.decide(&sized(id, bytes)).await["decision"], "execute", "{bytes}");
+    }
+    let refused = umbra.decide(&sized("c3", 1_200_000)).await;
+    assert_eq!((&refused["decision"], &refused["reason"]), (&json!("block"), &json!("invalid_arguments")), "{refused}");
+    let detail =
+        "the arguments have 1200011 bytes as JSON, and may have 1048576 (boundary.max_arguments_bytes): send less";
+    assert_eq!(refused["detail"], detail);
+    let row = umbra.send(reqwest::Method::GET, "/v1/audit?decision=block", &[], None).await.text;
+    let row: serde_json::Value = serde_json::from_str(&row).unwrap_or_default();
+    assert_eq!((&row["call_id"], &row["args"]), (&json!("c3"), &json!({"bytes": 1_200_011})), "{row}");
 }

@@ -1,4 +1,4 @@
-//! What the audit keeps of secrets: nothing, whether their form tells of them or the name of the member that has them.
+//! What the audit keeps of secrets and of numbers that identify people: nothing, whether their form tells of them or the name of the member that has them.
 
 use serde_json::json;
 
@@ -98,4 +98,54 @@ async fn a_trace_context_is_kept_and_anything_else_in_its_place_is_not() {
         let row = &umbra.audit(&format!("call_id=c{n}")).await[0];
         assert_eq!(row["traceparent"].as_str(), kept.then_some(text), "{row}");
     }
+}
+
+#[tokio::test]
+async fn cards_accounts_and_national_numbers_are_not_in_the_audit() {
+    const NUMBERS: [&str; 7] = [
+        "4556737586899855",
+        "4556 7375 8689 9855",
+        "4242424242424242",
+        "DE89370400440532013000",
+        "IT60 X054 2811 1010 0000 0123 456",
+        "536-90-4399",
+        "44051401359",
+    ];
+    let tools = "tools:\n  - {tool: mail.send_email, effect: write, responses: [{result: {status: sent, echo: '{{ args.body }}'}}]}\n";
+    let umbra = Umbra::with().tools(tools).go().await;
+    let [plain, spaced, sample, iban, iban_spaced, ssn, pesel] = NUMBERS;
+    let arguments = json!({
+        "to": "anna@example.com",
+        "body": format!("Card {plain}, or {spaced}. IBAN {iban}, {iban_spaced}. SSN {ssn}."),
+        "card": 4_242_424_242_424_242_u64, "card_number": sample, "pesel": pesel, "order": "1234567890123456", "n": 17,
+    });
+    let call = with(write("c1", "a"), &json!({"arguments": arguments}));
+    let decided = umbra.decide(&call).await;
+    assert_eq!(decided["decision"], "execute", "{decided}");
+    let shadow = with(write("c2", "rehearsal-1"), &json!({"arguments": arguments, "run": "r1"}));
+    umbra
+        .put("/v1/execution", &json!({"scope": "agent", "value": "rehearsal-1", "execution": "shadow", "reason": "t"}))
+        .await;
+    let stub = umbra.decide(&shadow).await;
+    // Who called gets what was sent; the audit does not.
+    assert!(stub["stub"]["result"]["echo"].as_str().is_some_and(|echo| echo.contains(plain)), "{stub}");
+    let outcome = json!({"agent": "a", "status": "ok", "result": {"iban": iban, "id": "m1"}});
+    assert_eq!(umbra.post("/v1/calls/c1/outcome", &outcome).await.status, 200);
+    let audit = umbra.send(reqwest::Method::GET, "/v1/audit?kind=all", &[], None).await.text;
+    for number in NUMBERS.into_iter().chain(["4242424242424242"]) {
+        assert!(!audit.contains(number), "{number}: {audit}");
+    }
+    let first: serde_json::Value =
+        audit.lines().next().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+    for (pointer, kept) in [
+        ("/args/card", json!("[personal:credit_card]")),
+        ("/args/card_number", json!("[personal:credit_card]")),
+        ("/args/pesel", json!("[personal:pl_pesel]")),
+        ("/args/to", json!("anna@example.com")),
+        ("/args/order", json!("1234567890123456")),
+        ("/args/n", json!(17)),
+    ] {
+        assert_eq!(first.pointer(pointer), Some(&kept), "{pointer}: {first}");
+    }
+    assert!(audit.contains("[personal:iban]") && audit.contains("[personal:us_ssn]"), "{audit}");
 }

@@ -73,6 +73,7 @@ impl<'a> Agent<'a> {
             taints: &[],
             uninterceptable: &[],
             approval: None,
+            oversized: None,
             stale: &stale,
         };
         let decided = decide(self.rules, &call, standing);

@@ -6,8 +6,7 @@ use std::time::Duration;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 
-/// What stands where a secret was.
-const REDACTED: &str = "[secret:";
+use umbra_checks::is_redacted;
 
 /// Whose calls of which tools must have been decided.
 #[derive(Debug, Clone, Default)]
@@ -62,11 +61,11 @@ pub fn same_tool(seen: &str, decided: &str) -> bool {
 /// audit redacts by the names of members as well: such values count as the same.
 pub fn same_arguments(seen: &Value, decided: &Value) -> bool {
     match (seen, decided) {
-        (seen, Value::String(decided)) if !seen.is_array() && !seen.is_object() && decided.contains(REDACTED) => true,
+        (seen, Value::String(decided)) if !seen.is_array() && !seen.is_object() && is_redacted(decided) => true,
         (Value::Object(seen), Value::Object(decided)) => {
             seen.len() == decided.len()
                 && seen.iter().all(|(key, value)| {
-                    decided.get(key).is_some_and(|decided| same_arguments(value, decided)) || key.contains(REDACTED)
+                    decided.get(key).is_some_and(|decided| same_arguments(value, decided)) || is_redacted(key)
                 })
         }
         (Value::Array(seen), Value::Array(decided)) => {

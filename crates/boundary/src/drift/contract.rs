@@ -19,8 +19,6 @@ use umbra_policy::Scope;
 pub const LEAST_PROPOSED: usize = 3;
 /// Most results that are remembered for a proposal, the latest.
 pub const MOST_RECENT: usize = 50;
-/// What stands where a secret was: such a text is not what the tool gave.
-const REDACTED: &str = "[secret:";
 
 /// A live result, held against its contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +82,7 @@ fn place(pointer: &str) -> &str {
 }
 
 fn is_redacted(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.contains(REDACTED))
+    value.as_str().is_some_and(umbra_checks::is_redacted)
 }
 
 fn holds_redacted(value: &Value) -> bool {

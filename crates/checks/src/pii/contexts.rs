@@ -39,7 +39,7 @@ impl Lexicon {
     fn find(&self, text: &str) -> Contexts {
         let bytes = text.as_bytes();
         let joins = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let mut contexts = Contexts { labels: Vec::new(), hints: Vec::new() };
+        let mut contexts = Contexts { labels: Vec::new(), hints: Vec::new(), samples: false };
         self.needles.find(text, |number, at| {
             if let Some((topic, whole)) = self.topics.get(number) {
                 // `phoneNumber`, `user_phone`: a name made of words has them at its humps and underscores.
@@ -76,6 +76,8 @@ pub(super) struct Contexts {
     labels: Vec<Place>,
     /// What announces a number that is looked at for its form.
     hints: Vec<Place>,
+    /// True if numbers that documentation and processors use as samples count, too.
+    pub samples: bool,
 }
 
 impl Contexts {

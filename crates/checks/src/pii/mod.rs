@@ -27,11 +27,15 @@ mod words;
 
 use std::ops::Range;
 
+use serde_json::Value;
+
 use self::contexts::Contexts;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
 
 /// Most hits in one text; a list of customers needs no finding for each line.
 const MOST_HITS: usize = 20;
+/// Fewest digits of an identifier.
+const LEAST_DIGITS: usize = 6;
 /// Kinds of weak data that together describe a person.
 const PROFILE: usize = 3;
 
@@ -79,6 +83,78 @@ fn hit(field: &FieldName, found: &Found) -> Hit {
     }
 }
 
+/// Opening of a marker in the place of an identifier: `[personal:credit_card]`.
+pub(super) const MARKER: &str = "[personal:";
+/// What is no identifier of a person or an account: contact data, and facts.
+const NO_IDENTIFIERS: [&str; 15] = [
+    "birth_date",
+    "bitcoin_address",
+    "email",
+    "handle",
+    "health",
+    "income",
+    "ip_address",
+    "mac_address",
+    "person_name",
+    "phone_number",
+    "postal_address",
+    "profile",
+    "trait",
+    "vehicle",
+    "whereabouts",
+];
+
+/// Puts markers in the place of numbers that identify a person or an account (cards, IBAN, national numbers), wherever they
+/// stand in JSON. The name of a member counts as the word before its value. Samples of documentation go as well.
+pub(super) fn redact_identifiers(value: &mut Value, name: Option<&str>) {
+    match value {
+        Value::String(text) => {
+            if let Some(redacted) = without_identifiers(text, name) {
+                *text = redacted;
+            }
+        }
+        Value::Number(number) => {
+            if let Some(redacted) = without_identifiers(&number.to_string(), name) {
+                *value = Value::String(redacted);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact_identifiers(item, name)),
+        Value::Object(members) => {
+            members.iter_mut().for_each(|(name, member)| redact_identifiers(member, Some(name)));
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// A text without identifiers; `None` where it has none.
+fn without_identifiers(text: &str, name: Option<&str>) -> Option<String> {
+    if text.bytes().filter(u8::is_ascii_digit).count() < LEAST_DIGITS {
+        return None;
+    }
+    let before = name.map(|name| format!("{name}: ")).unwrap_or_default();
+    let led = format!("{before}{text}");
+    let mut contexts = Contexts::of(&led);
+    contexts.samples = true;
+    let mut found = Vec::new();
+    labels::find(&led, &contexts, &mut found);
+    numbers::find(&led, &contexts, &mut found);
+    found.retain(|one| one.span.start >= before.len() && !NO_IDENTIFIERS.contains(&one.rule));
+    let found = apart(found);
+    if found.is_empty() {
+        return None;
+    }
+    let (mut redacted, mut copied) = (String::with_capacity(text.len()), before.len());
+    for Found { rule, span, .. } in found {
+        redacted.push_str(led.get(copied..span.start).unwrap_or_default());
+        for part in [MARKER, rule, "]"] {
+            redacted.push_str(part);
+        }
+        copied = span.end;
+    }
+    redacted.push_str(led.get(copied..).unwrap_or_default());
+    Some(redacted)
+}
+
 /// The personal data in a text, in order of place; spans do not overlap.
 fn find(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
@@ -86,9 +162,19 @@ fn find(text: &str) -> Vec<Found> {
     let contexts = Contexts::of(text);
     labels::find(text, &contexts, &mut found);
     numbers::find(text, &contexts, &mut found);
+    let mut kept = apart(found);
+    profile(&mut kept);
+    kept.sort_by_key(|one| std::cmp::Reverse(one.severity));
+    kept.truncate(MOST_HITS);
+    kept.sort_by_key(|one| one.span.start);
+    kept
+}
+
+/// What was found, in order of place and without overlaps.
+fn apart(mut found: Vec<Found>) -> Vec<Found> {
     // Of two readings of one place the graver stands, then the longer.
     found.sort_by_key(|one| (one.span.start, std::cmp::Reverse((one.severity, one.span.len()))));
-    let mut kept: Vec<Found> = Vec::with_capacity(found.len().min(MOST_HITS));
+    let mut kept: Vec<Found> = Vec::with_capacity(found.len());
     for one in found {
         match kept.last_mut() {
             Some(last) if one.span.start < last.span.end => {
@@ -99,10 +185,6 @@ fn find(text: &str) -> Vec<Found> {
             _ => kept.push(one),
         }
     }
-    profile(&mut kept);
-    kept.sort_by_key(|one| std::cmp::Reverse(one.severity));
-    kept.truncate(MOST_HITS);
-    kept.sort_by_key(|one| one.span.start);
     kept
 }
 

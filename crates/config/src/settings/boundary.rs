@@ -42,7 +42,7 @@ section! {
         /// Longest that a caller waits for a decision; then whatever changes something is refused.
         deadline: Duration = secs(2), Time(ms(10)..=secs(60));
         /// Largest arguments of a call, as JSON.
-        max_arguments_bytes: usize = 64 * 1024, Bytes(KIB..=16 * MIB);
+        max_arguments_bytes: usize = 1024 * 1024, Bytes(KIB..=16 * MIB);
         /// Most calls that wait for a decision; of more, whatever changes something is refused.
         queue_calls: usize = 4_096, whole(1..=1_000_000);
         /// Most calls in one transaction.

@@ -44,7 +44,7 @@ section! {
         /// Most headers in a request.
         max_headers: usize = 64, whole(8..=1_000);
         /// Largest compressed body as it arrives.
-        max_body_bytes: usize = 1024 * 1024, Bytes(KIB..=64 * MIB);
+        max_body_bytes: usize = 2 * 1024 * 1024, Bytes(KIB..=64 * MIB);
         /// Largest body after decompression, or as it arrives where it is not compressed.
         max_decoded_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
         /// Most bytes of all bodies that are held at a time; a request whose body does not fit is answered 503.
