@@ -1,5 +1,6 @@
 // Draws tools from the lists of public MCP servers: 100 that read and 100 that change something, by the servers' own
-// `readOnlyHint`. Installs each server from npm into a folder, starts it without an account, and asks `tools/list`.
+// `readOnlyHint`. Installs each server from npm into a folder, starts it without an account, and asks `tools/list`. Each row
+// is a call: one that reads has the arguments that its schema requires, one that changes something all of them.
 //
 //   node scripts/draw_tools.mjs FOLDER > tests/data/drawn_tools.jsonl
 //
@@ -86,6 +87,27 @@ function shuffled(items, next) {
   return Array.from(items, () => left.splice(Math.floor(next() * left.length), 1)[0]);
 }
 
+/** An argument that fits a schema, by its first choice. */
+function sample(schema, all) {
+  const [choice] = schema.enum ?? schema.examples ?? [];
+  const known = schema.const ?? schema.default ?? choice;
+  if (known !== undefined && known !== null) return known;
+  const one = (schema.anyOf ?? schema.oneOf)?.find((one) => one.type !== "null");
+  if (one) return sample(one, all);
+  switch ([schema.type].flat()[0]) {
+    case "object": return members(schema, all);
+    case "array": return [sample(schema.items ?? {}, all)];
+    case "boolean": return true;
+    case "integer": case "number": return schema.minimum ?? 1;
+    default: return { uri: "https://example.com/", "date-time": "2026-01-02T03:04:05Z", date: "2026-01-02", email: "a@example.com" }[schema.format] ?? "a";
+  }
+}
+
+function members(schema, all) {
+  const wanted = Object.entries(schema.properties ?? {}).filter(([name]) => all || schema.required?.includes(name));
+  return Object.fromEntries(wanted.map(([name, property]) => [name, sample(property, all)]));
+}
+
 const folder = resolve(process.argv[2] ?? "drawn");
 const pools = { read: [], change: [] };
 const next = random(SEED);
@@ -93,6 +115,7 @@ for (const [server, spec, variables] of SERVERS) {
   const tools = await listed(folder, installed(folder, spec), variables);
   const rows = tools.filter((tool) => typeof tool.annotations?.readOnlyHint === "boolean").map(({ name, description, inputSchema, annotations }) => ({
     server, name, effect: annotations.readOnlyHint ? "read" : annotations.destructiveHint === false ? "write" : "destructive", description, input_schema: inputSchema,
+    arguments: members(inputSchema, !annotations.readOnlyHint),
   }));
   pools.read.push(shuffled(rows.filter((row) => row.effect === "read"), next));
   pools.change.push(shuffled(rows.filter((row) => row.effect !== "read"), next));

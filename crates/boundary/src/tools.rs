@@ -95,9 +95,9 @@ impl Tools {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
-        let rated = self.at_least(&readings, said);
         let vouched = found.is_some_and(|contract| contract.arguments == Arguments::Trusted);
-        if vouched { rated } else { rated.sent(&call.arguments, &call.tool) }
+        let rated = if vouched { said } else { said.sent(&call.arguments, &call.tool) };
+        self.at_least(&readings, rated)
     }
 
     /// Raises the effect of a tool to that of the gravest tool that it may be.
@@ -111,7 +111,7 @@ impl Tools {
         match contract.max(operator) {
             Some(effect) if effect > rated.effect => {
                 let why = "by its name it may be another tool, which does so".to_owned();
-                EffectOf { effect, source, why }
+                EffectOf { effect, source, why, runs: false }
             }
             _ => rated,
         }

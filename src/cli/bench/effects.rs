@@ -1,7 +1,7 @@
 //! `umbra bench effects`: the classifier of the boundary on tools whose effect is known.
 //!
-//! In: a file of rows `{"name", "effect", "server"?, "description"?, "input_schema"?, "id"?}`, as a server's `tools/list`
-//! gives them. Out: how many writes would run as reads (unsafe), how many reads would be stubbed, and what of the
+//! In: a file of rows `{"name", "effect", "server"?, "description"?, "input_schema"?, "arguments"?, "id"?}`, as a server's
+//! `tools/list` gives them, with the arguments of a call where it is about calls. Out: how many writes would run as reads (unsafe), how many reads would be stubbed, and what of the
 //! destructive was seen to be so. Annotations and contracts are left out, and no server is
 //! trusted: this is what the classifier alone is worth.
 
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     super::{Failure, Global, answer, answer_json, table},
     labelled,
 };
-use umbra_boundary::effects::classify;
+use umbra_boundary::effects::{Word, classify, effect_of};
 use umbra_domain::{Effect, ToolName};
 
 /// What to measure on.
@@ -33,6 +33,7 @@ struct Labelled {
     tool: ToolName,
     description: String,
     input_schema: Value,
+    arguments: Map<String, Value>,
     effect: Effect,
 }
 
@@ -82,6 +83,8 @@ fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
         description: Option<String>,
         #[serde(default, alias = "inputSchema")]
         input_schema: Value,
+        #[serde(default)]
+        arguments: Map<String, Value>,
         effect: String,
     }
     labelled::lines(&options.file, |place, line: Line| {
@@ -92,6 +95,7 @@ fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
             tool: ToolName { server: line.server, name: line.name },
             description: line.description.unwrap_or_default(),
             input_schema: line.input_schema,
+            arguments: line.arguments,
             effect,
         })
     })
@@ -103,7 +107,10 @@ impl Report {
         let mut seen = 0_u32;
         let mut destructive = 0_u32;
         for row in rows {
-            let classified = classify(&row.tool, &row.description, &row.input_schema, false);
+            let classified = effect_of(None, None, Word::default(), || {
+                classify(&row.tool, &row.description, &row.input_schema, false)
+            })
+            .sent(&row.arguments, &row.tool);
             report.reads += usize::from(row.effect == Effect::Read);
             destructive += u32::from(row.effect == Effect::Destructive);
             seen += u32::from(row.effect == Effect::Destructive && classified.effect == Effect::Destructive);

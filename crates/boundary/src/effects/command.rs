@@ -5,6 +5,7 @@ use super::{
     aws,
     lexicon::{Act, verb},
     programs, request, shell,
+    statement::{Verdict, judge},
 };
 use umbra_domain::Effect;
 
@@ -93,6 +94,7 @@ fn one(words: &[String], alone: bool) -> bool {
         "awk" | "gawk" | "mawk" => awk(rest),
         "curl" => request::curl_looks(rest),
         "find" => rest.iter().all(|word| !word.starts_with('-') || among(FOUND, word) || programs::is_number(word)),
+        "mysql" | "psql" | "sqlite3" => database(rest),
         "sed" => sed(rest),
         "sort" => rest.iter().all(|word| match word.strip_prefix('-') {
             Some(option) if option.starts_with('-') => {
@@ -123,6 +125,26 @@ fn one(words: &[String], alone: bool) -> bool {
                 })
         }
     }
+}
+
+/// A client of a database that is given statements, each of which reads: `psql -h db -c 'select 1'`, `sqlite3 a.db 'select 1'`.
+fn database(rest: &[String]) -> bool {
+    let (mut words, mut asked, mut named) = (rest.iter(), false, false);
+    while let Some(word) = words.next() {
+        let reads = |text: Option<&String>| text.is_some_and(|text| judge(text) == Verdict::Reads);
+        match word.as_str() {
+            "-c" | "-e" | "--command" | "--execute" if !reads(words.next()) => return false,
+            "-c" | "-e" | "--command" | "--execute" => asked = true,
+            "-h" | "-U" | "-d" | "-p" | "-u" | "-D" | "-P" => drop(words.next()),
+            "-t" | "-A" | "-X" | "-q" | "-w" | "-N" | "-B" | "-s" | "-readonly" | "-json" | "-csv" | "-header" => {}
+            option if option.starts_with('-') => return false,
+            text if text.contains(char::is_whitespace) && !reads(Some(word)) => return false,
+            text if text.contains(char::is_whitespace) => asked = true,
+            _ if named => return false,
+            _ => named = true,
+        }
+    }
+    asked
 }
 
 /// A program of awk that prints: it starts nothing, and writes and reads no other file.

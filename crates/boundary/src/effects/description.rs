@@ -77,7 +77,7 @@ const PLURALS: [&str; 12] = [
     "write",
 ];
 /// Verbs that say what becomes of the answer, wherever they do not open the description.
-const HARMLESS: &str = "apply handle hold like map order perform position press rank rate render report sample sort split test \
+const HARMLESS: &str = "accept apply authenticate handle hold like map order perform position press rank rate render report sample sort split test \
                         text type use work";
 /// What happens to others' things, in the passive: `the message will be deleted`. What happens to the answer (sorted,
 /// truncated) does not.

@@ -15,6 +15,8 @@ pub(super) const METHODS: &str =
 pub(super) const COMMANDS: &str = "bash cmd cmdline command commands exec powershell run sh shell";
 /// Arguments that hold a list that is a command, or belongs behind one.
 pub(super) const LISTS: &str = "args argv arguments";
+/// Arguments by which a command may be another one.
+pub(super) const DISGUISES: &str = "env environ environment envs executable interpreter stdin";
 /// Arguments that hold a program.
 pub(super) const PROGRAMS: &str = "code javascript js lambda program python script scripts snippet";
 /// Arguments that hold a statement and nothing else.
@@ -116,6 +118,11 @@ impl Tool {
     /// Whether it is asked in a language of logs and metrics.
     pub fn of_logs(&self) -> bool {
         self.words().any(|word| among(LOGS, word))
+    }
+
+    /// True if it makes what it answers with, such as a screenshot: a path that it is given is where that is written.
+    pub fn makes(&self) -> bool {
+        self.own.iter().any(|word| among("capture take", word))
     }
 
     /// Whether its every text may be a command.

@@ -64,7 +64,7 @@ const VERBS: [(Act, &str, &str); 7] = [
         Act::Compute,
         "analyse analyze answer assess calculate classify compare compute convert count decode detect determine \
          diagnose divide encode estimate evaluate explain extract format interpret lint multiply parse predict \
-         recommend simulate sleep solve subtract suggest summarise summarize tokenize transcribe translate validate \
+         recommend simplify simulate sleep solve subtract suggest summarise summarize tokenize transcribe translate validate \
          verify wait whoami",
         "audit benchmark diff echo enrich forecast hash match measure ping preview profile rank score think visualize",
     ),
@@ -108,7 +108,7 @@ const VERBS: [(Act, &str, &str); 7] = [
 ];
 
 /// Two words that mean something else together; the second may be one of several.
-const PHRASES: [(&str, &str, Act); 16] = [
+const PHRASES: [(&str, &str, Act); 17] = [
     ("back", "up", Act::Change),
     ("check", "all box checkbox in item off out task todo", Act::Change),
     ("clean", "up", Act::Destroy),
@@ -124,17 +124,20 @@ const PHRASES: [(&str, &str, Act); 16] = [
     ("take", "screenshot snapshot", Act::Look),
     ("tear", "down", Act::Destroy),
     ("turn", "off on", Act::Change),
+    ("wait", "for", Act::Look),
     ("who", "am", Act::Look),
 ];
 
 /// Pairs of words that are a noun, whatever verb they hold.
-const COMPOUNDS: [(&str, &str); 8] = [
+const COMPOUNDS: [(&str, &str); 10] = [
     ("access", "control"),
     ("check", "run suite"),
     ("code", "review scanning"),
     ("deploy", "key"),
     ("feature join merge pull", "request"),
     ("job test workflow", "run"),
+    ("agent model prompt", "eval"),
+    ("place", "detail"),
     ("release", "note"),
     ("status", "check update"),
 ];

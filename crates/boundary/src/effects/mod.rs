@@ -106,6 +106,8 @@ pub struct Classified {
     pub known: bool,
     /// What decided it, in words of ours.
     pub why: String,
+    /// True if it runs what it is given: then the effect is that of its arguments, as far as they are understood.
+    pub runs: bool,
 }
 
 /// A tool's effect, who said so, and why.
@@ -117,6 +119,8 @@ pub struct EffectOf {
     pub source: EffectSource,
     /// The reason in a sentence, without any text of the tool's own.
     pub why: String,
+    /// True if the tool runs what it is given, and nobody said which effect that has.
+    pub runs: bool,
 }
 
 /// Word of a call about its tool.
@@ -141,55 +145,61 @@ pub fn effect_of(
     classify: impl FnOnce() -> Classified,
 ) -> EffectOf {
     let Word { declared, annotations, trusted: trusted_server } = word;
+    let said = |effect, source, why| EffectOf { effect, source, why, runs: false };
     if let Some(effect) = contract {
-        return EffectOf { effect, source: EffectSource::Contract, why: "its contract says so".to_owned() };
+        return said(effect, EffectSource::Contract, "its contract says so".to_owned());
     }
     if let Some(effect) = operator {
-        let why = "the operator says so under `effects`".to_owned();
-        return EffectOf { effect, source: EffectSource::Override, why };
+        return said(effect, EffectSource::Override, "the operator says so under `effects`".to_owned());
     }
     if let Some(DeclaredEffect { effect, is_believed: true }) = declared {
-        let why = "its caller says so, and may".to_owned();
-        return EffectOf { effect, source: EffectSource::Declared, why };
+        return said(effect, EffectSource::Declared, "its caller says so, and may".to_owned());
     }
     let source = EffectSource::Annotations;
     if trusted_server && let Some((effect, hint)) = trusted(annotations) {
-        return EffectOf { effect, source, why: format!("its server is trusted and says {hint}") };
+        return said(effect, source, format!("its server is trusted and says {hint}"));
     }
     let classified = classify();
     let rated = match warned(annotations) {
         Some((effect, hint)) if effect > classified.effect => {
-            EffectOf { effect, source, why: format!("its server says {hint}, though {}", classified.why) }
+            said(effect, source, format!("its server says {hint}, though {}", classified.why))
         }
         _ => {
             let source = if classified.known { EffectSource::Classifier } else { EffectSource::Unknown };
-            EffectOf { effect: classified.effect, source, why: classified.why }
+            EffectOf { runs: classified.runs, ..said(classified.effect, source, classified.why) }
         }
     };
     match declared {
-        Some(DeclaredEffect { effect, .. }) if effect > rated.effect => EffectOf {
-            effect,
-            source: EffectSource::Declared,
-            why: format!("its caller says so, though {}", rated.why),
-        },
+        Some(DeclaredEffect { effect, .. }) if effect > rated.effect => {
+            said(effect, EffectSource::Declared, format!("its caller says so, though {}", rated.why))
+        }
         _ => rated,
     }
 }
 
 impl EffectOf {
     /// The same for a call with these arguments: a read is none where one of them asks for more, or where nobody can tell
-    /// that it does not. Who says that a tool reads says what it is for, and not what any argument makes of it.
+    /// that it does not. Who says that a tool reads says what it is for, and not what any argument makes of it. A tool that
+    /// runs what it is given has the effect of that, where it is understood.
     #[must_use]
     pub fn sent(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
-        if self.effect != Effect::Read {
+        if self.effect != Effect::Read && !self.runs {
             return self;
         }
-        match sent::gravest(arguments, tool) {
-            None => self,
+        let source = EffectSource::Arguments;
+        let sent::Sent { gravest, looks } = sent::look(arguments, tool);
+        match gravest {
+            Some(sent::Asked { effect, pointer, what }) if self.runs => {
+                Self { effect, source, why: format!("{}: the argument {pointer} {what}", self.why), runs: false }
+            }
             Some(sent::Asked { effect, pointer, what }) => {
                 let why = format!("the argument {pointer} {what}; else a read, since {}", self.why);
-                Self { effect, source: EffectSource::Arguments, why }
+                Self { effect, source, why, runs: false }
             }
+            None if self.runs && looks => {
+                Self { effect: Effect::Read, source, why: format!("{}, and that only looks", self.why), runs: false }
+            }
+            None => self,
         }
     }
 }
@@ -238,12 +248,13 @@ pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, truste
 }
 
 fn unknown(why: &str) -> Classified {
-    Classified { effect: Effect::Destructive, known: false, why: format!("nothing is known of it: {why}") }
+    let why = format!("nothing is known of it: {why}");
+    Classified { effect: Effect::Destructive, known: false, why, runs: false }
 }
 
 /// The effect by the name alone: the gravest that it can have, and a read only where no word of it speaks against that.
 fn by_name(name: Reading) -> Classified {
-    let known = |effect, why| Classified { effect, known: true, why };
+    let known = |effect, why| Classified { effect, known: true, why, runs: false };
     match name.verb {
         Some(verb) if name.looks => known(Effect::Read, format!("the name says `{}`, and nothing else", verb.word)),
         None if name.looks => known(Effect::Read, "the name says what it shows, and nothing else".to_owned()),
@@ -259,7 +270,7 @@ fn by_name(name: Reading) -> Classified {
 /// The effect by name and description of a server that is trusted; by the methods that can be asked for, where those say
 /// nothing.
 fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classified {
-    let known = |effect, why| Classified { effect, known: true, why };
+    let known = |effect, why| Classified { effect, known: true, why, runs: false };
     let opening = text.opening().map(|said| said.verb);
     match (name.verb, opening) {
         (Some(verb), _) if name.is_firm() && name.least > Effect::Read => {
@@ -290,15 +301,19 @@ fn by_program(
     trusted_server: bool,
 ) -> Option<Classified> {
     let words = name::words(&tool.name);
+    if let [program] = words.as_slice()
+        && programs::has_commands(program)
+    {
+        let why = "it runs the program that it is named for".to_owned();
+        return Some(Classified { effect: Effect::Destructive, known: true, why, runs: true });
+    }
     let holds = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let verb = name.verb.or_else(|| text.opening().map(|said| said.verb).filter(|_| trusted_server))?;
     let spoken = holds(&LANGUAGES) || text.mentions(&LANGUAGES);
     let query = verb.act == Act::Query || words.iter().any(|word| word == "query" || word == "queries");
     let program = match verb.act {
         Act::Query => arguments.program.is_some() || spoken,
-        Act::Run | Act::Obey => {
-            arguments.program.is_some() || holds(&INTERPRETERS) || holds(&LANGUAGES) || (query && spoken)
-        }
+        Act::Run | Act::Obey => arguments.program.is_some() || holds(&INTERPRETERS) || holds(&LANGUAGES) || query,
         Act::Look => arguments.is_run,
         Act::Compute | Act::Change | Act::Destroy => false,
     };
@@ -309,14 +324,14 @@ fn by_program(
     let selects = trusted_server && !shell && text.selects_only();
     let why = if selects { "what it is given to run can only select" } else { "it runs what it is given" };
     let effect = if selects { Effect::Read } else { Effect::Destructive };
-    Some(Classified { effect, known: true, why: why.to_owned() })
+    Some(Classified { effect, known: true, why: why.to_owned(), runs: !selects })
 }
 
 /// What is found, raised by what the tool is said to do besides and by what its arguments allow.
 fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: &Arguments) -> Classified {
     let mut to = |effect: Effect, why: String| {
         if effect > found.effect {
-            found = Classified { effect, known: true, why };
+            found = Classified { effect, known: true, why, runs: false };
         }
     };
     if let Some(Verb { word, act, .. }) = text.gravest().filter(|_| !harmless) {
@@ -333,7 +348,7 @@ fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: 
     }
     if found.effect == Effect::Write && text.irrevocable() {
         let why = "the description says that it cannot be undone".to_owned();
-        found = Classified { effect: Effect::Destructive, known: true, why };
+        found = Classified { effect: Effect::Destructive, known: true, why, runs: false };
     }
     found
 }

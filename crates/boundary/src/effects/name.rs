@@ -71,6 +71,8 @@ pub(super) fn read(tool: &ToolName) -> Reading {
     let words = words(&tool.name);
     let server = tool.server.as_deref().map(self::words).unwrap_or_default();
     let own = words.strip_prefix(server.as_slice()).filter(|own| !own.is_empty()).unwrap_or(&words);
+    // `place_details_tool`
+    let own = own.strip_suffix(&["tool".to_owned()]).filter(|rest| !rest.is_empty()).unwrap_or(own);
     let start = own.iter().take_while(|word| BOILERPLATE.contains(&word.as_str())).count();
     let reading = of_words(own.get(start..).unwrap_or_default());
     let looks = reading.looks || (own.len() < words.len() && looks(&words));
@@ -137,29 +139,39 @@ fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
 }
 
 /// Verbs that look in a sentence, and may do something in a name: `return_item`, `answer_call`, `poll_queue`.
-const NOT_IN_NAMES: [&str; 8] = ["answer", "enrich", "evaluate", "obtain", "poll", "return", "sleep", "wait"];
+const NOT_IN_NAMES: [&str; 7] = ["answer", "enrich", "evaluate", "obtain", "poll", "return", "sleep"];
 /// Verbs that end a name as its verb, and are hardly ever its noun.
-const AT_THE_END: [&str; 10] =
-    ["browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "retrieve", "search"];
+const AT_THE_END: [&str; 12] = [
+    "browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "reader", "retrieve", "search", "viewer",
+];
 /// What is `read` by marking it so.
 const MARKED: [&str; 8] = ["flag", "keep", "label", "leave", "set", "switch", "tag", "turn"];
 /// Verbs that stand between a thing and its parts, though they are nouns as well: `slack_list_channels`.
 const AMID: [&str; 4] = ["list", "query", "search", "view"];
 /// What there is to see of a thing, by whose name a tool shows it: `git_status`.
-const SIGHTS: [&str; 12] = [
+const SIGHTS: [&str; 18] = [
+    "count",
     "detail",
     "details",
     "diff",
     "health",
     "history",
+    "indexes",
     "info",
     "information",
+    "insights",
     "metadata",
+    "schema",
+    "size",
     "stats",
     "statistics",
     "status",
     "summary",
+    "usage",
 ];
+/// What a list is of that is a thing itself: `todo_list`, where `monitor_list` lists monitors.
+const LISTED: &str = "access allow black block blocked check contact deny distribution grocery mailing packing play price reading shopping task \
+    todo wait waiting watch white wish";
 
 /// Words that end a name as what is done to the rest of it, though they are nouns as well: `search_flight_book`.
 const DONE: [&str; 50] = [
@@ -259,8 +271,8 @@ fn look(words: &[String]) -> Option<usize> {
     }
     let ends = match text(last) {
         "read" => !MARKED.contains(&text(last - 1)),
-        // `todo_list` is a thing; `projects_list` lists them.
-        "list" | "view" | "count" => is_plural(text(last - 1)),
+        "list" => !among(LISTED, text(last - 1)),
+        "view" => is_plural(text(last - 1)),
         other => AT_THE_END.contains(&other) || SIGHTS.contains(&other),
     };
     // A name that opens with a verb is an order, unless it ends with another that can hardly be a noun: `order_get`.

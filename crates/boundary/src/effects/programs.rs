@@ -2,7 +2,7 @@
 //! them and all of its options are known. An option that is not known may load a configuration, run a program, or write.
 
 /// Programs none of whose options does more than print.
-const PRINTING: &str = "arch basename cal cat cksum cmp column comm cut df diff dir dirname du echo egrep expr false fgrep \
+const PRINTING: &str = "arch basename cal cat cd cksum cmp column comm cut df diff dir dirname du echo egrep expr false fgrep \
     fold free getent grep groups head hexdump id jq join last locale ls lsblk lscpu lsmod lsusb md5sum b2sum netstat nl \
     nproc od paste pgrep printenv ps pwd readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum \
     sha512sum shasum stat strings sum tac tail tr true tty uname uptime vmstat wc whereis which who whoami \
@@ -175,9 +175,9 @@ const PROGRAMS: [Program; 29] = [
     },
     Program {
         name: "terraform",
-        words: "show output version providers state.list state.show graph validate",
+        words: "plan show output version providers state.list state.show graph validate",
         letters: "",
-        options: "-json -no-color -raw -type -draw-cycles",
+        options: "-compact-warnings -destroy -detailed-exitcode -draw-cycles -json -no-color -raw -refresh-only -type",
     },
     Program {
         name: "tree",
@@ -208,6 +208,11 @@ const ALONE: [(&str, &str, &str); 3] =
 /// What `test` asks.
 const TESTS: &str =
     "-a -b -c -d -e -f -g -h -k -n -o -p -r -s -t -u -w -x -z -G -L -N -O -S -ef -eq -ge -gt -le -lt -ne -nt -ot";
+
+/// True if a program has commands of its own, some of which print: `kubectl`, `git`.
+pub(super) fn has_commands(program: &str) -> bool {
+    program == "aws" || PROGRAMS.iter().any(|known| known.name == program && known.words.contains(' '))
+}
 
 /// Whether a program prints, whatever it is given.
 pub(super) fn only_prints(program: &str) -> bool {

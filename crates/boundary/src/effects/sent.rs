@@ -14,7 +14,10 @@ mod executed;
 use serde_json::{Map, Value};
 
 use super::{
-    keys::{ASKED, COMMANDS, LISTS, METHODS, PAIRED, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among, is},
+    keys::{
+        ASKED, COMMANDS, DISGUISES, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among,
+        is,
+    },
     name::{of_words, says_nothing, words},
     request,
     schema::{flag, is_written},
@@ -39,8 +42,18 @@ pub(super) struct Asked {
     pub what: String,
 }
 
-/// The gravest that is asked for beyond a read.
-pub(super) fn gravest(arguments: &Map<String, Value>, tool: &ToolName) -> Option<Asked> {
+/// What the arguments of a call come to.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    /// The gravest that is asked for beyond a read.
+    pub gravest: Option<Asked>,
+    /// True if a command or a statement is among them, all of them are understood as looks, and nothing is set that could make
+    /// another program of them.
+    pub looks: bool,
+}
+
+/// Looks at the arguments of a call.
+pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> Sent {
     let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
     let mut look = Look {
         tool: Tool::of(tool),
@@ -50,17 +63,19 @@ pub(super) fn gravest(arguments: &Map<String, Value>, tool: &ToolName) -> Option
         unfolded: 0,
         in_form: false,
         found: None,
+        run: Run::Nothing,
     };
     if !look.members(arguments) {
         let what = format!("lies behind the first {} KiB, and nobody looked at it", MAX_BYTES / 1024);
         look.found = Some(Asked { effect: Effect::Destructive, pointer: look.pointer.clone(), what });
     }
-    let mut asked = look.found?;
+    let looks = look.run == Run::Look && look.found.is_none();
+    let Some(mut asked) = look.found else { return Sent { gravest: None, looks } };
     // A key may hold anything that an agent wrote.
     let shown = umbra_checks::redact(&asked.pointer);
     let end = shown.as_str().char_indices().nth(MAX_POINTER).map_or(shown.as_str().len(), |(end, _)| end);
     shown.as_str().get(..end).unwrap_or_default().clone_into(&mut asked.pointer);
-    Some(asked)
+    Sent { gravest: Some(asked), looks }
 }
 
 struct Look {
@@ -73,6 +88,18 @@ struct Look {
     /// It is a parameter of an address, or of a form.
     in_form: bool,
     found: Option<Asked>,
+    run: Run,
+}
+
+/// What is given to be run.
+#[derive(Clone, Copy, PartialEq)]
+enum Run {
+    /// Nothing that was understood.
+    Nothing,
+    /// A command or a statement that looks.
+    Look,
+    /// Something is set by which a command may be another one: variables of its environment, what it reads.
+    Disguised,
 }
 
 impl Look {
@@ -95,6 +122,9 @@ impl Look {
                 self.note(Effect::Write, "is a stage of a pipeline that stores its result, or runs a program");
             }
             let words = words(key);
+            if is(&words, DISGUISES) && !is_empty(value) {
+                self.run = Run::Disguised;
+            }
             self.look_at_reference(&words, value);
             if !self.value(&words, value) {
                 return false;
@@ -210,7 +240,7 @@ impl Look {
             return true;
         }
         self.look_at_key(key, false);
-        if is_written(key) {
+        if is_written(key) || self.tool.makes() && is(key, PATHS) {
             self.note(Effect::Write, "is where something is to be written");
         }
         if let Some(option) = shown.strip_prefix("--")
@@ -296,6 +326,13 @@ impl Look {
         let whole = documents.iter().all(|document| self.value(key, document));
         self.unfolded -= 1;
         whole
+    }
+
+    /// Notes that something to be run was understood as a look.
+    fn runs_a_look(&mut self, it_does: bool) {
+        if it_does && self.run == Run::Nothing {
+            self.run = Run::Look;
+        }
     }
 
     /// Notes what asks for more than a read.

@@ -314,6 +314,54 @@ fn programs_do_what_they_are_told() {
 }
 
 #[test]
+fn what_a_tool_is_given_to_run_has_its_own_effect() {
+    let sent = |name: &str, arguments: &Value| {
+        let tool = ToolName::of("crm", name);
+        let said = effect_of(None, None, Word::default(), || classify(&tool, "", &Value::Null, false));
+        said.sent(arguments.as_object().expect("an object"), &tool)
+    };
+    for (name, arguments, effect) in [
+        ("execute_sql", json!({"sql": "SELECT * FROM users"}), Read),
+        ("execute_sql", json!({"sql": "INSERT INTO users VALUES (1)"}), Write),
+        ("execute_sql", json!({"sql": "DROP TABLE users"}), Destructive),
+        ("execute_sql", json!({"sql": "SELECT 1; DROP TABLE users"}), Destructive),
+        ("execute_sql", json!({}), Destructive),
+        ("run_query", json!({"query": "SELECT 1"}), Read),
+        ("run_query", json!({"query": "the sales of a week"}), Destructive),
+        ("run_query", json!({"query": "DELETE FROM users"}), Destructive),
+        ("bash", json!({"command": "cd src && ls"}), Read),
+        ("bash", json!({"command": "psql -h db -c 'select 1'"}), Read),
+        ("bash", json!({"command": "psql -c 'drop table users'"}), Destructive),
+        ("bash", json!({"command": "sqlite3 a.db 'select 1'"}), Read),
+        ("bash", json!({"command": "sqlite3 a.db"}), Destructive),
+        ("bash", json!({"command": "terraform plan -no-color"}), Read),
+        ("bash", json!({"command": "terraform plan -out=p && terraform apply p"}), Destructive),
+        ("bash", json!({"command": "rm -rf build"}), Destructive),
+        ("bash", json!({"command": "ls", "env": {"PATH": "/tmp"}}), Destructive),
+        ("bash", json!({"command": "ls", "description": "lists files", "timeout": 5}), Read),
+        ("run_command", json!({"command": ["git", "status", "--short"]}), Read),
+        ("run_command", json!({"command": "git", "args": ["push"]}), Destructive),
+        ("kubectl", json!({"args": ["get", "pods"]}), Read),
+        ("kubectl", json!({"args": ["delete", "pod", "a"]}), Destructive),
+        ("kubectl", json!({"namespace": "a"}), Destructive),
+        // The grammar of programs in other languages is not read here.
+        ("run_script", json!({"script": "deploy.sh"}), Destructive),
+        ("python", json!({"code": "1 + 1"}), Destructive),
+        ("execute", json!({"input": "ls"}), Destructive),
+    ] {
+        let said = sent(name, &arguments);
+        assert_eq!(said.effect, effect, "{name} {arguments}: {}", said.why);
+    }
+    // Whoever says what it does is believed before its arguments are.
+    let operator = effect_of(None, Some(Destructive), Word::default(), || of("execute_sql", "", &Value::Null));
+    let arguments = json!({"sql": "SELECT 1"});
+    assert_eq!(
+        operator.sent(arguments.as_object().expect("an object"), &ToolName::bare("execute_sql")).effect,
+        Destructive
+    );
+}
+
+#[test]
 fn arguments_say_what_may_be_asked_for() {
     let choice = |key: &str, values: Value| json!({"properties": {key: {"type": "string", "enum": values}}});
     for (name, schema, effect) in [
@@ -377,7 +425,7 @@ fn a_reason_holds_no_word_of_the_tool() {
 fn precedence_is_contract_operator_trusted_server_classifier() {
     let hints = |read_only, destructive| ToolAnnotations { read_only, destructive, ..ToolAnnotations::default() };
     let none = ToolAnnotations::default();
-    let read = || Classified { effect: Read, known: true, why: "the name says `get`".to_owned() };
+    let read = || Classified { effect: Read, known: true, why: "the name says `get`".to_owned(), runs: false };
     for (contract, operator, annotations, trusted, expected) in [
         (Some(Read), Some(Write), hints(None, Some(true)), true, (Read, EffectSource::Contract)),
         (None, Some(Write), hints(Some(true), None), true, (Write, EffectSource::Override)),

@@ -29,7 +29,7 @@ const BEFORE: &str = "\
 const MANNERS: &str = "\
     exempt lite malicious predefined suspicious trusted active actual advanced aggregate aggregated all allowed alternative annual anonymous any approximate async \
     atomic authenticated automatic available average basic batch best big binary bulk busy cheap cheapest common \
-    complex content correct critical cross current custom daily dead deep default detailed different digital \
+    complex content correct critical cross current custom daily dead dedicated deep default detailed different digital \
     direct distinct dynamic each effective electronic eligible empty enterprise entire estimated every exact \
     existing expensive extended external extra failed fast few filtered final first fiscal flat foreign formal \
     formatted former frequent full fundamental further fuzzy general generic geo global graphical great grouped \
@@ -45,7 +45,7 @@ const MANNERS: &str = "\
     selected semantic sequential several shared short sibling similar simple single slow slowest small smart \
     social some sorted special specific standard static strict strong structured sub successful suggested super \
     supported synthetic technical temporary term tertiary their third this three tiny today tomorrow top total \
-    trending two typical unassigned undocumented unique universal unread unused upcoming upper used useful valid \
+    trending two typical unassigned undocumented unified unique universal unread unused upcoming upper used useful valid \
     verbose vertical viewable visible visual weekly which wide wild worst yearly yesterday your";
 const NOUNS: &str = "\
     abstract abuse acceptance accessibility accessory accommodation account accuracy acl acquisition acronym \
@@ -77,7 +77,7 @@ const NOUNS: &str = "\
     corner corporation correlation cost council counter counterparty country county coupon course court coverage \
     cpi cpu cql crate creation creative creator credential crew crime crisis criteria criterion cron crossword \
     crypto cryptocurrency css csv cube cuisine culture currency cursor curve custodian customer cve cycle dag \
-    dashboard data database dataframe dataset datasource datastore datetime day deadline deal dealer debt decade \
+    dashboard data database dataframe dataset datasource datastore datetime day db deadline deal dealer debt decade \
     decision declaration deduction defect deficit definition degree delay delegate delivery demographic density \
     department departure dependabot dependency dependent deployment depth derivative description descriptor \
     destination detection detector developer development deviation device devops diagnosis diagnostic diagram \
@@ -103,8 +103,8 @@ const NOUNS: &str = "\
     hint histogram historian history hit hobby holder holding holiday home homepage horoscope hospital hostel \
     hostname hotel hour house household housing html html5 http hub hubspot humidity hyperlink iam icon id idea \
     identification identifier identity idiom illness illustration imbalance implementation importance impression \
-    inbox incentive incident inclusion income indicator industry inflation influencer info information \
-    infrastructure ingredient inheritance injury inquiry inspection inspector instagram installation instance \
+    inbox incentive incident inclusion income indicator industry inference inflation influencer info information \
+    infrastructure ingredient inheritance injury inquiry insight inspection inspector instagram installation instance \
     institution instruction instructor instrument insurance integer integration integrity intelligence intent \
     interaction internet internship interval introduction inventory investment investor invocation ip ipo irs \
     isbn iso item itinerary java javascript jenkins jira job jobtitle joke journey jpeg jql js json judgment \

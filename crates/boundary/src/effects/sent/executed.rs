@@ -31,6 +31,7 @@ impl Look {
                 }
                 _ => self.argv_looks(&words),
             };
+            self.runs_a_look(understood);
             if !understood {
                 self.at(key, |look| look.note(Effect::Destructive, NOT_A_LOOK));
             }
@@ -55,6 +56,7 @@ impl Look {
             self.note(Effect::Destructive, NOT_A_LOOK);
         }
         if text.is_empty() || command::looks(text) || (of_redis && command::redis_looks(&list)) {
+            self.runs_a_look(!text.is_empty());
             return;
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_ascii_punctuation() && c != '_' && c != '-') || of_redis {
@@ -106,7 +108,8 @@ impl Look {
             Verdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
                 self.note(Effect::Destructive, UNKNOWN);
             }
-            Verdict::Odd | Verdict::Prose | Verdict::Reads => {}
+            Verdict::Reads => self.runs_a_look(stated || may_be),
+            Verdict::Odd | Verdict::Prose => {}
         }
         if matches!(verdict, Verdict::Prose | Verdict::Odd) {
             self.look_at_pipeline(key, text);

@@ -39,7 +39,7 @@ impl Row {
 
     /// What becomes of it where somebody says that the tool reads.
     fn sent(&self, source: EffectSource) -> EffectOf {
-        let said = EffectOf { effect: Effect::Read, source, why: "it is said".to_owned() };
+        let said = EffectOf { effect: Effect::Read, source, why: "it is said".to_owned(), runs: false };
         said.sent(&self.arguments, &self.tool())
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::{
     EffectOf, command,
-    sent::{Asked, gravest},
+    sent::{Asked, look},
     statement::{Verdict, judge},
 };
 use umbra_domain::{
@@ -14,7 +14,7 @@ use umbra_domain::{
 };
 
 fn asked(tool: (&str, &str), arguments: &Value) -> Option<Asked> {
-    gravest(arguments.as_object()?, &ToolName::of(tool.0, tool.1))
+    look(arguments.as_object()?, &ToolName::of(tool.0, tool.1)).gravest
 }
 
 #[test]
@@ -225,7 +225,8 @@ fn what_is_too_much_to_look_at_is_no_read() {
 
 #[test]
 fn the_reason_names_the_argument_and_no_secret() {
-    let said = EffectOf { effect: Read, source: EffectSource::Contract, why: "its contract says so".to_owned() };
+    let said =
+        EffectOf { effect: Read, source: EffectSource::Contract, why: "its contract says so".to_owned(), runs: false };
     let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let arguments = json!({key: {"sql": "DELETE FROM users WHERE name = 'bob'"}});
     let raised = said.clone().sent(arguments.as_object().expect("an object"), &ToolName::bare("get"));

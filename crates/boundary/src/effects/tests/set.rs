@@ -2,9 +2,9 @@
 //! that read are called otherwise. The vocabulary was written without them.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::super::classify;
+use super::super::{Word, classify, effect_of};
 use umbra_domain::{Effect, ToolName};
 
 const SET: &str = include_str!("../../../../../tests/data/effects.jsonl");
@@ -31,3 +31,36 @@ fn names_of_public_servers_are_told_by_themselves() {
 
 /// Share of reads that may be stubbed by their name alone.
 const MOST_PERCENT: usize = 15;
+
+const DRAWN: &str = include_str!("../../../../../tests/data/drawn_tools.jsonl");
+
+#[derive(Deserialize)]
+struct Drawn {
+    server: String,
+    name: String,
+    effect: Effect,
+    description: Option<String>,
+    input_schema: Value,
+    arguments: Map<String, Value>,
+}
+
+#[test]
+fn of_calls_drawn_from_public_servers_no_write_runs_and_few_reads_are_stubbed() {
+    let (mut ran, mut stubbed, mut reads) = (Vec::new(), Vec::new(), 0);
+    for line in DRAWN.lines() {
+        let Drawn { server, name, effect, description, input_schema, arguments } =
+            serde_json::from_str(line).expect("a row");
+        let tool = ToolName::of(server, name);
+        let by_name = || classify(&tool, &description.unwrap_or_default(), &input_schema, false);
+        let said = effect_of(None, None, Word::default(), by_name).sent(&arguments, &tool);
+        reads += usize::from(effect == Effect::Read);
+        match (effect == Effect::Read, said.effect == Effect::Read) {
+            (false, true) => ran.push(tool.to_string()),
+            (true, false) => stubbed.push(format!("{tool}: {}", said.why)),
+            _ => {}
+        }
+    }
+    assert!(ran.is_empty(), "called read: {ran:?}");
+    assert_eq!(reads, 100);
+    assert!(stubbed.len() <= MOST_PERCENT, "{}:\n{}", stubbed.len(), stubbed.join("\n"));
+}
