@@ -37,7 +37,7 @@ pub(super) enum Action {
 pub(super) struct Lint {
     /// The tools file; `--tools` names it as well.
     file: Option<PathBuf>,
-    /// Also list the tools that the code in this folder registers and that have no contract (Python, JavaScript).
+    /// Also list the tools that the code in this folder registers without a guard or a contract (Python, JavaScript).
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -104,10 +104,7 @@ fn finish(
             complain(&warning.to_string());
         }
         for tool in &unguarded {
-            complain(&format!(
-                "{}:{}: {} registers `{}`, which has no contract",
-                tool.file, tool.found.line, tool.found.by, tool.found.name
-            ));
+            complain(&tool.to_string());
         }
         for file in files {
             answer(&format!("{}: {count} contract{}, no faults", file.display(), if count == 1 { "" } else { "s" }));

@@ -105,11 +105,34 @@ fn lint_and_check_tell_what_can_never_be_answered() {
 }
 
 #[test]
-fn lint_lists_tools_that_code_registers_without_a_contract() {
+fn lint_lists_tools_that_code_registers_without_a_guard_or_a_contract() {
     let folder = Folder::new();
     folder.write("tools.yaml", TOOLS);
-    folder.write("agent/main.py", "@tool\ndef add(name): ...\n\n@mcp.tool(name='drop_table')\ndef f(): ...\n");
-    folder.write("agent/web/server.ts", "server.registerTool(\"wire_money\", {}, run);\n");
+    folder.write(
+        "agent/main.py",
+        r#"""" An example: @tool
+@tool
+def told(): ...
+"""
+@tool
+def add(name): ...
+
+@mcp.tool(name='drop_table')
+def f(): ...
+
+@tool
+@umbra.tool(
+    effect="write")
+def list(name): ...
+
+Tool(name="add", func=list)
+add.__wrapped__("a")
+"#,
+    );
+    folder.write(
+        "agent/web/server.ts",
+        "server.registerTool(\"wire_money\", {}, run);\nconst tools = {\n  sendSms: tool({description: 'Sends'}),\n};\n",
+    );
     folder.write("agent/node_modules/x/index.js", "server.tool('foreign');\n");
     folder.write("agent/notes.md", "@tool\ndef told(): ...\n");
     let (code, _, err) = folder.umbra(&["contracts", "lint", "tools.yaml", "--source", "agent"]);
@@ -119,19 +142,25 @@ fn lint_lists_tools_that_code_registers_without_a_contract() {
         (
             1,
             vec![
-                "agent/main.py:4: @mcp.tool registers `drop_table`, which has no contract",
+                "agent/main.py:5: @tool registers `add`, which has no guard: put @umbra.tool(...) under it, or its server \
+                 behind `umbra mcp`",
+                "agent/main.py:8: @mcp.tool registers `drop_table`, which has no contract",
+                "agent/main.py:11: @tool registers `list`, which has no contract",
+                "agent/main.py:17: calls `add` around its guard (__wrapped__)",
                 "agent/web/server.ts:1: server.registerTool registers `wire_money`, which has no contract",
+                "agent/web/server.ts:3: tool registers `sendSms`, which has no guard and no contract",
             ]
         )
     );
     let (_, out, _) = folder.umbra(&["--json", "contracts", "lint", "tools.yaml", "--source", "agent"]);
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
-        json["unguarded"][1],
-        json!({"file": "agent/web/server.ts", "line": 1, "name": "wire_money", "by": "server.registerTool"})
+        json["unguarded"][4],
+        json!({"file": "agent/web/server.ts", "line": 1, "name": "wire_money", "by": "server.registerTool",
+            "missing": ["contract"]})
     );
     fs::remove_dir_all(folder.0.path().join("agent/web")).unwrap();
-    folder.write("agent/main.py", "@tool\ndef add(name): ...\n");
+    folder.write("agent/main.py", "@tool\n@umbra.tool(effect='write')\ndef add(name): ...\n");
     assert_eq!(folder.umbra(&["contracts", "lint", "tools.yaml", "--source", "agent"]).0, 0);
 }
 

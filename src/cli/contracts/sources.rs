@@ -1,4 +1,4 @@
-//! Tools that the code in a folder registers and that have no contract: a folder and contracts in, places out.
+//! Tools that the code in a folder registers without a guard or a contract: a folder and contracts in, places out.
 
 use std::{
     fs::File,
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use umbra_boundary::contract::{
     Contracts,
-    source::{Language, Registered, scan},
+    source::{Language, Registered, WRAPPED, scan},
 };
 use umbra_domain::ToolName;
 
@@ -23,7 +23,17 @@ const MAX_FILES: usize = 50_000;
 const FOREIGN: [&str; 9] =
     ["node_modules", "site-packages", "venv", "env", "__pycache__", "dist", "build", "target", "vendor"];
 
-/// A tool without a contract.
+/// What a tool lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Missing {
+    /// Nothing asks before it is called.
+    Guard,
+    /// Nothing says what its stub is.
+    Contract,
+}
+
+/// A tool without a guard or a contract.
 #[derive(Debug, Serialize)]
 pub(super) struct Unguarded {
     /// The file.
@@ -31,9 +41,26 @@ pub(super) struct Unguarded {
     /// Where, what and by what.
     #[serde(flatten)]
     pub found: Registered,
+    /// What it lacks.
+    pub missing: Vec<Missing>,
 }
 
-/// The tools that code in a folder registers and that have no contract, in order of files.
+impl std::fmt::Display for Unguarded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, found: Registered { line, name, by, .. }, missing } = self;
+        if by == WRAPPED {
+            return write!(f, "{file}:{line}: calls `{name}` around its guard ({WRAPPED})");
+        }
+        let lacks = match missing.as_slice() {
+            [Missing::Guard] => "no guard: put @umbra.tool(...) under it, or its server behind `umbra mcp`",
+            [Missing::Contract] => "no contract",
+            _ => "no guard and no contract",
+        };
+        write!(f, "{file}:{line}: {by} registers `{name}`, which has {lacks}")
+    }
+}
+
+/// The tools that code in a folder registers without a guard or a contract, in order of files.
 pub(super) fn unguarded(folder: &Path, contracts: &Contracts) -> anyhow::Result<Vec<Unguarded>> {
     let mut found = Vec::new();
     for file in files(folder)? {
@@ -45,8 +72,16 @@ pub(super) fn unguarded(folder: &Path, contracts: &Contracts) -> anyhow::Result<
             .with_context(|| format!("{} cannot be read", file.display()))?;
         let tools = scan(&String::from_utf8_lossy(&bytes), language);
         let shown = file.display().to_string();
-        let without = tools.into_iter().filter(|tool| !has_contract(contracts, &tool.name));
-        found.extend(without.map(|tool| Unguarded { file: shown.clone(), found: tool }));
+        for tool in tools {
+            let lacks = [
+                (!tool.is_guarded).then_some(Missing::Guard),
+                (tool.by != WRAPPED && !has_contract(contracts, &tool.name)).then_some(Missing::Contract),
+            ];
+            let missing: Vec<Missing> = lacks.into_iter().flatten().collect();
+            if !missing.is_empty() {
+                found.push(Unguarded { file: shown.clone(), found: tool, missing });
+            }
+        }
     }
     Ok(found)
 }

@@ -1,13 +1,16 @@
-//! Tools that an agent's code registers, found in its text: decorators and constructors of the common frameworks for
-//! Python and JavaScript. Conservative: what is not plainly a registration is not named. It runs nothing.
+//! Tools that an agent's code registers, found in its text, and whether something guards them: decorators and constructors of
+//! the common frameworks for Python and JavaScript. Conservative: what is not plainly a registration is not named. It runs
+//! nothing.
 
-use std::sync::LazyLock;
+use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 use serde::Serialize;
 
 /// Furthest that a name is looked for behind what registers it, in bytes.
 const REACH: usize = 600;
+/// Most lines of the decorators of a function.
+const MOST_LINES: usize = 40;
 /// Most tools of one text.
 const MAX_FOUND: usize = 1_000;
 
@@ -18,9 +21,16 @@ pub struct Registered {
     pub line: usize,
     /// The tool's name.
     pub name: String,
-    /// By what it is registered, as `@tool`.
+    /// By what it is registered, as `@tool`; `__wrapped__` for a call around the guard.
     pub by: String,
+    /// True if its calls are guarded, as far as its text shows: by the decorator beside it, or, of a tool of an MCP server, by the
+    /// proxy in front of that.
+    #[serde(skip)]
+    pub is_guarded: bool,
 }
+
+/// By what a call is made around the guard of a function.
+pub const WRAPPED: &str = "__wrapped__";
 
 /// What a text is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +56,11 @@ impl Language {
 const DECORATOR: &str = r"(?m)^[ \t]*@(?P<by>(?:\w+\.)*(?:tool|function_tool|beta_tool|ai_function|kernel_function|tool_plain|agent_tool))\b(?P<open>\()?";
 /// Constructors that take a name.
 const CONSTRUCTOR: &str = r"\b(?P<by>Tool|StructuredTool|StructuredTool\.from_function|FunctionTool|FunctionTool\.from_defaults|Tool\.from_function)\(";
+/// The guard of a function: `@umbra.tool(...)`, `@session.guardrails("enforce")`.
+const GUARD: &str = r"(?m)^[ \t]*@(?:(?:\w+\.)*umbra\w*\.tool\b|\w+\.guardrails\()";
+const UNWRAPPED: &str = r"\b(?P<name>\w+)\.(?P<by>__wrapped__)\(";
+/// Registrations of MCP servers, which have the proxy in front of them.
+const OF_SERVER: &str = r"(?i)(?:mcp|server)\w*\.";
 const DEFINITION: &str = r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(?P<name>\w+)";
 const NAMED: &str = r#"\bname\s*=\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
 const FIRST_TEXT: &str = r#"^\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
@@ -53,6 +68,8 @@ const FIRST_TEXT: &str = r#"^\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n
 const METHOD: &str = r"\b(?P<by>(?:\w*(?:[sS]erver|[mM]cp)\w*\.)(?:tool|registerTool|addTool)|registerTool)\(";
 const MAKER: &str =
     r"\b(?P<by>tool|defineTool|createTool|new DynamicTool|new DynamicStructuredTool|new FunctionTool)\(";
+/// The key or constant that a maker's tool is: `{sendSms: tool({...})}`, `const sendSms = tool({...})`.
+const KEY: &str = r#"(?P<double>\w+)["']?\s*[:=]\s*$"#;
 const PROPERTY: &str =
     r#"\bname\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})'|`(?P<tick>[^`\n$]{1,128})`)"#;
 /// A function as models are told of it: `{"type": "function", "function": {"name": "x"`.
@@ -63,6 +80,10 @@ struct Forms {
     decorator: Regex,
     constructor: Regex,
     definition: Regex,
+    guard: Regex,
+    unwrapped: Regex,
+    of_server: Regex,
+    key: Regex,
     named: Regex,
     first_text: Regex,
     method: Regex,
@@ -79,6 +100,10 @@ static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
         decorator: form(DECORATOR)?,
         constructor: form(CONSTRUCTOR)?,
         definition: form(DEFINITION)?,
+        guard: form(GUARD)?,
+        unwrapped: form(UNWRAPPED)?,
+        of_server: form(OF_SERVER)?,
+        key: form(KEY)?,
         named: form(NAMED)?,
         first_text: form(FIRST_TEXT)?,
         method: form(METHOD)?,
@@ -92,47 +117,130 @@ static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
 /// The tools that a text registers, in its order.
 pub fn scan(text: &str, language: Language) -> Vec<Registered> {
     let Some(forms) = FORMS.as_ref() else { return Vec::new() };
+    let plain: String;
+    let text = match language {
+        Language::Python => {
+            plain = without_docstrings(text);
+            &plain
+        }
+        Language::JavaScript => text,
+    };
+    // There is no guard for JavaScript but what the code asks by itself.
+    let asks = text.to_lowercase().contains("umbra");
     let mut found = Vec::new();
     match language {
-        Language::Python => {
-            for form in forms.decorator.captures_iter(text) {
-                let Some(whole) = form.get(0) else { continue };
-                let rest = reach(text, whole.end());
-                let inside = if form.name("open").is_some() { arguments(rest) } else { "" };
-                let own = quoted(&forms.first_text, inside).or_else(|| quoted(&forms.named, inside));
-                let defined =
-                    || forms.definition.captures(rest).and_then(|found| Some(found.name("name")?.as_str().to_owned()));
-                add(&mut found, text, &form, "@", own.or_else(defined));
-            }
-            for form in forms.constructor.captures_iter(text) {
-                let Some(whole) = form.get(0) else { continue };
-                add(&mut found, text, &form, "", quoted(&forms.named, arguments(reach(text, whole.end()))));
-            }
-        }
-        Language::JavaScript => {
-            for form in forms.method.captures_iter(text) {
-                let Some(whole) = form.get(0) else { continue };
-                let inside = arguments(reach(text, whole.end()));
-                let named = quoted(&forms.first_text, inside).or_else(|| quoted(&forms.property, inside));
-                add(&mut found, text, &form, "", named);
-            }
-            for form in forms.maker.captures_iter(text) {
-                let Some(whole) = form.get(0) else { continue };
-                add(&mut found, text, &form, "", quoted(&forms.property, arguments(reach(text, whole.end()))));
-            }
-        }
+        Language::Python => python(forms, text, &mut found),
+        Language::JavaScript => javascript(forms, text, asks, &mut found),
     }
     for form in forms.function.captures_iter(text) {
         let Some(whole) = form.get(0) else { continue };
-        add(&mut found, text, &form, "", quoted(&forms.function_name, reach(text, whole.end())));
+        add(&mut found, text, &form, "", quoted(&forms.function_name, reach(text, whole.end())), asks);
     }
     found.sort();
-    found.dedup_by(|a, b| a.line == b.line && a.name == b.name);
+    // Several decorators of a function are one registration.
+    let mut names = HashSet::new();
+    found.retain(|one| one.by == WRAPPED || names.insert(one.name.clone()));
     found.truncate(MAX_FOUND);
     found
 }
 
-fn add(found: &mut Vec<Registered>, text: &str, form: &regex::Captures<'_>, sign: &str, name: Option<String>) {
+fn python(forms: &Forms, text: &str, found: &mut Vec<Registered>) {
+    for form in forms.decorator.captures_iter(text) {
+        let (Some(whole), Some(by)) = (form.get(0), form.name("by")) else { continue };
+        let rest = reach(text, whole.end());
+        let inside = if form.name("open").is_some() { arguments(rest) } else { "" };
+        let own = quoted(&forms.first_text, inside).or_else(|| quoted(&forms.named, inside));
+        let defined =
+            || forms.definition.captures(rest).and_then(|found| Some(found.name("name")?.as_str().to_owned()));
+        let is_guarded =
+            forms.of_server.is_match(by.as_str()) || forms.guard.is_match(&decorators(text, whole.start()));
+        add(found, text, &form, "@", own.or_else(defined), is_guarded);
+    }
+    for form in forms.constructor.captures_iter(text) {
+        let Some(whole) = form.get(0) else { continue };
+        let inside = arguments(reach(text, whole.end()));
+        let mut words = inside.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        let is_guarded = words.any(|word| is_guarded_function(forms, text, word));
+        add(found, text, &form, "", quoted(&forms.named, inside), is_guarded);
+    }
+    for form in forms.unwrapped.captures_iter(text) {
+        let name = form.name("name").map(|name| name.as_str().to_owned());
+        let Some((by, name)) = form.name("by").zip(name) else { continue };
+        let line = text.get(..by.start()).unwrap_or_default().matches('\n').count() + 1;
+        found.push(Registered { line, name, by: WRAPPED.to_owned(), is_guarded: false });
+    }
+}
+
+fn javascript(forms: &Forms, text: &str, asks: bool, found: &mut Vec<Registered>) {
+    for form in forms.method.captures_iter(text) {
+        let Some(whole) = form.get(0) else { continue };
+        let inside = arguments(reach(text, whole.end()));
+        let named = quoted(&forms.first_text, inside).or_else(|| quoted(&forms.property, inside));
+        add(found, text, &form, "", named, true);
+    }
+    for form in forms.maker.captures_iter(text) {
+        let Some(whole) = form.get(0) else { continue };
+        let named = quoted(&forms.property, arguments(reach(text, whole.end())));
+        let before = text.get(..whole.start()).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        add(found, text, &form, "", named.or_else(|| quoted(&forms.key, line)), asks);
+    }
+}
+
+/// The decorators of a function, of which one begins at a place: its lines above and below it.
+fn decorators(text: &str, at: usize) -> String {
+    let is_decorator = |line: &&str| line.trim_start().starts_with('@');
+    let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
+    let above: Vec<&str> = before.lines().rev().take_while(is_decorator).collect();
+    // A decorator may have several lines; the definition ends them.
+    let is_definition =
+        |line: &str| ["def ", "async def ", "class "].iter().any(|begin| line.trim_start().starts_with(begin));
+    let below: Vec<&str> = behind.lines().take(MOST_LINES).take_while(|line| !is_definition(line)).collect();
+    [above, below].concat().join("\n")
+}
+
+/// Whether a function of this name is defined here, with a guard beside it.
+fn is_guarded_function(forms: &Forms, text: &str, name: &str) -> bool {
+    let defined =
+        forms.definition.captures_iter(text).find(|form| form.name("name").is_some_and(|own| own.as_str() == name));
+    let Some(whole) = defined.and_then(|form| form.get(0)) else { return false };
+    let above: Vec<&str> = text
+        .get(..whole.start())
+        .unwrap_or_default()
+        .lines()
+        .rev()
+        .take_while(|line| !line.trim().is_empty())
+        .take(MOST_LINES)
+        .collect();
+    forms.guard.is_match(&above.join("\n"))
+}
+
+/// A program without what stands between triple quotes: examples in docstrings register nothing. Lines stay where they are.
+fn without_docstrings(text: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    loop {
+        let opening = [r#"""""#, "'''"].iter().filter_map(|quotes| Some((rest.find(quotes)?, *quotes))).min();
+        let Some((at, quotes)) = opening else { break };
+        let (before, behind) = rest.split_at(at + quotes.len());
+        let end = behind.find(quotes).unwrap_or(behind.len());
+        let (inside, after) = behind.split_at(end);
+        plain.push_str(before);
+        plain.extend(inside.chars().filter(|c| *c == '\n'));
+        rest = after.strip_prefix(quotes).unwrap_or_default();
+        plain.push_str(if after.is_empty() { "" } else { quotes });
+    }
+    plain.push_str(rest);
+    plain
+}
+
+fn add(
+    found: &mut Vec<Registered>,
+    text: &str,
+    form: &regex::Captures<'_>,
+    sign: &str,
+    name: Option<String>,
+    is_guarded: bool,
+) {
     let (Some(name), Some(by)) = (name, form.name("by")) else { return };
     let before = text.get(..by.start()).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -145,7 +253,7 @@ fn add(found: &mut Vec<Registered>, text: &str, form: &regex::Captures<'_>, sign
         return;
     }
     let line = before.matches('\n').count() + 1;
-    found.push(Registered { line, name, by: format!("{sign}{}", by.as_str()) });
+    found.push(Registered { line, name, by: format!("{sign}{}", by.as_str()), is_guarded });
 }
 
 /// What follows, as far as a name is looked for.
