@@ -77,6 +77,7 @@ metrics_list! {
     AUDIT_REFUSED_LINES = "umbra_audit_refused_lines_total", counter, "Stretches of lines of the audit's folder unmerged that cannot be read, and were set aside.";
     UNAUTHENTIC_ROWS = "umbra_unauthentic_rows_total", counter, "Rows that are not obeyed since they fail authentication or say less than the audit, by table: `execution_override`, `approval`, `boundary_run`, `boundary_session`.";
     SIDECAR_RULINGS = "umbra_sidecar_rulings_total", counter, "What the guardrail said, by decision: allow, warn, block.";
+    SIDECAR_RULES = "umbra_sidecar_rules_total", counter, "Rules of the guardrail that warned or blocked, by rule, decision and mode: enforce, or audit for what a rule that is tried would have said.";
     SIDECAR_MISSED = "umbra_sidecar_missed_total", counter, "Parts of answers of the sidecar that were not had, by why: database, deadline, model, passive, workspace.";
     SIDECAR_FILES = "umbra_sidecar_files_total", counter, "Files of documents by what became of them: given (written), taken (a change of somebody else's became one of the document), aside (it could not be taken, and lies beside), failed (the directory could not be read or written).";
     SIDECAR_PASSIVE = "umbra_sidecar_passive_total", counter, "Times that the sidecar became passive after faults in a row.";

@@ -157,7 +157,8 @@ pub enum StepError {
 }
 
 /// What a session is that was not had for its end.
-const NOT_CLOSED: &str = "the session is not closed: it closes by itself";
+const NOT_CLOSED: &str =
+    "the session is not closed yet: this server tries again, and a session that nobody uses closes by itself";
 
 /// What is answered where it was not.
 fn not_had(patience: Patience<'_>) -> Summary {
@@ -277,12 +278,33 @@ impl Sidecar {
         outcome: Option<PatternOutcome>,
         may: May<'_>,
     ) -> Result<Summary, StepError> {
-        let mut patience = self.patience(asked, None).at_least(TO_ATTACH);
-        match patience.ask(NOT_CLOSED, self.store.sessions().step(id)).await {
-            None => Ok(not_had(patience)),
-            Some(Some(step)) if may(&step.session.agent) => Ok(self.end(step, "closed", outcome, patience).await?),
-            Some(_) => Err(StepError::Unknown),
+        let patience = self.patience(asked, None).at_least(TO_ATTACH);
+        // Before it is waited for: whoever gives up waiting has told it all the same.
+        if self.seen.get(id).is_some_and(|session| may(&session.agent)) {
+            self.ends.remember(id, outcome);
         }
+        self.close_now(id, outcome, may, patience).await
+    }
+
+    async fn close_now(
+        &self,
+        id: SessionId,
+        outcome: Option<PatternOutcome>,
+        may: May<'_>,
+        mut patience: Patience<'_>,
+    ) -> Result<Summary, StepError> {
+        let summary = match patience.ask(NOT_CLOSED, self.store.sessions().step(id)).await {
+            None => return Ok(not_had(patience)),
+            Some(Some(step)) if may(&step.session.agent) => self.end(step, "closed", outcome, patience).await?,
+            Some(_) => {
+                self.ends.forget(id);
+                return Err(StepError::Unknown);
+            }
+        };
+        if !summary.degraded {
+            self.ends.forget(id);
+        }
+        Ok(summary)
     }
 
     /// A page of sessions.
@@ -374,12 +396,19 @@ impl Sidecar {
         Summary { session: Some(session), documents, patterns, degraded, warnings }
     }
 
-    /// Closes sessions that nobody uses, until `stop`.
+    /// Closes sessions whose end was told and not kept, and those that nobody uses, until `stop`.
     pub async fn close_idle_until(self, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(BETWEEN_LOOKS) => {}
+            }
+            for (id, outcome) in self.ends.waiting() {
+                let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);
+                // Who told it was allowed to.
+                if let Err(error) = self.close_now(id, outcome, &|_| true, patience).await {
+                    tracing::debug!(%error, session = %id, "a session is not closed; the next look does it");
+                }
             }
             if let Err(error) = self.close_idle().await {
                 tracing::debug!(%error, "idle sessions are not closed; the next look does it");

@@ -20,9 +20,9 @@ use crate::{
     telemetry::metric,
 };
 use umbra_domain::{
-    Event, Session, StepKind,
+    Event, PolicyMode, Session, StepKind,
     session::Tally,
-    sidecar::{CheckedBy, SidecarVerdict},
+    sidecar::{CheckedBy, Ruling, SidecarVerdict},
 };
 
 /// The answer to who asks about one call or message.
@@ -44,8 +44,16 @@ pub struct GuardAnswer {
 /// What the sidecar did and the shadows are yet to be told of.
 pub struct Interventions(pub(super) mpsc::Receiver<Event>);
 
-/// Counts what was said.
-fn count(tally: &mut Tally, decision: SidecarVerdict) {
+/// Counts what was said, and by which rule.
+fn count(tally: &mut Tally, ruling: &Ruling) {
+    let Ruling { decision, would, rule, would_rule, .. } = ruling;
+    for (rule, decision, mode) in [(rule, decision, PolicyMode::Enforce), (would_rule, would, PolicyMode::Audit)] {
+        if let Some(rule) = rule.clone().filter(|_| *decision > SidecarVerdict::Allow) {
+            let labels =
+                [("rule", rule), ("decision", decision.as_str().to_owned()), ("mode", mode.as_str().to_owned())];
+            metrics::counter!(metric::SIDECAR_RULES, &labels).increment(1);
+        }
+    }
     let slot = match decision {
         SidecarVerdict::Allow => &mut tally.allow,
         SidecarVerdict::Warn => &mut tally.warn,
@@ -106,7 +114,7 @@ impl Sidecar {
     pub(super) fn note(&self, judged: &Judged, agent: &str, session: Option<&mut Session>) {
         let mut alone = Tally::default();
         self.tell_intervention(agent, session.as_deref(), judged);
-        count(session.map_or(&mut alone, |session| &mut session.rulings), judged.ruling.decision);
+        count(session.map_or(&mut alone, |session| &mut session.rulings), &judged.ruling);
     }
 
     /// Tells the shadows of what the sidecar did: an event of the agent, with the rule in its metadata.

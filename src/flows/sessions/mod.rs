@@ -43,7 +43,7 @@ pub use self::{faults::Fault, guard::Interventions, judge::Judged};
 use self::{
     patience::{Health, Patience},
     patterns::Known,
-    seen::Seen,
+    seen::{Ends, Seen},
     workspace::Files,
 };
 use crate::{
@@ -148,6 +148,8 @@ pub struct Parts {
     catalogues: Mutex<HashMap<String, (Arc<Catalogue>, Instant)>>,
     /// Sessions as they were seen last.
     seen: Seen,
+    /// Ends of sessions that are still to be kept.
+    ends: Ends,
     health: Health,
     told: mpsc::Sender<Event>,
 }
@@ -180,6 +182,7 @@ impl Sidecar {
             settings,
             catalogues: Mutex::default(),
             seen: Seen::default(),
+            ends: Ends::default(),
             health: Health::default(),
             told,
         }));

@@ -9,15 +9,46 @@ use std::{
 use tokio::time::Instant;
 
 use super::{May, Sidecar, attach::StepError, patience::Patience, step::Recorded, workspace::Held};
-use umbra_domain::{Session, SessionId, StepKind};
+use umbra_domain::{PatternOutcome, Session, SessionId, StepKind};
 use umbra_store::{documents::StoredDocument, sessions::Stepping};
 
 /// Sessions that are remembered.
 const MOST: usize = 10_000;
 
+/// Sessions whose end is remembered until it is kept.
+const MOST_ENDS: usize = 1_000;
+
 /// Sessions as they were seen.
 #[derive(Default)]
 pub(super) struct Seen(Mutex<HashMap<SessionId, Sight>>);
+
+/// Ends of sessions that were told and are not kept yet, with what each came to.
+#[derive(Default)]
+pub(super) struct Ends(Mutex<HashMap<SessionId, Option<PatternOutcome>>>);
+
+impl Ends {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Option<PatternOutcome>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers an end until [`Ends::forget`]; where too many wait, it is left to the session to close by itself.
+    pub fn remember(&self, id: SessionId, outcome: Option<PatternOutcome>) {
+        let mut all = self.all();
+        if all.len() < MOST_ENDS {
+            all.insert(id, outcome);
+        }
+    }
+
+    /// It is kept, or nothing of it can be.
+    pub fn forget(&self, id: SessionId) {
+        self.all().remove(&id);
+    }
+
+    /// Those that wait.
+    pub fn waiting(&self) -> Vec<(SessionId, Option<PatternOutcome>)> {
+        self.all().iter().map(|(id, outcome)| (*id, *outcome)).collect()
+    }
+}
 
 struct Sight {
     session: Session,

@@ -63,6 +63,10 @@ documents:";
         .await;
     umbra.unchecked();
     let id = umbra.attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# T\n"}})).await;
+    let over = umbra.attach(&json!({"agent": "a", "task": "search the code", "tools": tools()})).await;
+    let searched = json!({"role": "assistant", "tool_calls": [{"tool": "search.search_code"}],
+        "results": [{"tool": "search.search_code", "content": "found"}]});
+    assert_eq!(umbra.message(&over, &searched).await["degraded"], false);
     until("a step in time", async || {
         let answered = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
         (answered.body["degraded"] == false).then_some(())
@@ -89,7 +93,7 @@ documents:";
     let passive = step(&umbra, &id, Duration::from_secs(2)).await;
     assert!(passive["warnings"].to_string().contains("passive"), "{passive}");
     // What no rule is asked for is answered as well.
-    let close = format!("/v1/sessions/{id}/close");
+    let close = format!("/v1/sessions/{over}/close");
     let pattern = json!({"agent": "a", "task": "search", "tools": [{"name": "search_code"}], "outcome": "succeeded"});
     for (path, body) in [
         ("/v1/tools/select", json!({"session": id, "query": "search"})),
@@ -146,6 +150,18 @@ documents:";
     assert_eq!(ruled("files.read_file").await, (200, "look-first".to_owned()));
     let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
     assert_eq!((put.status.as_u16(), &put.body["stored"]), (200, &json!(true)), "{}", put.body);
+    // What was told to be over is closed as it was told, with what it leaves behind.
+    let session = until("the session to be closed", async || {
+        let session = umbra.get(&format!("/v1/sessions/{over}")).await;
+        (session["state"] == "closed").then_some(session)
+    })
+    .await;
+    assert_eq!((&session["closed_because"], &session["outcome"]), (&json!("closed"), &json!("succeeded")), "{session}");
+    until("its pattern", async || {
+        let patterns = umbra.items("/v1/patterns?agent=a").await;
+        patterns.iter().any(|one| one["provenance"]["session"] == json!(over)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

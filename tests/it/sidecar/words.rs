@@ -217,6 +217,15 @@ async fn interventions_are_events_for_shadows_and_counted() {
     for decision in ["allow", "warn", "block"] {
         counted(&metrics, decision, 1);
     }
+    for (rule, decision) in [("no-drop", "block"), ("careful", "warn")] {
+        let parts = [format!("rule=\"{rule}\""), format!("decision=\"{decision}\""), "mode=\"enforce\"".to_owned()];
+        let counts = |line: &&str| {
+            line.starts_with("umbra_sidecar_rules_total{")
+                && line.ends_with("} 1")
+                && parts.iter().all(|part| line.contains(part))
+        };
+        assert!(metrics.lines().any(|line| counts(&line)), "{rule}: {metrics}");
+    }
     // So is a turn that a document holds up, and nothing but it.
     let held = umbra.turn(&id, &json!({"route": "plan"})).await;
     assert_eq!(held["decision"], "block", "{held}");
