@@ -134,6 +134,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(sidecar::steps::post_turn))
         .routes(routes!(sidecar::steps::post_message))
         .routes(routes!(sidecar::sessions::post_close))
+        .routes(routes!(sidecar::sessions::post_note))
         .routes(routes!(sidecar::documents::put_document, sidecar::documents::patch_document))
         .routes(routes!(sidecar::patterns::post_pattern))
         .routes(routes!(sidecar::patterns::search_patterns));

@@ -16,7 +16,7 @@ macro_rules! file {
 }
 
 /// Path, type and text of each file.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 18] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
     file!("style.css", STYLE),
     file!("app.js", SCRIPT),
@@ -31,6 +31,7 @@ const FILES: [(&str, &str, &str); 17] = [
     file!("views/overview.js", SCRIPT),
     file!("views/parts.js", SCRIPT),
     file!("views/reviews.js", SCRIPT),
+    file!("views/sessions.js", SCRIPT),
     file!("views/shadows.js", SCRIPT),
     file!("views/tasks.js", SCRIPT),
     file!("views/webhooks.js", SCRIPT),

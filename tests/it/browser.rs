@@ -12,7 +12,7 @@ shadow_agents:
 const MARKUP: &str = "<script>window.owned=1</script><img src=x onerror=\"window.owned=1\">\
     [a link](javascript:window.owned=1)";
 /// The views that need nothing to be shown.
-const VIEWS: [&str; 11] = [
+const VIEWS: [&str; 12] = [
     "",
     "findings",
     "agents",
@@ -21,6 +21,7 @@ const VIEWS: [&str; 11] = [
     "reviews",
     "shadows",
     "briefing",
+    "sessions",
     "decisions",
     "approvals",
     "webhooks",
@@ -125,6 +126,28 @@ async fn a_waiting_call_appears_on_the_page_is_approved_there_and_runs() {
     // What was decided stands in the view of decisions, by its filters.
     assert!(open("decisions?tool=stripe.*&decision=execute").await.contains("stripe.refund"));
     assert!(open("decisions?decision=block").await.contains("No decision like that."));
+    let live = browser.run("return window.owned ?? 0").await;
+    assert_eq!(live, 0, "markup that an agent wrote is live");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_that_is_left_on_the_page_reaches_the_agent_with_its_next_turn() {
+    let Some(browser) = Browser::start().await else { return };
+    let umbra = Umbra::with().go().await;
+    let attached = json!({"agent": "coder", "task": format!("fix the date bug {MARKUP}"), "documents": {"todo": "- [x] a\n- [ ] b\n"}});
+    let id = umbra.attach(&attached).await;
+    browser.open(&format!("{}/#/sessions", umbra.base)).await;
+    let shown = browser.run("return document.getElementById('view').innerText").await;
+    assert!(shown.as_str().is_some_and(|text| text.contains("fix the date bug") && text.contains("coder")), "{shown}");
+    browser.open(&format!("{}/#/sessions/{id}", umbra.base)).await;
+    let shown = browser.run("return document.getElementById('view').innerText").await;
+    assert!(shown.as_str().is_some_and(|text| text.contains("1 of 2 done") && text.contains("<script>")), "{shown}");
+    browser.run("document.querySelector('input[name=text]').value = 'Leave the parser alone.'").await;
+    browser.press("form button", "\u{e007}").await;
+    browser.until("it to be said", "document.getElementById('notice').innerText.includes('is told')").await;
+    let turn = umbra.turn(&id, &json!({})).await;
+    assert_eq!(turn["directives"], json!(["A person says: Leave the parser alone."]), "{turn}");
+    assert_eq!(umbra.turn(&id, &json!({})).await["directives"], json!([]), "it is told once");
     let live = browser.run("return window.owned ?? 0").await;
     assert_eq!(live, 0, "markup that an agent wrote is live");
 }

@@ -58,7 +58,7 @@ fn code(files: &BTreeMap<String, Answered>) -> String {
 async fn the_page_brings_everything_with_it() {
     let umbra = Umbra::with().go().await;
     let files = files(&umbra).await;
-    assert_eq!(files.len(), 17, "the page, its style and its scripts: {:?}", files.keys());
+    assert_eq!(files.len(), 18, "the page, its style and its scripts: {:?}", files.keys());
     for (path, file) in &files {
         let kind = match path.rsplit_once('.') {
             Some((_, "js")) => "text/javascript; charset=utf-8",

@@ -79,6 +79,9 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = ".umbra/ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub files: Option<String>,
+    /// Notes of people that are yet to be told, with the next turn or message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What became of these files and is yet to be told, with the next turn or message: the latest 16, before them how many more
     /// there were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,6 +146,7 @@ impl Session {
             rulings: Tally::default(),
             calls: Vec::new(),
             files: None,
+            notes: Vec::new(),
             notices: Vec::new(),
             notices_left_out: 0,
             opened_at: now,
@@ -174,6 +178,21 @@ impl Session {
             self.calls.remove(0);
         }
         self.calls.push(call);
+    }
+
+    /// Keeps a person's note for the next turn or message; false where as many wait as may.
+    pub fn note(&mut self, text: String) -> bool {
+        let has_room = self.notes.len() < MOST_NOTICES;
+        if has_room {
+            self.notes.push(text);
+        }
+        has_room
+    }
+
+    /// Takes everything that is yet to be told: people's notes, then notices.
+    pub fn take_told(&mut self) -> Vec<String> {
+        let notes = std::mem::take(&mut self.notes).into_iter().map(|note| format!("A person says: {note}"));
+        notes.chain(std::mem::take(&mut self.notices)).collect()
     }
 
     /// Keeps something to be told with the next turn or message.

@@ -17,11 +17,12 @@ use crate::{
     api::{
         Api, Listing,
         auth::Caller,
+        body::{Media, expect_media, from_json},
         missing::{Addressed, PathId},
         params::{Params, expect_reached, listing},
         problem::Problem,
     },
-    flows::sessions::attach::{AttachError, Attachment, DocumentState, Summary},
+    flows::sessions::attach::{AttachError, Attachment, DocumentState, NoteError, Summary},
     ingest,
 };
 use umbra_domain::SessionId;
@@ -196,4 +197,43 @@ pub async fn post_close(
     let asked = arrived(&request);
     let close: CloseRequest = api.bodies.read_or_nothing(request).await?;
     Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
+}
+
+/// Characters of a note.
+const NOTE_CHARS: usize = 2_000;
+
+/// A person's note for an agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoteRequest {
+    /// What to tell it.
+    #[schema(min_length = 1, max_length = 2000)]
+    pub text: String,
+}
+
+/// Leaves a note for the agent of a session: it is told with its next turn (`directives`) or message (`warnings`), once, as
+/// what a person says.
+#[utoipa::path(post, path = "/v1/sessions/{id}/notes", tag = "sidecar", request_body = NoteRequest,
+    params(("id" = String, Path, description = "A session's id")),
+    responses((status = 200, description = "The session; `notes` has those that are yet to be told", body = Session),
+        (status = 409, description = "The session is over, or as many notes wait as may",
+            body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
+pub async fn post_note(
+    State(api): State<Api>,
+    caller: Caller,
+    PathId(id): PathId<SessionId>,
+    request: Request,
+) -> Result<Json<Session>, Problem> {
+    caller.require(Scope::Admin)?;
+    expect_media(request.headers(), &[Media::Json])?;
+    let NoteRequest { text } = from_json(&api.bodies.read(request).await?)?;
+    if text.trim().is_empty() || text.chars().count() > NOTE_CHARS || text.contains('\0') {
+        let right = format!("1 to {NOTE_CHARS} characters, without U+0000");
+        return Err(Problem::invalid_request("the note cannot be used").at("/text", "range", right));
+    }
+    let noted = api.flows.sidecar.leave_note(id, &text).await;
+    Ok(Json(noted.map_err(|error| match error {
+        NoteError::Step(error) => error.into(),
+        error => Problem::conflict(error.to_string()),
+    })?))
 }

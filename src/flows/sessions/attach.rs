@@ -156,6 +156,17 @@ pub enum StepError {
     Store(#[from] StoreError),
 }
 
+/// Why a note is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NoteError {
+    /// As many wait as may.
+    #[error("as many notes wait as may: the agent reads them with its next turn or message")]
+    TooMany,
+    /// There is no session to keep it with.
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
 /// What a session is that was not had for its end.
 const NOT_CLOSED: &str =
     "the session is not closed yet: this server tries again, and a session that nobody uses closes by itself";
@@ -307,6 +318,24 @@ impl Sidecar {
         Ok(summary)
     }
 
+    /// Keeps a person's note for the agent, told with its next turn or message.
+    ///
+    /// # Errors
+    /// There is no such session, it is over, as many notes wait as may, or the database does not answer.
+    pub async fn leave_note(&self, id: SessionId, text: &str) -> Result<Session, NoteError> {
+        let step = self.store.sessions().step(id).await.map_err(StepError::Store)?;
+        let mut step = step.ok_or(StepError::Unknown)?;
+        if !step.is_open() {
+            return Err(StepError::Closed.into());
+        }
+        if !step.session.note(cleaned(text)) {
+            return Err(NoteError::TooMany);
+        }
+        let session = step.session.clone();
+        step.keep().await.map_err(StepError::Store)?;
+        Ok(session)
+    }
+
     /// A page of sessions.
     ///
     /// # Errors
@@ -348,7 +377,7 @@ impl Sidecar {
         step.session.closed_because = Some(because.to_owned());
         step.session.outcome = outcome;
         // There is no next turn to tell it with.
-        let mut notices = std::mem::take(&mut step.session.notices);
+        let mut notices = step.session.take_told();
         notices
             .extend(held.moving().map(|file| format!("{file} was being written: it is left as it is, and not taken")));
         for notice in &notices {

@@ -115,7 +115,7 @@ impl Sidecar {
             step.session.taint(answer.taints.iter().cloned());
             remember(&mut step.session, &request, &answer.calls);
             // In what is kept as well: whoever reads the stream is told, too.
-            answer.warnings.append(&mut step.session.notices);
+            answer.warnings.extend(step.session.take_told());
             answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
             let recorded = Recorded::new(&request, before, marks, &answer, &rules)?;
             answer.inputs.clone_from(&recorded.inputs);

@@ -130,7 +130,7 @@ impl Sidecar {
             answer.patterns = self.offers(request.intent.as_deref(), &session, most);
         }
         answer.directives = directives(&answer);
-        answer.directives.append(&mut step.session.notices);
+        answer.directives.extend(step.session.take_told());
         let kept = TurnAnswer { tools: answer.tools.kept(), ..answer.clone() };
         let recorded = Recorded::new(&request, before, marks, &kept, &rules)?;
         answer.inputs.clone_from(&recorded.inputs);

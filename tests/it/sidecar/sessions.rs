@@ -297,3 +297,27 @@ async fn what_the_sidecar_says_is_streamed() {
     assert_eq!(events, ["event: turn", "event: close"], "{}", streamed.text);
     assert!(streamed.text.contains("Do not call db.drop_table: tables stay."), "{}", streamed.text);
 }
+
+#[tokio::test]
+async fn a_note_of_a_person_is_told_once_with_the_next_message_and_bounded() {
+    let umbra = Umbra::with().sidecar(RULES).go().await;
+    let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
+    let path = format!("/v1/sessions/{id}/notes");
+    let note = json!({"text": "Use the key ghp_abcdefghijklmnopqrstuvwxyz0123456789 no more."});
+    let noted = umbra.post(&path, &note).await;
+    assert_eq!((noted.status.as_u16(), noted.body["notes"].as_array().map(Vec::len)), (200, Some(1)), "{}", noted.body);
+    let told = umbra.message(&id, &json!({"role": "assistant", "content": "I go on."})).await;
+    let said = told["warnings"][0].as_str().unwrap_or_default();
+    assert!(said.starts_with("A person says: Use the key [secret:") && !said.contains("ghp_"), "{told}");
+    for n in 0..16 {
+        assert_eq!(umbra.post(&path, &json!({"text": format!("note {n}")})).await.status, 200);
+    }
+    assert_eq!(umbra.post(&path, &json!({"text": "one more"})).await.status, 409);
+    for body in [json!({"text": " "}), json!({"text": "x".repeat(2_001)}), json!({"note": "x"}), json!({})] {
+        assert_eq!(umbra.post(&path, &body).await.status, 400, "{body}");
+    }
+    umbra.post(&format!("/v1/sessions/{id}/close"), &json!({})).await;
+    assert_eq!(umbra.post(&path, &json!({"text": "late"})).await.body["code"], "session_closed");
+    let unknown = "/v1/sessions/ses_0197a3c1d2e47f00a1b2c3d4e5f60718/notes";
+    assert_eq!(umbra.post(unknown, &json!({"text": "x"})).await.status, 404);
+}
