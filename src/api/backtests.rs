@@ -36,7 +36,7 @@ const ITEMS: char = 'i';
 #[serde(deny_unknown_fields)]
 pub struct BacktestRequest {
     /// A shadows file as YAML or JSON text, or as a JSON object; without it, a shadow in force is tried.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub shadows: Option<Value>,
     /// Which shadow; may be left out where `shadows` holds one.
     pub shadow: Option<String>,

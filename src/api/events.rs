@@ -123,7 +123,7 @@ async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Resu
 
 /// Posts many events, each for itself: what is wrong with one does not touch the others. Where none can be taken, since the
 /// database is away or there is too much to do, that is the answer to all.
-#[utoipa::path(post, path = "/v1/events/batch", tag = "events",
+#[utoipa::path(post, path = "/v1/events/batch", operation_id = "post_events_batch", tag = "events",
     request_body(description = "`{\"events\": [...]}`, or one event a line as application/x-ndjson",
         content((BatchSchema = "application/json"), (String = "application/x-ndjson"))),
     responses((status = 200, description = "What became of each", body = BatchResult)))]

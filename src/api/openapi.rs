@@ -64,6 +64,7 @@ pub struct Pages {
             A server on loopback without any key is open; everywhere else send `Authorization: Bearer umbra_sk_...`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
+    servers((url = "/", description = "This server")),
     components(schemas(ProblemDocument)),
     tags(
         (name = "events", description = "Copies of what agents do"),
@@ -74,6 +75,7 @@ pub struct Pages {
         (name = "briefings", description = "What a day or a week was like"),
         (name = "trajectories", description = "Tasks from their first event to the last"),
         (name = "boundary", description = "Whether calls of tools run, and what is kept of them"),
+        (name = "sidecar", description = "A companion of an agent's session: tools, rules, documents, patterns"),
         (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
         (name = "admin", description = "Configuration and keys"),
         (name = "health", description = "For machines"),

@@ -85,7 +85,7 @@ pub struct WatchView {
     /// Only events whose known cost is at least this, in US dollars.
     pub min_cost: Option<f64>,
     /// Only events whose metadata holds these values.
-    #[schema(value_type = Object)]
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
     pub metadata: Map<String, Value>,
     /// Agents (names or globs) left out.
     pub except: Vec<String>,

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 #[test]
 fn the_committed_document_is_the_codes_own() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/umbra.json");
@@ -44,4 +46,23 @@ fn an_operation_lists_the_statuses_that_it_can_give() {
         }
     }
     assert!(operations > 15, "{operations} operations");
+}
+
+#[test]
+fn operations_have_names_of_their_own_and_tags_that_are_declared() {
+    let document: Value = serde_json::from_str(include_str!("../../openapi/umbra.json")).expect("JSON");
+    let declared: Vec<&Value> = document["tags"].as_array().into_iter().flatten().map(|tag| &tag["name"]).collect();
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let operations: Vec<&Value> =
+        paths.flat_map(|(_, path)| path.as_object().into_iter().flatten()).map(|(_, one)| one).collect();
+    let mut names: Vec<&str> = operations.iter().filter_map(|one| one["operationId"].as_str()).collect();
+    assert!(names.len() > 70 && names.len() == operations.len(), "{}", names.len());
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a generated client would have one twice: {names:?}");
+    let strange = operations
+        .iter()
+        .flat_map(|one| one["tags"].as_array().into_iter().flatten())
+        .find(|tag| !declared.contains(tag));
+    assert_eq!(strange, None, "a tag without a description");
+    assert_eq!(document["servers"][0]["url"], "/");
 }

@@ -48,7 +48,7 @@ pub struct Answer {
     /// record, members of members as well. `remove`, `put`: keys of items that go, and items that come in the place of those
     /// with their key, or at the end, unless `more` is a path at which the result says that other pages follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub merge: Option<Value>,
     /// Who is asked, where `decision` is `ask`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

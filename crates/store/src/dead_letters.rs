@@ -49,7 +49,7 @@ pub struct DeadLetter {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub dead_at: Option<Timestamp>,
     /// The message.
-    #[schema(value_type = Object)]
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
     pub payload: Value,
 }
 

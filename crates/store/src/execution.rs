@@ -59,7 +59,7 @@ pub struct ApprovalItem {
     /// The run of the call.
     pub run: Option<String>,
     /// The arguments of the call, redacted; null once erased.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub arguments: Option<Value>,
 }
 

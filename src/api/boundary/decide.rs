@@ -62,7 +62,7 @@ pub struct CallSchema {
     /// What is called.
     tool: ToolSchema,
     /// The arguments.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     arguments: Option<Value>,
     /// What the tool does: `read`, `write` or `destructive`. A key of the scope `declare` is believed, and so is who calls a
     /// server without keys, unless a contract or an operator's `effects` says otherwise; others only where it is graver than
@@ -73,7 +73,7 @@ pub struct CallSchema {
     stub_override: Option<Value>,
     /// The result of a stub where no contract says what it is, `{"result": ...}` with any JSON; used in shadow alone. It goes
     /// before samples of schemas and recorded results.
-    #[schema(value_type = Option<Object>, example = json!({"result": {"status": "sent"}}))]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>, example = json!({"result": {"status": "sent"}}))]
     stub_fallback: Option<Value>,
     /// Ways to write that nobody can intercept, which the session has: it is refused shadow.
     uninterceptable: Option<Vec<String>>,
@@ -98,10 +98,10 @@ pub struct ToolSchema {
     /// Hints of the Model Context Protocol. The same holds of them.
     annotations: Option<umbra_domain::ToolAnnotations>,
     /// JSON Schema of its arguments.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     input_schema: Option<Value>,
     /// JSON Schema of its result.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     output_schema: Option<Value>,
 }
 

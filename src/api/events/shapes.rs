@@ -112,7 +112,7 @@ pub struct EventBody {
     pub occurred_at: Option<Timestamp>,
     /// Your own data.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub metadata: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -272,7 +272,7 @@ pub struct EventView {
     /// The triggers that it carries, and why.
     pub triggers: Vec<TriggerMark>,
     /// What the screening saw: secrets (redacted) and hidden characters (removed).
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<std::collections::HashMap<String, serde_json::Value>>)]
     pub marks: Vec<Mark>,
     /// What became of it for each shadow that watches it.
     pub dispositions: Vec<Disposition>,

@@ -79,7 +79,7 @@ impl From<CaughtUp> for BatchItem {
 /// Reviews recent stored events that no shadow has reviewed, the newest first. They count against the shadows' caps, and
 /// what a cap refuses is told. Events of tasks below a shadow's cost floor are left out, unless `ignore_floor` is set.
 /// Cooldown and sample do not hold them back; they never give a verdict. Ask for the reviews by their ids.
-#[utoipa::path(post, path = "/v1/reviews/batch", tag = "reviews", request_body = BatchRequest,
+#[utoipa::path(post, path = "/v1/reviews/batch", operation_id = "post_reviews_batch", tag = "reviews", request_body = BatchRequest,
     responses((status = 202, description = "What was queued and what was refused", body = BatchAnswer),
         (status = 404, description = "There is no such shadow",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),

@@ -76,7 +76,7 @@ pub struct SelectSchema {
     /// The modes that it is in.
     modes: Option<Vec<String>>,
     /// The tools to choose among, as `tools/list` gives them; the session's where none are given.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<super::sessions::ToolDefinitionSchema>>)]
     tools: Option<Vec<Value>>,
     /// Most tools that are answered; ten unless it is said.
     limit: Option<u64>,

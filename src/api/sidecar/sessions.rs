@@ -32,6 +32,24 @@ use umbra_store::{seek::Feed, sessions::SessionFilter};
 /// Names the list of sessions in cursors.
 const FEED: char = 'S';
 
+/// A tool as `tools/list` of the Model Context Protocol gives it, with the name of its server beside.
+#[derive(Debug, ToSchema)]
+#[schema(as = ToolDefinition)]
+#[expect(dead_code, reason = "it documents what `ingest` reads")]
+pub struct ToolDefinitionSchema {
+    /// The server that offers it.
+    server: Option<String>,
+    /// Its name there.
+    name: String,
+    /// What its server says of it.
+    description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[schema(rename = "inputSchema", value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    input_schema: Option<Value>,
+    /// Hints of its server.
+    annotations: Option<umbra_domain::ToolAnnotations>,
+}
+
 /// A session to begin.
 #[derive(Debug, ToSchema)]
 #[schema(as = Attach)]
@@ -56,10 +74,10 @@ pub struct AttachSchema {
     model: Option<String>,
     /// Tools that the agent may be shown, as `tools/list` of the Model Context Protocol gives them, each with the name of its
     /// server beside.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<ToolDefinitionSchema>>)]
     tools: Option<Vec<Value>>,
     /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     documents: Option<BTreeMap<String, Value>>,
     /// The folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it has to
     /// be there. The workspace itself where none is named.
@@ -85,7 +103,7 @@ pub struct PoliciesView {
     /// Names the text of all rules.
     pub policy_version: String,
     /// The rules that reach the session's agent on its route and in its modes; those of the tools file first.
-    #[schema(value_type = Object)]
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
     pub rules: SidecarRules,
 }
 

@@ -53,7 +53,7 @@ pub struct CallSchema {
     #[schema(value_type = ToolRefSchema)]
     tool: ToolName,
     /// The arguments.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     arguments: Option<Value>,
 }
 

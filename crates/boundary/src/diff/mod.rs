@@ -95,11 +95,11 @@ pub struct Difference {
     pub pointer: Option<String>,
     /// What the first run has there; absent where it has nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub from: Option<Value>,
     /// What the second run has there; absent where it has nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub to: Option<Value>,
 }
 
