@@ -252,6 +252,6 @@ pub async fn post_note(
     let noted = api.flows.sidecar.leave_note(id, &text).await;
     Ok(Json(noted.map_err(|error| match error {
         NoteError::Step(error) => error.into(),
-        error => Problem::conflict(error.to_string()),
+        error @ NoteError::TooMany => Problem::conflict(error.to_string()),
     })?))
 }

@@ -47,15 +47,42 @@ async fn step(umbra: &Umbra, id: &str, most: Duration) -> Value {
     last
 }
 
+/// Rules about one agent and one mode, before those about documents.
+const ABOUT_ONE: &str =
+    "  - {name: not-by-a, agents: a, tools: files.edit_file, verdict: block, reason: a edits nothing}
+  - {name: look-first, modes: careful, tools: files.read_file, verdict: block, reason: look first}
+documents:";
+
+/// A session whose agent has searched.
+async fn searching(umbra: &Umbra) -> String {
+    let over = umbra.attach(&json!({"agent": "a", "task": "search the code", "tools": tools()})).await;
+    let searched = json!({"role": "assistant", "tool_calls": [{"tool": "search.search_code"}],
+        "results": [{"tool": "search.search_code", "content": "found"}]});
+    assert_eq!(umbra.message(&over, &searched).await["degraded"], false);
+    over
+}
+
+/// Waits until a session is closed as its agent told while the database was away, with what it leaves behind.
+async fn closed_as_told(umbra: &Umbra, over: &str) {
+    let session = until("the session to be closed", async || {
+        let session = umbra.get(&format!("/v1/sessions/{over}")).await;
+        (session["state"] == "closed").then_some(session)
+    })
+    .await;
+    assert_eq!((&session["closed_because"], &session["outcome"]), (&json!("closed"), &json!("succeeded")), "{session}");
+    until("its pattern", async || {
+        let patterns = umbra.items("/v1/patterns?agent=a").await;
+        patterns.iter().any(|one| one["provenance"]["session"] == json!(over)).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
-    let about_one = "  - {name: not-by-a, agents: a, tools: files.edit_file, verdict: block, reason: a edits nothing}
-  - {name: look-first, modes: careful, tools: files.read_file, verdict: block, reason: look first}
-documents:";
     let mut umbra = Umbra::with()
-        .sidecar(&RULES.replace("documents:", about_one))
+        .sidecar(&RULES.replace("documents:", ABOUT_ONE))
         .env("UMBRA__SIDECAR__DEADLINE", "300ms")
         .env("UMBRA__STORAGE__DATA_DIR", files.path().display().to_string())
         .env("UMBRA__DATABASE__SCHEMA", "umbra")
@@ -63,10 +90,7 @@ documents:";
         .await;
     umbra.unchecked();
     let id = umbra.attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# T\n"}})).await;
-    let over = umbra.attach(&json!({"agent": "a", "task": "search the code", "tools": tools()})).await;
-    let searched = json!({"role": "assistant", "tool_calls": [{"tool": "search.search_code"}],
-        "results": [{"tool": "search.search_code", "content": "found"}]});
-    assert_eq!(umbra.message(&over, &searched).await["degraded"], false);
+    let over = searching(&umbra).await;
     until("a step in time", async || {
         let answered = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
         (answered.body["degraded"] == false).then_some(())
@@ -150,18 +174,7 @@ documents:";
     assert_eq!(ruled("files.read_file").await, (200, "look-first".to_owned()));
     let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
     assert_eq!((put.status.as_u16(), &put.body["stored"]), (200, &json!(true)), "{}", put.body);
-    // What was told to be over is closed as it was told, with what it leaves behind.
-    let session = until("the session to be closed", async || {
-        let session = umbra.get(&format!("/v1/sessions/{over}")).await;
-        (session["state"] == "closed").then_some(session)
-    })
-    .await;
-    assert_eq!((&session["closed_because"], &session["outcome"]), (&json!("closed"), &json!("succeeded")), "{session}");
-    until("its pattern", async || {
-        let patterns = umbra.items("/v1/patterns?agent=a").await;
-        patterns.iter().any(|one| one["provenance"]["session"] == json!(over)).then_some(())
-    })
-    .await;
+    closed_as_told(&umbra, &over).await;
 }
 
 #[tokio::test]
