@@ -22,13 +22,13 @@ pub(super) struct Options {
 enum Action {
     /// List calls that wait, the newest first.
     List {
-        /// Those in this state: pending, approved, denied, used or expired; all for all.
+        /// State: pending, approved, denied, used or expired; all for all.
         #[arg(long, default_value = "pending")]
         state: String,
-        /// Of this agent.
+        /// Agent whose calls are listed.
         #[arg(long)]
         agent: Option<String>,
-        /// Of this tool, or of those that a glob matches.
+        /// Tool, or a glob of tools.
         #[arg(long)]
         tool: Option<String>,
         /// At most so many, 1 to 500.

@@ -62,14 +62,14 @@ enum Action {
 struct Override {
     #[command(flatten)]
     of: Of,
-    /// How long; without it, until it is lifted.
+    /// Duration; without it, until it is lifted.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     lasting: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 struct Of {
-    /// What it is for: global, agent:NAME, tool:NAME, session:ID, environment:NAME, or an agent's name alone.
+    /// Scope: global, agent:NAME, tool:NAME, session:ID, environment:NAME, or an agent's name alone.
     scope: String,
     /// Why; kept in the audit.
     #[arg(long)]

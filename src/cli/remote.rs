@@ -95,7 +95,7 @@ impl Remote {
     /// An answer whose body is still to be read.
     ///
     /// # Errors
-    /// Nobody answers there, or the server refuses: in its own words, with each field at fault.
+    /// No server answers there, or it refuses: in its own words, with each field at fault.
     pub async fn open(
         &self,
         method: Method,

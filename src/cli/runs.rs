@@ -35,7 +35,7 @@ pub(super) enum Action {
 pub(super) struct Listing {
     #[command(flatten)]
     server: Server,
-    /// Of this agent.
+    /// Agent of the runs.
     #[arg(long)]
     agent: Option<String>,
     /// Only runs that stay in shadow, and runs of sessions and processes.

@@ -65,7 +65,7 @@ pub struct Standing<'a> {
     pub uninterceptable: &'a [String],
     /// An approval of just this call.
     pub approval: Option<Approval>,
-    /// What is wrong with the size of its arguments, which are not looked at then.
+    /// Fault of the arguments' size; they are not looked at then.
     pub oversized: Option<&'a str>,
     /// Contracts that are not believed any more, as `tool@version`, each with why.
     pub stale: &'a HashMap<String, String>,

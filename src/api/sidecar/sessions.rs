@@ -39,9 +39,9 @@ const FEED: char = 'S';
 pub struct ToolDefinitionSchema {
     /// The server that offers it.
     server: Option<String>,
-    /// Its name there.
+    /// Name of the tool there.
     name: String,
-    /// What its server says of it.
+    /// Description by its server.
     description: Option<String>,
     /// JSON Schema of its arguments.
     #[schema(rename = "inputSchema", value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
@@ -224,7 +224,7 @@ const NOTE_CHARS: usize = 2_000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoteRequest {
-    /// What to tell it.
+    /// Text for the agent.
     #[schema(min_length = 1, max_length = 2000)]
     pub text: String,
 }

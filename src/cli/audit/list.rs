@@ -17,16 +17,16 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 pub(in super::super) struct Options {
     #[command(flatten)]
     server: Server,
-    /// Of this agent, or of those that a glob matches.
+    /// Agent, or a glob of agents.
     #[arg(long)]
     agent: Option<String>,
-    /// Of this tool in any spelling, or of those that a glob such as stripe.* matches.
+    /// Tool in any spelling, or a glob such as stripe.*.
     #[arg(long)]
     tool: Option<String>,
-    /// Of this session.
+    /// Session of the call.
     #[arg(long)]
     session: Option<String>,
-    /// Of this run.
+    /// Run of the call.
     #[arg(long)]
     run: Option<String>,
     /// Decisions of this word: execute, stub, ask or block.

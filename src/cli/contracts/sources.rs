@@ -23,7 +23,7 @@ const MAX_FILES: usize = 50_000;
 const FOREIGN: [&str; 9] =
     ["node_modules", "site-packages", "venv", "env", "__pycache__", "dist", "build", "target", "vendor"];
 
-/// What a tool lacks.
+/// Lack of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Missing {
@@ -41,7 +41,7 @@ pub(super) struct Unguarded {
     /// Where, what and by what.
     #[serde(flatten)]
     pub found: Registered,
-    /// What it lacks.
+    /// Lacks of the tool.
     pub missing: Vec<Missing>,
 }
 

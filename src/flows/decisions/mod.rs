@@ -154,7 +154,7 @@ pub(in crate::flows) struct Question {
     pub digest: [u8; 32],
     /// The arguments, redacted.
     pub args: Value,
-    /// What is wrong with the size of the arguments; `args` has their size alone then.
+    /// Fault of the arguments' size; `args` has the size alone then.
     pub oversized: Option<String>,
 }
 

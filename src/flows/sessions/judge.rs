@@ -47,7 +47,7 @@ pub(super) enum Part<'a> {
     Message {
         role: &'a str,
         text: &'a str,
-        /// Whether calls come with it.
+        /// True if calls come with it.
         with_calls: bool,
     },
 }

@@ -39,12 +39,12 @@ impl Ends {
         }
     }
 
-    /// It is kept, or nothing of it can be.
+    /// Forgets an end that is kept, or of which nothing can be.
     pub fn forget(&self, id: SessionId) {
         self.all().remove(&id);
     }
 
-    /// Those that wait.
+    /// Ends that wait.
     pub fn waiting(&self) -> Vec<(SessionId, Option<PatternOutcome>)> {
         self.all().iter().map(|(id, outcome)| (*id, *outcome)).collect()
     }

@@ -44,7 +44,7 @@ pub struct ExcludedTool {
 /// Which tools fit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ToolChoice {
-    /// Those that fit the task and may be offered, best first.
+    /// Tools that fit the task and may be offered, best first.
     pub ranked: Vec<RankedTool>,
     /// All that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.
     #[serde(default)]

@@ -199,7 +199,7 @@ impl Sidecar {
     }
 }
 
-/// Whether a model found it under the operator's criteria: by the checklist's item, or by the category that is for them.
+/// True if a model found it under the operator's criteria: by the checklist's item, or by the category that is for them.
 fn is_on_criteria(finding: &FindingItem) -> bool {
     finding.source == Source::Model.as_str()
         && (finding.rule == CRITERIA || finding.category == Category::Custom.as_str())

@@ -199,7 +199,7 @@ fn decorators(text: &str, at: usize) -> String {
     [above, below].concat().join("\n")
 }
 
-/// Whether a function of this name is defined here, with a guard beside it.
+/// True if a function of this name is defined here, with a guard beside it.
 fn is_guarded_function(forms: &Forms, text: &str, name: &str) -> bool {
     let defined =
         forms.definition.captures_iter(text).find(|form| form.name("name").is_some_and(|own| own.as_str() == name));

@@ -169,7 +169,7 @@ const SIGHTS: [&str; 18] = [
     "summary",
     "usage",
 ];
-/// What a list is of that is a thing itself: `todo_list`, where `monitor_list` lists monitors.
+/// Words before `list` that make a thing of it: `todo_list`, where `monitor_list` lists monitors.
 const LISTED: &str = "access allow black block blocked check contact deny distribution grocery mailing packing play price reading shopping task \
     todo wait waiting watch white wish";
 

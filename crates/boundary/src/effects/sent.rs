@@ -42,7 +42,7 @@ pub(super) struct Asked {
     pub what: String,
 }
 
-/// What the arguments of a call come to.
+/// Result of a look at the arguments of a call.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     /// The gravest that is asked for beyond a read.
@@ -91,7 +91,7 @@ struct Look {
     run: Run,
 }
 
-/// What is given to be run.
+/// State of what a call gives to be run.
 #[derive(Clone, Copy, PartialEq)]
 enum Run {
     /// Nothing that was understood.

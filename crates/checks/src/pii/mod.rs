@@ -85,7 +85,7 @@ fn hit(field: &FieldName, found: &Found) -> Hit {
 
 /// Opening of a marker in the place of an identifier: `[personal:credit_card]`.
 pub(super) const MARKER: &str = "[personal:";
-/// What is no identifier of a person or an account: contact data, and facts.
+/// Rules that find no identifier of a person or an account: contact data, and facts.
 const NO_IDENTIFIERS: [&str; 15] = [
     "birth_date",
     "bitcoin_address",
@@ -170,7 +170,7 @@ fn find(text: &str) -> Vec<Found> {
     kept
 }
 
-/// What was found, in order of place and without overlaps.
+/// Findings in order of place, without overlaps.
 fn apart(mut found: Vec<Found>) -> Vec<Found> {
     // Of two readings of one place the graver stands, then the longer.
     found.sort_by_key(|one| (one.span.start, std::cmp::Reverse((one.severity, one.span.len()))));

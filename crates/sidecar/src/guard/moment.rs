@@ -46,7 +46,7 @@ pub enum Subject<'a> {
         role: &'a str,
         /// What.
         text: &'a str,
-        /// Whether calls come with it, so that it is no answer yet.
+        /// True if calls come with it, so that it is no answer yet.
         with_calls: bool,
     },
     /// It is about to call a tool.
@@ -78,7 +78,7 @@ pub struct Standing<'a> {
     pub changed: &'a Changed<'a>,
 }
 
-/// Who speaks, by the word of a protocol.
+/// Speaker of a message, by the word of a protocol.
 #[derive(Clone, Copy, PartialEq)]
 enum Speaker {
     Agent,

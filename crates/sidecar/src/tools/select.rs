@@ -44,7 +44,7 @@ pub struct Request<'a> {
 /// Which tools fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Selection<'a> {
-    /// Those that fit the task and may be offered, best first: by score, then by name.
+    /// Tools that fit the task and may be offered, best first: by score, then by name.
     pub ranked: Vec<Ranked<'a>>,
     /// All that may be offered now, whether they fit or not, by name.
     pub allowed: Vec<&'a ToolName>,
@@ -77,7 +77,7 @@ pub struct Excluded<'a> {
 }
 
 impl Catalogue {
-    /// Which tools may be offered, and which of them have a word in common with a task, best first. The limits are asked
+    /// Lists the tools that may be offered, and ranks those that have a word in common with a task. The limits are asked
     /// about each tool.
     pub fn select(&self, request: &Request<'_>) -> Selection<'_> {
         let mut selection = Selection { ranked: Vec::new(), allowed: Vec::new(), excluded: Vec::new() };
