@@ -46,10 +46,10 @@ pub struct ExcludedTool {
 pub struct ToolChoice {
     /// Tools that fit the task and may be offered, best first.
     pub ranked: Vec<RankedTool>,
-    /// All that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.
+    /// Every tool that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.
     #[serde(default)]
     pub allowed: Option<Vec<ToolName>>,
-    /// All that may not be offered now; fifty of them in the record of a turn.
+    /// Every tool that may not be offered now; fifty of them in the record of a turn.
     pub excluded: Vec<ExcludedTool>,
 }
 

@@ -1,4 +1,4 @@
-//! What the audit keeps of secrets and of numbers that identify people: nothing, whether their form tells of them or the name of the member that has them.
+//! The audit keeps nothing of secrets and of numbers that identify people, whether their form tells of them or the name of the member that has them.
 
 use serde_json::json;
 

@@ -15,8 +15,8 @@ pub(super) const METHODS: &str =
 pub(super) const COMMANDS: &str = "bash cmd cmdline command commands exec powershell run sh shell";
 /// Arguments that hold a list that is a command, or belongs behind one.
 pub(super) const LISTS: &str = "args argv arguments";
-/// Arguments by which a command may be another one.
-pub(super) const DISGUISES: &str = "env environ environment envs executable interpreter stdin";
+/// Arguments beside a command or a statement that make no other one of it.
+pub(super) const COMPANIONS: &str = "cwd database dataset db description dir directory limit namespace project schema timeout timeoutms workdir workingdirectory";
 /// Arguments that hold a program.
 pub(super) const PROGRAMS: &str = "code javascript js lambda program python script scripts snippet";
 /// Arguments that hold a statement and nothing else.

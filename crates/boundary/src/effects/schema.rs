@@ -183,8 +183,12 @@ pub(super) fn flag(words: &[String]) -> Option<Verb> {
 
 /// Whether an argument is the path of what is to be written: `output_path`, `save_as`.
 pub(super) fn is_written(words: &[String]) -> bool {
-    let [first, .., end] = words else { return false };
-    WRITTEN.contains(&first.as_str()) && PATHS.contains(&end.as_str())
+    words.len() > 1 && names_target(words) && words.last().is_some_and(|end| PATHS.contains(&end.as_str()))
+}
+
+/// True if an argument is named for where something is put: `save_to`, `output`.
+pub(super) fn names_target(words: &[String]) -> bool {
+    words.first().is_some_and(|first| WRITTEN.contains(&first.as_str()))
 }
 
 /// The values among which an argument is chosen.

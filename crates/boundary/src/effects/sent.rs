@@ -14,13 +14,10 @@ mod executed;
 use serde_json::{Map, Value};
 
 use super::{
-    keys::{
-        ASKED, COMMANDS, DISGUISES, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among,
-        is,
-    },
+    keys::{ASKED, COMMANDS, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among, is},
     name::{of_words, says_nothing, words},
     request,
-    schema::{flag, is_written},
+    schema::{flag, is_written, names_target},
     texts,
 };
 use umbra_domain::{Effect, ToolName};
@@ -47,8 +44,8 @@ pub(super) struct Asked {
 pub(super) struct Sent {
     /// The gravest that is asked for beyond a read.
     pub gravest: Option<Asked>,
-    /// True if a command or a statement is among them, all of them are understood as looks, and nothing is set that could make
-    /// another program of them.
+    /// True if a command or a statement is among them, all of them are understood as looks, and nothing stands beside that could
+    /// make another one of it.
     pub looks: bool,
 }
 
@@ -63,13 +60,13 @@ pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> Sent {
         unfolded: 0,
         in_form: false,
         found: None,
-        run: Run::Nothing,
+        understood: false,
     };
     if !look.members(arguments) {
         let what = format!("lies behind the first {} KiB, and nobody looked at it", MAX_BYTES / 1024);
         look.found = Some(Asked { effect: Effect::Destructive, pointer: look.pointer.clone(), what });
     }
-    let looks = look.run == Run::Look && look.found.is_none();
+    let looks = look.understood && look.found.is_none() && executed::is_alone(arguments);
     let Some(mut asked) = look.found else { return Sent { gravest: None, looks } };
     // A key may hold anything that an agent wrote.
     let shown = umbra_checks::redact(&asked.pointer);
@@ -88,18 +85,8 @@ struct Look {
     /// It is a parameter of an address, or of a form.
     in_form: bool,
     found: Option<Asked>,
-    run: Run,
-}
-
-/// State of what a call gives to be run.
-#[derive(Clone, Copy, PartialEq)]
-enum Run {
-    /// Nothing that was understood.
-    Nothing,
-    /// A command or a statement that looks.
-    Look,
-    /// Something is set by which a command may be another one: variables of its environment, what it reads.
-    Disguised,
+    /// A command or a statement was understood as a look.
+    understood: bool,
 }
 
 impl Look {
@@ -122,9 +109,6 @@ impl Look {
                 self.note(Effect::Write, "is a stage of a pipeline that stores its result, or runs a program");
             }
             let words = words(key);
-            if is(&words, DISGUISES) && !is_empty(value) {
-                self.run = Run::Disguised;
-            }
             self.look_at_reference(&words, value);
             if !self.value(&words, value) {
                 return false;
@@ -240,7 +224,7 @@ impl Look {
             return true;
         }
         self.look_at_key(key, false);
-        if is_written(key) || self.tool.makes() && is(key, PATHS) {
+        if is_written(key) || self.tool.makes() && (is(key, PATHS) || names_target(key)) {
             self.note(Effect::Write, "is where something is to be written");
         }
         if let Some(option) = shown.strip_prefix("--")
@@ -326,13 +310,6 @@ impl Look {
         let whole = documents.iter().all(|document| self.value(key, document));
         self.unfolded -= 1;
         whole
-    }
-
-    /// Notes that something to be run was understood as a look.
-    fn runs_a_look(&mut self, it_does: bool) {
-        if it_does && self.run == Run::Nothing {
-            self.run = Run::Look;
-        }
     }
 
     /// Notes what asks for more than a read.

@@ -46,9 +46,9 @@ pub struct Request<'a> {
 pub struct Selection<'a> {
     /// Tools that fit the task and may be offered, best first: by score, then by name.
     pub ranked: Vec<Ranked<'a>>,
-    /// All that may be offered now, whether they fit or not, by name.
+    /// Every tool that may be offered now, whether they fit or not, by name.
     pub allowed: Vec<&'a ToolName>,
-    /// All that may not be offered now, by name.
+    /// Every tool that may not be offered now, by name.
     pub excluded: Vec<Excluded<'a>>,
 }
 

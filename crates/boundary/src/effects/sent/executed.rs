@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 use super::{
     super::{
         code, command, expression, graphql,
-        keys::{COMMANDS, EXPRESSIONS, LISTS, NAMED, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES, STATEMENTS, among, is},
+        keys::{
+            COMMANDS, COMPANIONS, EXPRESSIONS, LISTS, NAMED, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES, STATEMENTS,
+            among, is,
+        },
         lexicon::compound,
         name::{of_words, words},
         pipe,
@@ -31,7 +34,7 @@ impl Look {
                 }
                 _ => self.argv_looks(&words),
             };
-            self.runs_a_look(understood);
+            self.understood |= understood;
             if !understood {
                 self.at(key, |look| look.note(Effect::Destructive, NOT_A_LOOK));
             }
@@ -56,7 +59,7 @@ impl Look {
             self.note(Effect::Destructive, NOT_A_LOOK);
         }
         if text.is_empty() || command::looks(text) || (of_redis && command::redis_looks(&list)) {
-            self.runs_a_look(!text.is_empty());
+            self.understood |= !text.is_empty();
             return;
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_ascii_punctuation() && c != '_' && c != '-') || of_redis {
@@ -108,7 +111,7 @@ impl Look {
             Verdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
                 self.note(Effect::Destructive, UNKNOWN);
             }
-            Verdict::Reads => self.runs_a_look(stated || may_be),
+            Verdict::Reads => self.understood |= stated || may_be,
             Verdict::Odd | Verdict::Prose => {}
         }
         if matches!(verdict, Verdict::Prose | Verdict::Odd) {
@@ -229,6 +232,35 @@ impl Look {
             self.note(Effect::Destructive, "names a query that nobody has seen");
         }
     }
+}
+
+/// Signs by which a shell makes more of a word, where a tool joins words without quotes.
+const SIGNS: [char; 12] = [';', '|', '&', '$', '`', '<', '>', '(', ')', '\n', '\r', '\\'];
+/// Arguments that hold a statement in the tools that are asked for one.
+const ASKING: &str = "q queries query statement statements";
+
+/// True if arguments are a command or a statement, with nothing beside it that could make another one of it: words of a list
+/// and companions without signs of a shell, and no argument that is not known.
+pub(super) fn is_alone(arguments: &Map<String, Value>) -> bool {
+    let plain = |text: &str| !text.contains(SIGNS);
+    let listed = arguments.keys().any(|key| is(&words(key), LISTS));
+    arguments.iter().all(|(key, value)| {
+        let key = words(key);
+        match value {
+            Value::Null => true,
+            Value::String(text) if is(&key, COMMANDS) => !listed || plain(text),
+            Value::String(_) if is(&key, STATEMENTS) || is(&key, ASKING) => true,
+            Value::Array(_) if is(&key, COMMANDS) || is(&key, LISTS) => {
+                texts_of(value).is_some_and(|words| words.iter().all(|word| plain(word)))
+            }
+            Value::String(text) => {
+                let whole = key.concat();
+                whole == "description" || among(COMPANIONS, &whole) && plain(text)
+            }
+            Value::Number(_) | Value::Bool(_) => among(COMPANIONS, &key.concat()),
+            Value::Array(_) | Value::Object(_) => false,
+        }
+    })
 }
 
 /// Whether what is given as a program is data after all, or a look in one of its languages.
