@@ -77,7 +77,7 @@ fn every_bound_holds() {
         ("server:\n  max_body_bytes: 1MB", 2, &["not a size"]),
         ("server:\n  max_body_bytes: -1", 2, &["out of bounds"]),
         ("server:\n  max_body_bytes: 8MiB", 2, &["max_decoded_bytes is below"]),
-        ("server:\n  max_decoded_bytes: 1MiB\n  max_event_bytes: 2MiB", 3, &["max_event_bytes is above"]),
+        ("server:\n  max_decoded_bytes: 2MiB\n  max_event_bytes: 3MiB", 3, &["max_event_bytes is above"]),
         ("server:\n  max_in_flight_bytes: 1MiB", 2, &["max_in_flight_bytes is below"]),
         ("server:\n  decide_concurrency: 0", 2, &["out of bounds", "1 to 10000"]),
         ("server:\n  max_wait: 2m", 2, &["out of bounds"]),
