@@ -2,6 +2,7 @@
 //! changed between two editions. For people and for CI: exit 1 where there is something to put right.
 
 mod infer;
+mod propose;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub(super) enum Action {
     Lint(Lint),
     /// Write contracts of tools from recorded calls, as YAML on standard output.
     Infer(infer::Options),
+    /// Show the next version of contracts that live results no longer fit, by a running server, or put it into the file.
+    Propose(propose::Options),
     /// Say what changed from one tools file to another; exit 1 where it breaks callers or loosens what held them.
     Diff {
         /// The edition that callers know.
@@ -42,10 +45,11 @@ pub(super) struct Lint {
     source: Option<PathBuf>,
 }
 
-pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
     match action {
         Action::Lint(options) => lint(global, &options),
         Action::Infer(options) => infer::run(global, &options),
+        Action::Propose(options) => propose::run(global, options).await,
         Action::Diff { old, new } => compare(global, &old, &new),
     }
 }

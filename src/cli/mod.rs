@@ -252,7 +252,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Briefing { date } => briefing::run(&global, Kind::Day, date.as_deref()).await,
         Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
         Command::Check(options) => check::run(&global, &options).await,
-        Command::Contracts { action } => contracts::run(&global, action),
+        Command::Contracts { action } => contracts::run(&global, action).await,
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,
         Command::Mcp(options) => Box::pin(mcp::run(&global, options)).await,

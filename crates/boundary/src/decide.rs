@@ -57,7 +57,7 @@ pub struct Standing<'a> {
     pub descent: Option<&'a Descent>,
     /// What stubs of the run remember; none before the first.
     pub run: Option<RunState>,
-    /// Live calls of the tool by the same agent, and their results, where a stub may have to be inferred from them.
+    /// Live calls of the tool by any agent, and their results, where a stub may be inferred from them.
     pub recorded: &'a [Recorded],
     /// The session's labels.
     pub taints: &'a [String],

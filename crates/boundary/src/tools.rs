@@ -52,7 +52,7 @@ pub struct Given<'a> {
     pub call: &'a Call,
     /// Its arguments.
     pub args: &'a Value,
-    /// Live calls of the tool by the same agent, and their results, oldest first.
+    /// Live calls of the tool by any agent, and their results, oldest first.
     pub recorded: &'a [Recorded],
 }
 
@@ -223,10 +223,11 @@ impl Tools {
         contract.is_some_and(|contract| contract.contract().on_unavailable == OnUnavailable::Allow)
     }
 
-    /// Whether a stub of the call could only be inferred from results that were recorded.
+    /// True if a stub of the call would be inferred from recorded results, where there are enough.
     pub fn needs_recorded(&self, call: &Call) -> bool {
-        let answered = self.contracts.find(&call.tool).is_some_and(|contract| contract.answers());
-        !answered && call.output_schema.is_none() && call.stub_override.is_none() && call.stub_fallback.is_none()
+        let responds =
+            self.contracts.find(&call.tool).is_some_and(|contract| !contract.contract().responses.is_empty());
+        !responds && call.stub_override.is_none() && call.stub_fallback.is_none()
     }
 
     /// What a run remembers of what this read asks for.

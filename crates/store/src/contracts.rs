@@ -158,13 +158,19 @@ impl ContractStore<'_> {
         Ok(rows.into_iter().map(live_result).collect())
     }
 
-    /// The last results of an agent's calls of a tool that ran, so many at most, oldest first.
+    /// The last results of calls of a tool that ran, by this agent or by any, so many at most, oldest first.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn recorded_calls(self, agent: &str, tool: &str, most: i64) -> Result<Vec<LiveResult>, StoreError> {
-        let query =
-            format!("/* contracts.recorded */ {RESULTS} AND o.agent = $1 AND o.tool = $2 ORDER BY o.seq DESC LIMIT $3");
+    pub async fn recorded_calls(
+        self,
+        agent: Option<&str>,
+        tool: &str,
+        most: i64,
+    ) -> Result<Vec<LiveResult>, StoreError> {
+        let query = format!(
+            "/* contracts.recorded */ {RESULTS} AND ($1::text IS NULL OR o.agent = $1) AND o.tool = $2 ORDER BY o.seq DESC LIMIT $3"
+        );
         let rows: Vec<ResultRow> = sqlx::query_as(sqlx::AssertSqlSafe(query))
             .bind(agent)
             .bind(tool)

@@ -185,8 +185,10 @@ pub const MOST_GENERATIONS: usize = 16;
 /// A call that ran, with the payloads of its rows in the audit.
 #[derive(Debug, Clone)]
 pub struct RecordedCall {
-    /// Agent and tool.
+    /// Agent that asks, and tool.
     pub name: Named,
+    /// Agent that called.
+    pub agent: String,
     /// Of its decision, as JSON.
     pub decision: String,
     /// Of its outcome, as JSON.
@@ -327,25 +329,29 @@ impl Deciding {
         })
     }
 
-    /// The last calls of these tools by these agents that ran and were reported, oldest first.
+    /// The last calls of these tools that ran and were reported, by these agents and by any, oldest first.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn recorded(&mut self, names: &[Named]) -> Result<Vec<RecordedCall>, StoreError> {
         let (agents, tools) = split(names);
-        let rows: Vec<(String, String, String, String)> = sqlx::query_as(
+        let rows: Vec<(String, String, String, String, String)> = sqlx::query_as(
             "/* decisions.recorded */
-             SELECT k.agent, k.tool, d.body, p.body FROM unnest($1::text[], $2::text[]) k(agent, tool)
-             CROSS JOIN LATERAL (SELECT a.seq, a.call_id FROM audit a WHERE a.kind = 'outcome' AND a.agent = k.agent
-                                 AND a.tool = k.tool ORDER BY a.seq DESC LIMIT 20) o
-             JOIN call c ON (c.agent, c.call_id) = (k.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
+             SELECT k.agent, k.tool, o.agent, d.body, p.body FROM unnest($1::text[], $2::text[]) k(agent, tool)
+             CROSS JOIN LATERAL ((SELECT a.seq, a.agent, a.call_id FROM audit a WHERE a.kind = 'outcome'
+                                  AND a.agent = k.agent AND a.tool = k.tool ORDER BY a.seq DESC LIMIT 20)
+                                 UNION
+                                 (SELECT a.seq, a.agent, a.call_id FROM audit a WHERE a.kind = 'outcome'
+                                  AND a.tool = k.tool ORDER BY a.seq DESC LIMIT 20)) o
+             JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
              JOIN audit_payload p ON p.seq = o.seq JOIN audit_payload d ON d.seq = c.seq ORDER BY o.seq",
         )
         .bind(agents)
         .bind(tools)
         .fetch_all(&mut *self.0)
         .await?;
-        let call = |(agent, tool, decision, outcome)| RecordedCall { name: (agent, tool), decision, outcome };
+        let call =
+            |(asks, tool, agent, decision, outcome)| RecordedCall { name: (asks, tool), agent, decision, outcome };
         Ok(rows.into_iter().map(call).collect())
     }
 

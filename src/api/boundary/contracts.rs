@@ -218,11 +218,11 @@ pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request)
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InferRequest {
-    /// Whose calls.
-    pub agent: String,
+    /// Agent whose calls are looked at; of any agent unless given.
+    pub agent: Option<String>,
     /// Of which tool, as `server.name`.
     pub tool: String,
-    /// What the tool does; a record does not say. `destructive` unless given.
+    /// Effect of the tool; that of its name unless given.
     pub effect: Option<Effect>,
 }
 
@@ -247,9 +247,9 @@ pub struct LeftOut {
 }
 
 /// Infers contracts from recorded calls, as `umbra contracts infer` does: at least five of a tool. The calls are those of the
-/// audit (JSON: agent and tool), or they are in the body: lines of `{"tool", "args", "result"}`, oldest first.
+/// audit (JSON: tool, and agent unless those of any), or they are in the body: lines of `{"tool", "args", "result"}`, oldest first.
 #[utoipa::path(post, path = "/v1/contracts/infer", tag = "boundary",
-    params(("effect" = Option<String>, Query, description = "What the tools of the lines do: read, write or destructive (unless given)")),
+    params(("effect" = Option<String>, Query, description = "Effect of the tools of the lines: read, write or destructive; that of each name unless given")),
     request_body(content((InferRequest = "application/json"), (String = "application/x-ndjson"))),
     responses((status = 200, description = "The contracts, as far as there are any", body = InferredContracts)))]
 pub async fn post_infer(
@@ -266,15 +266,16 @@ pub async fn post_infer(
     let mut recordings = Recordings::default();
     let effect = if media == Media::Json {
         let asked: InferRequest = from_json(&body)?;
-        for (pointer, name) in [("/agent", &asked.agent), ("/tool", &asked.tool)] {
+        for (pointer, name) in [("/agent", asked.agent.as_ref()), ("/tool", Some(&asked.tool))] {
+            let Some(name) = name else { continue };
             if name.is_empty() || name.contains('\0') {
                 let problem = Problem::invalid_request("a name cannot be used");
                 return Err(problem.at(pointer, "bad_text", "a name, without U+0000"));
             }
         }
         let store = &api.flows.boundary.store;
-        for call in store.contracts().recorded_calls(&asked.agent, &asked.tool, MOST_RECORDED).await? {
-            if let Some(call) = recorded(&call.decision, &call.outcome) {
+        for call in store.contracts().recorded_calls(asked.agent.as_deref(), &asked.tool, MOST_RECORDED).await? {
+            if let Some(call) = recorded(&call.decision, &call.outcome, 0) {
                 recordings.add(asked.tool.clone(), call);
             }
         }
@@ -288,7 +289,7 @@ pub async fn post_infer(
         }
         effect
     };
-    let inferred = spawn_blocking(move || recordings.infer(effect.unwrap_or(Effect::Destructive)));
+    let inferred = spawn_blocking(move || recordings.infer(effect));
     let Inferred { contracts, left_out } = inferred.await.map_err(Problem::internal)?;
     Ok(Json(InferredContracts {
         yaml: tools::write(&contracts),

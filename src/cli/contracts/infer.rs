@@ -25,9 +25,9 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 pub(in super::super) struct Options {
     /// Lines of {"tool": ..., "args": {...}, "result": ...}, oldest first; at least five of a tool.
     file: PathBuf,
-    /// What the tools do; a record does not say.
-    #[arg(long, value_name = "EFFECT", default_value = "destructive", value_parser = effect)]
-    effect: Effect,
+    /// Effect of the tools: read, write or destructive; that of each name unless given.
+    #[arg(long, value_name = "EFFECT", value_parser = effect)]
+    effect: Option<Effect>,
 }
 
 fn effect(word: &str) -> Result<Effect, String> {

@@ -171,7 +171,7 @@ fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
         if contract.as_deref() != Some(found.id()) {
             continue;
         }
-        let Some(recorded) = recorded(decision, outcome) else { continue };
+        let Some(recorded) = recorded(decision, outcome, 0) else { continue };
         let misfit = misfit(rules.tools.contracts(), &tool, &recorded.args, &recorded.result);
         held.entry(edition(found.contract())).or_default().push(Held { seq: *seq, at: *at, misfit });
     }

@@ -210,7 +210,7 @@ impl Audit {
         let results = self.store.contracts().live_results(&state.recent).await?;
         Ok(block_in_place(|| {
             let recorded: Vec<_> =
-                results.iter().filter_map(|result| recorded(&result.decision, &result.outcome)).collect();
+                results.iter().filter_map(|result| recorded(&result.decision, &result.outcome, 0)).collect();
             propose(contract, &recorded).map(|proposed| write(&[proposed]))
         }))
     }

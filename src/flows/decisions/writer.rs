@@ -26,7 +26,7 @@ use crate::{
     flows::group_commit::{self, Commit, GroupCommit},
     telemetry::metric,
 };
-use umbra_boundary::{answer::Answer, decide::Decision, stub::Recorded};
+use umbra_boundary::{answer::Answer, decide::Decision, drift::contract, stub::Recorded};
 use umbra_store::{
     StoreError,
     decisions::{Named, RecordedCall},
@@ -232,16 +232,20 @@ impl DecisionWriter {
     }
 }
 
-/// Recorded results by agent and tool, oldest first. What was erased, or went wrong, is none.
+/// Recorded results by the agent that asks and the tool, oldest first. What was erased, or went wrong, is none.
 fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<Recorded>> {
     let mut by_name: HashMap<Named, Vec<Recorded>> = HashMap::new();
-    for RecordedCall { name, decision, outcome } in calls {
-        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-        let (Some(mut decision), Some(mut outcome)) = (parse(&decision), parse(&outcome)) else { continue };
-        if outcome["outcome"]["status"] == "ok" && !outcome["outcome"]["result"].is_null() {
-            let one = Recorded { args: decision["args"].take(), result: outcome["outcome"]["result"].take() };
-            by_name.entry(name).or_default().push(one);
-        }
+    let mut others: Vec<String> = Vec::new();
+    for RecordedCall { name, agent, decision, outcome } in calls {
+        let number = if agent == name.0 {
+            0
+        } else {
+            1 + others.iter().position(|known| *known == agent).unwrap_or_else(|| {
+                others.push(agent);
+                others.len() - 1
+            })
+        };
+        by_name.entry(name).or_default().extend(contract::recorded(&decision, &outcome, number));
     }
     by_name
 }

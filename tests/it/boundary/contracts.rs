@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Umbra, boundary::write, until};
+use crate::support::{Umbra, boundary::{with, write}, until};
 
 const TOOLS: &str = "tools:
   - tool: mail.send_email
@@ -134,6 +134,9 @@ async fn recorded_calls_become_contracts_from_the_audit_and_from_lines() {
     assert_eq!((audited.status.as_u16(), &audited.body["contracts"]), (200, &json!(1)), "{}", audited.text);
     let yaml = audited.body["yaml"].as_str().unwrap_or_default();
     assert!(yaml.contains("effect: write") && yaml.contains("{{ args.to }}"), "{yaml}");
+    // The effect is that of the name, and the calls are those of any agent, unless it is said.
+    let any = umbra.post("/v1/contracts/infer", &json!({"tool": "mail.send_email"})).await;
+    assert!(any.body["yaml"].as_str().is_some_and(|yaml| yaml.contains("effect: write")), "{}", any.text);
     // What is inferred is without faults.
     let lint = [("content-type", "application/yaml")];
     let judged = umbra.send(Method::POST, "/v1/contracts/lint", &lint, Some(yaml.as_bytes().to_vec())).await;
@@ -147,4 +150,28 @@ async fn recorded_calls_become_contracts_from_the_audit_and_from_lines() {
     let bad = umbra.send(Method::POST, path, &ndjson, Some(format!("{lines}{{\"tool\": 1}}").into_bytes())).await;
     let detail = bad.body["errors"][0]["detail"].as_str().unwrap_or_default();
     assert!(bad.status == 400 && detail.starts_with("line 5, column "), "{}", bad.text);
+}
+
+#[tokio::test]
+async fn what_one_agent_recorded_gives_the_rehearsal_of_another_its_form() {
+    let umbra = Umbra::with().go().await;
+    for n in 1..=5 {
+        ran(&umbra, &format!("c{n}"), json!({"id": format!("msg-{n}00{n}"), "to": "a@example.com", "team": "Blue"}))
+            .await;
+    }
+    let shadow = json!({"scope": "global", "execution": "shadow", "reason": "rehearse"});
+    assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    let stub = async |call_id: &str, agent: &str| {
+        let call = with(write(call_id, agent), &json!({"arguments": {"to": "zoe@example.com"}}));
+        let call =
+            with(call, &json!({"tool": {"server": "mail", "name": "send_email", "output_schema": {"type": "object"}}}));
+        umbra.decide(&call).await["stub"].clone()
+    };
+    let (own, other) = (stub("s1", "writer").await, stub("s2", "rehearsal-1").await);
+    for stub in [&own, &other] {
+        assert_eq!(stub["contract"], "mail.send_email@recorded", "{stub}");
+        assert_eq!(stub["result"]["to"], "zoe@example.com", "{stub}");
+        assert!(stub["result"]["id"].as_str().is_some_and(|id| id.starts_with("msg-shadow-")), "{stub}");
+    }
+    assert_eq!((&own["result"]["team"], &other["result"]["team"]), (&json!("Blue"), &json!("shadow")));
 }

@@ -70,6 +70,78 @@ async fn what_live_results_show_is_proposed_told_and_put_in_force() {
     assert_eq!(hook.count(), 1, "it is told once");
 }
 
+const REFUNDS: &str = "# Kept by the payments team.
+tools:
+  - tool: mail.send_email
+    effect: write
+    responses: [{result: {id: \"{{ seq('m-') }}\"}}]
+
+  # Refunds, as the API gave them in March.
+  - tool: pay.refund   # see the manual
+    effect: destructive
+    output_schema: {type: object, required: [tx_id, status], properties: {tx_id: {type: string}, amount: {type: number}, status: {enum: [refunded, pending_review]}}}
+    responses:
+      - {when: 'args.amount > 500.0', result: {tx_id: \"{{ seq('r-') }}\", status: pending_review}}
+      - result: {tx_id: \"{{ seq('r-') }}\", status: refunded, amount: '{{ args.amount }}'}
+    overlay:
+      put: {collection: refunds, key: result.tx_id}
+      reads: [{tool: pay.get_refund, key: args.id}]
+
+# Reads.
+effects:
+  - {tool: crm.lookup, effect: read}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_is_put_into_the_file_with_its_predicates_and_its_overlay() {
+    let umbra = Umbra::with().tools(REFUNDS).go().await;
+    let ask = |args: &[&str]| {
+        let output = umbra.cli_in(&[("UMBRA_URL", &umbra.base)], args, None);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(ask(&["contracts", "propose"]), (Some(0), "no contract drifts\n".to_owned(), String::new()));
+    for n in 1..=3 {
+        let call = json!({"call_id": format!("c{n}"), "agent": "payer", "tool": {"name": "pay.refund"},
+            "arguments": {"amount": 8.0 + f64::from(n)}});
+        assert_eq!(umbra.decide(&call).await["decision"], "execute");
+        let result =
+            json!({"tx_id": format!("t{n}"), "status": "refunded", "state": "done", "amount": (8 + n).to_string()});
+        let outcome = json!({"agent": "payer", "status": "ok", "result": result});
+        umbra.post(&format!("/v1/calls/c{n}/outcome"), &outcome).await;
+    }
+    until("a proposal", async || {
+        let contracts = &umbra.get("/v1/drift").await["contracts"];
+        (contracts[0]["misfits"] == 3).then_some(())
+    })
+    .await;
+    let (_, yaml, _) = ask(&["contracts", "propose", "pay.refund"]);
+    assert!(yaml.starts_with("tools:\n  - tool: pay.refund\n    version: 2\n"), "{yaml}");
+    assert_eq!(ask(&["contracts", "propose", "mail.send_email"]).1, "no contract of mail.send_email drifts\n");
+    let file = umbra.file("tools.yaml").display().to_string();
+    let (code, out, err) = ask(&["contracts", "propose", "--write", &file]);
+    assert!(code == Some(0) && out.contains("pay.refund@2 is written"), "{out} {err}");
+    let written = std::fs::read_to_string(umbra.file("tools.yaml")).unwrap_or_default();
+    let (before, after) = (REFUNDS.split_once("  - tool: pay").unwrap_or_default().0, "\n# Reads.\neffects:");
+    assert!(written.starts_with(before) && written.contains(after), "{written}");
+    for kept in ["args.amount > 500.0", "pending_review", "seq('r-')", "collection: refunds", "tool: pay.get_refund"] {
+        assert!(written.contains(kept), "{kept}\n{written}");
+    }
+    assert_eq!(umbra.send(Method::POST, "/v1/admin/reload", &[], None).await.status, 200);
+    let call = |id: &str, amount: f64| json!({"call_id": id, "agent": "payer", "tool": {"name": "pay.refund"}, "arguments": {"amount": amount}});
+    let shadow = json!({"scope": "agent", "value": "payer", "execution": "shadow", "reason": "rehearse"});
+    assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    let stub = umbra.decide(&call("s1", 900.0)).await["stub"].clone();
+    assert_eq!(
+        (&stub["contract"], &stub["result"]["status"]),
+        (&json!("pay.refund@2"), &json!("pending_review")),
+        "{stub}"
+    );
+    assert_eq!(stub["result"]["state"], "done", "{stub}");
+    let (code, _, err) = ask(&["contracts", "propose", "--write", "no.yaml"]);
+    assert!(code == Some(1) && err.contains("no.yaml"), "{err}");
+}
+
 #[tokio::test]
 async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_required() {
     let settings =

@@ -2,16 +2,16 @@
 //! repeat nothing of a result; what is learned; a contract that could take the place of a stale one.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::shape;
 use crate::{
-    contract::{CompiledContract, Contracts, compile},
+    contract::{CompiledContract, Contracts, Schema, compile},
     stub::{self, Recorded, RunState, SharedMint, infer::shape_of, template::add_functions},
 };
 use umbra_domain::{
     ToolName,
-    contract::{ContractState, DEFAULT_MISMATCHES, Stale, StaleWhy, ToolContract},
+    contract::{ContractState, DEFAULT_MISMATCHES, Response, Stale, StaleWhy, ToolContract},
 };
 use umbra_policy::Scope;
 
@@ -149,7 +149,8 @@ pub fn why(contract: &ToolContract, learned: &ContractState, stale: Stale) -> St
     }
 }
 
-/// The next version of a contract, as live results show it: schema and responses are theirs, everything else stays.
+/// The next version of a contract, as live results show it. What still fits stays: predicates, expressions, parts of the
+/// schema, the overlay.
 ///
 /// # Errors
 /// Why none can be proposed.
@@ -157,27 +158,80 @@ pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolCon
     if recorded.len() < LEAST_PROPOSED {
         return Err(format!("{} live results since it no longer fits; {LEAST_PROPOSED} are needed", recorded.len()));
     }
-    let inferred = shape_of(&contract.tool, contract.effect, recorded)?;
-    let mut proposed = ToolContract {
-        version: contract.version.saturating_add(1),
-        output_schema: inferred.output_schema,
-        responses: inferred.responses,
-        example: None,
-        ..contract.clone()
-    };
-    if let Err(faults) = compile(proposed.clone()) {
-        // The overlay may name what results no longer have.
-        proposed.overlay = None;
-        if compile(proposed.clone()).is_err() {
-            let first = faults.first().map_or_else(String::new, |fault| fault.message.clone());
-            return Err(format!("what the results show is no contract: {first}"));
+    let shown = shape_of(&contract.tool, contract.effect, recorded)?;
+    let results: Vec<&Value> = recorded.iter().map(|call| &call.result).collect();
+    let output_schema = shown.output_schema.map(|shown| next_schema(contract.output_schema.as_ref(), &shown, &results));
+    let fields = output_schema.as_ref().unwrap_or(&Value::Null);
+    let responses = |next: &dyn Fn(&Value, &Value) -> Value| match shown.responses.as_slice() {
+        [shown] if !contract.responses.is_empty() => {
+            let response = |old: &Response| Response { result: next(&old.result, &shown.result), ..old.clone() };
+            contract.responses.iter().map(response).collect()
         }
+        shown => shown.to_vec(),
+    };
+    // Where parts of the old results do not go with the new schema, all are as results show them.
+    let kept = responses(&|old, shown| next_result(old, shown, fields));
+    let mut why = String::new();
+    for responses in [kept, responses(&|_, shown| shown.clone())] {
+        let version = contract.version.saturating_add(1);
+        let output_schema = output_schema.clone();
+        let proposed = ToolContract { version, output_schema, responses, example: None, ..contract.clone() };
+        let Err(faults) = compile(proposed.clone()) else { return Ok(proposed) };
+        why = faults.first().map_or_else(String::new, |fault| format!("{}: {}", fault.key, fault.message));
     }
-    Ok(proposed)
+    Err(format!("what the results show does not fit the rest of the contract ({why}): change it by hand"))
 }
 
-/// A live call of the audit, from the payloads of its rows; none where they were erased, or it went wrong.
-pub fn recorded(decision: &str, outcome: &str) -> Option<Recorded> {
+/// The schema that results fit: the old one as far as they still do.
+fn next_schema(old: Option<&Value>, shown: &Value, results: &[&Value]) -> Value {
+    let fit =
+        |schema: &Value| Schema::compile(schema).is_ok_and(|schema| results.iter().all(|result| schema.fits(result)));
+    let Some(old) = old else { return shown.clone() };
+    if fit(old) {
+        return old.clone();
+    }
+    let (Value::Object(old), Some(Value::Object(properties))) = (old, shown.get("properties")) else {
+        return shown.clone();
+    };
+    let next = |(name, shown): (&String, &Value)| {
+        let values: Vec<&Value> = results.iter().filter_map(|result| result.get(name)).collect();
+        let old = old.get("properties").and_then(|properties| properties.get(name));
+        (name.clone(), next_schema(old, shown, &values))
+    };
+    let mut schema = old.clone();
+    schema.insert("properties".to_owned(), Value::Object(properties.iter().map(next).collect()));
+    schema.insert("required".to_owned(), shown.get("required").cloned().unwrap_or_else(|| json!([])));
+    let schema = Value::Object(schema);
+    if fit(&schema) { schema } else { shown.clone() }
+}
+
+/// The result of a response with the fields that results show: what the old one says of a field stays, fields that are gone
+/// go, new ones come.
+fn next_result(old: &Value, shown: &Value, schema: &Value) -> Value {
+    match (old, shown) {
+        (Value::Object(old), Value::Object(shown)) => {
+            let field = |name: &str| &schema["properties"][name];
+            let mut fields: Map<String, Value> = old
+                .iter()
+                .filter(|(name, _)| field(name).is_object())
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            for (name, shown) in shown {
+                let next = old.get(name).map_or_else(|| shown.clone(), |old| next_result(old, shown, field(name)));
+                fields.insert(name.clone(), next);
+            }
+            Value::Object(fields)
+        }
+        (Value::String(text), _) if text.contains("{{") => old.clone(),
+        // The result of an expression may be of any type.
+        (_, Value::String(text)) if text.contains("{{") && !old.is_object() => old.clone(),
+        _ if std::mem::discriminant(old) == std::mem::discriminant(shown) => old.clone(),
+        _ => shown.clone(),
+    }
+}
+
+/// A live call of the audit by this agent, from the payloads of its rows; none where they were erased, or it went wrong.
+pub fn recorded(decision: &str, outcome: &str, agent: usize) -> Option<Recorded> {
     let mut decision: Value = serde_json::from_str(decision).ok()?;
     let mut outcome: Value = serde_json::from_str(outcome).ok()?;
     let outcome = outcome.get_mut("outcome")?;
@@ -186,5 +240,5 @@ pub fn recorded(decision: &str, outcome: &str) -> Option<Recorded> {
     }
     let result = outcome.get_mut("result")?.take();
     let args = decision.get_mut("args").map_or_else(|| json!({}), Value::take);
-    (!result.is_null()).then_some(Recorded { args, result })
+    (!result.is_null()).then_some(Recorded { args, result, agent })
 }

@@ -144,6 +144,7 @@ fn what_live_results_show_is_proposed_as_the_next_version() {
     let result = |n: i64| Recorded {
         args: json!({"amount": 20.5 + f64::from(i32::try_from(n).unwrap())}),
         result: json!({"refund": {"number": format!("rf-{n}00{n}")}, "amount": 20.5 + f64::from(i32::try_from(n).unwrap())}),
+        agent: 0,
     };
     let results: Vec<Recorded> = (1..=4).map(result).collect();
     assert!(propose(&old, &results[..2]).unwrap_err().contains("2 live results"));
@@ -159,10 +160,10 @@ fn what_live_results_show_is_proposed_as_the_next_version() {
 #[test]
 fn a_recorded_call_is_one_that_went_well_and_is_still_there() {
     let (decision, ok) = (r#"{"args": {"a": 1}}"#, r#"{"outcome": {"status": "ok", "result": {"b": 2}}}"#);
-    assert_eq!(recorded(decision, ok), Some(Recorded { args: json!({"a": 1}), result: json!({"b": 2}) }));
+    assert_eq!(recorded(decision, ok, 0), Some(Recorded { args: json!({"a": 1}), result: json!({"b": 2}), agent: 0 }));
     for outcome in [r#"{"outcome": {"status": "error", "error": "no"}}"#, r#"{"outcome": {"status": "ok"}}"#, "{}", "x"]
     {
-        assert_eq!(recorded(decision, outcome), None, "{outcome}");
+        assert_eq!(recorded(decision, outcome, 0), None, "{outcome}");
     }
 }
 

@@ -2,8 +2,8 @@
 //! and the same for the same seed and calls.
 //!
 //! The contract's first response that applies answers. A tool without one is answered by the result that its caller gives
-//! for that, else by a sample of its output schema, else by the example of its documentation, else by what it was seen to give at least five times; else
-//! not at all, which is a refusal.
+//! for that, else in the form of at least five recorded results, else by the example of its documentation, else by a sample
+//! of its output schema; else not at all, which is a refusal.
 
 pub mod infer;
 pub mod recordings;
@@ -12,8 +12,6 @@ mod state;
 pub mod template;
 #[cfg(test)]
 mod tests;
-
-use std::borrow::Cow;
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -27,7 +25,7 @@ pub(super) use sample::sample;
 pub(super) use state::SharedMint;
 pub use state::{MAX_RECORD_BYTES, MAX_RECORDS, RunState};
 use template::{RenderError, Template};
-use umbra_domain::{Effect, ToolName, json::encoded_len};
+use umbra_domain::{ToolName, json::encoded_len};
 use umbra_policy::{EvalError, Scope};
 
 /// Largest stub that a call may bring along, in bytes of JSON.
@@ -47,7 +45,7 @@ pub struct Call<'a> {
     /// The caller or the tool's server calls it a read, and is not believed: a made-up result would mislead where a real one
     /// was to be had.
     pub says_read: bool,
-    /// Live calls of it and their results, oldest first.
+    /// Live calls of it by any agent, and their results, oldest first.
     pub recorded: &'a [Recorded],
 }
 
@@ -344,6 +342,21 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
     let stub = |origin: &str, result: Value, validated_against| {
         Ok(Stub { contract: id(origin), result, validated_against, fault: None, is_fallback: false })
     };
+    match recorded(call, mint) {
+        Ok((result, true)) if accepted(&result) => {
+            let against = if schema.is_some() { against } else { ValidatedAgainst::RecordedResults };
+            return stub("recorded", result, against);
+        }
+        Ok(_) => " (what is inferred from recorded results does not fit)".clone_into(&mut why),
+        Err(error) if why.is_empty() => why = format!(" ({error})"),
+        Err(_) => {}
+    }
+    if let Some(example) = contract.and_then(|contract| contract.contract.example.as_ref())
+        && accepted(example)
+    {
+        let against = if schema.is_some() { against } else { ValidatedAgainst::Nothing };
+        return stub("example", example.clone(), against);
+    }
     if let Some(schema) = schema.filter(|_| contract.is_some() || !call.says_read) {
         match sample(schema.source(), call.args, mint) {
             Ok(result) if accepted(&result) => {
@@ -353,42 +366,27 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
             Err(error) => why = format!(" (no sample of its output schema: {error})"),
         }
     }
-    if let Some(example) = contract.and_then(|contract| contract.contract.example.as_ref())
-        && accepted(example)
-    {
-        let against = if schema.is_some() { against } else { ValidatedAgainst::Nothing };
-        return stub("example", example.clone(), against);
-    }
-    match recorded(call, mint) {
-        Ok((result, fits)) if fits && accepted(&result) => {
-            let against = if schema.is_some() { against } else { ValidatedAgainst::RecordedResults };
-            return stub("recorded", result, against);
-        }
-        Ok(_) => " (what is inferred from recorded results does not fit)".clone_into(&mut why),
-        Err(error) if why.is_empty() => why = format!(" ({error})"),
-        Err(_) => {}
-    }
     Err(StubError::NoContract { tool: call.tool.to_string(), why })
 }
 
-/// A result in the shape of recorded ones, and whether it fits that shape.
+/// A result in the form of recorded ones, and whether it fits all of them. A tool that is called a read, and not believed to
+/// be one, has only results of the same agent.
 fn recorded(call: &Call<'_>, mint: &SharedMint) -> Result<(Value, bool), String> {
-    let contract = infer::infer(&call.tool.to_string(), Effect::Destructive, call.recorded)?;
-    let response = contract.responses.first().ok_or("nothing was inferred")?;
-    let template = Template::compile(&response.result, &["args", "tool"])?;
+    let own: Vec<Recorded>;
+    let recorded = if call.says_read {
+        own = call.recorded.iter().filter(|call| call.agent == 0).cloned().collect();
+        &own
+    } else {
+        call.recorded
+    };
+    let (response, schema) = infer::response(call.args, recorded)?;
+    let template = Template::compile(&response, &["args", "tool"])?;
     let tool = tool_variable(call.tool);
     let mut scope = Scope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
     template::add_functions(&mut scope, mint);
-    let rendered = template.render(&scope);
-    // An argument that the recorded calls had and this one lacks is no reason to refuse: the last result stands.
-    let result: Cow<'_, Value> = match (rendered, call.recorded.last()) {
-        (Ok(result), _) => Cow::Owned(result),
-        (Err(_), Some(last)) => Cow::Borrowed(&last.result),
-        (Err(error), None) => return Err(error.to_string()),
-    };
-    let schema = contract.output_schema.as_ref().map(Schema::compile).transpose()?;
-    let fits = schema.is_none_or(|schema| schema.fits(&result));
-    Ok((result.into_owned(), fits))
+    let result = template.render(&scope).map_err(|error| error.to_string())?;
+    let fits = Schema::compile(&schema)?.fits(&result);
+    Ok((result, fits))
 }

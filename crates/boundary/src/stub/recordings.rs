@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::infer::{Recorded, infer};
-use crate::contract::faults;
-use umbra_domain::{Effect, ToolContract};
+use crate::{contract::faults, effects::classify};
+use umbra_domain::{Effect, ToolContract, ToolName};
 
 /// Most bytes of a line.
 pub const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
@@ -86,7 +86,7 @@ impl Recordings {
         if self.0.len() == MAX_TOOLS && !self.0.contains_key(&tool) {
             return bad(1, format!("more than {MAX_TOOLS} tools"));
         }
-        self.add(tool, Recorded { args, result });
+        self.add(tool, Recorded { args, result, agent: 0 });
         Ok(())
     }
 
@@ -99,10 +99,12 @@ impl Recordings {
         recorded.push(call);
     }
 
-    /// The contract of each tool, as far as its calls show one.
-    pub fn infer(&self, effect: Effect) -> Inferred {
+    /// The contract of each tool, as far as its calls show one. Without an effect each has that of its name.
+    pub fn infer(&self, effect: Option<Effect>) -> Inferred {
         let mut inferred = Inferred { contracts: Vec::new(), left_out: Vec::new() };
         for (tool, recorded) in &self.0 {
+            let effect =
+                effect.unwrap_or_else(|| classify(&ToolName::bare(tool.clone()), "", &Value::Null, false).effect);
             let contract = infer(tool, effect, recorded).and_then(|contract| {
                 let fault = faults(&contract).into_iter().next();
                 fault.map_or(Ok(contract), |fault| Err(fault.message))

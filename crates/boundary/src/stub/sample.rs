@@ -299,8 +299,8 @@ fn number(keywords: &Map<String, Value>, whole: bool) -> Value {
     Number::from_f64(value).map_or_else(|| json!(1), Value::Number)
 }
 
-/// Whether a field of that name is an id.
-fn is_id(name: &str) -> bool {
+/// True for the name of a field that holds an id.
+pub(super) fn is_id(name: &str) -> bool {
     let lower = name.to_lowercase();
     matches!(lower.as_str(), "id" | "uuid" | "guid" | "key" | "sha" | "token")
         || lower.ends_with("_id")

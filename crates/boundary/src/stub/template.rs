@@ -9,7 +9,7 @@ use umbra_domain::json::encoded_len;
 use umbra_policy::{EvalError, Expression, Scope};
 
 /// What expressions of a template may call.
-const FUNCTIONS: [&str; 3] = ["uuid", "seq", "now"];
+const FUNCTIONS: [&str; 4] = ["uuid", "seq", "now", "epoch"];
 /// Most parts of a template.
 const MAX_PARTS: usize = 5_000;
 /// Most expressions in one.
@@ -100,6 +100,11 @@ pub(crate) fn add_functions(scope: &mut Scope<'_>, mint: &SharedMint) {
     let clock = mint.clone();
     scope.function("now", move |arguments| match arguments {
         [] => Ok(Value::String(clock.now().to_string())),
+        _ => Err("write it without arguments".to_owned()),
+    });
+    let clock = mint.clone();
+    scope.function("epoch", move |arguments| match arguments {
+        [] => Ok(clock.now().as_second().into()),
         _ => Err("write it without arguments".to_owned()),
     });
 }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::{
     Call, Recorded, RunState, Stub, StubError, ValidatedAgainst, answer, answer_with,
-    infer::{LEAST_RECORDED, infer},
     template::{Template, literal},
 };
 use crate::{
@@ -16,7 +15,7 @@ use umbra_config::{
     EXAMPLE_TOOLS,
     tools::{Rules, load},
 };
-use umbra_domain::{Effect, ToolName};
+use umbra_domain::ToolName;
 
 fn contracts(text: &str) -> Contracts {
     let loaded = load("tools.yaml", text, Rules::NONE);
@@ -207,48 +206,6 @@ fn the_callers_fallback_answers_where_no_response_does() {
     ] {
         assert_eq!(given(name, &fallback, schema.as_ref()).unwrap_err().code(), "invalid_stub", "{name}");
     }
-}
-
-fn seen(n: usize) -> Vec<Recorded> {
-    (0..n)
-        .map(|n| Recorded {
-            args: json!({"customer": {"name": format!("customer {n}")}, "amount": n, "currency": "eur"}),
-            result: json!({
-                "id": format!("ch_{:x}", 0xabcd_ef00_u64 + n as u64 * 7_919),
-                "number": format!("inv-2026-{n:04}"),
-                "name": format!("customer {n}"),
-                "amount": n,
-                "state": if n == 0 { "failed" } else { "paid {{ x }}" },
-                "at": format!("2026-02-0{}T10:00:00Z", n % 9 + 1),
-                "lines": [{"n": 1}],
-                "odd": if n % 2 == 0 { json!(1) } else { json!(null) },
-            }),
-        })
-        .collect()
-}
-
-#[test]
-fn shapes_are_inferred_from_five_recorded_results() {
-    let args = json!({"customer": {"name": "Zoe"}, "amount": 77, "currency": "eur"});
-    let error = unknown(None, &seen(LEAST_RECORDED - 1), &args).unwrap_err();
-    assert!(error.to_string().contains("at least 5"), "{error}");
-    let stub = unknown(None, &seen(6), &args).unwrap();
-    assert_eq!(
-        (stub.contract.as_str(), stub.validated_against),
-        ("crm.add@recorded", ValidatedAgainst::RecordedResults)
-    );
-    let result = &stub.result;
-    assert_eq!((&result["name"], &result["amount"]), (&json!("Zoe"), &json!(77)));
-    assert_eq!(result["state"], "paid {{ x }}");
-    assert_eq!(result["at"], "2026-01-01T00:00:00Z");
-    assert_eq!(result["lines"], json!([{"n": 1}]));
-    assert!(result["id"].as_str().unwrap().starts_with("ch_shadow-"), "{result}");
-    assert_eq!(result["number"], "inv-2026-shadow-1");
-    let other = unknown(None, &seen(6), &json!({})).unwrap();
-    assert_eq!(other.result, seen(6)[5].result, "without the arguments the last result stands");
-    let mut nulls = seen(6);
-    nulls[2].result = Value::Null;
-    assert!(infer("t", Effect::Write, &nulls).unwrap_err().contains("null"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     super::{
         EXAMPLE_TOOLS, Report,
-        tools::{Rules, load, read, tools_schema, write},
+        tools::{ReplaceError, Rules, load, read, replace, tools_schema, write},
     },
     faults, one_fault,
 };
@@ -216,4 +216,23 @@ fn the_schema_has_every_key_of_the_manual() {
     assert_eq!(keys("/properties"), ["effects", "policies", "tools", "trusted_servers"]);
     assert_eq!(keys(&format!("{contract}/overlay/properties")), ["delete", "lists", "put", "reads"]);
     assert_eq!(schema["properties"]["tools"]["items"]["required"], json!(["tool", "effect"]));
+}
+
+#[test]
+fn a_contract_is_replaced_and_every_other_line_stays() {
+    let text = "tools:\n    # One.\n    - tool: a.b   # here\n      effect: write\n      # in it\n      taints: [x]\n\n    # Two.\n    - {tool: c, effect: read}\n";
+    let mut contract = ToolContract::new("a.b", Effect::Read);
+    contract.version = 7;
+    let replaced = replace(text, &contract).unwrap();
+    assert_eq!(
+        replaced,
+        "tools:\n    # One.\n    - tool: a.b\n      version: 7\n      effect: read\n\n    # Two.\n    - {tool: c, effect: read}\n"
+    );
+    contract.tool = "c".to_owned();
+    let replaced = replace(text, &contract).unwrap();
+    assert!(replaced.ends_with("    # Two.\n    - tool: c\n      version: 7\n      effect: read\n"), "{replaced}");
+    let missing = ToolContract::new("d", Effect::Read);
+    assert_eq!(replace(text, &missing), Err(ReplaceError::Missing("d".to_owned())));
+    assert_eq!(replace("tools: [{tool: d, effect: read}]\n", &missing), Err(ReplaceError::Inline("d".to_owned())));
+    assert_eq!(replace("tools: [", &missing), Err(ReplaceError::Unreadable));
 }

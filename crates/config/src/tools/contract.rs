@@ -158,7 +158,7 @@ fn response(keys: &mut Keys<'_>) -> Option<Response> {
     let result = keys.required_or_null(
         "result",
         "The result. A text that is one {{ CEL }} takes the value's type; known are args, tool, uuid(prefix), \
-         seq(prefix), now(). null where output_schema says that the tool gives nothing.",
+         seq(prefix), now(), epoch(). null where output_schema says that the tool gives nothing.",
         JsonOrNull,
     );
     Some(Response { when, result: result? })

@@ -7,6 +7,7 @@ mod contract;
 mod effects;
 mod json;
 mod openapi;
+mod replace;
 mod write;
 
 use std::{collections::BTreeMap, path::Path};
@@ -22,6 +23,7 @@ use super::{
     tree::{Kind, Node, parse},
 };
 use openapi::Files;
+pub use replace::{ReplaceError, replace};
 use umbra_domain::{
     ToolDeclarations,
     contract::{ContractFault, ToolContract},

@@ -119,7 +119,11 @@ fn below(text: &mut String, indent: usize, value: &Value) {
         Value::String(word) => {
             let _ = writeln!(text, " {}", name(word));
         }
-        // Flow style of what has no structure: JSON is YAML.
+        Value::Array(items) => {
+            let item = |item: &Value| item.as_str().map_or_else(|| item.to_string(), name);
+            let _ = writeln!(text, " [{}]", items.iter().map(item).collect::<Vec<_>>().join(", "));
+        }
+        // JSON is YAML.
         plain => {
             let _ = writeln!(text, " {plain}");
         }
@@ -130,7 +134,7 @@ fn below(text: &mut String, indent: usize, value: &Value) {
 fn name(key: &str) -> String {
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | '/'))
         && !words.contains(&key.to_lowercase().as_str());
     if plain { key.to_owned() } else { json!(key).to_string() }
 }

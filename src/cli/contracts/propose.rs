@@ -1,0 +1,114 @@
+//! `umbra contracts propose`: the next version of contracts that live results no longer fit.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    super::{Failure, Global, answer, answer_json, complain, remote::Server},
+    read,
+};
+use umbra_config::tools::{self, Rules, replace};
+use umbra_domain::ToolContract;
+
+#[derive(Debug, Args)]
+pub(in super::super) struct Options {
+    #[command(flatten)]
+    server: Server,
+    /// The tool, as its contract names it; all whose contracts drift unless given.
+    tool: Option<String>,
+    /// Put the proposals into this tools file, in the place of the contracts; remarks within those go with them.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+}
+
+pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+    let drift = options.server.remote(global)?.get("v1/drift", &Vec::new()).await?;
+    let (mut proposed, mut missing) = (Vec::new(), Vec::new());
+    for contract in drift["contracts"].as_array().into_iter().flatten() {
+        let id = contract["contract"].as_str().unwrap_or_default();
+        let tool = id.rsplit_once('@').map_or(id, |(tool, _)| tool);
+        if options.tool.as_ref().is_some_and(|wanted| wanted != tool) {
+            continue;
+        }
+        match contract["proposal"].as_str() {
+            Some(yaml) => proposed.push(contract_in(yaml)?),
+            None => missing.push(json!({"contract": id, "why": contract["proposal_missing"]})),
+        }
+    }
+    for one in &missing {
+        let [contract, why] = ["contract", "why"].map(|name| one[name].as_str().unwrap_or_default());
+        complain(&format!("{contract}: no proposal: {why}"));
+    }
+    match &options.write {
+        Some(file) => put(global, file, &proposed, &missing),
+        None if global.json => {
+            answer_json(&json!({"yaml": tools::write(&proposed), "contracts": proposed.len(), "missing": missing}))
+        }
+        None if proposed.is_empty() => {
+            answer(
+                &options
+                    .tool
+                    .map_or_else(|| "no contract drifts".to_owned(), |tool| format!("no contract of {tool} drifts")),
+            );
+            Ok(())
+        }
+        None => {
+            answer(tools::write(&proposed).trim_end());
+            Ok(())
+        }
+    }
+}
+
+/// The one contract of a server's proposal.
+fn contract_in(yaml: &str) -> anyhow::Result<ToolContract> {
+    let loaded = tools::load("the server's proposal", yaml, Rules::NONE).map_err(|report| anyhow!("{report}"))?;
+    loaded.value.contracts.into_iter().next().context("the server proposes an empty file")
+}
+
+/// Puts contracts into a file, if it is without faults then.
+fn put(global: &Global, file: &Path, proposed: &[ToolContract], missing: &[Value]) -> Result<(), Failure> {
+    let name = file.display();
+    let before = read(file).map_err(|report| anyhow!("{report}"))?.value.contracts;
+    let mut text = fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
+    let mut changed = Vec::new();
+    for contract in proposed {
+        let old = before.iter().find(|old| old.tool == contract.tool).map(|old| old.version);
+        if let Some(version) = old.filter(|version| version + 1 != contract.version) {
+            let (tool, next) = (&contract.tool, contract.version);
+            return Err(anyhow!(
+                "{name} has {tool}@{version}, and the server proposes {tool}@{next}: name the file that the server reads, \
+                 or let it reload this one first"
+            )
+            .into());
+        }
+        text = replace(&text, contract).with_context(|| name.to_string())?;
+        changed.push(contract.id());
+    }
+    if !changed.is_empty() {
+        let new = file.with_extension("yaml.new");
+        fs::write(&new, &text).with_context(|| format!("{} cannot be written", new.display()))?;
+        let judged = read(&new).map_err(|report| anyhow!("{report}"));
+        let renamed = judged.and_then(|_| fs::rename(&new, file).with_context(|| format!("{name} cannot be written")));
+        if let Err(error) = renamed {
+            drop(fs::remove_file(&new));
+            return Err(error.context("the file is as it was").into());
+        }
+    }
+    if global.json {
+        return answer_json(&json!({"file": file, "contracts": changed, "missing": missing}));
+    }
+    for contract in &changed {
+        answer(&format!("{name}: {contract} is written"));
+    }
+    answer(match changed.len() {
+        0 => "nothing to write: no contract drifts that a proposal is there for",
+        _ => "look at it, then let the server read it: POST /v1/admin/reload, or a signal HUP",
+    });
+    Ok(())
+}
