@@ -116,6 +116,10 @@ mcp:
       agent: writer
       upstreams:
         files: {command: [$bin/mcp-server-filesystem, $folder], trusted: true}
+    bare:
+      agent: newcomer
+      upstreams:
+        mcp: {command: [$bin/mcp-server-filesystem, $folder]}
     both:
       agent: writer
       upstreams:

@@ -45,6 +45,30 @@ async def files(client, prefix, name):
         assert os.path.exists(folder + "/a.txt"), moved
 
 
+async def rehearsal(client):
+    """A rehearsal before a server that nobody has described: its pack answers."""
+
+    async def call(tool, **arguments):
+        result = await client.call_tool(tool, {key: value for key, value in arguments.items()})
+        return text(result) if not result.is_error else "error: " + text(result)
+
+    new, moved, live = f"{folder}/new.txt", f"{folder}/sub/c.txt", f"{folder}/a.txt"
+    tree = await call("directory_tree", path=folder)
+    assert '"a.txt"' in tree and '"b.txt"' in tree, tree
+    assert await call("write_file", path=new, content="one\ntwo") == f"Successfully wrote to {new}"
+    assert await call("read_text_file", path=new) == "one\ntwo"
+    assert "[FILE] new.txt" in await call("list_directory", path=folder)
+    diff = await call("edit_file", path=new, edits=[{"oldText": "two", "newText": "2"}])
+    assert diff.startswith("```diff\n") and "+2" in diff, diff
+    await call("edit_file", path=live, edits=[{"oldText": "was", "newText": "is"}])
+    assert await call("read_text_file", path=live) == "what is there\n"
+    assert await call("move_file", source=new, destination=moved) == f"Successfully moved {new} to {moved}"
+    assert await call("read_text_file", path=moved) == "one\n2"
+    assert (await call("read_text_file", path=new)).startswith("error: ENOENT")
+    await call("create_directory", path=f"{folder}/made")
+    assert "[DIR] made" in await call("list_directory", path=folder)
+
+
 async def everything(client):
     """Tools, progress, resources and prompts of a server that has all of them."""
     echo = await client.call_tool("everything__echo", {"message": "hello"})
@@ -77,6 +101,11 @@ async def main():
             async with Client(target("both"), mode=mode) as client:
                 await files(client, "files__", f"{mode}-{wire}-both")
                 await everything(client)
+            if shadow:
+                # Over HTTP 2026-07-28 has no session that could be the run.
+                bare = stdio("bare") if wire == "stdio" else f"{base}/mcp/bare?run=bare-{mode}"
+                async with Client(bare, mode=mode) as client:
+                    await rehearsal(client)
             print(f"{execution}: {wire}, {version}: held")
 
 

@@ -182,7 +182,7 @@ impl Setup {
             None => Loaded { value: ToolDeclarations::default(), warnings: Vec::new() },
         };
         file.trusted_servers.extend(self.settings.mcp.trusted().map(ToOwned::to_owned));
-        let tools = Tools::compile(file).map_err(|error| {
+        let tools = Tools::compile(file, tools::packs(judge)?).map_err(|error| {
             let path = self.settings.tools.path.clone().unwrap_or_default();
             Report::of_file(&path, "tools", error.to_string(), "correct it and try again")
         })?;

@@ -273,6 +273,13 @@ class Calls(unittest.TestCase):
             ("text", "text"),
         ]:
             self.assertEqual(umbra._merge(result, record), expected)
+        text = {"edits": [{"oldText": "was", "newText": "is"}], "remove": ["b"], "add": ["a", "c"]}
+        for items, result, expected in [
+            ("at.text", {"at": {"text": "a\nb\nwas was"}}, {"at": {"text": "a\nis was\nc"}}),
+            ("", "was", "is\na\nc"),
+            ("text", {"text": 5}, {"text": 5}),
+        ]:
+            self.assertEqual(umbra._merge(result, {"items": items, "key": "", "text": text}), expected)
 
     def test_a_result_that_holds_itself_returns_as_it_is(self):
         result = {"data": []}

@@ -913,6 +913,18 @@ def _answer(status: int, data: bytes) -> Dict[str, Any]:
     return answer
 
 
+def _merge_text(text: str, changes: Mapping[str, Any]) -> str:
+    """A text with replacements made in it, and lines removed and added."""
+    for edit in changes.get("edits") or []:
+        text = text.replace(edit["oldText"], edit["newText"], 1)
+    remove, add = changes.get("remove") or [], changes.get("add") or []
+    if not remove and not add:
+        return text
+    lines = [line for line in text.splitlines() if line not in remove]
+    lines.extend(line for line in add if line not in lines)
+    return "\n".join(lines)
+
+
 def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
     """What the run has rehearsed, laid over a read that ran: a run reads its own writes."""
 
@@ -929,6 +941,13 @@ def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
         return (value if isinstance(value, str) else json.dumps(value)) or None
 
     items, key, patch = at(merge.get("items")), merge.get("key"), merge.get("patch") or {}
+    if isinstance(items, str) and merge.get("text"):
+        text = _merge_text(items, merge["text"])
+        folder, _, name = (merge.get("items") or "").rpartition(".")
+        if not name:
+            return text
+        at(folder)[name] = text
+        return result
     if isinstance(items, dict) and not key and items.get("error") is None:
         # An error is no record, and has no fields to change.
         for fields in patch.values():

@@ -5,12 +5,16 @@ mod infer;
 mod propose;
 mod sources;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json, complain};
+use super::{Failure, Global, answer, answer_json, complain, table};
 use umbra_boundary::contract::{Contracts, diff::diff, faults};
 use umbra_config::{
     Loaded, Report,
@@ -27,6 +31,11 @@ pub(super) enum Action {
     Infer(infer::Options),
     /// Show the next version of contracts that live results no longer fit, by a running server, or put it into the file.
     Propose(propose::Options),
+    /// List the packs, contracts of well-known MCP servers that come with Umbra, or show one as YAML.
+    Packs {
+        /// The pack to show.
+        name: Option<String>,
+    },
     /// Say what changed from one tools file to another; exit 1 where it breaks callers or loosens what held them.
     Diff {
         /// The edition that callers know.
@@ -50,6 +59,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
         Action::Lint(options) => lint(global, &options),
         Action::Infer(options) => infer::run(global, &options),
         Action::Propose(options) => propose::run(global, options).await,
+        Action::Packs { name } => packs(global, name.as_deref()),
         Action::Diff { old, new } => compare(global, &old, &new),
     }
 }
@@ -115,6 +125,35 @@ fn finish(
         }
     }
     if unguarded.is_empty() { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
+    let texts: BTreeMap<_, _> = tools::pack_texts().collect();
+    if let Some(name) = name {
+        let known = || texts.keys().copied().collect::<Vec<_>>().join(", ");
+        let text =
+            texts.get(name).ok_or_else(|| Failure::Usage(format!("no pack is named {name}; there are {}", known())))?;
+        if global.json {
+            return answer_json(&json!({"name": name, "yaml": text}));
+        }
+        answer(text.trim_end());
+        return Ok(());
+    }
+    let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
+    let packs =
+        tools::packs(Rules { contract: &faults, condition: &condition }).map_err(|report| anyhow!("{report}"))?;
+    if global.json {
+        let packs = packs.iter().map(
+            |pack| json!({"name": pack.name, "server_names": pack.server_names, "contracts": pack.contracts.len()}),
+        );
+        return answer_json(&packs.collect::<Vec<_>>());
+    }
+    let mut rows = table::new(&["pack", "servers that call themselves", "contracts"]);
+    for pack in &packs {
+        rows.add_row([pack.name.clone(), pack.server_names.join(", "), pack.contracts.len().to_string()]);
+    }
+    answer(&rows.to_string());
+    Ok(())
 }
 
 fn compare(global: &Global, old: &Path, new: &Path) -> Result<(), Failure> {

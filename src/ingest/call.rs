@@ -100,6 +100,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             modes: modes.unwrap_or_default(),
             tool: name,
             by_proxy: false,
+            server_name: None,
             annotations,
             declared_effect: declared_effect.map(|effect| DeclaredEffect { effect, is_believed: false }),
             description,

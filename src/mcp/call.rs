@@ -222,6 +222,7 @@ impl Gateway {
             modes: caller.modes.clone(),
             tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
             by_proxy: true,
+            server_name: upstream.says().and_then(|says| Some(says.server_info.as_ref()?.name.clone())),
             annotations,
             declared_effect: None,
             description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),

@@ -18,14 +18,11 @@ pub(super) fn failure(words: impl Into<String>) -> CallToolResult {
 
 /// What is answered in the tool's place.
 pub(super) fn stub(ruling: &Ruling, contract: Option<&str>, result: &Value, fault: Option<&str>) -> CallToolResult {
-    let text = match result {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let mut stub = CallToolResult::success(vec![ContentBlock::text(text)]);
-    stub.is_error = Some(fault.is_some());
+    let mut stub = CallToolResult::success(vec![ContentBlock::text(text_of(result))]);
+    let is_error = fault.is_some() || sole_text(result, &["error"]).is_some();
+    stub.is_error = Some(is_error);
     // Before 2026-07-28 it was an object or nothing.
-    if result.is_object() && fault.is_none() {
+    if result.is_object() && !is_error {
         stub.structured_content = Some(result.clone());
     }
     mark(&mut stub, SHADOW, json!({"decision_id": ruling.decision_id, "contract": contract}));
@@ -80,14 +77,24 @@ pub(super) fn value(result: &CallToolResult) -> Value {
     }
 }
 
+/// Members that hold all of a result that is text, as servers wrap it for structured content, and of an error.
+const WRAPPERS: [&str; 4] = ["content", "result", "text", "error"];
+
+/// The text of a value: of a text that is wrapped, the text itself, else JSON.
+fn text_of(value: &Value) -> String {
+    value.as_str().or_else(|| sole_text(value, &WRAPPERS)).map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+/// The text that is the only member of an object, under one of these names.
+fn sole_text<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> {
+    let members = value.as_object().filter(|members| members.len() == 1)?;
+    names.iter().find_map(|name| members.get(*name)?.as_str())
+}
+
 /// The same result with another value.
 pub(super) fn with_value(mut result: CallToolResult, value: Value) -> CallToolResult {
-    let text = match &value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
     result.content.retain(|block| block.as_text().is_none());
-    result.content.insert(0, ContentBlock::text(text));
+    result.content.insert(0, ContentBlock::text(text_of(&value)));
     if result.structured_content.is_some() {
         result.structured_content = Some(value);
     }

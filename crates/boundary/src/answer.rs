@@ -46,7 +46,8 @@ pub struct Answer {
     /// What to lay over the result of a read that runs: what this run has rehearsed. At the path `items` of the result there
     /// is a record, or where `key` names a field a list of them. `patch`: by keys, fields that are laid over those of the
     /// record, members of members as well. `remove`, `put`: keys of items that go, and items that come in the place of those
-    /// with their key, or at the end, unless `more` is a path at which the result says that other pages follow.
+    /// with their key, or at the end, unless `more` is a path at which the result says that other pages follow. `text`:
+    /// changes of a text that stands there: `edits` (`oldText`, `newText`, where it stands first), lines to `remove` and `add`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub merge: Option<Value>,

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
-    contract::{CompiledContract, Contracts},
+    contract::{CompiledContract, CompiledPut, Contracts},
     stub::{
         Call, RunState, SharedMint, Stub, StubError, ValidatedAgainst, eval,
-        template::{self, Template},
+        template::{self, RenderError, Template},
         tool_variable,
     },
 };
-use umbra_policy::{Expression, Scope};
+use umbra_policy::{EvalError, Expression, Scope};
 
 /// The error of a record that the run removed.
 const NOT_FOUND: &str = "not_found";
@@ -40,6 +40,8 @@ pub(super) struct Lister {
     pub items: String,
     pub key: String,
     pub more: Option<String>,
+    pub when: Option<Expression>,
+    pub line: Option<Template>,
 }
 
 /// What is to be merged into the result of a read that ran live: of a list, or of one record.
@@ -59,6 +61,54 @@ pub struct Merge {
     /// Where the result says that more pages follow: what the run added comes with the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<String>,
+    /// Changes of a text that stands there.
+    #[serde(default, skip_serializing_if = "TextMerge::is_empty")]
+    pub text: TextMerge,
+}
+
+/// Changes of a text: within it, and of its lines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TextMerge {
+    /// Replacements, in their order; one whose text is not there changes nothing.
+    pub edits: Vec<Edit>,
+    /// Lines that go.
+    pub remove: Vec<String>,
+    /// Lines that come, at the end, unless they are there.
+    pub add: Vec<String>,
+}
+
+/// A text in the place of another, where that stands first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Edit {
+    /// Replaced text.
+    #[serde(rename = "oldText")]
+    pub old: String,
+    /// New text.
+    #[serde(rename = "newText")]
+    pub new: String,
+}
+
+impl TextMerge {
+    fn is_empty(&self) -> bool {
+        self.edits.is_empty() && self.remove.is_empty() && self.add.is_empty()
+    }
+
+    fn apply(&self, text: &mut String) {
+        for Edit { old, new } in &self.edits {
+            *text = text.replacen(old, new, 1);
+        }
+        if self.remove.is_empty() && self.add.is_empty() {
+            return;
+        }
+        let mut lines: Vec<&str> = text.lines().filter(|line| !self.remove.iter().any(|gone| gone == line)).collect();
+        for line in &self.add {
+            if !lines.contains(&line.as_str()) {
+                lines.push(line);
+            }
+        }
+        *text = lines.join("\n");
+    }
 }
 
 /// What a run knows of what a read asks for.
@@ -82,23 +132,49 @@ pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Res
     let mut scope = Scope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
+    template::add_text_functions(&mut scope);
     for reader in contracts.readers(&name) {
         // A call that lacks what the key is made of asks for no record of ours.
         let Some(key) = reader.key.value(&scope).ok().and_then(|key| key_text(&key)) else { continue };
         let Some(record) = state.records.get(&reader.collection).and_then(|records| records.get(&key)) else {
             continue;
         };
+        if let (true, Some(record @ Value::Array(_))) = (state.is_partial(&reader.collection, &key), record) {
+            let text = TextMerge { edits: edits(record).unwrap_or_default(), ..TextMerge::default() };
+            return Ok(Look::Merge(Merge { items: reader.at.clone(), text, ..Merge::default() }));
+        }
         if state.is_partial(&reader.collection, &key) {
             let patch = record.iter().map(|fields| (key.clone(), fields.clone())).collect();
             return Ok(Look::Merge(Merge { items: reader.at.clone(), patch, ..Merge::default() }));
         }
         let mint = SharedMint::of(state);
-        let stub = show(contracts, reader, call, record.as_ref(), &mint)?;
+        let mut stub = show(contracts, reader, call, record.as_ref(), &mint)?;
+        if let (Some(_), Some(listed)) = (record, listed(contracts, &name, call, state)) {
+            stub.result = merge(stub.result, &listed);
+        }
         mint.commit(state);
         return Ok(Look::Stub(stub));
     }
-    let merge = contracts.listers(&name).find_map(|lister| gather(lister, state));
-    Ok(merge.map_or(Look::Live, Look::Merge))
+    Ok(listed(contracts, &name, call, state).map_or(Look::Live, Look::Merge))
+}
+
+fn listed(contracts: &Contracts, name: &str, call: &Call<'_>, state: &RunState) -> Option<Merge> {
+    let mut all: Option<Merge> = None;
+    for merge in contracts.listers(name).filter_map(|lister| gather(lister, call, state)) {
+        match &mut all {
+            None => all = Some(merge),
+            // Records of several collections may stand in one list.
+            Some(all) if (&all.items, &all.key) == (&merge.items, &merge.key) => {
+                all.put.extend(merge.put);
+                all.remove.extend(merge.remove);
+                all.patch.extend(merge.patch);
+                all.text.add.extend(merge.text.add);
+                all.text.remove.extend(merge.text.remove);
+            }
+            Some(_) => {}
+        }
+    }
+    all
 }
 
 /// A record as the reading tool gives it.
@@ -153,11 +229,27 @@ fn show(
 }
 
 /// What the run wrote and removed, for a list; none where that is nothing.
-fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
+fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
     let records = state.records.get(&lister.collection).filter(|records| !records.is_empty())?;
     let (items, key, more) = (lister.items.clone(), lister.key.clone(), lister.more.clone());
     let mut merge = Merge { items, key, more, ..Merge::default() };
+    let tool = tool_variable(call.tool);
     for (key, record) in records {
+        let (name, known) = (json!(key), record.as_ref().unwrap_or(&Value::Null));
+        let mut scope = Scope::new();
+        for (variable, value) in [("args", call.args), ("tool", &tool), ("key", &name), ("record", known)] {
+            scope.set(variable, value);
+        }
+        template::add_text_functions(&mut scope);
+        // A record that cannot be told from others is shown.
+        if lister.when.as_ref().is_some_and(|when| when.holds(&scope) == Ok(false)) {
+            continue;
+        }
+        if let Some(line) = &lister.line {
+            let lines = if record.is_some() { &mut merge.text.add } else { &mut merge.text.remove };
+            lines.extend(line.render(&scope).ok().and_then(|line| line.as_str().map(ToOwned::to_owned)));
+            continue;
+        }
         match record {
             None => merge.remove.push(key.clone()),
             Some(fields) if state.is_partial(&lister.collection, key) => {
@@ -175,7 +267,8 @@ fn gather(lister: &Lister, state: &RunState) -> Option<Merge> {
             }
         }
     }
-    Some(merge)
+    let is_empty = merge.put.is_empty() && merge.remove.is_empty() && merge.patch.is_empty() && merge.text.is_empty();
+    (!is_empty).then_some(merge)
 }
 
 /// The live result of a list with what the run wrote: changed, removed, replaced, added (to the last page); or that of one
@@ -185,6 +278,7 @@ pub fn merge(mut result: Value, merge: &Merge) -> Value {
     let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "" || *more == 0);
     match steps(&merge.items).try_fold(&mut result, |at, step| at.get_mut(step)) {
         Some(Value::Array(items)) => merge_items(items, merge, is_last),
+        Some(Value::String(text)) => merge.text.apply(text),
         // An error is no record, and has no fields to change.
         Some(record @ Value::Object(_)) if merge.key.is_empty() && record.get("error").is_none_or(Value::is_null) => {
             merge.patch.values().for_each(|fields| lay_over(record, fields));
@@ -245,42 +339,22 @@ pub(super) fn keep(
         return Ok(());
     }
     let tool = tool_variable(call.tool);
-    let record;
     let mut scope = Scope::new();
-    scope.set("args", call.args);
-    scope.set("tool", &tool);
-    scope.set("result", result);
+    for (name, value) in [("args", call.args), ("tool", &tool), ("result", result)] {
+        scope.set(name, value);
+    }
     template::add_functions(&mut scope, mint);
-    let failed = |place: &str| {
-        let (contract, place) = (contract.id().to_owned(), format!("overlay.{place}"));
-        move |error| StubError::Expression { contract, place, error }
-    };
-    let key = |place: &str, key: &Expression| {
-        let value = key.value(&scope).map_err(|error| eval(key.source(), error)).map_err(failed(place))?;
-        key_text(&value).ok_or_else(|| StubError::Key { contract: contract.id().to_owned(), found: describe(&value) })
-    };
+    let writing = Writing { contract, scope: &scope };
     // All is reckoned before anything is kept.
-    let deleted = contract.delete.as_ref().map(|delete| key("delete.key", &delete.key)).transpose()?;
-    let stored = contract.put.as_ref().map(|put| key("put.key", &put.key)).transpose()?;
-    let put = match contract.put.as_ref().zip(stored) {
-        Some((put, key)) => {
-            let known = state.records.get(&put.collection).and_then(|records| records.get(&key));
-            record = known.cloned().flatten().unwrap_or_else(|| json!({}));
-            scope.set("record", &record);
-            let value = put.value.as_ref().map(|value| value.render(&scope).map_err(failed("put.value")));
-            let value = value.transpose()?.unwrap_or_else(|| result.clone());
-            match (put.partial && value.is_object(), known) {
-                (false, _) => Some((key, value, false)),
-                (true, None) => Some((key, value, true)),
-                (true, Some(Some(before))) => {
-                    let mut laid = before.clone();
-                    lay_over(&mut laid, &value);
-                    let partial = state.is_partial(&put.collection, &key);
-                    Some((key, laid, partial))
-                }
-                // What the run has removed has no fields to change.
-                (true, Some(None)) => None,
-            }
+    let deleted = contract.delete.as_ref().map(|delete| writing.key("delete.key", &delete.key)).transpose()?;
+    let put = match &contract.put {
+        Some(put) => {
+            let key = writing.key("put.key", &put.key)?;
+            let record = match &put.edits {
+                Some(edits) => writing.edited(put, edits, &key, state)?,
+                None => writing.record(put, &key, state, (call, result, &tool), mint)?,
+            };
+            record.map(|record| (put, key, record))
         }
         None => None,
     };
@@ -289,13 +363,119 @@ pub(super) fn keep(
         if let Some((delete, key)) = contract.delete.as_ref().zip(deleted) {
             state.record(&delete.collection, key, None)?;
         }
-        match contract.put.as_ref().zip(put) {
-            Some((contract, (key, fields, true))) => state.record_part(&contract.collection, key, fields),
-            Some((contract, (key, value, false))) => state.record(&contract.collection, key, Some(value)),
+        match put {
+            Some((put, key, Record::Part(fields))) => state.record_part(&put.collection, key, fields),
+            Some((put, key, Record::Whole(value))) => state.record(&put.collection, key, Some(value)),
             None => Ok(()),
         }
     };
     write().inspect_err(|_| (state.records, state.partial) = before)
+}
+
+/// A record that a call leaves.
+enum Record {
+    /// All of it.
+    Whole(Value),
+    /// Only what changes of a live one: fields, or edits of a text.
+    Part(Value),
+}
+
+/// What is reckoned of a call that writes.
+struct Writing<'a> {
+    contract: &'a CompiledContract,
+    scope: &'a Scope<'a>,
+}
+
+impl Writing<'_> {
+    fn failed(&self, place: &str, error: RenderError) -> StubError {
+        StubError::Expression { contract: self.contract.id().to_owned(), place: format!("overlay.{place}"), error }
+    }
+
+    fn value(&self, place: &str, expression: &Expression) -> Result<Value, StubError> {
+        expression.value(self.scope).map_err(|error| self.failed(place, eval(expression.source(), error)))
+    }
+
+    fn key(&self, place: &str, key: &Expression) -> Result<String, StubError> {
+        let value = self.value(place, key)?;
+        let found = || StubError::Key { contract: self.contract.id().to_owned(), found: describe(&value) };
+        key_text(&value).ok_or_else(found)
+    }
+
+    /// The text that a record becomes by replacements; of a live text the replacements themselves.
+    fn edited(
+        &self,
+        put: &CompiledPut,
+        wanted: &Expression,
+        key: &str,
+        state: &RunState,
+    ) -> Result<Option<Record>, StubError> {
+        let place = "put.edits";
+        let failed = |why: &str| self.failed(place, eval(wanted.source(), EvalError::Failed(why.to_owned())));
+        let new = self.value(place, wanted)?;
+        let replacements = edits(&new).ok_or_else(|| failed("it is no list of {oldText, newText}"))?;
+        match state.records.get(&put.collection).and_then(|records| records.get(key)) {
+            Some(Some(Value::String(text))) => {
+                if replacements.iter().any(|edit| !text.contains(&edit.old)) {
+                    return Err(failed("the text to be replaced is not there"));
+                }
+                let mut text = text.clone();
+                TextMerge { edits: replacements, ..TextMerge::default() }.apply(&mut text);
+                Ok(Some(Record::Whole(text.into())))
+            }
+            Some(Some(Value::Array(before))) => {
+                let all = before.iter().chain(new.as_array().into_iter().flatten()).cloned().collect();
+                Ok(Some(Record::Part(Value::Array(all))))
+            }
+            None if !replacements.is_empty() => Ok(Some(Record::Part(new))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The record that is stored; none where there is nothing to change or to move.
+    fn record(
+        &self,
+        put: &CompiledPut,
+        key: &str,
+        state: &RunState,
+        (call, result, tool): (&Call<'_>, &Value, &Value),
+        mint: &SharedMint,
+    ) -> Result<Option<Record>, StubError> {
+        let from = put.from.as_ref().map(|from| self.key("put.from", from)).transpose()?;
+        let source = from.as_deref().unwrap_or(key);
+        let known = state.records.get(&put.collection).and_then(|records| records.get(source));
+        let is_partial = state.is_partial(&put.collection, source);
+        if from.is_some() && (is_partial || known.is_none_or(Option::is_none)) {
+            return Ok(None);
+        }
+        let record = known.cloned().flatten().unwrap_or_else(|| json!({}));
+        let value = match &put.value {
+            Some(value) => {
+                let mut scope = Scope::new();
+                for (name, value) in [("args", call.args), ("tool", tool), ("result", result), ("record", &record)] {
+                    scope.set(name, value);
+                }
+                template::add_functions(&mut scope, mint);
+                value.render(&scope).map_err(|error| self.failed("put.value", error))?
+            }
+            None => result.clone(),
+        };
+        Ok(match (put.partial && value.is_object(), known) {
+            (false, _) => Some(Record::Whole(value)),
+            (true, None) => Some(Record::Part(value)),
+            (true, Some(Some(_))) => {
+                let mut laid = record;
+                lay_over(&mut laid, &value);
+                Some(if is_partial { Record::Part(laid) } else { Record::Whole(laid) })
+            }
+            // What the run has removed has no fields to change.
+            (true, Some(None)) => None,
+        })
+    }
+}
+
+/// The replacements of a list of `{oldText, newText}`; none where it is no such list.
+fn edits(value: &Value) -> Option<Vec<Edit>> {
+    Vec::deserialize(value).ok()
 }
 
 /// A key as text.

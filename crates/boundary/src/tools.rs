@@ -1,12 +1,12 @@
 //! What is known of tools, put together: effects, contracts and rules. The one place of the boundary where they meet.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    contract::{Contracts, Mismatch, Schema},
+    contract::{CompiledContract, Contracts, Mismatch, Schema},
     drift::{self, StaleContract},
     effects::{EffectOf, Overrides, Word, classify, effect_of},
     overlay::{self, Look},
@@ -15,6 +15,7 @@ use super::{
 use umbra_domain::{
     Call, Effect, EffectSource, Guard, PolicyRule, ToolDeclarations, ToolName,
     contract::{Arguments, ContractState, OnUnavailable, ToolContract},
+    declarations::Pack,
     tool::Readings,
 };
 use umbra_policy::{Asked, Policy};
@@ -26,9 +27,19 @@ const TOLD: usize = 5;
 #[derive(Debug)]
 pub struct Tools {
     contracts: Contracts,
+    /// Packs by the names that servers give themselves.
+    packs: HashMap<String, Arc<CompiledPack>>,
     effects: Overrides,
     trusted_servers: Vec<String>,
     policy: Policy,
+}
+
+/// Contracts of a well-known server.
+#[derive(Debug)]
+struct CompiledPack {
+    /// Server in the names of its tools.
+    name: String,
+    contracts: Contracts,
 }
 
 /// Why what a file says cannot be applied. Whoever has read it with our judgement has seen it there.
@@ -57,8 +68,12 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    fn stub(self) -> stub::Call<'a> {
-        let Call { tool, output_schema, stub_fallback, .. } = self.call;
+    /// The call as stubs see it, of a tool by this name.
+    fn stub<'b>(self, tool: &'b ToolName) -> stub::Call<'b>
+    where
+        'a: 'b,
+    {
+        let Call { output_schema, stub_fallback, .. } = self.call;
         stub::Call {
             tool,
             args: self.args,
@@ -71,12 +86,18 @@ impl<'a> Given<'a> {
 }
 
 impl Tools {
-    /// Puts in force what a file says.
+    /// Puts in force what a file and packs say.
     ///
     /// # Errors
     /// The first contract, pattern or condition that cannot be compiled.
-    pub fn compile(file: ToolDeclarations) -> Result<Self, BadTools> {
+    pub fn compile(file: ToolDeclarations, packs: Vec<Pack>) -> Result<Self, BadTools> {
+        let mut by_server = HashMap::new();
+        for Pack { name, server_names, contracts } in packs {
+            let pack = Arc::new(CompiledPack { name, contracts: Contracts::compile(contracts)? });
+            by_server.extend(server_names.into_iter().map(|server| (server, Arc::clone(&pack))));
+        }
         Ok(Self {
+            packs: by_server,
             contracts: Contracts::compile(file.contracts)?,
             effects: Overrides::compile(&file.effects)?,
             trusted_servers: file.trusted_servers,
@@ -87,15 +108,22 @@ impl Tools {
     /// What the call would do.
     pub fn effect(&self, call: &Call) -> EffectOf {
         let trusted = call.by_proxy && self.trusts(&call.tool);
-        let found = self.contracts.find(&call.tool).map(|contract| contract.contract());
-        let contract = found.map(|contract| contract.effect);
+        let found = self.contracts.find(&call.tool);
+        let named = self.pack(call);
+        let pack = named.as_ref().and_then(|(pack, tool)| pack.find(tool));
+        let contract = found.map(|contract| contract.effect());
         let readings = self.readings(&call.tool);
-        let word = Word { declared: call.declared_effect, annotations: call.annotations, trusted };
+        let word = Word {
+            declared: call.declared_effect,
+            annotations: call.annotations,
+            trusted,
+            pack: pack.map(|pack| pack.effect()),
+        };
         let said = effect_of(contract, self.effects.of(&readings), word, || {
             let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
-        let vouched = found.is_some_and(|contract| contract.arguments == Arguments::Trusted);
+        let vouched = found.or(pack).is_some_and(|contract| contract.contract().arguments == Arguments::Trusted);
         let rated = if vouched { said } else { said.sent(&call.arguments, &call.tool) };
         self.at_least(&readings, rated)
     }
@@ -126,6 +154,20 @@ impl Tools {
             }
         }
         readings
+    }
+
+    /// The pack of the tool's server, and the tool's name in it; none where a contract of the file names the tool.
+    fn pack(&self, call: &Call) -> Option<(&Contracts, ToolName)> {
+        let pack = self.packs.get(call.server_name.as_ref()?)?;
+        let tool = ToolName::of(&*pack.name, &*call.tool.name);
+        let is_in_pack = self.contracts.find(&call.tool).is_none() && pack.contracts.find(&tool).is_some();
+        is_in_pack.then_some((&pack.contracts, tool))
+    }
+
+    /// The contract of the called tool, by the file or by the pack of its server.
+    fn contract_of(&self, call: &Call) -> Option<&Arc<CompiledContract>> {
+        let of_pack = || self.pack(call).and_then(|(pack, tool)| pack.find(&tool));
+        self.contracts.find(&call.tool).or_else(of_pack)
     }
 
     /// Whether the operator believes what the tool's server says of it. That it is this server, only our own proxy knows.
@@ -169,7 +211,7 @@ impl Tools {
 
     /// Faults of the arguments, by the contract and by what the tool's server declares.
     pub fn invalid_arguments(&self, given: Given<'_>) -> Option<String> {
-        let faults = match self.contracts.find(&given.call.tool) {
+        let faults = match self.contract_of(given.call) {
             Some(contract) => contract.check_arguments(given.args),
             None => Ok(()),
         };
@@ -209,24 +251,23 @@ impl Tools {
 
     /// `tool@version` of the contract.
     pub fn contract(&self, call: &Call) -> Option<String> {
-        self.contracts.find(&call.tool).map(|contract| contract.id().to_owned())
+        self.contract_of(call).map(|contract| contract.id().to_owned())
     }
 
     /// The labels that the call adds to its session.
     pub fn taints(&self, call: &Call) -> Vec<String> {
-        self.contracts.find(&call.tool).map(|contract| contract.contract().taints.clone()).unwrap_or_default()
+        self.contract_of(call).map(|contract| contract.contract().taints.clone()).unwrap_or_default()
     }
 
     /// Whether the call may run live while nobody can be asked.
     pub fn allows_unavailable(&self, call: &Call) -> bool {
-        let contract = self.contracts.find(&call.tool);
+        let contract = self.contract_of(call);
         contract.is_some_and(|contract| contract.contract().on_unavailable == OnUnavailable::Allow)
     }
 
     /// True if a stub of the call would be inferred from recorded results, where there are enough.
     pub fn needs_recorded(&self, call: &Call) -> bool {
-        let responds =
-            self.contracts.find(&call.tool).is_some_and(|contract| !contract.contract().responses.is_empty());
+        let responds = self.contract_of(call).is_some_and(|contract| !contract.contract().responses.is_empty());
         !responds && call.stub_override.is_none() && call.stub_fallback.is_none()
     }
 
@@ -235,7 +276,11 @@ impl Tools {
     /// # Errors
     /// It cannot be shown as the tool would.
     pub fn remembered(&self, given: Given<'_>, state: &mut RunState) -> Result<Look, StubError> {
-        overlay::look(&self.contracts, &given.stub(), state)
+        let look = overlay::look(&self.contracts, &given.stub(&given.call.tool), state)?;
+        match (look, self.pack(given.call)) {
+            (Look::Live, Some((pack, tool))) => overlay::look(pack, &given.stub(&tool), state),
+            (look, _) => Ok(look),
+        }
     }
 
     /// What the tool would have answered.
@@ -243,9 +288,11 @@ impl Tools {
     /// # Errors
     /// Nothing says what that is, or it is not what the contract promises.
     pub fn stub(&self, given: Given<'_>, state: &mut RunState) -> Result<Stub, StubError> {
+        let pack = self.pack(given.call);
+        let (contracts, tool) = pack.as_ref().map_or((&self.contracts, &given.call.tool), |(pack, tool)| (*pack, tool));
         match &given.call.stub_override {
-            Some(result) => stub::answer_with(&self.contracts, &given.stub(), result.clone(), state),
-            None => stub::answer(&self.contracts, &given.stub(), state),
+            Some(result) => stub::answer_with(contracts, &given.stub(tool), result.clone(), state),
+            None => stub::answer(contracts, &given.stub(tool), state),
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct Call {
     /// Whether our own proxy asks, which has the tool's server at its other end: then which server that is, and what it says of
     /// the tool, is no caller's word.
     pub by_proxy: bool,
+    /// Name that the tool's server gives itself, as our own proxy heard it.
+    pub server_name: Option<String>,
     /// What the tool's server says about it.
     pub annotations: ToolAnnotations,
     /// What the caller says that the tool does.

@@ -103,7 +103,7 @@ pub struct Overlay {
 }
 
 /// A record that is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Put {
     /// Where it is kept.
     pub collection: String,
@@ -113,6 +113,10 @@ pub struct Put {
     pub value: Option<Value>,
     /// The record holds only the fields that change; the others stay what they are.
     pub partial: bool,
+    /// Replacements within a record that is text, in CEL: a list of `{oldText, newText}`.
+    pub edits: Option<String>,
+    /// Key of the record that becomes this one, in CEL; nothing is stored where the run has none.
+    pub from: Option<String>,
 }
 
 /// A record that is removed.
@@ -150,10 +154,14 @@ pub struct ListBack {
     pub collection: Option<String>,
     /// Where the list stands in the result, as `data.items`; the result itself where empty.
     pub items: String,
-    /// The field of an item that is its key.
+    /// Field of an item that is its key; empty where items are lines of text.
     pub key: String,
     /// Where the result says that more pages follow, as `has_more`: what the run added comes with the last one.
     pub more: Option<String>,
+    /// Condition for a record to be listed, in CEL over `args`, `tool`, `key` and `record`; none for all.
+    pub when: Option<String>,
+    /// Line of a record, over `args`, `tool`, `key` and `record`, in a result that is lines of text.
+    pub line: Option<String>,
 }
 
 /// Live results in a row that must not fit a contract before it is stale.

@@ -14,3 +14,14 @@ pub struct ToolDeclarations {
     /// Servers whose annotations are believed behind the MCP proxy.
     pub trusted_servers: Vec<String>,
 }
+
+/// Contracts of a well-known MCP server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pack {
+    /// Name of the pack, which is the server in the names of its contracts' tools.
+    pub name: String,
+    /// Names that the server gives itself.
+    pub server_names: Vec<String>,
+    /// Contracts of its tools.
+    pub contracts: Vec<ToolContract>,
+}

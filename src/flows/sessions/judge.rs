@@ -311,6 +311,7 @@ impl<'a> Scene<'a> {
             modes: self.modes.clone(),
             tool: tool.clone(),
             by_proxy: false,
+            server_name: None,
             annotations: umbra_domain::ToolAnnotations::default(),
             declared_effect: None,
             description: None,

@@ -3,7 +3,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Umbra, boundary::{with, write}, until};
+use crate::support::{
+    Umbra,
+    boundary::{with, write},
+    until,
+};
 
 const TOOLS: &str = "tools:
   - tool: mail.send_email

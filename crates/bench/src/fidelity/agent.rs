@@ -107,6 +107,7 @@ impl<'a> Agent<'a> {
             modes: Vec::new(),
             tool: ToolName { server: Some(self.domain.name.to_owned()), name: tool.to_owned() },
             by_proxy: false,
+            server_name: None,
             annotations: ToolAnnotations::default(),
             declared_effect: None,
             description: None,

@@ -126,7 +126,7 @@ fn rules(options: &Options) -> anyhow::Result<Rules> {
         default: Execution::Shadow,
     };
     let (gate, required) = (Standards::default(), Required::default());
-    Ok(Rules { configured, tools: Tools::compile(file)?, file: None, gate, required })
+    Ok(Rules { configured, tools: Tools::compile(file, Vec::new())?, file: None, gate, required })
 }
 
 fn measure(rules: &Rules) -> anyhow::Result<Report> {

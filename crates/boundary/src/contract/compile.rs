@@ -8,7 +8,7 @@ use crate::{
     overlay,
     stub::{
         Call, RunState, SharedMint, sample,
-        template::{Template, add_functions},
+        template::{TEXT_FUNCTIONS, Template, add_functions},
         tool_variable,
     },
 };
@@ -24,6 +24,7 @@ const CALL: [&str; 2] = ["args", "tool"];
 const WRITTEN: [&str; 3] = ["args", "tool", "result"];
 const READ: [&str; 3] = ["args", "tool", "record"];
 const STORED: [&str; 4] = ["args", "tool", "result", "record"];
+const LISTED: [&str; 4] = ["args", "tool", "key", "record"];
 
 /// Compiles a contract.
 ///
@@ -72,7 +73,7 @@ fn template(value: &Value, variables: &[&str]) -> Result<Template, (String, &'st
 }
 
 fn predicate(source: &str, variables: &[&str]) -> Result<Expression, (String, &'static str)> {
-    let compiled = Expression::compile(source).and_then(|expression| {
+    let compiled = Expression::compile_with(source, &TEXT_FUNCTIONS).and_then(|expression| {
         expression.expect_variables(variables)?;
         Ok(expression)
     });
@@ -130,8 +131,12 @@ fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<Compil
             let message = "put.value: a partial record holds the fields that change";
             faults.push(ContractFault::of("overlay", message, "write a mapping, such as {status: closed}"));
         }
+        let mut optional = |source: &Option<String>, part: &str| {
+            note(predicate(source.as_ref()?, &WRITTEN), &at("overlay", part), faults)
+        };
+        let (edits, from) = (optional(&put.edits, "put.edits"), optional(&put.from, "put.from"));
         let (collection, partial) = (put.collection.clone(), put.partial);
-        Some(CompiledPut { collection, key: key?, value: value.flatten(), partial })
+        Some(CompiledPut { collection, key: key?, value: value.flatten(), partial, edits, from })
     });
     let delete = overlay.delete.as_ref().and_then(|delete| {
         let key = note(predicate(&delete.key, &WRITTEN), &at("overlay", "delete.key"), faults);
@@ -168,16 +173,22 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
             on_missing: missing.flatten(),
         });
     }
-    let listers = overlay.lists.iter().filter_map(|list| {
+    let listers = overlay.lists.iter().enumerate().filter_map(|(index, list)| {
+        let place = |part: &str| at("overlay", &format!("lists[{index}].{part}"));
+        let when = list.when.as_ref().map(|when| note(predicate(when, &LISTED), &place("when"), faults));
+        let line = list.line.as_ref().map(|line| note(template(&json!(line), &LISTED), &place("line"), faults));
         Some(Lister {
             tool: list.tool.clone(),
             collection: list.collection.as_ref().or(own)?.clone(),
             items: list.items.clone(),
             key: list.key.clone(),
             more: list.more.clone(),
+            when: when.flatten(),
+            line: line.flatten(),
         })
     });
-    (readers, listers.collect())
+    let listers = listers.collect();
+    (readers, listers)
 }
 
 /// A call with sample arguments: each response and fault is rendered and held against the output schema, and what it leaves

@@ -67,6 +67,8 @@ pub(super) struct CompiledPut {
     pub key: Expression,
     pub value: Option<Template>,
     pub partial: bool,
+    pub edits: Option<Expression>,
+    pub from: Option<Expression>,
 }
 
 /// A record that a call removes.

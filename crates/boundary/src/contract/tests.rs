@@ -148,7 +148,7 @@ fn a_contract_that_cannot_be_applied_is_refused() {
         (
             Box::new(|contract: &mut ToolContract| {
                 contract.overlay = Some(Overlay {
-                    put: Some(Put { collection: "c".into(), key: "reslt.id".into(), value: None, partial: false }),
+                    put: Some(Put { collection: "c".into(), key: "reslt.id".into(), ..Put::default() }),
                     reads: vec![ReadBack {
                         tool: "a.*".into(),
                         collection: None,
@@ -246,7 +246,7 @@ fn what_a_call_leaves_is_tried() {
     let overlay = |key: &str, value: Option<Value>, partial: bool| {
         faults(|contract| {
             contract.responses = answers(json!({"id": "{{ seq('x-') }}"}));
-            let put = Some(Put { collection: "c".into(), key: key.into(), value, partial });
+            let put = Some(Put { collection: "c".into(), key: key.into(), value, partial, ..Put::default() });
             contract.overlay = Some(Overlay { put, ..Overlay::default() });
         })
     };

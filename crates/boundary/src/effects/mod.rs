@@ -132,6 +132,8 @@ pub struct Word {
     pub annotations: ToolAnnotations,
     /// The server is believed.
     pub trusted: bool,
+    /// The word of the pack of the tool's server.
+    pub pack: Option<Effect>,
 }
 
 /// The effect of a tool. The classifier is asked only where nobody has a word that goes before it.
@@ -144,7 +146,7 @@ pub fn effect_of(
     word: Word,
     classify: impl FnOnce() -> Classified,
 ) -> EffectOf {
-    let Word { declared, annotations, trusted: trusted_server } = word;
+    let Word { declared, annotations, trusted: trusted_server, pack } = word;
     let said = |effect, source, why| EffectOf { effect, source, why, runs: false };
     if let Some(effect) = contract {
         return said(effect, EffectSource::Contract, "its contract says so".to_owned());
@@ -159,14 +161,18 @@ pub fn effect_of(
     if trusted_server && let Some((effect, hint)) = trusted(annotations) {
         return said(effect, source, format!("its server is trusted and says {hint}"));
     }
-    let classified = classify();
-    let rated = match warned(annotations) {
-        Some((effect, hint)) if effect > classified.effect => {
-            said(effect, source, format!("its server says {hint}, though {}", classified.why))
-        }
-        _ => {
-            let source = if classified.known { EffectSource::Classifier } else { EffectSource::Unknown };
-            EffectOf { runs: classified.runs, ..said(classified.effect, source, classified.why) }
+    let rated = if let Some(effect) = pack {
+        said(effect, EffectSource::Contract, "the pack of its server says so".to_owned())
+    } else {
+        let classified = classify();
+        match warned(annotations) {
+            Some((effect, hint)) if effect > classified.effect => {
+                said(effect, source, format!("its server says {hint}, though {}", classified.why))
+            }
+            _ => {
+                let source = if classified.known { EffectSource::Classifier } else { EffectSource::Unknown };
+                EffectOf { runs: classified.runs, ..said(classified.effect, source, classified.why) }
+            }
         }
     };
     match declared {

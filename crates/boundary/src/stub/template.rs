@@ -8,8 +8,10 @@ use super::state::SharedMint;
 use umbra_domain::json::encoded_len;
 use umbra_policy::{EvalError, Expression, Scope};
 
-/// What expressions of a template may call.
-const FUNCTIONS: [&str; 4] = ["uuid", "seq", "now", "epoch"];
+/// Functions of text, which any expression of a contract may call.
+pub(crate) const TEXT_FUNCTIONS: [&str; 6] = ["path", "folder", "base", "head", "tail", "join"];
+/// Functions that expressions of a template may call besides.
+const MINTING_FUNCTIONS: [&str; 4] = ["uuid", "seq", "now", "epoch"];
 /// Most parts of a template.
 const MAX_PARTS: usize = 5_000;
 /// Most expressions in one.
@@ -86,8 +88,64 @@ impl RenderError {
     }
 }
 
-/// Adds the functions of templates to a scope.
+/// Adds the functions of text to a scope.
+pub(crate) fn add_text_functions(scope: &mut Scope<'_>) {
+    let of_path = |part: fn(&str) -> String| {
+        move |arguments: &[Value]| match arguments {
+            [Value::String(path)] => Ok(Value::String(part(path))),
+            _ => Err("write it with one text, a path".to_owned()),
+        }
+    };
+    scope.function("path", of_path(normal_path));
+    scope.function("folder", of_path(|path| split_path(path).0));
+    scope.function("base", of_path(|path| split_path(path).1));
+    let of_lines = |is_head: bool| {
+        move |arguments: &[Value]| match arguments {
+            [Value::String(text), lines] if lines.is_u64() => {
+                let wanted = lines.as_u64().and_then(|lines| usize::try_from(lines).ok()).unwrap_or(usize::MAX);
+                let lines: Vec<&str> = text.split('\n').collect();
+                let skipped = if is_head { 0 } else { lines.len().saturating_sub(wanted) };
+                Ok(Value::String(lines.into_iter().skip(skipped).take(wanted).collect::<Vec<_>>().join("\n")))
+            }
+            _ => Err("write it with a text and a number of lines".to_owned()),
+        }
+    };
+    scope.function("head", of_lines(true));
+    scope.function("tail", of_lines(false));
+    scope.function("join", |arguments| match arguments {
+        [Value::Array(items), Value::String(between)] => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.map(|texts| Value::String(texts.join(between))).ok_or_else(|| "only texts are joined".to_owned())
+        }
+        _ => Err("write it with a list of texts and the text between them".to_owned()),
+    });
+}
+
+/// A path without `.`, `..`, empty steps and an end on `/`.
+fn normal_path(path: &str) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    for step in path.split('/').filter(|step| !step.is_empty() && *step != ".") {
+        match (step, steps.last()) {
+            ("..", Some(last)) if *last != ".." => drop(steps.pop()),
+            _ => steps.push(step),
+        }
+    }
+    format!("{}{}", if path.starts_with('/') { "/" } else { "" }, steps.join("/"))
+}
+
+/// The folder of a path, and its last step.
+fn split_path(path: &str) -> (String, String) {
+    let path = normal_path(path);
+    match path.rsplit_once('/') {
+        Some(("", base)) => ("/".to_owned(), base.to_owned()),
+        Some((folder, base)) => (folder.to_owned(), base.to_owned()),
+        None => (String::new(), path),
+    }
+}
+
+/// Adds the functions of templates to a scope, those of text included.
 pub(crate) fn add_functions(scope: &mut Scope<'_>, mint: &SharedMint) {
+    add_text_functions(scope);
     let prefix = |arguments: &[Value]| match arguments {
         [] => Ok(String::new()),
         [Value::String(prefix)] => Ok(prefix.clone()),
@@ -158,7 +216,8 @@ fn compile_text(text: &str, variables: &[&str], budget: &mut Budget) -> Result<P
         }
         let source = source.trim();
         let shown: String = source.chars().take(60).collect();
-        let compiled = Expression::compile_with(source, &FUNCTIONS).and_then(|expression| {
+        let functions = [&TEXT_FUNCTIONS[..], &MINTING_FUNCTIONS].concat();
+        let compiled = Expression::compile_with(source, &functions).and_then(|expression| {
             expression.expect_variables(variables)?;
             Ok(expression)
         });

@@ -3,4 +3,5 @@
 mod executions;
 mod files;
 mod outside;
+mod packs;
 mod tampering;

@@ -203,7 +203,18 @@ fn put(keys: &mut Keys<'_>) -> Option<Put> {
          result, members of members as well; a list is replaced. false unless set.",
         Flag,
     );
-    Some(Put { collection: collection?, key: key?, value, partial: partial.unwrap_or_default() })
+    let edits = keys.optional(
+        "edits",
+        "Replacements within a record that is text, in CEL: a list of {oldText, newText}. A live text that is read is shown \
+         with them.",
+        expression(),
+    );
+    let from = keys.optional(
+        "from",
+        "Key of the run's record that becomes this one, in CEL; nothing is stored where there is none.",
+        expression(),
+    );
+    Some(Put { collection: collection?, key: key?, value, partial: partial.unwrap_or_default(), edits, from })
 }
 
 fn delete(keys: &mut Keys<'_>) -> Option<Delete> {
@@ -237,13 +248,27 @@ fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
         "Where the list stands in the result, as data.items; the result itself unless set.",
         field_path(),
     );
-    let key = keys.required("key", "The field of an item that is its key.", printable("a field's name", 128));
+    let key = keys.optional("key", "The field of an item that is its key.", printable("a field's name", 128));
     let more = keys.optional(
         "more",
         "Where the result says that more pages follow, as has_more or next_cursor; what the run added comes with the last.",
         field_path(),
     );
-    Some(ListBack { tool: tool?, collection, items: items.unwrap_or_default(), key: key?, more })
+    let when = keys.optional(
+        "when",
+        "When a record is in the list, in CEL over args, tool, key (of the record) and record; always unless set.",
+        expression(),
+    );
+    let line = keys.optional(
+        "line",
+        "The line of a record where the list is lines of text, over args, tool, key and record.",
+        free_text(1_000),
+    );
+    if key.is_none() == line.is_none() {
+        keys.fault("key", "a list has items with a key, or lines of text", "write key, or line, and not both");
+    }
+    let (items, key) = (items.unwrap_or_default(), key.unwrap_or_default());
+    Some(ListBack { tool: tool?, collection, items, key, more, when, line })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]

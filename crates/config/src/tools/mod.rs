@@ -7,6 +7,7 @@ mod contract;
 mod effects;
 mod json;
 mod openapi;
+mod packs;
 mod replace;
 mod write;
 
@@ -23,6 +24,7 @@ use super::{
     tree::{Kind, Node, parse},
 };
 use openapi::Files;
+pub use packs::{pack_texts, packs};
 pub use replace::{ReplaceError, replace};
 use umbra_domain::{
     ToolDeclarations,

@@ -75,7 +75,10 @@ fn present(value: Value) -> Value {
 fn overlay(overlay: &Overlay) -> Value {
     let put = overlay.put.as_ref().map(|put| {
         let partial = put.partial.then_some(true);
-        present(json!({"collection": put.collection, "key": put.key, "value": put.value, "partial": partial}))
+        present(json!({
+            "collection": put.collection, "key": put.key, "value": put.value, "partial": partial, "edits": put.edits,
+            "from": put.from,
+        }))
     });
     let delete = overlay.delete.as_ref().map(|delete| json!({"collection": delete.collection, "key": delete.key}));
     let reads = overlay.reads.iter().map(|read| {
@@ -87,7 +90,11 @@ fn overlay(overlay: &Overlay) -> Value {
     });
     let lists = overlay.lists.iter().map(|list| {
         let items = Some(&list.items).filter(|items| !items.is_empty());
-        present(json!({"tool": list.tool, "collection": list.collection, "items": items, "key": list.key, "more": list.more}))
+        let key = Some(&list.key).filter(|key| !key.is_empty());
+        present(json!({
+            "tool": list.tool, "collection": list.collection, "items": items, "key": key, "more": list.more,
+            "when": list.when, "line": list.line,
+        }))
     });
     present(json!({"put": put, "delete": delete, "reads": list(reads), "lists": list(lists)}))
 }

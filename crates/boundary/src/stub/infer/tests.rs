@@ -43,7 +43,7 @@ fn seen(n: usize) -> Vec<Recorded> {
             "state": if n == 0 { "failed" } else { "paid {{ x }}" },
             "at": format!("2026-02-0{}T10:00:00Z", n % 9 + 1),
             "lines": [{"n": 1}],
-            "odd": if n % 2 == 0 { json!(1) } else { json!(null) },
+            "odd": if n.is_multiple_of(2) { json!(1) } else { json!(null) },
         });
         own(json!({"customer": {"name": format!("customer {n}")}, "amount": n, "currency": "eur"}), result)
     };

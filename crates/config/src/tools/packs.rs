@@ -1,0 +1,54 @@
+//! Packs: contracts of well-known MCP servers, which hold where a server calls itself by one of their names.
+
+use super::{MAX_CONTRACTS, Rules, TOOLS, contract, openapi::Files};
+use crate::{
+    Report,
+    fault::Faults,
+    keys::{Keys, Record, Shape as _},
+    shape::List,
+    text::printable,
+    tree::parse,
+};
+use umbra_domain::{contract::ToolContract, declarations::Pack};
+
+/// Packs by their name, which is the server in their contracts.
+const PACKS: [(&str, &str); 7] = [
+    ("filesystem", include_str!("../../packs/filesystem.yaml")),
+    ("github", include_str!("../../packs/github.yaml")),
+    ("gmail", include_str!("../../packs/gmail.yaml")),
+    ("playwright", include_str!("../../packs/playwright.yaml")),
+    ("postgres", include_str!("../../packs/postgres.yaml")),
+    ("slack", include_str!("../../packs/slack.yaml")),
+    ("stripe", include_str!("../../packs/stripe.yaml")),
+];
+
+/// The names and texts of all packs.
+pub fn pack_texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PACKS.into_iter()
+}
+
+/// All packs.
+///
+/// # Errors
+/// Faults of a pack, which a test finds before they are shipped.
+pub fn packs(rules: Rules<'_>) -> Result<Vec<Pack>, Report> {
+    PACKS.into_iter().map(|(name, text)| pack(name, text, rules)).collect()
+}
+
+fn pack(name: &str, text: &str, rules: Rules<'_>) -> Result<Pack, Report> {
+    let mut faults = Faults::default();
+    let source = faults.add_source(name, text);
+    let found = parse(source, text, &mut faults).and_then(|root| {
+        Record(|keys: &mut Keys<'_>| {
+            let files = Files::below(None);
+            let item = Record(|keys: &mut Keys<'_>| contract::declare(keys, &files, rules.contract));
+            let names = List { len: 1..=20, single: false, item: printable("a server's name", 128) };
+            let server_names = keys.required("server_names", "Names that the server gives itself.", names);
+            let contracts: Option<Vec<ToolContract>> =
+                keys.required(TOOLS, "Contracts.", List { len: 1..=MAX_CONTRACTS, single: false, item });
+            Some(Pack { name: name.to_owned(), server_names: server_names?, contracts: contracts? })
+        })
+        .read(&root, &mut faults)
+    });
+    faults.finish(found).map(|loaded| loaded.value)
+}
