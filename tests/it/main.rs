@@ -7,6 +7,7 @@ mod answers;
 mod backtest;
 mod batch;
 mod bench;
+mod billing;
 mod bombs;
 mod boundary;
 mod breaker;
