@@ -33,26 +33,36 @@ const OBSERVATIONS: char = 'o';
 const NOTE_CHARS: usize = 2_000;
 
 /// Lists findings in the order in which they became visible: poll with `resume_cursor`. Findings of passive shadows
-/// only with `mode=passive`. With `format=sarif` the page is a SARIF 2.1.0 log.
+/// only with `mode=passive`.
 #[utoipa::path(get, path = "/v1/findings", tag = "findings",
     params(FindingQuery, super::openapi::Paging,
-        ("format" = Option<String>, Query, description = "`json`, or `sarif` for `application/sarif+json`")),
-    responses((status = 200, description = "A page", content(
-        (Listing<FindingItem> = "application/json"), (Object = "application/sarif+json")))))]
+        ("format" = Option<String>, Query, deprecated, description = "`sarif` answers as GET /v1/findings.sarif does")),
+    responses((status = 200, description = "A page", body = Listing<FindingItem>)))]
 pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
-    caller.require(Scope::Read)?;
-    let filter = finding_filter(&mut params);
     let format = params.parsed("format", "json or sarif", |word| match word {
         "json" => Some(false),
         "sarif" => Some(true),
         _ => None,
     });
+    findings(&api, &caller, params, format == Some(true)).await
+}
+
+/// Lists findings as a SARIF 2.1.0 log, for code scanning pages, editors and gates. Pages are those of GET /v1/findings.
+#[utoipa::path(get, path = "/v1/findings.sarif", tag = "findings", params(FindingQuery, super::openapi::Paging),
+    responses((status = 200, description = "A page", body = Object, content_type = "application/sarif+json")))]
+pub async fn list_findings_sarif(State(api): State<Api>, caller: Caller, params: Params) -> Result<Response, Problem> {
+    findings(&api, &caller, params, true).await
+}
+
+async fn findings(api: &Api, caller: &Caller, mut params: Params, is_sarif: bool) -> Result<Response, Problem> {
+    caller.require(Scope::Read)?;
+    let filter = finding_filter(&mut params);
     let seek = params.seek(FEED);
     params.finish()?;
     let page = api.flows.store.findings().list(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
     let page = listing(FEED, seek, page, |finding| finding);
-    if format != Some(true) {
+    if !is_sarif {
         return Ok(page.json().into_response());
     }
     let rules = api.flows.rules.load();

@@ -154,6 +154,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(backtests::list_items))
         .routes(routes!(backtests::post_resume))
         .routes(routes!(findings::list_findings))
+        .routes(routes!(findings::list_findings_sarif))
         .routes(routes!(findings::get_finding, findings::patch_finding))
         .routes(routes!(findings::list_observations))
         .routes(routes!(breakers::list_breakers))

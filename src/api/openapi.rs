@@ -1,12 +1,8 @@
 //! The OpenAPI document, from the handlers' own words, and the page that shows it. No asset comes from elsewhere.
 
-use axum::{
-    Json, Router,
-    http::StatusCode,
-    middleware::map_response,
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use std::borrow::Cow;
+
+use axum::{Json, Router, http::header, response::Html, routing::get};
 use utoipa::{
     IntoParams, OpenApi,
     openapi::{
@@ -15,7 +11,6 @@ use utoipa::{
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::problem::{Problem, ProblemDocument};
 
@@ -101,10 +96,28 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
             complete_operation(operation, open, named);
         }
     }
+    // Items of lists stand within the lists, and once more by themselves.
+    let text = document.to_json().unwrap_or_default();
+    if let Some(components) = &mut document.components {
+        components.schemas.retain(|name, _| text.contains(&format!("schemas/{name}\"")));
+    }
     document
 }
 
+/// Makes the first clause of an operation's words its title, and all of them its description.
+fn title(operation: &mut Operation) {
+    let Some(words) = operation.summary.take().map(|words| words.replace('\n', " ")) else { return };
+    let end = [". ", ": ", "; "].iter().filter_map(|mark| words.find(mark)).min();
+    operation.summary =
+        Some(words.get(..end.unwrap_or(words.len())).unwrap_or_default().trim_end_matches('.').to_owned());
+    operation.description = match operation.description.take() {
+        Some(more) => Some(format!("{words}\n\n{more}")),
+        None => end.map(|_| words),
+    };
+}
+
 fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
+    title(operation);
     let has_body = operation.request_body.is_some();
     let mut add = |status: &str, words: &str| {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
@@ -124,10 +137,8 @@ fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
         add("413", "The body is too large");
         add("415", "The body is of a type, or encoded in a way, that is not read here");
     }
-    if !open {
-        operation.security =
-            Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, [&str; 0], &str>("key", [])]);
-    }
+    let key = || SecurityRequirement::new::<_, [&str; 0], &str>("key", []);
+    operation.security = Some(if open { Vec::new() } else { vec![SecurityRequirement::default(), key()] });
 }
 
 fn problem(words: &str) -> utoipa::openapi::Response {
@@ -135,17 +146,37 @@ fn problem(words: &str) -> utoipa::openapi::Response {
     ResponseBuilder::new().description(words).content("application/problem+json", content).build()
 }
 
+/// The document as a page, by Scalar.
+const PAGE: &str = r#"<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Umbra API</title></head>
+<body><div id="app"></div><script src="/docs/scalar.js"></script><script src="/docs/start.js"></script></body>
+</html>
+"#;
+/// Shows the document, and asks nobody else anything.
+const START: &str = r##"Scalar.createApiReference("#app", {
+  url: "/openapi.json", withDefaultFonts: false, telemetry: false, agent: { disabled: true }, mcp: { disabled: true },
+  hideClientButton: true, showDeveloperTools: "never", showSidebar: true, documentDownloadType: "json",
+});
+"##;
+/// As of every page, but that Scalar writes its own styles into it.
+const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; \
+     object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
 /// Serves the document and its page beside the API.
 pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::OpenApi) -> Router {
-    let config = Config::from("/openapi.json").validator_url("none").try_it_out_enabled(true);
     let json = document.clone();
-    let pages = Router::new().merge(SwaggerUi::new("/docs").config(config));
-    // The page's own answer for what it does not have is no problem.
-    let pages = pages.layer(map_response(async |answer: Response| {
-        if answer.status() == StatusCode::NOT_FOUND {
-            return Problem::not_found("The documentation has no such file; it begins at /docs/.").into_response();
-        }
-        answer
-    }));
-    router.merge(pages).route("/openapi.json", get(move || async move { Json(json) }))
+    let page = || async { ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)) };
+    let script = |text: Cow<'static, [u8]>| {
+        let kept = [(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")];
+        move || async move { (kept, text) }
+    };
+    let missing = || async { Problem::not_found("The documentation has no such file; it begins at /docs/.") };
+    router
+        .route("/docs", get(page))
+        .route("/docs/", get(page))
+        .route("/docs/scalar.js", get(script(scalar_api_reference::get_asset("scalar.js").unwrap_or_default().into())))
+        .route("/docs/start.js", get(script(START.as_bytes().into())))
+        .route("/docs/{*path}", get(missing))
+        .route("/openapi.json", get(move || async move { Json(json) }))
 }

@@ -151,3 +151,16 @@ async fn a_note_that_is_left_on_the_page_reaches_the_agent_with_its_next_turn() 
     let live = browser.run("return window.owned ?? 0").await;
     assert_eq!(live, 0, "markup that an agent wrote is live");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documentation_shows_an_operation_and_asks_nobody_else() {
+    let Some(browser) = Browser::start().await else { return };
+    let umbra = Umbra::with().go().await;
+    browser.ask("url", &json!({"url": format!("{}/docs#tag/boundary/POST/v1/decide", umbra.base)})).await;
+    browser.until("the operation", "document.body.innerText.includes('/v1/decide')").await;
+    println!("/docs shows an operation after {} ms", browser.run("return Math.round(performance.now())").await);
+    let asked = browser
+        .run("return performance.getEntriesByType('resource').map(entry => entry.name).filter(name => !name.startsWith(location.origin) && !name.startsWith('data:'))")
+        .await;
+    assert_eq!(asked, json!([]), "everything comes from here");
+}

@@ -50,7 +50,7 @@ async fn a_text_that_no_model_judged_is_checked_in_every_answer() {
     );
     let page = umbra.send(Method::GET, &format!("/v1/reviews/{id}"), &[("accept", "text/markdown")], None).await;
     assert!(page.text.contains("\n- Assessment: CHECKED\n- Reviewer: built-in checks\n"), "{}", page.text);
-    let sarif = umbra.get("/v1/findings?format=sarif").await;
+    let sarif = umbra.get("/v1/findings.sarif").await;
     let note = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0];
     assert!(note["message"]["text"].as_str().is_some_and(|text| text.contains("without a model: keyless.")), "{sarif}");
     let day = umbra.get("/v1/status").await["shadows"][0]["day"].clone();

@@ -17,7 +17,7 @@ const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("GET", "/v1/reviews", "/v1/reviews"),
     ("GET", "/v1/reviews/{id}", "/v1/reviews/rev_0"),
     ("GET", "/v1/findings", "/v1/findings"),
-    ("GET", "/v1/findings", "/v1/findings?format=sarif"),
+    ("GET", "/v1/findings.sarif", "/v1/findings.sarif"),
     ("GET", "/v1/findings/{id}", "/v1/findings/fnd_0"),
     ("PATCH", "/v1/findings/{id}", "/v1/findings/fnd_0"),
     ("GET", "/v1/observations", "/v1/observations"),

@@ -155,13 +155,13 @@ async fn findings_as_sarif_have_rules_levels_places_and_say_when_they_are_cut() 
     assert_eq!(results[0]["suppressions"][0]["justification"], "known installer");
     assert!(results.last().is_some_and(|last| last["suppressions"].is_null()));
 
-    let cut = umbra.get("/v1/findings?format=sarif&limit=1").await;
+    let cut = umbra.get("/v1/findings.sarif?limit=1").await;
     let run = &cut["runs"][0];
     assert_eq!((run["results"].as_array().map(Vec::len), &run["properties"]["truncated"]), (Some(1), &json!(true)));
     let cursor = run["properties"]["next_cursor"].as_str().expect("a cursor");
     let note = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"].as_str();
     assert!(note.is_some_and(|note| note.contains(cursor)), "{note:?}");
-    let rest = umbra.get(&format!("/v1/findings?format=sarif&cursor={cursor}")).await;
+    let rest = umbra.get(&format!("/v1/findings.sarif?cursor={cursor}")).await;
     assert_eq!(rest["runs"][0]["results"].as_array().map(Vec::len), Some(found.len() - 1));
     let refused = umbra.send(Method::GET, "/v1/findings?format=xml", &[], None).await;
     assert_eq!((refused.status.as_u16(), &refused.body["code"]), (400, &json!("bad_query")));

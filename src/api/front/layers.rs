@@ -10,7 +10,14 @@ use axum::{
     response::IntoResponse,
 };
 use tower::ServiceBuilder;
-use tower_http::{catch_panic::CatchPanicLayer, set_header::SetResponseHeaderLayer};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    compression::{
+        CompressionLayer,
+        predicate::{NotForContentType, Predicate, SizeAbove},
+    },
+    set_header::SetResponseHeaderLayer,
+};
 
 use super::{
     guard::{self, HostGuard},
@@ -19,10 +26,11 @@ use super::{
 use crate::api::problem::{Problem, method_not_allowed, not_found};
 use umbra_domain::clock::Clock;
 
-/// Nothing from elsewhere and no frames. The one style in a page, by its hash, is that of the logo of Swagger UI;
-/// `tests/it/operate.rs` has its text.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'sha256-RL3ie0nH+Lzz2YNqQN83mnU0J1ot4QL7b99vMdIX99w='; img-src 'self' data:; \
-     object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+/// Nothing from elsewhere and no frames.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Bytes of a body above which it is compressed, for who takes that.
+const COMPRESSED_ABOVE: u16 = 1_024;
 
 /// The routes behind the layers, outermost first; unknown paths and methods are answered by problems.
 pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
@@ -34,10 +42,17 @@ pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
         .layer(unless_set(header::REFERRER_POLICY, "no-referrer"))
         // The payload is withheld: it may quote what an agent wrote.
         .layer(CatchPanicLayer::custom(|_| Problem::internal("panicked").into_response()))
-        .layer(from_fn_with_state(Arc::new(guard), guard::check));
+        .layer(from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(compression());
     let routes = routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
     // A router within a router: the header `Allow` comes last, and the problem of a wrong method names what it says.
     Router::new().fallback_service(routes).layer(layers)
+}
+
+/// Compresses whole bodies. Lines that are followed as they come are not held up by it.
+fn compression() -> CompressionLayer<impl Predicate> {
+    let whole = NotForContentType::SSE.and(NotForContentType::const_new("application/x-ndjson"));
+    CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(whole))
 }
 
 /// Adds a header to answers that do not have it.
