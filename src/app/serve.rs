@@ -229,7 +229,7 @@ fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
     background.spawn("seal", flows.boundary.clone().seal_until(leave.clone()));
     background.spawn("audit", flows.boundary.clone().write_audit_until(leave.clone()));
     background.spawn("contracts", flows.audit.clone().learn_until(leave.clone()));
-    background.spawn("unguarded", flows.audit.clone().watch_calls_until(leave.clone()));
+    background.spawn("unguarded", flows.audit.clone().watch_calls_until(flows.looks.clone(), leave.clone()));
     background
         .spawn("approvals", flows.boundary.clone().tell_of_approvals_until(flows.webhooks.clone(), leave.clone()));
 }

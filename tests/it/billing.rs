@@ -14,7 +14,7 @@ fn folder(name: &str) -> std::path::PathBuf {
 }
 
 impl Umbra {
-    /// What the agent says at its end; its books are beside the server's files.
+    /// Last words of the agent; its books are beside the server's files.
     fn bills(&self) -> String {
         let ended = block_in_place(|| {
             Command::new("python3")

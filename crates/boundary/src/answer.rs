@@ -43,6 +43,9 @@ pub struct Answer {
     /// What to answer in the tool's place, where `decision` is `stub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub: Option<StubAnswer>,
+    /// Address where the call can be tried without consequences, by the contract's `sandbox`, where `decision` is `stub`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// What to lay over the result of a read that runs: what this run has rehearsed. At the path `items` of the result there
     /// is a record, or where `key` names a field a list of them. `patch`: by keys, fields that are laid over those of the
     /// record, members of members as well. `remove`, `put`: keys of items that go, and items that come in the place of those
@@ -119,6 +122,7 @@ impl Answer {
             guard: Guard { explain: Vec::new(), ..decided.guard.clone() },
             contract: decided.contract.clone(),
             stub,
+            sandbox: decided.sandbox.clone(),
             merge: decided.merge.as_ref().and_then(|merge| serde_json::to_value(merge).ok()),
             approval: None,
             warning: None,

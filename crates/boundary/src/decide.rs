@@ -92,6 +92,8 @@ pub struct Decided {
     pub contract: Option<String>,
     /// What to answer in its place.
     pub stub: Option<Stub>,
+    /// Where the real thing can be tried without consequences, by the contract of a call that is answered by a stub.
+    pub sandbox: Option<String>,
     /// What to merge into the result of a read that runs.
     pub merge: Option<Merge>,
     /// Each step, for a person.
@@ -127,6 +129,7 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
         effect_source: rated.source,
         contract: tools.contract(call),
         stub: None,
+        sandbox: None,
         merge: None,
         explain: vec![format!("effect {} by {}: {}", rated.effect.as_str(), rated.source.as_str(), rated.why)],
         run: None,
@@ -241,6 +244,7 @@ impl Decided {
         match stub {
             Ok(stub) => {
                 self.decision = Decision::Stub;
+                self.sandbox = tools.sandbox(given.call);
                 self.contract = Some(stub.contract.clone());
                 self.stub = Some(stub);
                 self.run = Some(state);

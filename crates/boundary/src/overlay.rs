@@ -380,7 +380,7 @@ enum Record {
     Part(Value),
 }
 
-/// What is reckoned of a call that writes.
+/// A call that writes, as its overlay is reckoned.
 struct Writing<'a> {
     contract: &'a CompiledContract,
     scope: &'a Scope<'a>,

@@ -254,6 +254,11 @@ impl Tools {
         self.contract_of(call).map(|contract| contract.id().to_owned())
     }
 
+    /// Address where the call can be tried without consequences.
+    pub fn sandbox(&self, call: &Call) -> Option<String> {
+        self.contract_of(call).and_then(|contract| contract.contract().sandbox.clone())
+    }
+
     /// The labels that the call adds to its session.
     pub fn taints(&self, call: &Call) -> Vec<String> {
         self.contract_of(call).map(|contract| contract.contract().taints.clone()).unwrap_or_default()

@@ -284,7 +284,8 @@ impl LookPage {
     }
 }
 
-async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+/// Stores findings; answers which are new.
+pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
     // The feed's row is locked before earlier findings are looked up: reviews that end meanwhile wait for it.
     let base: i64 = sqlx::query_scalar(
         "/* looks.feed */ UPDATE feed SET last = last + $1 WHERE name = 'result' RETURNING last - $1",

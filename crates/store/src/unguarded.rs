@@ -13,6 +13,7 @@ use super::{
     aggregates::ContractStore,
     decisions::Named,
     events::received_at,
+    looks::{self, Looked},
     transaction::{Tx, begin},
     webhooks,
 };
@@ -30,6 +31,8 @@ pub struct SeenEvent {
     pub agent: String,
     /// As stored, as JSON.
     pub payload: Vec<u8>,
+    /// Matched shadows: `shadow_version.id`, and the trigger's code.
+    pub pairs: Vec<(i32, i16)>,
 }
 
 /// Events that this process looks at. Dropped, they are looked at again.
@@ -70,15 +73,16 @@ impl ContractStore<'_> {
         if from == until {
             return Ok(Some(watching));
         }
-        let rows: Vec<(i64, Uuid, String, Vec<u8>, bool)> = sqlx::query_as(
-            "/* unguarded.events */ SELECT seq, id, agent, payload, erased_at IS NOT NULL FROM event
+        type EventRow = (i64, Uuid, String, Vec<u8>, bool, Vec<i32>, Vec<i16>);
+        let rows: Vec<EventRow> = sqlx::query_as(
+            "/* unguarded.events */ SELECT seq, id, agent, payload, erased_at IS NOT NULL, shadows, triggers FROM event
              WHERE seq > $1 AND seq <= $2 ORDER BY seq",
         )
         .bind(from)
         .bind(until)
         .fetch_all(&mut *watching.tx)
         .await?;
-        for (seq, id, agent, payload, erased) in rows {
+        for (seq, id, agent, payload, erased, shadows, triggers) in rows {
             let id = EventId(id);
             if received_at(id).saturating_add(settled).is_ok_and(|at| at > watching.now) {
                 until = seq - 1;
@@ -86,7 +90,8 @@ impl ContractStore<'_> {
                 break;
             }
             if !erased {
-                watching.events.push(SeenEvent { id, agent, payload });
+                let pairs = shadows.into_iter().zip(triggers).collect();
+                watching.events.push(SeenEvent { id, agent, payload, pairs });
             }
         }
         watching.until = until;
@@ -169,6 +174,14 @@ impl Watching {
     /// The database does not answer.
     pub async fn enqueue(&mut self, message: &webhooks::Outgoing) -> Result<(), StoreError> {
         webhooks::enqueue(&mut self.tx, message).await
+    }
+
+    /// Stores findings; answers which are new. A repeat becomes an occurrence of the first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn find(&mut self, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+        if found.is_empty() { Ok(Vec::new()) } else { looks::store(&mut self.tx, found).await }
     }
 
     /// Commits what was found, and that the events were looked at.

@@ -6,20 +6,26 @@ use std::{collections::HashMap, time::Duration};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{flows::audit::Audit, telemetry::metric};
+use crate::{
+    flows::{audit::Audit, looks::Looks},
+    telemetry::metric,
+};
 use umbra_boundary::{
     decide::Rules,
     drift::bypass::{same_arguments, same_tool},
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
-    Effect, Event, EventId, StoredEvent, ToolName,
+    Effect, Event, EventId, Finding, FindingId, StoredEvent, ToolName, Trigger,
+    finding::{About, Category, Severity, Source},
     notice::{Notice, NoticeKind},
 };
 use umbra_store::{
     StoreError,
     decisions::Named,
     events::received_at,
+    looks::Looked,
+    results::{NewFinding, Place},
     unguarded::{SeenEvent, Watching},
 };
 
@@ -39,16 +45,20 @@ struct Shown {
     tool: String,
     args: Value,
     call_id: Option<String>,
+    task_id: Option<String>,
+    task_type: Option<String>,
+    pairs: Vec<(i32, i16)>,
 }
 
 impl Audit {
-    /// Looks for unguarded calls until `stop`, as far as the settings ask for it.
-    pub async fn watch_calls_until(self, stop: CancellationToken) {
+    /// Looks for unguarded calls until `stop`, as far as the settings ask for it. Each is a finding of a shadow that watches
+    /// its event.
+    pub async fn watch_calls_until(self, looks: Looks, stop: CancellationToken) {
         let mut failing = false;
         // Shown from the start: a series that only comes with the first has no rate at it.
         metrics::counter!(metric::UNGUARDED_CALLS).increment(0);
         loop {
-            let looked = self.look_for_unguarded().await;
+            let looked = self.look_for_unguarded(&looks).await;
             match &looked {
                 Ok(()) if failing => tracing::info!("unguarded calls are looked for again"),
                 Err(error) if !failing => tracing::warn!(%error, "unguarded calls are not looked for; trying again"),
@@ -62,14 +72,14 @@ impl Audit {
         }
     }
 
-    async fn look_for_unguarded(&self) -> Result<(), StoreError> {
+    async fn look_for_unguarded(&self, looks: &Looks) -> Result<(), StoreError> {
         let rules = self.boundary.rules.load_full();
         if rules.required.is_off() {
             return self.store.contracts().skip_watching().await;
         }
         while let Some(page) = self.store.contracts().begin_watching(PAGE, SETTLED).await? {
             let more = page.more;
-            self.look_at(&rules, page).await?;
+            self.look_at(looks, &rules, page).await?;
             if !more {
                 break;
             }
@@ -77,13 +87,14 @@ impl Audit {
         Ok(())
     }
 
-    async fn look_at(&self, rules: &Rules, mut page: Watching) -> Result<(), StoreError> {
+    async fn look_at(&self, looks: &Looks, rules: &Rules, mut page: Watching) -> Result<(), StoreError> {
         let events = std::mem::take(&mut page.events);
         let shown: Vec<Shown> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
         let named = |shown: &Shown| Some((shown.agent.clone(), shown.call_id.clone()?));
         let calls: Vec<Named> = shown.iter().filter_map(named).collect();
         let decided: HashMap<Named, Option<String>> =
             if calls.is_empty() { HashMap::new() } else { page.decided(&calls).await?.into_iter().collect() };
+        let mut found = Vec::new();
         for call in shown {
             let by_id = named(&call).and_then(|key| decided.get(&key));
             let is_named = by_id.is_some_and(|tool| tool.as_ref().is_none_or(|tool| same_tool(&call.tool, tool)));
@@ -97,15 +108,19 @@ impl Audit {
             if is_news && let Some(message) = self.webhooks.load().address(&notice(&call), self.clock.new_id()) {
                 page.enqueue(&message).await?;
             }
+            found.extend(finding(looks, &call));
         }
-        page.done().await
+        let new = page.find(&found).await?;
+        page.done().await?;
+        looks.tell(&found, &new).await;
+        Ok(())
     }
 
     /// The call that an event shows, if it must have been decided.
     fn shown(&self, rules: &Rules, event: SeenEvent) -> Option<Shown> {
-        let SeenEvent { id, agent, payload } = event;
+        let SeenEvent { id, agent, payload, pairs } = event;
         let StoredEvent { event, .. } = serde_json::from_slice(&payload).ok()?;
-        let Event { tool, metadata, .. } = event;
+        let Event { tool, metadata, task_id, task_type, .. } = event;
         let tool = tool.filter(|tool| rules.required.wants(&agent, &tool.name))?;
         let text = |key: &str| metadata.get(key).and_then(Value::as_str);
         // It did not run, or so its client says: there is nothing to guard.
@@ -119,7 +134,7 @@ impl Audit {
             return None;
         }
         let call_id = text("call_id").map(|id| umbra_checks::redact(id).as_str().to_owned());
-        Some(Shown { id, agent, tool: tool.name, args: tool.args, call_id })
+        Some(Shown { id, agent, tool: tool.name, args: tool.args, call_id, task_id, task_type, pairs })
     }
 }
 
@@ -132,6 +147,43 @@ async fn was_decided(rules: &Rules, page: &mut Watching, call: &Shown) -> Result
         // What was erased cannot be compared.
         payload.get("args").is_none_or(|args| same_arguments(&call.args, args))
     }))
+}
+
+/// The finding of the first shadow that watches the call's event; none where no shadow does.
+fn finding(looks: &Looks, call: &Shown) -> Option<Looked> {
+    let rules = looks.rules.load();
+    let watching = |(version, trigger): &(i32, i16)| {
+        let shadow = rules.pinned(*version).filter(|shadow| shadow.enabled)?;
+        Some((shadow, *version, Trigger::from_code(*trigger)?))
+    };
+    let (shadow, version, trigger) = call.pairs.iter().find_map(watching)?;
+    let Shown { id, agent, tool, task_id, task_type, .. } = call;
+    let finding = Finding {
+        event_id: *id,
+        severity: Severity::Warning,
+        category: Category::Security,
+        description: format!("The call of {tool} was not decided before it ran, so no rule could stop it."),
+        evidence: None,
+        verified: true,
+        about: About::Agent,
+        source: Source::Check,
+        rule: "boundary.unguarded_call".to_owned(),
+    };
+    let parts =
+        [shadow.name.as_bytes(), agent.as_bytes(), task_id.as_deref().unwrap_or_default().as_bytes(), tool.as_bytes()];
+    Some(Looked {
+        key: looks.installation.hash("unguarded", &parts)[..16].to_vec(),
+        found: NewFinding {
+            id: FindingId(looks.clock.new_id()),
+            fingerprint: umbra_review::fingerprint(&finding),
+            finding,
+            place: Place { agent: agent.clone(), task_id: task_id.clone(), task_type: task_type.clone(), trigger },
+            recommendation: format!("Ask POST /v1/decide before {tool} runs, or put its server behind `umbra mcp`."),
+        },
+        shadow: shadow.name.clone(),
+        version,
+        mode: shadow.mode.priority(),
+    })
 }
 
 fn notice(call: &Shown) -> Notice {

@@ -48,16 +48,20 @@ impl Looks {
             }
         }
         let new = page.done(&found).await?;
-        for one in new.into_iter().filter_map(|at| found.get(at)) {
+        self.tell(&found, &new).await;
+        Ok(more)
+    }
+
+    /// Counts new findings, by their places in `found`, and wakes who follows findings.
+    pub(in crate::flows) async fn tell(&self, found: &[Looked], new: &[usize]) {
+        for one in new.iter().filter_map(|at| found.get(*at)) {
             metrics::counter!(metric::FINDINGS, "shadow" => one.shadow.clone(),
                 "severity" => one.found.finding.severity.as_str(), "source" => "check")
             .increment(1);
         }
         if let Some(one) = found.first() {
-            // Whoever follows findings has news.
             self.verdicts.ended(one.found.finding.event_id, false).await;
         }
-        Ok(more)
     }
 
     /// The event with the shadows whose checks look at it: those whose budget skipped it, as configured when it came, and of

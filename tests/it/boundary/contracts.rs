@@ -179,3 +179,16 @@ async fn what_one_agent_recorded_gives_the_rehearsal_of_another_its_form() {
     }
     assert_eq!((&own["result"]["team"], &other["result"]["team"]), (&json!("Blue"), &json!("shadow")));
 }
+
+#[tokio::test]
+async fn a_stub_names_the_sandbox_of_its_contract() {
+    let tools = "tools:\n  - {tool: mail.send_email, effect: write, responses: [{result: {ok: true}}], sandbox: 'https://try.example.com'}\n";
+    let umbra = Umbra::with().tools(tools).go().await;
+    let live = umbra.decide(&write("c1", "writer")).await;
+    assert_eq!((&live["decision"], &live["sandbox"]), (&json!("execute"), &Value::Null));
+    let shadow = json!({"scope": "global", "execution": "shadow", "reason": "rehearse"});
+    assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    let stub = umbra.decide(&write("c2", "writer")).await;
+    assert_eq!((&stub["decision"], &stub["sandbox"]), (&json!("stub"), &json!("https://try.example.com")));
+    assert_eq!(umbra.decide(&write("c2", "writer")).await["sandbox"], "https://try.example.com", "asked again");
+}

@@ -146,7 +146,9 @@ async fn a_proposal_is_put_into_the_file_with_its_predicates_and_its_overlay() {
 async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_required() {
     let settings =
         "boundary: {require_decisions: {agents: ['writer*'], tools: ['mail.*', send_email, mcp__*, crm.*]}}\n";
-    let umbra = Umbra::with().tools(TOOLS).settings(settings).go().await;
+    let shadows =
+        "shadow_agents:\n  - {name: calls, model: checks, mode: review, watch: [{agent: '*', triggers: [all]}]}\n";
+    let umbra = Umbra::with().tools(TOOLS).settings(settings).shadows(shadows).go().await;
     let event = |agent: &str, tool: &str, amount: f64, metadata: Value| {
         json!({"agent": agent, "metadata": metadata,
             "tool": {"name": tool, "args": {"to": "a@example.com", "amount": amount}, "result": "sent"}})
@@ -196,6 +198,16 @@ async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_require
     assert_eq!(of_one["unguarded"].as_array().map(Vec::len), Some(1), "{of_one}");
     let metrics = umbra.send(Method::GET, "/metrics", &[], None).await.text;
     assert!(metrics.contains("umbra_unguarded_calls_total 3"), "{metrics}");
+    // A shadow that watches the events has them as findings, one of each tool and agent.
+    umbra.event(&event("writer", "mail.send_email", 499.99, json!({}))).await;
+    let findings = until("findings", async || {
+        let findings = umbra.items("/v1/findings").await;
+        findings.iter().any(|finding| finding["occurrences"] == 2).then_some(findings)
+    })
+    .await;
+    let said: Vec<_> = findings.iter().map(|finding| [&finding["watched_agent"], &finding["rule"]]).collect();
+    let rule = "boundary.unguarded_call";
+    assert_eq!(json!(said), json!([["writer", rule], ["writer-2", rule], ["writer", rule]]), "{findings:?}");
 }
 
 #[tokio::test]

@@ -186,7 +186,9 @@ async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
     let result = json!({"tool": "web.fetch", "content": long});
     for _ in 0..8 {
         let told = umbra.message(&id, &json!({"role": "tool", "results": [result, result]})).await;
-        assert_eq!(told["degraded"], true, "it took no time: {told}");
+        // Past its deadline it answers by what it has by then, or late where it was all but done.
+        let is_late = told["warnings"].to_string().contains(" ms late");
+        assert!(told["degraded"] == true || is_late, "it took no time: {told}");
     }
     let told = umbra.message(&id, &json!({"role": "tool", "content": "short"})).await;
     assert!(!told["warnings"].to_string().contains("passive"), "{told}");

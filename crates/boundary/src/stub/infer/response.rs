@@ -182,7 +182,7 @@ fn beyond(numbers: &BTreeSet<String>) -> String {
     format!("9{}", "0".repeat(longest.min(MOST_DIGITS)))
 }
 
-/// What all texts begin with, up to the last joint.
+/// Common beginning of all texts, up to the last joint.
 fn common_prefix<'a>(texts: &[&'a str]) -> &'a str {
     let Some(first) = texts.first() else { return "" };
     let same = |length: &usize| {
