@@ -401,6 +401,14 @@ async fn whole_answers_are_compressed_for_who_takes_that() {
             answered.text.len(),
             plain.text.len()
         );
+        // A problem is written once more, with the id of its request, before it is compressed.
+        let query: String = (0..30).map(|n| format!("x{n}=1&")).collect();
+        let problem = umbra.send(Method::GET, &format!("/v1/runs?{query}"), &headers, None).await;
+        assert_eq!(
+            (problem.status.as_u16(), &problem.headers["content-encoding"]),
+            (400, &coding.parse().expect("a header"))
+        );
+        assert!(!problem.text.starts_with('{'), "{coding}: {}", problem.text);
         // Lines that are followed must not wait for a block to fill.
         let followed = umbra.send(Method::GET, "/v1/audit", &headers, None).await;
         assert!(!followed.headers.contains_key("content-encoding"), "{coding}");

@@ -22,6 +22,9 @@ use umbra_domain::EventId;
 /// Decisions of an agent, the latest, among which that of an event is looked for.
 const MOST_DECISIONS: i64 = 1_000;
 
+/// Number, id, agent, payload, whether it was erased, matched shadows and triggers of an event.
+type EventRow = (i64, Uuid, String, Vec<u8>, bool, Vec<i32>, Vec<i16>);
+
 /// An event that is looked at.
 #[derive(Debug, Clone)]
 pub struct SeenEvent {
@@ -73,7 +76,6 @@ impl ContractStore<'_> {
         if from == until {
             return Ok(Some(watching));
         }
-        type EventRow = (i64, Uuid, String, Vec<u8>, bool, Vec<i32>, Vec<i16>);
         let rows: Vec<EventRow> = sqlx::query_as(
             "/* unguarded.events */ SELECT seq, id, agent, payload, erased_at IS NOT NULL, shadows, triggers FROM event
              WHERE seq > $1 AND seq <= $2 ORDER BY seq",

@@ -35,6 +35,8 @@ const COMPRESSED_ABOVE: u16 = 1_024;
 /// The routes behind the layers, outermost first; unknown paths and methods are answered by problems.
 pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
     let layers = ServiceBuilder::new()
+        // Around what writes a request's id into a problem.
+        .layer(compression())
         .layer(from_fn_with_state(clock, trace::name))
         .layer(unless_set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
         .layer(unless_set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
@@ -42,8 +44,7 @@ pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
         .layer(unless_set(header::REFERRER_POLICY, "no-referrer"))
         // The payload is withheld: it may quote what an agent wrote.
         .layer(CatchPanicLayer::custom(|_| Problem::internal("panicked").into_response()))
-        .layer(from_fn_with_state(Arc::new(guard), guard::check))
-        .layer(compression());
+        .layer(from_fn_with_state(Arc::new(guard), guard::check));
     let routes = routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
     // A router within a router: the header `Allow` comes last, and the problem of a wrong method names what it says.
     Router::new().fallback_service(routes).layer(layers)
