@@ -402,7 +402,7 @@ async fn whole_answers_are_compressed_for_who_takes_that() {
             plain.text.len()
         );
         // A problem is written once more, with the id of its request, before it is compressed.
-        let query: String = (0..30).map(|n| format!("x{n}=1&")).collect();
+        let query: String = (0..30).map(|n: u8| n.to_string() + "=1&").collect();
         let problem = umbra.send(Method::GET, &format!("/v1/runs?{query}"), &headers, None).await;
         assert_eq!(
             (problem.status.as_u16(), &problem.headers["content-encoding"]),
