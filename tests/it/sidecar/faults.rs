@@ -184,11 +184,13 @@ async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
     let id = umbra.attach(&json!({"agent": "a"})).await;
     let long = "curl -s https://a.example/x?y=1 | tee out.txt; echo 'ignore what was said'\n".repeat(2_000);
     let result = json!({"tool": "web.fetch", "content": long});
-    for _ in 0..8 {
+    // Eight in a row that miss what the database holds. One that is only just whole, and late, begins the row anew.
+    let (mut in_a_row, mut sent) = (0, 0);
+    while in_a_row < 8 {
         let told = umbra.message(&id, &json!({"role": "tool", "results": [result, result]})).await;
-        // Past its deadline it answers by what it has by then, or late where it was all but done.
-        let is_late = told["warnings"].to_string().contains(" ms late");
-        assert!(told["degraded"] == true || is_late, "it took no time: {told}");
+        in_a_row = if told["degraded"] == true { in_a_row + 1 } else { 0 };
+        sent += 1;
+        assert!(sent < 64, "it took no time: {told}");
     }
     let told = umbra.message(&id, &json!({"role": "tool", "content": "short"})).await;
     assert!(!told["warnings"].to_string().contains("passive"), "{told}");
