@@ -54,6 +54,6 @@ for (const [name, bin, args] of servers) {
   execFileSync("npm", ["install", "--silent", "--no-save", "--no-audit", "--no-fund", "--prefix", prefix, name]);
   const { server, tools } = await offer(join(prefix, "node_modules", ".bin", bin), args);
   for (const tool of tools.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    console.log(JSON.stringify({ package: name, server, tool: tool.name, input_schema: tool.inputSchema }));
+    console.log(JSON.stringify({ package: name, server, tool: tool.name, description: tool.description, input_schema: tool.inputSchema }));
   }
 }

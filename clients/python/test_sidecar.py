@@ -125,6 +125,11 @@ class Work(Case):
         async with self.sidecar(task="drop a table", tools=TOOLS) as s:
             chosen = await s.select(limit=3)
             self.assertEqual([str(one.tool) for one in chosen.excluded], ["db.drop_table"])
+            one = await s.select("edit a file", limit=1, always_include=["search.search_code"])
+            self.assertEqual([str(one.tool) for one in one.ranked], ["files.edit_file", "search.search_code"])
+            turn = await s.turn("edit a file", limit=1, always_include=["search.search_code"])
+            self.assertEqual(turn.tools.ranked, one.ranked)
+            self.assertGreater(turn.tools.confidence, 0.4)
             self.assertEqual(str((await s.select("edit a file")).ranked[0].tool), "files.edit_file")
 
     async def test_one_call_or_message_is_judged_without_a_trace(self):

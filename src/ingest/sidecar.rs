@@ -32,6 +32,8 @@ const MOST_MS: u64 = 600_000;
 const SPEAKS: &str = "assistant";
 /// Tools in one answer.
 const MOST_RANKED: u64 = 100;
+/// Tools that are answered beside them.
+const ALWAYS: usize = 100;
 
 /// What `POST /v1/sessions` asks.
 #[derive(Clone, PartialEq)]
@@ -115,6 +117,9 @@ pub struct TurnRequest {
     pub planned_calls: Vec<NamedCall>,
     /// Most tools and patterns that are answered.
     pub limit: Option<usize>,
+    /// Tools that are answered beside them, whatever fits.
+    #[serde(default)]
+    pub always_include: Vec<ToolName>,
     /// Milliseconds that the caller waits.
     pub deadline_ms: Option<u64>,
 }
@@ -187,6 +192,8 @@ pub struct SelectRequest {
     pub tools: Option<Vec<ToolDefinition>>,
     /// Most tools that are answered.
     pub limit: Option<usize>,
+    /// Tools that are answered beside them, whatever fits.
+    pub always_include: Vec<ToolName>,
     /// Milliseconds that the caller waits.
     pub deadline_ms: Option<u64>,
 }
@@ -228,7 +235,8 @@ pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fau
         let planned_calls = fields.optional("planned_calls", calls).unwrap_or_default();
         let limit = fields.optional("limit", whole(0, MOST_RANKED));
         let deadline_ms = fields.optional("deadline_ms", waits);
-        Some(TurnRequest { route, modes, intent, planned_calls, limit, deadline_ms })
+        let always_include = fields.optional("always_include", always).unwrap_or_default();
+        Some(TurnRequest { route, modes, intent, planned_calls, limit, always_include, deadline_ms })
     })
 }
 
@@ -280,12 +288,13 @@ pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec
         let (route, modes) = situation(fields);
         let tools = fields.optional("tools", tools);
         let limit = fields.optional("limit", whole(0, MOST_RANKED));
+        let always_include = fields.optional("always_include", always).unwrap_or_default();
         let deadline_ms = fields.optional("deadline_ms", waits);
         if session.is_none() && (tools.is_none() || query.is_none()) {
             let detail = "without a session, give `query` (what is to be done) and `tools` (to choose among)";
             fields.fault("session", code::MISSING, detail);
         }
-        Some(SelectRequest { query, session, agent, route, modes, tools, limit, deadline_ms })
+        Some(SelectRequest { query, session, agent, route, modes, tools, limit, always_include, deadline_ms })
     })
 }
 
@@ -344,6 +353,10 @@ fn listed<T>(
     let read: Vec<Option<T>> =
         items.into_iter().enumerate().map(|(index, tree)| item(tree, At::Index(&at, index), faults)).collect();
     read.into_iter().collect()
+}
+
+fn always(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolName>> {
+    listed(tree, ALWAYS, at, faults, tool)
 }
 
 fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<NamedCall>> {

@@ -225,15 +225,14 @@ fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
         &[
             json!({"query": "Will the weather hold?", "relevant": [1]}),
             json!({"query": "an email about the sales, please", "relevant": [3, 2]}),
-            json!({"query": "do I need an umbrella tomorrow", "relevant": [1]}),
-            json!({"query": "revenue plan", "relevant": [2]}),
+            // Words that nobody knows: what is left goes by meaning, then by name.
+            json!({"query": "a zorble, please", "relevant": [3]}),
+            json!({"query": "the quorvex", "relevant": [2]}),
         ],
     );
     let given = ["tools", "--tools", "tools.jsonl", "--queries", "queries.jsonl", "--json"];
     let plain = json_of(&bench(folder.path(), &given));
-    for (key, value) in
-        [("n", 4.0), ("hit@1", 0.5), ("hit@3", 0.5), ("hit@5", 0.5), ("hit@10", 0.5), ("mrr", 0.5), ("ndcg@10", 0.5)]
-    {
+    for (key, value) in [("n", 4.0), ("hit@1", 0.5), ("hit@3", 1.0), ("hit@5", 1.0), ("hit@10", 1.0)] {
         assert!((plain[key].as_f64().unwrap() - value).abs() < 1e-9, "{key}: {plain}");
     }
     assert!(plain["us_per_query"].as_f64().unwrap() > 0.0, "{plain}");
@@ -241,15 +240,15 @@ fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
         file("examples.jsonl", examples);
         json_of(&bench(folder.path(), &[&given[..], &["--examples", "examples.jsonl", "--memory", most]].concat()))
     };
-    let umbrella = json!({"query": "is an umbrella worth carrying", "relevant": [1]});
-    let revenue = json!({"query": "plan next year's revenue", "relevant": [2]});
-    let helped = with(&[umbrella.clone(), revenue.clone()], "5");
+    let zorble = json!({"query": "is a zorble worth carrying", "relevant": [3]});
+    let quorvex = json!({"query": "lift the quorvex", "relevant": [2]});
+    let helped = with(&[zorble.clone(), quorvex.clone()], "5");
     assert_eq!((&helped["hit@1"], &helped["remembered"]), (&json!(1.0), &json!(2)), "{helped}");
     // Only the first of each tool is remembered.
-    let first = with(&[json!({"query": "sunshine", "relevant": [1]}), umbrella, revenue], "1");
+    let first = with(&[json!({"query": "sunshine", "relevant": [3]}), zorble, quorvex], "1");
     assert_eq!((&first["hit@1"], &first["remembered"]), (&json!(0.75), &json!(2)), "{first}");
     // What is asked, in other inflections, is no help for itself.
-    let same = with(&[json!({"query": "Do I need umbrellas tomorrow?", "relevant": [1]})], "5");
+    let same = with(&[json!({"query": "Zorbles, please!", "relevant": [3]})], "5");
     assert_eq!((&same["hit@1"], &same["kept_apart"]), (&json!(0.5), &json!(1)), "{same}");
     // Either half is asked, with the other one as what is remembered.
     let halves =
@@ -445,5 +444,17 @@ async fn the_checks_judge_without_a_model_and_unknown_names_are_told() {
     ] {
         let told = told(&judged(&folder, args).await);
         assert!(told.0 == Some(code) && told.2.contains(words), "{told:?}");
+    }
+}
+
+/// Tasks in users' words and in those of a plan, for 115 tools of seven real servers. By words alone 13 % and 100 % are among the
+/// first three.
+#[test]
+fn users_words_and_plans_find_the_tools_of_real_servers() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for (queries, least) in [("user_words.jsonl", 0.4), ("plan_words.jsonl", 1.0)] {
+        let found = json_of(&bench(&data, &["tools", "--tools", "pack_tools.jsonl", "--queries", queries, "--json"]));
+        assert_eq!((&found["n"], &found["tools"]), (&json!(60), &json!(115)), "{found}");
+        assert!(found["hit@3"].as_f64().is_some_and(|hit| hit >= least), "{queries}: {found}");
     }
 }

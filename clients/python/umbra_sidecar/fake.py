@@ -239,7 +239,7 @@ class _Server:
             "documents_due": itself["due"],
             "decisions": decisions,
             "directives": directives,
-            "tools": self.select({"query": query, "limit": body.get("limit")}),
+            "tools": self.select({**body, "query": query}),
             "patterns": self.search({"task": query})["items"][:3],
         }
 
@@ -294,12 +294,14 @@ class _Server:
                 excluded.append({"tool": named, "reason": ruling["reason"]})
                 continue
             allowed.append(named)
-            if score:
-                ranked.append({"tool": named, "score": float(score), "reason": "words in common"})
+            reason = "words in common" if score else "no word in common"
+            ranked.append({"tool": named, "score": score / max(len(wanted), 1), "reason": reason})
         ranked.sort(key=lambda one: -one["score"])
-        limit = body.get("limit")
-        ranked = ranked[: 10 if limit is None else limit]
-        return {"ranked": ranked, "allowed": allowed, "excluded": excluded}
+        limit = 10 if body.get("limit") is None else body["limit"]
+        always = {_shown(tool) for tool in body.get("always_include") or []}
+        ranked = ranked[:limit] + [one for one in ranked[limit:] if _shown(one["tool"]) in always]
+        sure = float(bool(ranked) and ranked[0]["score"] > 0)
+        return {"ranked": ranked, "confidence": sure, "allowed": allowed, "excluded": excluded}
 
     def close(self, body: dict[str, Any]) -> dict[str, Any]:
         made = [

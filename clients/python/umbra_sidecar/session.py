@@ -206,14 +206,18 @@ class Sidecar(Asking):
         route: str | None = None,
         modes: Sequence[str] | None = None,
         limit: int | None = None,
+        always_include: Sequence[str | ToolRef] = (),
     ) -> Turn:
         """Before a step: what to do next, in one answer.
 
         ``intent`` is what the agent is about to do, the task unless it is said; ``planned_calls`` are held against the
-        rules as if those before them had been made; ``limit`` is the most tools and patterns that are answered.
+        rules as if those before them had been made; ``limit`` is the most tools and patterns that are answered, and
+        ``always_include`` names tools that are answered beside them.
         """
         self._moves(route, modes)
-        body = said(intent=intent, planned_calls=list(planned_calls) or None, limit=limit, **self._moved(route, modes))
+        wanted = list(always_include) or None
+        asked = said(intent=intent, planned_calls=list(planned_calls) or None, limit=limit, always_include=wanted)
+        body = {**asked, **self._moved(route, modes)}
         at_turn = {name: seen.latest.text for name, seen in self._seen.items()}
         request = Request("POST", "/turns", {**body, "deadline_ms": self._server_ms()})
         turn = await self._of_session(Turn, request)
@@ -249,11 +253,16 @@ class Sidecar(Asking):
         self._in_use()
         return self._stream(after)
 
-    async def select(self, query: str | None = None, *, limit: int | None = None) -> Selection:
-        """Which tools of the session fit, best first: to ``query``, or to its task; ``limit`` of them, ten unless it is said."""
+    async def select(
+        self, query: str | None = None, *, limit: int | None = None, always_include: Sequence[str | ToolRef] = ()
+    ) -> Selection:
+        """Which tools of the session fit, best first: to ``query``, or to its task; ``limit`` of them, ten unless it is said,
+        and those of ``always_include``, as far as they may be offered.
+        """
         self._in_use()
         until = time.monotonic() + self.deadline
-        asked = said(query=query or self.task, limit=limit, deadline_ms=self._server_ms())
+        wanted = list(always_include) or None
+        asked = said(query=query or self.task, limit=limit, always_include=wanted, deadline_ms=self._server_ms())
 
         def request(session: str | None) -> Request:
             if session is None and not (self._attachment["tools"] and asked.get("query")):

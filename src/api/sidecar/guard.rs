@@ -78,8 +78,11 @@ pub struct SelectSchema {
     /// The tools to choose among, as `tools/list` gives them; the session's where none are given.
     #[schema(value_type = Option<Vec<super::sessions::ToolDefinitionSchema>>)]
     tools: Option<Vec<Value>>,
-    /// Most tools that are answered; ten unless it is said.
+    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
     limit: Option<u64>,
+    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
+    #[schema(value_type = Option<Vec<super::steps::ToolRefSchema>>)]
+    always_include: Option<Vec<umbra_domain::ToolName>>,
     /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
     /// longer and are not waited for beyond this. With 0, what is in memory is answered.
     #[schema(maximum = 600_000)]

@@ -84,8 +84,11 @@ pub struct TurnSchema {
     intent: Option<String>,
     /// The calls that it is about to make.
     planned_calls: Option<Vec<CallSchema>>,
-    /// Most tools that are answered; ten unless it is said.
+    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
     limit: Option<u64>,
+    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
+    #[schema(value_type = Option<Vec<ToolRefSchema>>)]
+    always_include: Option<Vec<ToolName>>,
     /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
     /// longer and are not waited for beyond this. With 0, what is in memory is answered.
     #[schema(maximum = 600_000)]

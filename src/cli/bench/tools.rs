@@ -82,6 +82,10 @@ struct Report {
     mrr: f64,
     #[serde(rename = "ndcg@10")]
     ndcg_at_10: f64,
+    /// The mean confidence of choices.
+    confidence: f64,
+    /// Expected calibration error: by how much, on average over ten bands of confidence, it differs from hit@1.
+    calibration_error: f64,
     /// The median of a choice.
     us_per_query: f64,
     p99_us: f64,
@@ -124,6 +128,7 @@ impl Listed {
         #[derive(Deserialize)]
         struct Line {
             id: Option<Value>,
+            #[serde(alias = "tool")]
             name: String,
             #[serde(default)]
             description: String,
@@ -140,7 +145,7 @@ impl Listed {
         };
         let (mut named, mut listed) = (HashSet::new(), Self { tools: Vec::new(), by_key: HashMap::new() });
         for Line { id, name, description, parameters } in lines {
-            let key = id.map_or_else(|| name.clone(), |id| id.to_string());
+            let key = id.map_or_else(|| name.clone(), key);
             let mut name = ToolName::bare(name);
             // Tools of one name would be one to a memory: all but the first get a server of their own, whose name is no
             // word.
@@ -163,7 +168,7 @@ impl Listed {
             relevant: Vec<Value>,
         }
         labelled::lines(path, |place, line: Line| {
-            let keys = line.tool.into_iter().chain(line.relevant.iter().map(Value::to_string));
+            let keys = line.tool.into_iter().chain(line.relevant.into_iter().map(key));
             let tools = keys.map(|key| {
                 let known = self.by_key.get(&key).cloned();
                 known.ok_or_else(|| anyhow!("{place}: there is no tool {}", table::plain(&key)))
@@ -174,6 +179,14 @@ impl Listed {
             }
             Ok(Wanted { task: Task::of(&line.query), tools })
         })
+    }
+}
+
+/// How a tool is named that tasks want.
+fn key(id: Value) -> String {
+    match id {
+        Value::String(name) => name,
+        other => other.to_string(),
     }
 }
 
@@ -229,6 +242,7 @@ impl Report {
         let whole = memory_of(examples.iter());
         let (mut times, mut kept_apart) = (Vec::with_capacity(queries.len()), 0);
         let (mut hits, mut mrr, mut ndcg) = ([0_usize; DEPTH], 0.0, 0.0);
+        let (mut confidence, mut bands) = (0.0, [0.0_f64; 10]);
         for Wanted { task, tools } in queries {
             let near = |example: &&Wanted| example.task.likeness(task) >= NEARLY_THE_SAME;
             let apart = examples.iter().any(|example| near(&example));
@@ -237,11 +251,16 @@ impl Report {
             let memory = rest.as_ref().unwrap_or(&whole);
             let started = Instant::now();
             let situation = Situation::default();
-            let selection = catalogue.select(&Request { task, memory, limits: &limits, situation, limit: DEPTH });
+            let selection =
+                catalogue.select(&Request { task, memory, limits: &limits, situation, limit: DEPTH, always: &[] });
             times.push(started.elapsed());
             let right = |one: &Ranked<'_>| tools.contains(one.tool);
             let found: Vec<usize> =
                 selection.ranked.iter().enumerate().filter(|(_, one)| right(one)).map(|(at, _)| at).collect();
+            let first = if found.first() == Some(&0) { 1.0 } else { 0.0 };
+            confidence += selection.confidence;
+            let band = (1..bands.len()).take_while(|band| *band as f64 / 10.0 <= selection.confidence).count();
+            bands[band] += selection.confidence - first;
             let gain = |at: usize| 1.0 / (at as f64 + 2.0).log2();
             if let Some(first) = found.first() {
                 hits.iter_mut().skip(*first).for_each(|hits| *hits += 1);
@@ -266,6 +285,8 @@ impl Report {
             hit_at_10,
             mrr: mrr / n as f64,
             ndcg_at_10: ndcg / n as f64,
+            confidence: confidence / n as f64,
+            calibration_error: bands.into_iter().map(f64::abs).sum::<f64>() / n as f64,
             us_per_query: time(50),
             p99_us: time(99),
             remembered: examples.iter().map(|example| example.tools.len()).sum(),
@@ -285,6 +306,8 @@ impl Report {
             "hit@10",
             "MRR",
             "nDCG@10",
+            "confidence",
+            "error",
             "µs",
             "p99",
         ]);
@@ -299,6 +322,8 @@ impl Report {
                 share(report.hit_at_10),
                 share(report.mrr),
                 share(report.ndcg_at_10),
+                share(report.confidence),
+                share(report.calibration_error),
                 format!("{:.0}", report.us_per_query),
                 format!("{:.0}", report.p99_us),
             ]);

@@ -43,6 +43,7 @@ pub(super) fn turn(asked: &TurnRequest) -> TurnRequest {
         intent: some(asked.intent.as_ref()),
         planned_calls: asked.planned_calls.iter().map(call).collect(),
         limit: asked.limit,
+        always_include: asked.always_include.iter().map(tool).collect(),
         deadline_ms: asked.deadline_ms,
     }
 }

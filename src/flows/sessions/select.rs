@@ -13,7 +13,7 @@ use umbra_domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotatio
 use umbra_sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool};
 
 /// Tools that are answered where nobody says how many.
-pub(super) const RANKED: usize = 10;
+const RANKED: usize = 10;
 /// Most excluded tools that the record of a turn keeps.
 const MOST_KEPT: usize = 50;
 
@@ -22,9 +22,10 @@ const MOST_KEPT: usize = 50;
 pub struct RankedTool {
     /// Which.
     pub tool: ToolName,
-    /// How well: greater is better. Scores of different tasks cannot be compared.
+    /// How well, from 0 to 1: greater is better.
     pub score: f64,
-    /// Which words of the task it has, and where; how many tasks like this it was used for before.
+    /// Which words of the task it has, and where; whether it is close in meaning; how many tasks like this it was used for
+    /// before.
     pub reason: String,
     /// What the rules say of it.
     pub guard: GuardVerdict,
@@ -44,8 +45,11 @@ pub struct ExcludedTool {
 /// Which tools fit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ToolChoice {
-    /// Tools that fit the task and may be offered, best first.
+    /// Tools that may be offered, best first: as many as `limit` says, and those of `always_include`.
     pub ranked: Vec<RankedTool>,
+    /// How likely the first is the right one, from 0 to 1. Below about 0.4, offer all that is allowed.
+    #[serde(default)]
+    pub confidence: f64,
     /// Every tool that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.
     #[serde(default)]
     pub allowed: Option<Vec<ToolName>>,
@@ -57,7 +61,7 @@ impl ToolChoice {
     /// The part that the record of a turn keeps: the lists that grow with all tools are left out or cut.
     pub(super) fn kept(&self) -> Self {
         let excluded = self.excluded.iter().take(MOST_KEPT).cloned().collect();
-        Self { ranked: self.ranked.clone(), allowed: None, excluded }
+        Self { ranked: self.ranked.clone(), confidence: self.confidence, allowed: None, excluded }
     }
 }
 
@@ -127,7 +131,14 @@ pub(super) fn usable(definitions: &[ToolDefinition]) -> (Vec<ToolDefinition>, Ve
 
 impl Sidecar {
     /// The tools that fit a task, as far as they may be offered.
-    pub(super) fn choose(&self, catalogue: &Catalogue, task: &str, limit: usize, who: For<'_>) -> ToolChoice {
+    pub(super) fn choose(
+        &self,
+        catalogue: &Catalogue,
+        task: &str,
+        (limit, always): (Option<usize>, &[ToolName]),
+        who: For<'_>,
+    ) -> ToolChoice {
+        let limit = limit.unwrap_or(RANKED);
         let (rules, memory, task) = (self.rules.load(), self.known.memory(who.agent), Task::of(task));
         let situation = Situation {
             agent: who.agent,
@@ -136,7 +147,7 @@ impl Sidecar {
             taints: who.taints,
             session: who.session,
         };
-        let request = Request { task: &task, memory: &memory, limits: &rules.limits, situation, limit };
+        let request = Request { task: &task, memory: &memory, limits: &rules.limits, situation, limit, always };
         let found = catalogue.select(&request);
         let ranked = found.ranked.into_iter().map(|one| RankedTool {
             tool: one.tool.clone(),
@@ -148,7 +159,12 @@ impl Sidecar {
         let excluded =
             found.excluded.into_iter().map(|one| ExcludedTool { tool: one.tool.clone(), reason: one.reason });
         let allowed = found.allowed.into_iter().cloned();
-        ToolChoice { ranked: ranked.collect(), allowed: Some(allowed.collect()), excluded: excluded.collect() }
+        ToolChoice {
+            ranked: ranked.collect(),
+            confidence: found.confidence,
+            allowed: Some(allowed.collect()),
+            excluded: excluded.collect(),
+        }
     }
 
     /// The tools that a session was shown, where it is known.
@@ -234,8 +250,8 @@ impl Sidecar {
                 ..For::default()
             },
         };
-        let limit = request.limit.unwrap_or(RANKED);
-        let choice = catalogue.map(|catalogue| self.choose(&catalogue, &task, limit, who)).unwrap_or_default();
+        let wanted = (request.limit, request.always_include.as_slice());
+        let choice = catalogue.map(|catalogue| self.choose(&catalogue, &task, wanted, who)).unwrap_or_default();
         let policy_version = self.rules.load().guardrail.version().to_owned();
         let (degraded, warnings) = patience.end();
         Ok(Selected { choice, policy_version, degraded, warnings })

@@ -11,7 +11,7 @@ use super::{
     judge::{Judged, Part, Scene, at_length},
     patterns::PATTERNS,
     redacted,
-    select::{For, RANKED, ToolChoice},
+    select::{For, ToolChoice},
     step::{Recorded, Situation},
 };
 use crate::ingest::TurnRequest;
@@ -123,7 +123,7 @@ impl Sidecar {
                 taints: &session.taints,
                 session: scene.session.as_deref(),
             };
-            answer.tools = self.choose(&catalogue, task, request.limit.unwrap_or(RANKED), who);
+            answer.tools = self.choose(&catalogue, task, (request.limit, &request.always_include), who);
         }
         if session.has(Objective::PatternCapture) {
             let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);

@@ -110,7 +110,8 @@ async fn nobody_s_patterns_move_another_agent_s_tools_or_drive_out_its_patterns(
         asked.body["ranked"].to_string()
     };
     assert!(rank("evil").await.contains("like task"), "{}", rank("evil").await);
-    assert!(!rank("bob").await.contains("fetch"), "{}", rank("bob").await);
+    assert!(!rank("bob").await.contains("like task"), "{}", rank("bob").await);
+    assert_eq!(rank("bob").await, rank("of no patterns").await);
     // Said the other way round, a task is another one.
     let told =
         |task: &str| json!({"agent": "bob", "task": task, "tools": [{"name": "delete"}], "outcome": "succeeded"});

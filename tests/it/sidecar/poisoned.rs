@@ -58,7 +58,7 @@ async fn told(umbra: &Umbra, tool: &Value) -> Vec<Value> {
 
 /// The answer without what tells sessions apart: their names and times, the digests of their tools and of what was
 /// asked, which names them; without the tool itself
-/// where tools stand in order, and without the scores of the others, which are relative to all that is there.
+/// where tools stand in order, and without the scores of the others and the confidence, which are relative to all that is there.
 fn decided(mut answer: Value, tool: &Value) -> String {
     if let Some(session) = answer["session"].as_object_mut() {
         for name in ["id", "chain", "tools_digest", "opened_at", "seen_at", "closed_at"] {
@@ -70,6 +70,9 @@ fn decided(mut answer: Value, tool: &Value) -> String {
         answer.remove("id");
     }
     for path in ["", "/tools"] {
+        if let Some(choice) = answer.pointer_mut(path).and_then(Value::as_object_mut) {
+            choice.remove("confidence");
+        }
         for list in ["ranked", "excluded"] {
             if let Some(Value::Array(all)) = answer.pointer_mut(&format!("{path}/{list}")) {
                 all.retain(|one| one["tool"]["name"] != tool["name"] || one["tool"]["server"] != tool["server"]);

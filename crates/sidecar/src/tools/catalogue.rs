@@ -6,8 +6,8 @@ use std::{
     ops::Range,
 };
 
-use super::parameter::Parameter;
-use crate::words::words;
+use super::{embedding::Embedding, parameter::Parameter};
+use crate::words::{Word, words};
 use umbra_domain::{CheckName, Effect, Event, Severity, ToolAnnotations, ToolName};
 
 /// What of a tool can match, in the order of [`FIELDS`].
@@ -53,6 +53,8 @@ pub struct Tool {
 pub struct Catalogue {
     /// In order of names: a tool's place here settles equal scores.
     tools: Vec<Tool>,
+    /// What each tool is about, by place; of one whose texts give orders there is nothing.
+    meanings: Vec<Embedding>,
     /// Places of the tools of a joined name.
     named: HashMap<String, Range<usize>>,
     /// The places of those of a server, by their names there.
@@ -79,7 +81,7 @@ impl Catalogue {
         });
         // What was told twice is offered once.
         tools.dedup();
-        let counts: Vec<[Counts; 3]> = tools.iter().map(Counts::of).collect();
+        let (counts, meanings): (Vec<[Counts; 3]>, _) = tools.iter().map(Counts::of).unzip();
         let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
         let (mut postings, mut named) =
             (HashMap::<String, Vec<Posting>>::new(), HashMap::<String, Range<usize>>::new());
@@ -93,8 +95,8 @@ impl Catalogue {
             for (at, (of, (field, average))) in counts.into_iter().zip(FIELDS.iter().zip(averages)).enumerate() {
                 let norm = length_norm(field.length, of.words.len(), average);
                 let weight = field.weight / norm;
-                for stem in of.words {
-                    let of_stem = postings.entry(stem).or_default();
+                for word in of.words {
+                    let of_stem = postings.entry(word.stem).or_default();
                     match of_stem.last_mut().filter(|last| last.place == place) {
                         Some(last) => {
                             last.weight += weight;
@@ -105,7 +107,7 @@ impl Catalogue {
                 }
             }
         }
-        Self { tools, named, owned, postings }
+        Self { tools, meanings, named, owned, postings }
     }
 
     /// The tools that a call may mean which names no server: those of this name, each server's once.
@@ -139,6 +141,11 @@ impl Catalogue {
         self.tools.get(place)
     }
 
+    /// What each tool is about, by place.
+    pub(super) fn meanings(&self) -> &[Embedding] {
+        &self.meanings
+    }
+
     pub(super) fn with(&self, stem: &str) -> &[Posting] {
         self.postings.get(stem).map_or(&[], Vec::as_slice)
     }
@@ -155,14 +162,14 @@ pub(super) fn length_norm(b: f64, length: usize, average: f64) -> f64 {
     if average > 0.0 { 1.0 - b + b * length as f64 / average } else { 1.0 }
 }
 
-/// The words of one field of one tool.
+/// The words of one field of one tool, each once, in their order.
 #[derive(Default)]
 struct Counts {
-    words: HashSet<String>,
+    words: Vec<Word>,
 }
 
 impl Counts {
-    fn of(tool: &Tool) -> [Self; 3] {
+    fn of(tool: &Tool) -> ([Self; 3], Embedding) {
         let name = match &tool.name.server {
             Some(server) => format!("{server} {}", tool.name.name),
             None => tool.name.name.clone(),
@@ -171,16 +178,20 @@ impl Counts {
             tool.parameters.iter().flat_map(|one| [one.name.as_str(), one.description.as_str()]).collect();
         let (description, parameters) = (cut(&tool.description), parameters.join("\n"));
         let parameters = cut(&parameters);
-        let texts = if gives_orders(&format!("{description}\n{parameters}")) {
-            [name.as_str(), "", ""]
-        } else {
-            [name.as_str(), description, parameters]
-        };
+        let suspicious = gives_orders(&format!("{description}\n{parameters}"));
+        let texts = if suspicious { [name.as_str(), "", ""] } else { [name.as_str(), description, parameters] };
         let mut all = <[Self; 3]>::default();
         for (counts, (text, field)) in all.iter_mut().zip(texts.into_iter().zip(&FIELDS)) {
-            counts.words.extend(words(text).take(field.most_words).map(|word| word.stem));
+            counts.words = distinct(text, field.most_words);
         }
-        all
+        if suspicious {
+            return (all, Embedding::default());
+        }
+        let mut meaning = Embedding::default();
+        for text in [&name, first_sentence(description)] {
+            meaning.turn(1.0, &Embedding::of(&distinct(text, FIELDS[1].most_words)));
+        }
+        (all, meaning)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
@@ -188,6 +199,20 @@ impl Counts {
         let tools = all.len().max(1);
         all.map(|of| of.words.len()).sum::<usize>() as f64 / tools as f64
     }
+}
+
+/// The first words of a text, each once.
+fn distinct(text: &str, most: usize) -> Vec<Word> {
+    let mut known = HashSet::new();
+    words(text).take(most).filter(|word| known.insert(word.stem.clone())).collect()
+}
+
+/// What a tool is for, in short. What is said after it counts by its words alone, so that it cannot make another tool of it.
+fn first_sentence(text: &str) -> &str {
+    let text = text.trim_start();
+    let mut ends = text.match_indices(['.', '!', '?', ':', '\n']).map(|(at, _)| at + 1);
+    let end = ends.find(|end| text.get(*end..).is_some_and(|rest| rest.starts_with(char::is_whitespace)));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 fn cut(text: &str) -> &str {

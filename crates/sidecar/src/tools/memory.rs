@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::catalogue::length_norm;
+use super::{catalogue::length_norm, embedding::Embedding};
 use crate::words::{LIKE, Task};
 use umbra_domain::ToolName;
 
@@ -36,6 +36,8 @@ struct Remembered {
     tasks: VecDeque<(Task, Outcome)>,
     /// Words of its tasks, by outcome.
     lengths: [usize; 2],
+    /// What the tasks that succeeded are about.
+    meaning: Embedding,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,8 +82,16 @@ impl Memory {
         let oldest = if tool.tasks.len() == self.most_of_a_tool { tool.tasks.pop_front() } else { None };
         tool.tasks.push_back((task.clone(), outcome));
         self.count(at, task, outcome, true);
-        if let Some((task, outcome)) = oldest {
-            self.count(at, &task, outcome, false);
+        if let Some((task, outcome)) = &oldest {
+            self.count(at, task, *outcome, false);
+        }
+        let Some(tool) = self.tools.get_mut(at) else { return };
+        let mut known = tool.tasks.len() - 1;
+        if oldest.is_some() {
+            (tool.meaning, known) = (Embedding::default(), 0);
+        }
+        for (task, _) in tool.tasks.iter().skip(known).filter(|(_, outcome)| *outcome == Outcome::Succeeded) {
+            tool.meaning.turn(1.0, &Embedding::of(task.words()));
         }
     }
 
@@ -138,6 +148,11 @@ impl Memory {
                 |side: usize| WEIGHT * f64::from(tally[side]) / length_norm(LENGTH, tool.lengths[side], averages[side]);
             Some((*number, [weight(0), weight(1)]))
         })
+    }
+
+    /// Tools by their canonical names, with what the tasks that succeeded are about.
+    pub(super) fn meanings(&self) -> impl Iterator<Item = (&str, &Embedding)> {
+        self.tools.iter().map(|tool| (tool.name.as_str(), &tool.meaning))
     }
 
     /// How many tasks like this one are remembered of a tool.

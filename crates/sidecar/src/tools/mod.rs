@@ -11,6 +11,7 @@
 //! model nothing counts, of a long one its beginning, and of a word that it repeats one mention.
 
 mod catalogue;
+mod embedding;
 mod limits;
 mod memory;
 mod parameter;

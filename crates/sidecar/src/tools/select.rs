@@ -1,9 +1,17 @@
 //! The choice of tools for a task. In: a catalogue, a memory, limits and a task. Out: tools in order with scores and
 //! reasons, and tools that fit and are left out, with why.
 //!
-//! BM25F (Robertson, Zaragoza, Taylor 2004): the mentions of a word over all fields are added by weight before they saturate.
-//! Tasks that succeeded are one more field. Tasks that failed are counted in the same way and take up to half of a score,
-//! so a tool that keeps failing sinks and does not vanish.
+//! A score has two parts, each between 0 and 1:
+//!
+//! 1. By words: BM25F (Robertson, Zaragoza, Taylor 2004) as a share of what a tool would get that had nothing but the words of
+//!    the task. The mentions of a word over all fields are added by weight before they saturate. Tasks that succeeded are
+//!    one more field.
+//! 2. By meaning: the cosine of the task and of the tool's name and summary, or of the tasks for which it succeeded.
+//!
+//! Parts are added and not ranks, as reciprocal rank fusion does it: that finds fewer tools on every set that was measured, and
+//! under it a tool that nobody wants moves two others against each other.
+//! Tasks that failed are counted by words and take up to half of a score, so a tool that keeps failing sinks and
+//! does not vanish.
 
 use std::{
     cmp::Ordering,
@@ -14,6 +22,7 @@ use serde::Serialize;
 
 use super::{
     catalogue::{Catalogue, FIELD_NAMES, Tool},
+    embedding::Embedding,
     limits::{Limits, Situation},
     memory::Memory,
 };
@@ -22,6 +31,12 @@ use umbra_domain::{GuardVerdict, ToolAnnotations, ToolName};
 
 /// Where the count of a word saturates (k1 of BM25).
 const SATURATION: f64 = 1.5;
+/// How much the words of a tool count, and how much what it means; chosen with `umbra bench tools`.
+const PARTS: [f64; 2] = [2.0 / 3.0, 1.0 / 3.0];
+/// A cosine up to which two texts have nothing in common.
+const STRANGE: f64 = 0.1;
+/// A part by meaning from which on a tool is called close.
+const CLOSE: f64 = 0.3;
 /// The share of a score that failures can take.
 const MOST_FAILED: f64 = 0.5;
 /// Most words that a reason names.
@@ -37,15 +52,20 @@ pub struct Request<'a> {
     pub limits: &'a Limits,
     /// To whom, and when.
     pub situation: Situation<'a>,
-    /// Most tools that are ranked.
+    /// Most tools that are ranked for the task.
     pub limit: usize,
+    /// Tools that are ranked beside them whatever the task, where they may be offered.
+    pub always: &'a [ToolName],
 }
 
 /// Which tools fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Selection<'a> {
-    /// Tools that fit the task and may be offered, best first: by score, then by name.
+    /// Tools that may be offered, best first: by score, then by name. Those that are asked for always stand at the end where
+    /// they are not among the best.
     pub ranked: Vec<Ranked<'a>>,
+    /// How likely the first is the right one: the share of like cases of which that held, 0 to 1.
+    pub confidence: f64,
     /// Every tool that may be offered now, whether they fit or not, by name.
     pub allowed: Vec<&'a ToolName>,
     /// Every tool that may not be offered now, by name.
@@ -57,7 +77,7 @@ pub struct Selection<'a> {
 pub struct Ranked<'a> {
     /// Which.
     pub tool: &'a ToolName,
-    /// How well: greater is better. Scores of different tasks cannot be compared.
+    /// How well, from 0 to 1: greater is better.
     pub score: f64,
     /// Which words of the task it has, and where; how many tasks like this it was used for before.
     pub reason: String,
@@ -77,10 +97,10 @@ pub struct Excluded<'a> {
 }
 
 impl Catalogue {
-    /// Lists the tools that may be offered, and ranks those that have a word in common with a task. The limits are asked
-    /// about each tool.
+    /// Lists the tools that may be offered, and ranks the best of them. The limits are asked about each tool.
     pub fn select(&self, request: &Request<'_>) -> Selection<'_> {
-        let mut selection = Selection { ranked: Vec::new(), allowed: Vec::new(), excluded: Vec::new() };
+        let mut selection =
+            Selection { ranked: Vec::new(), confidence: 0.0, allowed: Vec::new(), excluded: Vec::new() };
         let mut guards = Vec::with_capacity(self.len());
         for tool in self.tools() {
             let guard = request.limits.judge(tool, &request.situation);
@@ -95,23 +115,56 @@ impl Catalogue {
         // Where a server lists a name twice, one tool that is denied denies the name.
         let denied: HashSet<&ToolName> = selection.excluded.iter().map(|one| one.tool).collect();
         selection.allowed.retain(|name| !denied.contains(name));
+        let always: HashSet<String> = request.always.iter().map(ToolName::joined).collect();
         let mut standings = self.standings(request.task, request.memory);
-        while selection.ranked.len() < request.limit {
-            let Some(Standing { score, place }) = standings.pop() else { break };
+        let mut best = [0.0; 2];
+        while let Some(standing) = standings.pop() {
+            let Standing { score, place, .. } = standing;
             let (Some(tool), Some(Some(guard))) = (self.tool(place), guards.get(place).copied()) else { continue };
-            selection.ranked.push(Ranked {
-                tool: &tool.name,
-                score,
-                reason: self.reason(place, tool, request),
-                guard,
-                annotations: tool.annotations,
-            });
+            let at = selection.ranked.len();
+            if let Some(best) = best.get_mut(at) {
+                *best = score;
+            }
+            if at < request.limit || always.contains(&tool.name.joined()) {
+                selection.ranked.push(Ranked {
+                    tool: &tool.name,
+                    score,
+                    reason: self.reason(&standing, tool, request),
+                    guard,
+                    annotations: tool.annotations,
+                });
+            } else if always.is_empty() {
+                break;
+            }
         }
+        selection.confidence = confidence(best);
         selection
     }
 
+    /// How well each tool fits, best first. Left out are tools whose texts give orders and whose names fit in no word.
     fn standings(&self, task: &Task, memory: &Memory) -> BinaryHeap<Standing> {
-        let mut sums = vec![[0.0; 2]; self.len()];
+        let (sums, most) = self.by_words(task, memory);
+        let meant = Embedding::of(task.words());
+        let mut closest: Vec<f64> = self.meanings().iter().map(|meaning| meant.cosine(meaning)).collect();
+        for (name, meaning) in memory.meanings() {
+            for closest in closest.get_mut(self.named(name)).into_iter().flatten() {
+                *closest = closest.max(meant.cosine(meaning));
+            }
+        }
+        let standing = |(place, ([good, bad], meaning)): (usize, ([f64; 2], f64))| {
+            let words = if most > 0.0 { good / most } else { 0.0 };
+            let meaning = ((meaning - STRANGE) / (1.0 - STRANGE)).clamp(0.0, 1.0);
+            let failed = if bad > 0.0 { MOST_FAILED * bad / (good + bad) } else { 0.0 };
+            let score = (PARTS[0] * words + PARTS[1] * meaning) * (1.0 - failed);
+            let has_meaning = self.meanings().get(place).is_some_and(Embedding::is_known);
+            (good > 0.0 || has_meaning).then_some(Standing { score, place, words: good > 0.0, meaning })
+        };
+        sums.into_iter().zip(closest).enumerate().filter_map(standing).collect()
+    }
+
+    /// What the words of a task come to, for and against each tool, and what a tool would get of nothing but these words.
+    fn by_words(&self, task: &Task, memory: &Memory) -> (Vec<[f64; 2]>, f64) {
+        let (mut sums, mut most) = (vec![[0.0; 2]; self.len()], 0.0);
         let mut having: Vec<(usize, [f64; 2])> = Vec::new();
         // Where the remembered tools stand here, looked up when they are met.
         let mut places = vec![None; memory.len()];
@@ -135,6 +188,7 @@ impl Catalogue {
                 });
             }
             let rarity = rarity(self.len(), having.iter().filter(|(_, [good, _])| *good > 0.0).count());
+            most += rarity;
             for (place, weights) in &having {
                 let Some(sum) = sums.get_mut(*place) else { continue };
                 for (sum, weight) in sum.iter_mut().zip(weights) {
@@ -142,18 +196,15 @@ impl Catalogue {
                 }
             }
         }
-        let standing = |(place, [good, bad]): (usize, [f64; 2])| {
-            (good > 0.0).then(|| Standing { score: good * (1.0 - MOST_FAILED * bad / (good + bad)), place })
-        };
-        sums.into_iter().enumerate().filter_map(standing).collect()
+        (sums, most)
     }
 
     /// Words of the task and of ours; nothing of what the tool says.
-    fn reason(&self, place: usize, tool: &Tool, request: &Request<'_>) -> String {
+    fn reason(&self, standing: &Standing, tool: &Tool, request: &Request<'_>) -> String {
         let mut parts = Vec::new();
         for word in request.task.words() {
             let postings = self.with(&word.stem);
-            let Ok(at) = postings.binary_search_by_key(&place, |posting| posting.place) else { continue };
+            let Ok(at) = postings.binary_search_by_key(&standing.place, |posting| posting.place) else { continue };
             let fields = postings.get(at).map_or(0, |posting| posting.fields);
             let names: Vec<&str> = FIELD_NAMES
                 .into_iter()
@@ -168,13 +219,19 @@ impl Catalogue {
             parts.truncate(MOST_NAMED);
             parts.push(format!("{more} more words"));
         }
+        if standing.meaning >= CLOSE {
+            parts.push("close in meaning".to_owned());
+        }
         let [succeeded, failed] = request.memory.like(&tool.name.joined(), request.task);
         for (count, outcome) in [(succeeded, "succeeded"), (failed, "failed")] {
             if count > 0 {
                 parts.push(format!("{count} like {} {outcome}", if count == 1 { "task" } else { "tasks" }));
             }
         }
-        if parts.is_empty() { "words of tasks before".to_owned() } else { parts.join(", ") }
+        if !parts.is_empty() {
+            return parts.join(", ");
+        }
+        if standing.words { "words of tasks before" } else { "no word in common" }.to_owned()
     }
 }
 
@@ -185,11 +242,22 @@ fn rarity(all: usize, having: usize) -> f64 {
     (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
+/// The share of tasks of which the first tool was right, by the scores of the first two: a logistic function, fitted to
+/// halves of `MetaTool` and `BFCL`. `umbra bench tools` compares it with what is right.
+fn confidence([first, second]: [f64; 2]) -> f64 {
+    let share = 1.0 / (1.0 + (1.7 - 1.9 * first - 21.0 * (first - second)).exp());
+    if first > 0.0 { (share * 1000.0).round() / 1000.0 } else { 0.0 }
+}
+
 /// A tool's score. The greatest is the best: by score, then by the earlier place.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     score: f64,
     place: usize,
+    /// Whether it has a word of the task.
+    words: bool,
+    /// Its cosine.
+    meaning: f64,
 }
 
 impl Ord for Standing {

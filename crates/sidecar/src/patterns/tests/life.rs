@@ -117,7 +117,8 @@ fn tools_are_remembered_by_what_patterns_came_to() {
     let limits = Limits::of(&[]).unwrap();
     let reasons = |memory: &Memory| {
         let situation = Situation::default();
-        let selection = catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10 });
+        let selection =
+            catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10, always: &[] });
         let mut told: Vec<String> =
             selection.ranked.iter().map(|one| format!("{}: {}", one.tool, one.reason)).collect();
         told.sort();
@@ -133,13 +134,21 @@ fn tools_are_remembered_by_what_patterns_came_to() {
     assert_eq!(
         told,
         [
-            "convert: `convert` in its name, 1 like task succeeded, 1 like task failed",
-            "list_files: 1 like task succeeded"
+            "convert: `convert` in its name, close in meaning, 1 like task succeeded, 1 like task failed",
+            "list_files: close in meaning, 1 like task succeeded",
+            "print: no word in common"
         ]
     );
     let backwards: Vec<Pattern> = patterns.iter().rev().cloned().collect();
     assert_eq!(reasons(&memory(&backwards)), told);
-    assert_eq!(reasons(&memory(&[])), ["convert: `convert` in its name"]);
+    assert_eq!(
+        reasons(&memory(&[])),
+        [
+            "convert: `convert` in its name, close in meaning",
+            "list_files: no word in common",
+            "print: no word in common"
+        ]
+    );
     // Of more than a tool is remembered with, the most used remain.
     let many: Vec<Pattern> = (10..40)
         .map(|number| {
@@ -151,7 +160,7 @@ fn tools_are_remembered_by_what_patterns_came_to() {
             )
         })
         .collect();
-    assert!(reasons(&memory(&many)).contains(&"print: 10 like tasks succeeded".to_owned()));
+    assert!(reasons(&memory(&many)).contains(&"print: close in meaning, 10 like tasks succeeded".to_owned()));
 }
 
 proptest! {

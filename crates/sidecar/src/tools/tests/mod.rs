@@ -65,7 +65,7 @@ fn names(selection: &Selection<'_>) -> (Vec<String>, Vec<String>) {
 fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &Limits) -> (Vec<String>, Vec<String>) {
     let (catalogue, task) = (Catalogue::of(tools), Task::of(task));
     let situation = Situation::default();
-    names(&catalogue.select(&Request { task: &task, memory, limits, situation, limit: 10 }))
+    names(&catalogue.select(&Request { task: &task, memory, limits, situation, limit: 10, always: &[] }))
 }
 
 #[test]
@@ -78,8 +78,14 @@ fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
         ("pay this IBAN", "bank.transfer", "`iban` in its parameters, `pay` in its parameters"),
     ] {
         let task = Task::of(task);
-        let request =
-            Request { task: &task, memory: &memory, limits: &limits, situation: Situation::default(), limit: 3 };
+        let request = Request {
+            task: &task,
+            memory: &memory,
+            limits: &limits,
+            situation: Situation::default(),
+            limit: 3,
+            always: &[],
+        };
         let selection = catalogue.select(&request);
         let first = &selection.ranked[0];
         assert_eq!(first.tool.to_string(), expected, "{selection:?}");
@@ -87,7 +93,10 @@ fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
         assert_eq!(first.annotations.open_world, Some(true));
         assert!(selection.ranked.iter().is_sorted_by(|a, b| a.score >= b.score) && selection.ranked.len() <= 3);
     }
-    assert_eq!(chosen(office(), "the of and", &memory, &limits), (vec![], vec![]));
+    // Where nothing is asked for, the list is filled by name.
+    let (named, _) = chosen(office(), "the of and", &memory, &limits);
+    assert_eq!(named.len(), office().len());
+    assert!(named.is_sorted(), "{named:?}");
     assert_eq!(chosen(vec![], "email", &memory, &limits), (vec![], vec![]));
 }
 
@@ -121,16 +130,23 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
     ] {
         let limits = Limits::of(&rules).unwrap();
         let (catalogue, task, memory) = (Catalogue::of(office()), Task::of("email"), Memory::new(5));
-        let selection =
-            catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 10 });
-        let (ranked, excluded) = names(&selection);
-        assert_eq!(ranked.len(), left, "{rules:?} {excluded:?}");
+        let selection = catalogue.select(&Request {
+            task: &task,
+            memory: &memory,
+            limits: &limits,
+            situation,
+            limit: 10,
+            always: &[],
+        });
+        let excluded = names(&selection).1;
+        let fit = selection.ranked.iter().filter(|one| one.reason.contains("`email`")).count();
+        assert_eq!(fit, left, "{rules:?} {excluded:?}");
         // What does not fit the task is named as well, as allowed or as excluded.
         assert_eq!(selection.allowed.len() + excluded.len(), office().len(), "{selection:?}");
         assert!(selection.ranked.iter().all(|one| selection.allowed.contains(&one.tool)), "{selection:?}");
         assert!(why.is_none_or(|why| excluded.iter().all(|line| line.contains(why))), "{excluded:?}");
         let asked = rules.iter().any(|rule| rule.verdict == GuardVerdict::Ask);
-        assert!(!asked || selection.ranked.iter().all(|one| one.guard == GuardVerdict::Ask), "{selection:?}");
+        assert!(!asked || selection.ranked.iter().take(fit).all(|one| one.guard == GuardVerdict::Ask), "{selection:?}");
     }
     assert!(Limits::of(&[all_but("a[")]).is_err());
     assert!(Limits::of(&[block("a[")]).is_err());
@@ -180,7 +196,8 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
     let score = |memory: &Memory, name: &ToolName| {
         let (catalogue, limits, task) = (Catalogue::of(office()), anything(), Task::of(task));
         let situation = Situation::default();
-        let selection = catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10 });
+        let selection =
+            catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10, always: &[] });
         let one = selection.ranked.iter().find(|one| one.tool == name).unwrap();
         (one.score, one.reason.clone())
     };
@@ -209,6 +226,41 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
     let (now, reason) = score(&memory, &search);
     assert!(!reason.contains("like"), "{reason}");
     assert!((now - score(&empty, &search).0).abs() < 1e-9, "{now}");
+}
+
+#[test]
+fn users_words_find_the_tool_that_means_the_same() {
+    let (memory, limits) = (Memory::new(5), anything());
+    for (task, expected) in [
+        ("erase that letter", "mail.delete_email"),
+        ("will it rain tomorrow", "weather.forecast"),
+        ("wire 20 euros to Anna", "bank.transfer"),
+        ("let Maria know by post", "mail.sendEmail"),
+    ] {
+        assert_eq!(chosen(office(), task, &memory, &limits).0[0], expected, "{task}");
+    }
+}
+
+#[test]
+fn a_list_is_filled_up_keeps_what_is_always_wanted_and_says_how_sure_it_is() {
+    let (catalogue, memory) = (Catalogue::of(office()), Memory::new(5));
+    let limits = Limits::of(&[block("bank.*")]).unwrap();
+    let always = [ToolName::bare("weather__forecast"), ToolName::of("bank", "transfer"), ToolName::bare("unknown")];
+    let select = |task: &str, limit, always| {
+        let (task, situation) = (Task::of(task), Situation::default());
+        let selection =
+            catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit, always });
+        (names(&selection).0, selection.confidence)
+    };
+    let (ranked, sure) = select("send an email to Bob", 2, &always);
+    assert_eq!(ranked, ["mail.sendEmail", "mail.search_emails", "weather.forecast"]);
+    // What is among the best anyway stands there once; what is denied stays out.
+    assert_eq!(select("the weather", 9, &always).0, select("the weather", 9, &[]).0);
+    assert_eq!(select("the weather", 9, &[]).0.len(), 4);
+    assert_eq!(select("send", 0, &always).0, ["weather.forecast"]);
+    let (_, unsure) = select("do something with messages", 2, &[]);
+    let (_, lost) = select("", 2, &[]);
+    assert!(sure > unsure && unsure > lost && lost.abs() < 1e-9, "{sure} {unsure} {lost}");
 }
 
 const WORDS: [&str; 12] =
@@ -288,8 +340,8 @@ proptest! {
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
         let words = ["plan".to_owned(), "web".to_owned()];
         let (limits, situation) = (limits.unwrap(), situation(asking, &words));
-        let selection = catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100 });
-        let all = catalogue.select(&Request { task: &task, memory: &memory, limits: &anything(), situation, limit: 100 });
+        let selection = catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100, always: &[] });
+        let all = catalogue.select(&Request { task: &task, memory: &memory, limits: &anything(), situation, limit: 100, always: &[] });
         for one in &selection.ranked {
             let offered = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((!holds || offered.name.server.as_deref() == Some("open")) && offered.effect <= most);
@@ -316,10 +368,10 @@ proptest! {
         let memory = remembered(&tools, &tasks);
         let (one, other, task, limits) = (Catalogue::of(tools), Catalogue::of(shuffled), Task::of(&task), anything());
         let situation = Situation::default();
-        let request = Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100 };
+        let request = Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100, always: &[] };
         let whole = one.select(&request);
         prop_assert_eq!(&whole, &other.select(&request));
-        prop_assert!(whole.ranked.iter().all(|one| one.score.is_finite() && one.score > 0.0));
+        prop_assert!(whole.ranked.iter().all(|one| (0.0..=1.0).contains(&one.score)));
         let in_order = |a: &Ranked<'_>, b: &Ranked<'_>| {
             b.score.total_cmp(&a.score).then_with(|| a.tool.to_string().cmp(&b.tool.to_string())).is_lt()
         };

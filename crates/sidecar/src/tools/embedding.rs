@@ -1,0 +1,108 @@
+//! Word vectors: texts that mean the same point the same way, whichever words they use. In: words. Out: the direction of a
+//! text, and how close two directions are.
+//!
+//! The table was fitted to a sentence encoder, all-MiniLM-L6-v2, by `scripts/distill_words.py`, which also describes the
+//! file. A word that it does not have counts for nothing here; the index of words finds it.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use crate::words::Word;
+
+static FILE: &[u8] = include_bytes!("../../data/words.bin");
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(FILE).unwrap_or_default());
+
+/// Where texts point; without members where no word is known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Embedding {
+    members: Vec<f32>,
+    length: f32,
+}
+
+/// By stem: the scale of its vector, and its members, in number a multiple of eight.
+#[derive(Default)]
+struct Table(HashMap<&'static str, (f32, &'static [u8])>);
+
+impl Table {
+    fn read(file: &'static [u8]) -> Option<Self> {
+        let end = file.iter().position(|byte| *byte == b'\n')?;
+        let (head, rest) = file.split_at_checked(end)?;
+        let (words, dimensions) = std::str::from_utf8(head).ok()?.split_once(' ')?;
+        let (words, dimensions): (usize, usize) = (words.parse().ok()?, dimensions.parse().ok()?);
+        let numbers = rest.len().checked_sub(words * (4 + dimensions))?;
+        let (names, numbers) = rest.split_at_checked(numbers)?;
+        let (scales, vectors) = numbers.split_at_checked(words * 4)?;
+        let scales = scales.as_chunks().0.iter().copied().map(f32::from_le_bytes);
+        let rows = scales.zip(vectors.chunks_exact(dimensions));
+        Some(Self(std::str::from_utf8(names).ok()?.split_whitespace().zip(rows).collect()))
+    }
+}
+
+impl Embedding {
+    /// The direction of a text of these words.
+    pub fn of<'a>(words: impl IntoIterator<Item = &'a Word>) -> Self {
+        let mut members = Vec::new();
+        for word in words {
+            let Some((scale, row)) = TABLE.0.get(word.stem.as_str()) else { continue };
+            members.resize(row.len(), 0.0);
+            members.iter_mut().zip(*row).for_each(|(sum, byte)| *sum += scale * f32::from(byte.cast_signed()));
+        }
+        Self { length: dot(&members, &members).sqrt(), members }
+    }
+
+    /// Turns it towards another direction, which counts by its weight.
+    pub fn turn(&mut self, weight: f32, towards: &Self) {
+        if towards.length > 0.0 {
+            self.members.resize(towards.members.len(), 0.0);
+            let weight = weight / towards.length;
+            self.members.iter_mut().zip(&towards.members).for_each(|(sum, member)| *sum += weight * member);
+            self.length = dot(&self.members, &self.members).sqrt();
+        }
+    }
+
+    /// Whether it points anywhere.
+    pub fn is_known(&self) -> bool {
+        self.length > 0.0
+    }
+
+    /// The cosine of two directions: 1 for the same; 0 where either has none.
+    pub fn cosine(&self, other: &Self) -> f64 {
+        let lengths = self.length * other.length;
+        if lengths > 0.0 { f64::from(dot(&self.members, &other.members) / lengths) } else { 0.0 }
+    }
+}
+
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    let mut sums = [0.0; 8];
+    for (one, other) in one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0) {
+        sums.iter_mut().zip(one.iter().zip(other)).for_each(|(sum, (a, b))| *sum += a * b);
+    }
+    sums.into_iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::words;
+
+    #[test]
+    fn the_table_is_read_whole() {
+        assert!(TABLE.0.len() > 15_000, "{}", TABLE.0.len());
+        assert!(TABLE.0.values().all(|(scale, row)| *scale > 0.0 && row.len() == 256));
+    }
+
+    #[test]
+    fn synonyms_are_closer_than_strangers() {
+        let of = |text: &str| Embedding::of(&words(text).collect::<Vec<_>>());
+        for (text, near, far) in [
+            ("folder", "directory", "invoice"),
+            ("picture", "image", "calendar"),
+            ("pay the money back", "refund a payment", "print the document"),
+            ("erase the letter", "delete the email", "read the weather"),
+        ] {
+            let [near, far] = [near, far].map(|other| of(text).cosine(&of(other)));
+            assert!(near > far + 0.1, "{text}: {near} {far}");
+        }
+        assert!((of("refund").cosine(&of("Refunds refunding"))) > 0.8);
+        assert!(of("qxzzy").cosine(&of("refund")).abs() < 1e-9);
+    }
+}
