@@ -182,7 +182,7 @@ impl Listed {
     }
 }
 
-/// How a tool is named that tasks want.
+/// Key of a tool as a task names it.
 fn key(id: Value) -> String {
     match id {
         Value::String(name) => name,

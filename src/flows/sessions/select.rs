@@ -22,10 +22,9 @@ const MOST_KEPT: usize = 50;
 pub struct RankedTool {
     /// Which.
     pub tool: ToolName,
-    /// How well, from 0 to 1: greater is better.
+    /// Fit, from 0 to 1: greater is better.
     pub score: f64,
-    /// Which words of the task it has, and where; whether it is close in meaning; how many tasks like this it was used for
-    /// before.
+    /// Words of the task that it has, and where; closeness in meaning; like tasks for which it was used before.
     pub reason: String,
     /// What the rules say of it.
     pub guard: GuardVerdict,
@@ -47,7 +46,7 @@ pub struct ExcludedTool {
 pub struct ToolChoice {
     /// Tools that may be offered, best first: as many as `limit` says, and those of `always_include`.
     pub ranked: Vec<RankedTool>,
-    /// How likely the first is the right one, from 0 to 1. Below about 0.4, offer all that is allowed.
+    /// Probability that the first is the right one, from 0 to 1. Below about 0.4, offer all that is allowed.
     #[serde(default)]
     pub confidence: f64,
     /// Every tool that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.

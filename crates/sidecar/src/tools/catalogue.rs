@@ -53,7 +53,7 @@ pub struct Tool {
 pub struct Catalogue {
     /// In order of names: a tool's place here settles equal scores.
     tools: Vec<Tool>,
-    /// What each tool is about, by place; of one whose texts give orders there is nothing.
+    /// Direction of each tool, by place; none of a tool whose texts give orders.
     meanings: Vec<Embedding>,
     /// Places of the tools of a joined name.
     named: HashMap<String, Range<usize>>,
@@ -141,7 +141,7 @@ impl Catalogue {
         self.tools.get(place)
     }
 
-    /// What each tool is about, by place.
+    /// Direction of each tool, by place.
     pub(super) fn meanings(&self) -> &[Embedding] {
         &self.meanings
     }
@@ -207,7 +207,7 @@ fn distinct(text: &str, most: usize) -> Vec<Word> {
     words(text).take(most).filter(|word| known.insert(word.stem.clone())).collect()
 }
 
-/// What a tool is for, in short. What is said after it counts by its words alone, so that it cannot make another tool of it.
+/// Summary of a description. The text after it counts by its words alone, so that it cannot make another tool of this one.
 fn first_sentence(text: &str) -> &str {
     let text = text.trim_start();
     let mut ends = text.match_indices(['.', '!', '?', ':', '\n']).map(|(at, _)| at + 1);

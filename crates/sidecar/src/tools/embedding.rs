@@ -59,7 +59,7 @@ impl Embedding {
         }
     }
 
-    /// Whether it points anywhere.
+    /// True where a word of the text is known.
     pub fn is_known(&self) -> bool {
         self.length > 0.0
     }

@@ -36,7 +36,7 @@ struct Remembered {
     tasks: VecDeque<(Task, Outcome)>,
     /// Words of its tasks, by outcome.
     lengths: [usize; 2],
-    /// What the tasks that succeeded are about.
+    /// Direction of the tasks that succeeded.
     meaning: Embedding,
 }
 

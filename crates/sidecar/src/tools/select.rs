@@ -31,7 +31,7 @@ use umbra_domain::{GuardVerdict, ToolAnnotations, ToolName};
 
 /// Where the count of a word saturates (k1 of BM25).
 const SATURATION: f64 = 1.5;
-/// How much the words of a tool count, and how much what it means; chosen with `umbra bench tools`.
+/// Weights of the part by words and of the part by meaning; chosen with `umbra bench tools`.
 const PARTS: [f64; 2] = [2.0 / 3.0, 1.0 / 3.0];
 /// A cosine up to which two texts have nothing in common.
 const STRANGE: f64 = 0.1;
@@ -64,7 +64,7 @@ pub struct Selection<'a> {
     /// Tools that may be offered, best first: by score, then by name. Those that are asked for always stand at the end where
     /// they are not among the best.
     pub ranked: Vec<Ranked<'a>>,
-    /// How likely the first is the right one: the share of like cases of which that held, 0 to 1.
+    /// Probability that the first is the right one, 0 to 1.
     pub confidence: f64,
     /// Every tool that may be offered now, whether they fit or not, by name.
     pub allowed: Vec<&'a ToolName>,
@@ -77,7 +77,7 @@ pub struct Selection<'a> {
 pub struct Ranked<'a> {
     /// Which.
     pub tool: &'a ToolName,
-    /// How well, from 0 to 1: greater is better.
+    /// Fit, from 0 to 1: greater is better.
     pub score: f64,
     /// Which words of the task it has, and where; how many tasks like this it was used for before.
     pub reason: String,
@@ -125,11 +125,13 @@ impl Catalogue {
             if let Some(best) = best.get_mut(at) {
                 *best = score;
             }
-            if at < request.limit || always.contains(&tool.name.joined()) {
+            let beside = at >= request.limit;
+            if !beside || always.contains(&tool.name.joined()) {
+                let reason = self.reason(&standing, tool, request);
                 selection.ranked.push(Ranked {
                     tool: &tool.name,
                     score,
-                    reason: self.reason(&standing, tool, request),
+                    reason: if beside { format!("always included; {reason}") } else { reason },
                     guard,
                     annotations: tool.annotations,
                 });
@@ -141,7 +143,7 @@ impl Catalogue {
         selection
     }
 
-    /// How well each tool fits, best first. Left out are tools whose texts give orders and whose names fit in no word.
+    /// Ranks all tools, best first. Left out are tools whose texts give orders and whose names fit in no word.
     fn standings(&self, task: &Task, memory: &Memory) -> BinaryHeap<Standing> {
         let (sums, most) = self.by_words(task, memory);
         let meant = Embedding::of(task.words());
@@ -162,7 +164,7 @@ impl Catalogue {
         sums.into_iter().zip(closest).enumerate().filter_map(standing).collect()
     }
 
-    /// What the words of a task come to, for and against each tool, and what a tool would get of nothing but these words.
+    /// Sums of the words of a task for and against each tool, and the sum for a tool of nothing but these words.
     fn by_words(&self, task: &Task, memory: &Memory) -> (Vec<[f64; 2]>, f64) {
         let (mut sums, mut most) = (vec![[0.0; 2]; self.len()], 0.0);
         let mut having: Vec<(usize, [f64; 2])> = Vec::new();
@@ -254,9 +256,9 @@ fn confidence([first, second]: [f64; 2]) -> f64 {
 struct Standing {
     score: f64,
     place: usize,
-    /// Whether it has a word of the task.
+    /// True where it has a word of the task.
     words: bool,
-    /// Its cosine.
+    /// Closeness in meaning, 0 to 1.
     meaning: f64,
 }
 
