@@ -205,7 +205,7 @@ class ToolChoice:
     ranked: tuple[RankedTool, ...] = ()
     """Those that may be offered, best first: as many as ``limit`` says, and those of ``always_include``."""
     confidence: float = 0.0
-    """How likely the first is the right one, 0 to 1; 0 of an older server. Below about 0.4, offer all of ``allowed``."""
+    """Probability that the first is the right one, 0 to 1; 0 of an older server. Below about 0.4, offer all of ``allowed``."""
     allowed: tuple[ToolName, ...] | None = None
     """All that may be offered now, whether they fit or not; None in an answer that is degraded, and of an older server."""
     excluded: tuple[ExcludedTool, ...] = ()

@@ -298,8 +298,8 @@ class _Server:
             ranked.append({"tool": named, "score": score / max(len(wanted), 1), "reason": reason})
         ranked.sort(key=lambda one: -one["score"])
         limit = 10 if body.get("limit") is None else body["limit"]
-        always = {_shown(tool) for tool in body.get("always_include") or []}
-        ranked = ranked[:limit] + [one for one in ranked[limit:] if _shown(one["tool"]) in always]
+        always = {_normal(_shown(tool)) for tool in body.get("always_include") or []}
+        ranked = ranked[:limit] + [one for one in ranked[limit:] if _normal(_shown(one["tool"])) in always]
         sure = float(bool(ranked) and ranked[0]["score"] > 0)
         return {"ranked": ranked, "confidence": sure, "allowed": allowed, "excluded": excluded}
 

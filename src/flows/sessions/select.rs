@@ -1,6 +1,6 @@
 //! Which tools fit what an agent is about to do.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -57,6 +57,16 @@ pub struct ToolChoice {
 }
 
 impl ToolChoice {
+    /// Warning about names of `always_include` that no tool has.
+    pub(super) fn unknown(&self, always: &[ToolName]) -> Option<String> {
+        let excluded = self.excluded.iter().map(|one| &one.tool);
+        let known: HashSet<String> = self.allowed.iter().flatten().chain(excluded).map(ToolName::joined).collect();
+        let unknown: Vec<String> =
+            always.iter().filter(|name| !known.contains(&name.joined())).map(ToString::to_string).collect();
+        let words = "always_include names what is none of the tools; name the server as well";
+        (!unknown.is_empty()).then(|| format!("{words}: {}", unknown.join(", ")))
+    }
+
     /// The part that the record of a turn keeps: the lists that grow with all tools are left out or cut.
     pub(super) fn kept(&self) -> Self {
         let excluded = self.excluded.iter().take(MOST_KEPT).cloned().collect();
@@ -250,7 +260,11 @@ impl Sidecar {
             },
         };
         let wanted = (request.limit, request.always_include.as_slice());
-        let choice = catalogue.map(|catalogue| self.choose(&catalogue, &task, wanted, who)).unwrap_or_default();
+        let choice = catalogue.map(|catalogue| self.choose(&catalogue, &task, wanted, who));
+        if let Some(warning) = choice.as_ref().and_then(|choice| choice.unknown(wanted.1)) {
+            patience.warn(warning);
+        }
+        let choice = choice.unwrap_or_default();
         let policy_version = self.rules.load().guardrail.version().to_owned();
         let (degraded, warnings) = patience.end();
         Ok(Selected { choice, policy_version, degraded, warnings })

@@ -124,6 +124,9 @@ impl Sidecar {
                 session: scene.session.as_deref(),
             };
             answer.tools = self.choose(&catalogue, task, (request.limit, &request.always_include), who);
+            if let Some(warning) = answer.tools.unknown(&request.always_include) {
+                patience.warn(warning);
+            }
         }
         if session.has(Objective::PatternCapture) {
             let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);

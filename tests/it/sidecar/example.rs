@@ -82,6 +82,12 @@ async fn allowed_and_excluded_name_every_tool_whatever_the_intent() {
             assert_eq!(names(&tools["excluded"]), ["drop_table"], "{tools}");
         }
     }
+    // Names that no tool has are told; the others are kept, in whichever spelling, but for what is denied.
+    let wanted = json!({"intent": "search the code", "limit": 1, "always_include": ["mail__send_email", "db.drop_table", "send_mail"]});
+    let turn = umbra.turn(&id, &wanted).await;
+    assert_eq!(names(&turn["tools"]["ranked"]), ["search_code", "send_email"], "{turn}");
+    let warnings = turn["warnings"].to_string();
+    assert!(warnings.contains("send_mail") && !warnings.contains("drop_table"), "{warnings}");
     // A label changes what may be offered.
     let fetched = json!({"role": "assistant", "tool_calls": [{"tool": {"server": "web", "name": "fetch"}}]});
     umbra.message(&id, &fetched).await;

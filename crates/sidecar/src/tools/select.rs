@@ -8,8 +8,8 @@
 //!    one more field.
 //! 2. By meaning: the cosine of the task and of the tool's name and summary, or of the tasks for which it succeeded.
 //!
-//! Parts are added and not ranks, as reciprocal rank fusion does it: that finds fewer tools on every set that was measured, and
-//! under it a tool that nobody wants moves two others against each other.
+//! Parts are added and not ranks, as reciprocal rank fusion does it: that has fewer tools among the first three for users' words and
+//! for `MetaTool`, and under it a tool that nobody wants moves two others against each other.
 //! Tasks that failed are counted by words and take up to half of a score, so a tool that keeps failing sinks and
 //! does not vanish.
 
@@ -117,15 +117,12 @@ impl Catalogue {
         selection.allowed.retain(|name| !denied.contains(name));
         let always: HashSet<String> = request.always.iter().map(ToolName::joined).collect();
         let mut standings = self.standings(request.task, request.memory);
-        let mut best = [0.0; 2];
+        let mut offered = Vec::new();
         while let Some(standing) = standings.pop() {
             let Standing { score, place, .. } = standing;
             let (Some(tool), Some(Some(guard))) = (self.tool(place), guards.get(place).copied()) else { continue };
-            let at = selection.ranked.len();
-            if let Some(best) = best.get_mut(at) {
-                *best = score;
-            }
-            let beside = at >= request.limit;
+            offered.push(score);
+            let beside = offered.len() > request.limit;
             if !beside || always.contains(&tool.name.joined()) {
                 let reason = self.reason(&standing, tool, request);
                 selection.ranked.push(Ranked {
@@ -135,11 +132,11 @@ impl Catalogue {
                     guard,
                     annotations: tool.annotations,
                 });
-            } else if always.is_empty() {
+            } else if always.is_empty() && offered.len() > 1 {
                 break;
             }
         }
-        selection.confidence = confidence(best);
+        selection.confidence = confidence(&offered);
         selection
     }
 
@@ -246,7 +243,8 @@ fn rarity(all: usize, having: usize) -> f64 {
 
 /// The share of tasks of which the first tool was right, by the scores of the first two: a logistic function, fitted to
 /// halves of `MetaTool` and `BFCL`. `umbra bench tools` compares it with what is right.
-fn confidence([first, second]: [f64; 2]) -> f64 {
+fn confidence(scores: &[f64]) -> f64 {
+    let [first, second] = [0, 1].map(|at| scores.get(at).copied().unwrap_or_default());
     let share = 1.0 / (1.0 + (1.7 - 1.9 * first - 21.0 * (first - second)).exp());
     if first > 0.0 { (share * 1000.0).round() / 1000.0 } else { 0.0 }
 }

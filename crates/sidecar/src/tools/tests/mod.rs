@@ -258,6 +258,10 @@ fn a_list_is_filled_up_keeps_what_is_always_wanted_and_says_how_sure_it_is() {
     assert_eq!(select("the weather", 9, &always).0, select("the weather", 9, &[]).0);
     assert_eq!(select("the weather", 9, &[]).0.len(), 4);
     assert_eq!(select("send", 0, &always).0, ["weather.forecast"]);
+    for limit in 0..5 {
+        let [with, without] = [&always[..], &[]].map(|always| select("send an email to Bob", limit, always).1);
+        assert!((with - sure).abs() + (without - sure).abs() < 1e-9, "{limit}: {with} {without} {sure}");
+    }
     let (_, unsure) = select("do something with messages", 2, &[]);
     let (_, lost) = select("", 2, &[]);
     assert!(sure > unsure && unsure > lost && lost.abs() < 1e-9, "{sure} {unsure} {lost}");
