@@ -125,6 +125,12 @@ mcp:
       upstreams:
         files: {command: [$bin/mcp-server-filesystem, $folder], trusted: true}
         everything: {command: [$bin/mcp-server-everything], trusted: true}
+    few:
+      agent: writer
+      select: {limit: 3, always_include: [everything.echo]}
+      upstreams:
+        files: {command: [$bin/mcp-server-filesystem, $folder], trusted: true}
+        everything: {command: [$bin/mcp-server-everything], trusted: true}
 YAML
 # The inspector would take options for its own.
 printf '#!/bin/sh\nexec "%s" --config "%s" mcp --profile mcp --agent inspector\n' "$umbra" "$work/umbra.yaml" >"$work/proxy"

@@ -7,16 +7,18 @@ first thing that does not hold.
 import asyncio
 import os
 import sys
+from urllib.parse import urlencode
 
 from mcp import Client, StdioServerParameters
 
 execution, umbra, settings, base, folder = sys.argv[1:]
 shadow = execution == "shadow"
+task = "read the text of a file"
 
 
-def stdio(profile):
-    env = {**os.environ}
-    return StdioServerParameters(command=umbra, args=["--config", settings, "mcp", "--profile", profile], env=env)
+def stdio(profile, *options):
+    args = ["--config", settings, "mcp", "--profile", profile, *options]
+    return StdioServerParameters(command=umbra, args=args, env={**os.environ})
 
 
 def text(result):
@@ -91,6 +93,19 @@ async def everything(client):
     assert not done.is_error and steps, (done, steps)
 
 
+async def selected(client, name):
+    """Tools that fit the task, and those that are found and called through ours."""
+    names = [tool.name for tool in (await client.list_tools()).tools]
+    assert len(names) == 6 and names[-2:] == ["search_tools", "call_tool"], names
+    assert "everything__echo" in names and "files__read_text_file" in names, names
+    found = await client.call_tool("search_tools", {"query": "create a directory", "limit": 1})
+    assert [tool["name"] for tool in found.structured_content["tools"]] == ["files__create_directory"], found
+    made = f"{folder}/{name}"
+    asked = {"name": "files__create_directory", "arguments": {"path": made}}
+    called = await client.call_tool("call_tool", asked)
+    assert os.path.isdir(made) == (not shadow), called
+
+
 async def main():
     for mode in ["legacy", "auto"]:
         for wire, target in [("stdio", stdio), ("http", lambda profile: f"{base}/mcp/{profile}")]:
@@ -101,6 +116,9 @@ async def main():
             async with Client(target("both"), mode=mode) as client:
                 await files(client, "files__", f"{mode}-{wire}-both")
                 await everything(client)
+            few = stdio("few", "--task", task) if wire == "stdio" else f"{base}/mcp/few?" + urlencode({"task": task})
+            async with Client(few, mode=mode) as client:
+                await selected(client, f"{mode}-{wire}-made")
             if shadow:
                 # Over HTTP 2026-07-28 has no session that could be the run.
                 bare = stdio("bare") if wire == "stdio" else f"{base}/mcp/bare?run=bare-{mode}"

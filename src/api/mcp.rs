@@ -24,6 +24,8 @@ use umbra_domain::key::Scope;
 const MODES: usize = 16;
 /// Bytes of a name.
 const NAME_BYTES: usize = 256;
+/// Bytes of a task.
+const TASK_BYTES: usize = 4096;
 
 /// A request for a profile, and on whose behalf.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub struct McpRequest {
     pub route: Option<String>,
     /// The modes that it is in.
     pub modes: Vec<String>,
+    /// The task.
+    pub task: Option<String>,
     /// The request.
     pub request: Request,
 }
@@ -80,6 +84,8 @@ struct Whom {
     route: Option<String>,
     /// The modes that it is in, for rules, separated by commas; the outermost first.
     modes: Option<String>,
+    /// The task, by which a profile with `select` lists tools; that of the sidecar's session when not given.
+    task: Option<String>,
 }
 
 /// Speaks the Model Context Protocol with the servers of a profile: 2026-07-28, and by `initialize` 2025-11-25 and older.
@@ -149,6 +155,9 @@ async fn serve(
         let modes: Option<Vec<String>> = text.split(',').map(name).collect();
         modes.filter(|modes| modes.len() <= MODES)
     });
+    let task = params.parsed("task", "1 to 4096 bytes, not blank", |text| {
+        (text.len() <= TASK_BYTES && !text.trim().is_empty()).then(|| text.to_owned())
+    });
     params.finish()?;
     let unknown =
         || Problem::not_found("there is no such profile: mcp.profiles in the settings names those that there are");
@@ -156,7 +165,7 @@ async fn serve(
     caller.speak_for(&agent)?;
     let request = if request.method() == Method::POST { whole(api, request).await? } else { request };
     let modes = modes.unwrap_or_default();
-    let asked = McpRequest { profile, agent, session, run, seed, route, modes, request };
+    let asked = McpRequest { profile, agent, session, run, seed, route, modes, task, request };
     Ok((door.serve)(asked).await.ok_or_else(unknown)?.map(Body::new))
 }
 

@@ -11,7 +11,7 @@ use crate::{
     lifecycle::Tasks,
     mcp::{Gateway, Guard, Profiles, Repinned, serve_stdio},
 };
-use umbra_config::settings::{McpProfile, McpUpstream};
+use umbra_config::settings::{McpProfile, McpSelect, McpUpstream};
 use umbra_domain::clock::Clock;
 use umbra_llm::OutboundPolicy;
 
@@ -27,6 +27,8 @@ pub struct Proxy {
     pub profile: String,
     /// A server of the command line, with its name; the profile of the settings otherwise.
     pub server: Option<(String, McpUpstream)>,
+    /// Bounds of the list of tools, in place of the profile's.
+    pub select: Option<McpSelect>,
     /// Who calls; without an agent the profile's.
     pub caller: Caller,
 }
@@ -58,8 +60,8 @@ pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
     let serve = move |asked: McpRequest| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
         let profiles = profiles.clone();
         Box::pin(async move {
-            let McpRequest { profile, agent, session, run, seed, route, modes, request } = asked;
-            let caller = Caller { agent, session, run, seed, route, modes };
+            let McpRequest { profile, agent, session, run, seed, route, modes, task, request } = asked;
+            let caller = Caller { agent, session, run, seed, route, modes, task };
             profiles?.serve(&profile, caller, request).await
         })
     };
@@ -79,15 +81,19 @@ impl Running {
         let profiles = &mut setup.settings.mcp.profiles;
         if let Some((name, server)) = proxy.server.take() {
             let upstreams = BTreeMap::from([(name, server)]);
-            *profiles = BTreeMap::from([(proxy.profile.clone(), McpProfile { agent: "mcp".to_owned(), upstreams })]);
+            *profiles = BTreeMap::from([(
+                proxy.profile.clone(),
+                McpProfile { agent: "mcp".to_owned(), select: None, upstreams },
+            )]);
         }
-        let Some(profile) = profiles.get(&proxy.profile).cloned() else {
+        let Some(mut profile) = profiles.get(&proxy.profile).cloned() else {
             bail!(
                 "there is no profile {:?} in the settings (mcp.profiles): name one of it, or write a server's command: \
                  umbra mcp -- COMMAND",
                 proxy.profile
             )
         };
+        profile.select = proxy.select.take().or(profile.select);
         sign_audit(&setup, &database.store)?;
         let App { flows, writer, filer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
         let (guard, scribe) = Guard::new(flows.clone());

@@ -7,7 +7,7 @@ use super::{Failure, Global, answer, answer_json};
 use crate::app::{Caller, Proxy, accept_tools, proxy};
 use umbra_config::{
     Environment,
-    settings::{McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
+    settings::{McpSelect, McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
 };
 
 /// What the help says beside the options.
@@ -46,6 +46,12 @@ pub(super) struct Options {
     /// A mode that the agent is in, for rules; the outermost first.
     #[arg(long, value_name = "MODE")]
     mode: Vec<String>,
+    /// The task, by which tools are selected.
+    #[arg(long)]
+    task: Option<String>,
+    /// List only so many tools that fit the task, where there are more; `search_tools` and `call_tool` reach the others.
+    #[arg(long, value_name = "LIMIT")]
+    select: Option<u16>,
     /// Do not serve: pin what the servers say of their tools now, since a person has looked at it.
     #[arg(long)]
     accept: bool,
@@ -55,7 +61,8 @@ pub(super) struct Options {
 }
 
 pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
-    let Options { profile, server, trusted, agent, session, run, seed, route, mode, accept, command } = options;
+    let Options { profile, server, trusted, agent, session, run, seed, route, mode, task, select, accept, command } =
+        options;
     if profile.is_none() && command.is_empty() {
         let help = "write the server's command after --, or --profile NAME of the settings";
         return Err(Failure::Usage(help.to_owned()));
@@ -74,8 +81,9 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         let at = UpstreamAt::Command(UpstreamCommand::of_person(program, words.collect(), &Environment::of_process()));
         (server, McpUpstream { at, trusted, agents: Vec::new() })
     });
-    let caller = Caller { agent: agent.unwrap_or_default(), session, run, seed, route, modes: mode };
-    let asked = Proxy { profile: profile.unwrap_or_else(|| "local".to_owned()), server: named, caller };
+    let select = select.map(|limit| McpSelect { limit: limit.into(), ..McpSelect::default() });
+    let caller = Caller { agent: agent.unwrap_or_default(), session, run, seed, route, modes: mode, task };
+    let asked = Proxy { profile: profile.unwrap_or_else(|| "local".to_owned()), server: named, select, caller };
     let (setup, database) = global.open().await?;
     if !accept {
         let served = Box::pin(proxy(&setup, &database, asked)).await;

@@ -201,13 +201,6 @@ impl Gateway {
         let meta = &context.meta.0.0;
         let given = meta.get(CALL_ID).and_then(Value::as_str).filter(|id| (1..=ID_BYTES).contains(&id.len()));
         let call_id = given.map_or_else(|| format!("mcp_{}", self.guard().new_id().simple()), ToOwned::to_owned);
-        let annotations =
-            entry.tool.annotations.as_ref().map_or_else(ToolAnnotations::default, |said| ToolAnnotations {
-                read_only: said.read_only_hint,
-                destructive: said.destructive_hint,
-                idempotent: said.idempotent_hint,
-                open_world: said.open_world_hint,
-            });
         let schema = |schema: &std::sync::Arc<Map<String, Value>>| Value::Object(schema.as_ref().clone());
         Call {
             call_id: call_id.replace('\0', ""),
@@ -223,7 +216,7 @@ impl Gateway {
             tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
             by_proxy: true,
             server_name: upstream.says().and_then(|says| Some(says.server_info.as_ref()?.name.clone())),
-            annotations,
+            annotations: annotations(&entry.tool),
             declared_effect: None,
             description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),
             input_schema: Some(schema(&entry.tool.input_schema)),
@@ -266,6 +259,16 @@ impl Gateway {
         };
         self.guard().observe(event);
     }
+}
+
+/// A server's hints about its tool.
+pub(super) fn annotations(tool: &Tool) -> ToolAnnotations {
+    tool.annotations.as_ref().map_or_else(ToolAnnotations::default, |said| ToolAnnotations {
+        read_only: said.read_only_hint,
+        destructive: said.destructive_hint,
+        idempotent: said.idempotent_hint,
+        open_world: said.open_world_hint,
+    })
 }
 
 /// A result with what the run has rehearsed.

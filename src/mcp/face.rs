@@ -7,14 +7,14 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, ClientRequest, CompleteRequest, CompleteRequestParams,
-        CompleteResult, Cursor, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Extensions, GetPromptRequest,
-        GetPromptRequestParams, GetPromptResponse, InitializeRequestParams, InitializeResult, ListPromptsRequest,
-        ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult, ListResourcesRequest,
-        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
-        ReadResourceResponse, Reference, ResultType, ServerCapabilities, ServerConfig, ServerResult, SetLevelRequest,
-        SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest,
-        UnsubscribeRequestParams,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest, CompleteRequest,
+        CompleteRequestParams, CompleteResult, Cursor, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+        Extensions, GetPromptRequest, GetPromptRequestParams, GetPromptResponse, InitializeRequestParams,
+        InitializeResult, ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest,
+        ListResourceTemplatesResult, ListResourcesRequest, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResponse, Reference,
+        ResultType, ServerCapabilities, ServerConfig, ServerResult, SetLevelRequest, SetLevelRequestParams,
+        SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequest, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::{
     gateway::{Caller, Gateway, Stall},
     news, results,
+    selection::Meant,
     upstream::{Asking, UpstreamError},
 };
 
@@ -134,6 +135,12 @@ fn plain(error: UpstreamError) -> ErrorData {
     }
 }
 
+/// A server of before 2026-07-28 leaves the type out; to a client of before then it is taken away again.
+fn complete(mut result: CallToolResult) -> CallToolResponse {
+    result.result_type = Some(ResultType::COMPLETE);
+    result.into()
+}
+
 fn odd<T>(_: ServerResult) -> Answer<T> {
     Err(ErrorData::internal_error("the server answered with what is no result of this request", None))
 }
@@ -202,27 +209,32 @@ impl ServerHandler for Face {
 
     async fn list_tools(&self, _: Option<PaginatedRequestParams>, context: Context) -> Answer<ListToolsResult> {
         let caller = self.caller(&context.extensions)?;
-        let tools = self.gateway.list(&caller.agent, Asking::of(&context)).await.map_err(plain)?;
+        let tools = self.gateway.list(&caller, Asking::of(&context)).await.map_err(plain)?;
         Ok(private!(ListToolsResult::with_all_items(tools), context))
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
         let caller = self.caller(&context.extensions)?;
-        let found = self.gateway.find(&caller.agent, &request.name, Asking::of(&context)).await;
+        let asking = Asking::of(&context);
+        let request = match self.gateway.meant(&caller, request, asking).await {
+            Ok(Meant::Call(request)) => request,
+            Ok(Meant::Answer(result)) => return Ok(complete(result)),
+            Err(error) => return Ok(complete(results::failure(error.to_string()))),
+        };
+        let found = self.gateway.find(&caller.agent, &request.name, asking).await;
         let answer = match found {
             Ok(Some((stall, entry))) => self.gateway.call(&caller, (&stall.upstream, &entry), request, &context).await,
             Ok(None) => {
-                let words = "there is no tool of this name here: tools/list names those that there are";
+                let words = match self.gateway.selection {
+                    Some(_) => "there is no tool of this name here: search_tools finds those that there are",
+                    None => "there is no tool of this name here: tools/list names those that there are",
+                };
                 return Err(ErrorData::invalid_params(words, Some(json!({"name": request.name}))));
             }
             Err(error) => Err(error),
         };
         match answer {
-            Ok(CallToolResponse::Complete(mut result)) => {
-                // A server of before 2026-07-28 leaves it out; to a client of before then it is taken away again.
-                result.result_type = Some(ResultType::COMPLETE);
-                Ok(result.into())
-            }
+            Ok(CallToolResponse::Complete(result)) => Ok(complete(result)),
             Ok(CallToolResponse::InputRequired(_)) if !is_modern(&context) => Ok(results::failure(ASKS_BACK).into()),
             Ok(other) => Ok(other),
             Err(UpstreamError::Refused(error)) => Err(error),

@@ -12,19 +12,18 @@ use rmcp::model::{
     ClientRequest, ErrorData, Implementation, PromptsCapability, ResourcesCapability, ServerCapabilities, ServerConfig,
     ServerResult, Tool, ToolsCapability,
 };
-use tokio::{
-    sync::broadcast,
-    time::{Instant, timeout},
-};
+use tokio::{sync::broadcast, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{
     catalogue::{Entry, Offer},
     guard::Guard,
     news::{BACKLOG, News},
+    selection::Selection,
     upstream::{Asking, Upstream, UpstreamError},
 };
 use umbra_config::settings::{Mcp, McpProfile, McpUpstream};
+use umbra_domain::ToolName;
 use umbra_llm::{ClientError, OutboundPolicy};
 use umbra_store::StoreError;
 
@@ -73,6 +72,8 @@ pub struct Caller {
     pub route: Option<String>,
     /// The modes that it is in.
     pub modes: Vec<String>,
+    /// The task, by which tools are selected.
+    pub task: Option<String>,
 }
 
 /// The servers of a profile.
@@ -81,6 +82,8 @@ pub struct Gateway {
     /// The agent that calls where the client does not say.
     pub(super) agent: String,
     settings: Mcp,
+    /// Bounds of the list of tools, where there are some.
+    pub(super) selection: Option<Selection>,
     stalls: Vec<Stall>,
     guard: Guard,
     news: broadcast::Sender<News>,
@@ -94,6 +97,14 @@ pub struct Gateway {
 pub(super) struct Stall {
     pub upstream: Upstream,
     pub tools: ArcSwapOption<Offer>,
+}
+
+/// A tool that an agent may see.
+pub(super) struct Offered {
+    /// The name in contracts and rules.
+    pub name: ToolName,
+    /// The definition, under the name that clients see.
+    pub tool: Tool,
 }
 
 impl Gateway {
@@ -116,11 +127,13 @@ impl Gateway {
         };
         let stalls = profile.upstreams.iter().map(stall).collect::<Result<_, _>>()?;
         let settings = alone(settings);
+        let selection = profile.select.as_ref().map(Selection::of);
         let (profile, agent) = (name.to_owned(), profile.agent.clone());
         Ok(Self {
             profile,
             agent,
             settings,
+            selection,
             stalls,
             guard,
             news,
@@ -226,9 +239,18 @@ impl Gateway {
         info
     }
 
-    /// Every tool that an agent may see, by its name here, in a stable order.
-    pub(super) async fn list(&self, agent: &str, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
-        let looked = join_all(self.open_to(agent).map(|(_, stall)| self.look(stall, asking))).await;
+    /// Every tool that an agent may see, in a stable order. With `known`, servers whose tools are known are not asked again.
+    ///
+    /// # Errors
+    /// The only server does not answer, or whoever asks wants no answer any more.
+    pub(super) async fn offered(
+        &self,
+        agent: &str,
+        asking: Asking<'_>,
+        known: bool,
+    ) -> Result<Vec<Offered>, UpstreamError> {
+        let asked = self.open_to(agent).filter(|(_, stall)| !(known && stall.is_fresh()));
+        let looked = join_all(asked.map(|(_, stall)| self.look(stall, asking))).await;
         for error in looked.into_iter().filter_map(Result::err) {
             if self.stalls.len() == 1 || matches!(error, UpstreamError::Cancelled) {
                 return Err(error);
@@ -243,7 +265,8 @@ impl Gateway {
                 }
                 let mut tool = entry.tool.clone();
                 tool.name = self.shown(stall, &tool.name).into();
-                tools.push(tool);
+                let name = ToolName::of(stall.upstream.server.as_ref(), entry.tool.name.as_ref());
+                tools.push(Offered { name, tool });
             }
         }
         Ok(tools)
@@ -259,17 +282,13 @@ impl Gateway {
         let Some((stall, name)) = self.behind(agent, shown) else { return Ok(None) };
         let known = || {
             let offer = stall.tools.load();
-            let offer = offer.as_ref()?;
-            let entry = offer.entries.iter().find(|entry| entry.tool.name == name)?;
-            Some((entry.clone(), offer.seen))
+            offer.as_ref()?.entries.iter().find(|entry| entry.tool.name == name).cloned()
         };
-        // A restarted server may offer others; who is away is found out by the call.
-        let fresh = |(_, seen): &(Entry, Instant)| !stall.upstream.is_stale() && seen.elapsed() < FRESH;
-        if let Some((entry, _)) = known().filter(fresh) {
-            return Ok(Some((stall, entry)));
+        let fresh = if stall.is_fresh() { known() } else { None };
+        if fresh.is_none() {
+            self.look(stall, asking).await?;
         }
-        self.look(stall, asking).await?;
-        Ok(known().map(|(entry, _)| (stall, entry)))
+        Ok(fresh.or_else(known).map(|entry| (stall, entry)))
     }
 
     /// Notes which server has a resource.
@@ -308,6 +327,14 @@ impl Gateway {
         self.underway.close();
         drop(timeout(LAST_WORDS, self.underway.wait()).await);
         join_all(self.stalls.iter().map(|stall| stall.upstream.close())).await;
+    }
+}
+
+impl Stall {
+    /// True where its tools are known. A restarted server may offer others; who is away is found out by the call.
+    fn is_fresh(&self) -> bool {
+        let seen = self.tools.load().as_ref().map(|offer| offer.seen);
+        !self.upstream.is_stale() && seen.is_some_and(|seen| seen.elapsed() < FRESH)
     }
 }
 

@@ -2,12 +2,17 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    flows::{Flows, decisions::ReportError, events::Origin},
-    ingest::Incoming,
+    flows::{
+        Flows,
+        decisions::ReportError,
+        events::Origin,
+        sessions::{attach::StepError, select::RankedTool},
+    },
+    ingest::{Incoming, SelectRequest},
 };
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
@@ -127,6 +132,26 @@ impl Guard {
         match self.flows.boundary.decide(call, request.as_bytes()).await {
             Ok(answer) => Ruling::of(answer),
             Err(error) => Ruling::block("call_id", error.to_string()),
+        }
+    }
+
+    /// Tools that fit a task, best first, as `POST /v1/tools/select` answers. A session that is unknown, over or another
+    /// agent's counts as none.
+    pub(super) async fn select(&self, request: SelectRequest) -> Vec<RankedTool> {
+        let (asked, sidecar) = (Instant::now(), &self.flows.sidecar);
+        let agent = request.agent.as_deref().map(|agent| self.flows.boundary.name_of(agent));
+        let may = |of: &str| agent.as_deref() == Some(of);
+        let alone = SelectRequest { session: None, ..request.clone() };
+        let selected = match sidecar.select(asked, request, &may).await {
+            Err(StepError::Unknown | StepError::Closed) => sidecar.select(asked, alone, &may).await,
+            other => other,
+        };
+        match selected {
+            Ok(selected) => selected.choice.ranked,
+            Err(error) => {
+                tracing::warn!(%error, "tools are not selected, so that only search and call are listed");
+                Vec::new()
+            }
         }
     }
 

@@ -11,6 +11,8 @@
 //! passed on: the server gets an error that says so. What a server says of itself is a claim: it is pinned when first
 //! seen ([`pins`]), looked through for orders to the model, and reported when it changes.
 //!
+//! A profile with `select` lists the tools that fit the task, and two that reach the others ([`selection`]).
+//!
 //! The tool's name is taken from the body alone, never from a header.
 
 mod call;
@@ -23,6 +25,7 @@ mod line;
 mod news;
 mod pins;
 mod results;
+mod selection;
 mod stdio;
 mod upstream;
 

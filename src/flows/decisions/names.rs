@@ -24,7 +24,7 @@ impl Boundary {
     }
 
     /// A name that an agent gives, as it is kept.
-    pub(in crate::flows) fn name_of(&self, given: &str) -> String {
+    pub fn name_of(&self, given: &str) -> String {
         self.name(given)
     }
 

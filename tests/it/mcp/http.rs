@@ -9,7 +9,7 @@ use super::{client::text, scripted, settings};
 use crate::support::{Umbra, server::Answered, until};
 
 /// The JSON-RPC message of an answer, be it JSON or a stream.
-fn message(answered: &Answered) -> Value {
+pub fn message(answered: &Answered) -> Value {
     assert_eq!(answered.status, 200, "{}", answered.text);
     let mut data = answered
         .text
@@ -26,7 +26,7 @@ async fn post(umbra: &Umbra, path: &str, more: &[(&str, &str)], message: &Value)
 }
 
 /// A request of 2026-07-28.
-async fn modern(umbra: &Umbra, path: &str, more: &[(&str, &str)], method: &str, mut params: Value) -> Answered {
+pub async fn modern(umbra: &Umbra, path: &str, more: &[(&str, &str)], method: &str, mut params: Value) -> Answered {
     params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {}});
@@ -39,7 +39,7 @@ async fn modern(umbra: &Umbra, path: &str, more: &[(&str, &str)], method: &str, 
     post(umbra, path, &headers, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
 }
 
-fn names(listed: &Value) -> Vec<String> {
+pub fn names(listed: &Value) -> Vec<String> {
     let tools = listed["result"]["tools"].as_array().into_iter().flatten();
     tools.filter_map(|tool| tool["name"].as_str().map(ToOwned::to_owned)).collect()
 }

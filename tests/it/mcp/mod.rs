@@ -11,6 +11,7 @@ mod clients;
 mod http;
 mod pins;
 mod scripted;
+mod selection;
 mod servers;
 mod stdio;
 

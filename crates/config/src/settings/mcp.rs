@@ -9,7 +9,8 @@ use super::{
     super::{
         Environment,
         keys::{Keys, Record, Shape},
-        number::{Bytes, Time},
+        number::{Bytes, Time, whole},
+        rules::tool_glob,
         shape::{Flag, List, Table},
         text::{agent_glob, free_text, printable, text},
     },
@@ -22,6 +23,8 @@ use super::{
 const MAX_PROFILES: usize = 64;
 /// Most servers of a profile.
 const MAX_UPSTREAMS: usize = 32;
+/// Most tools that a profile lists for a task, and most that it always lists.
+const MAX_SELECTED: u64 = 500;
 /// Variables of ours that a server's process gets: none of them holds a secret.
 const PLAIN_VARIABLES: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
 
@@ -71,8 +74,19 @@ impl Mcp {
 pub struct McpProfile {
     /// The agent that calls, where the client does not say.
     pub agent: String,
+    /// Bounds of the list of tools; all are listed where there are none.
+    pub select: Option<McpSelect>,
     /// The servers, by the name that contracts and rules know them by.
     pub upstreams: BTreeMap<String, McpUpstream>,
+}
+
+/// Bounds of the list of tools of a profile that has more of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct McpSelect {
+    /// Most tools that are listed because they fit the task.
+    pub limit: usize,
+    /// Names of tools that are listed beside them.
+    pub always_include: Vec<String>,
 }
 
 /// A server.
@@ -228,7 +242,29 @@ fn profile(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
             "name at least one: files: {command: [program, argument]}",
         );
     }
-    Some(McpProfile { agent: agent.unwrap_or_else(|| "mcp".to_owned()), upstreams })
+    let select = keys.optional(
+        "select",
+        "Lists only tools that fit the task, where the servers have more of them; search_tools and call_tool reach the others.",
+        Record(select),
+    );
+    Some(McpProfile { agent: agent.unwrap_or_else(|| "mcp".to_owned()), select, upstreams })
+}
+
+fn select(keys: &mut Keys<'_>) -> Option<McpSelect> {
+    let mut select = McpSelect::default();
+    keys.required(
+        "limit",
+        "Most tools that are listed because they fit the task (`?task=`, or the session's); 0 lists none by itself.",
+        whole(0..=MAX_SELECTED),
+    )
+    .map(|limit| select.limit = limit)?;
+    keys.set(
+        "always_include",
+        "Tools that are listed beside them: a name, or `server.tool`.",
+        List { len: 0..=500, single: true, item: tool_glob() },
+        &mut select.always_include,
+    );
+    Some(select)
 }
 
 fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<McpUpstream> {

@@ -59,7 +59,7 @@ pub use ingest::{Ingest, Spool};
 pub use llm::Llm;
 pub use logging::{LogFormat, LogLevel, Logging};
 pub use looks::Looks;
-pub use mcp::{Mcp, McpProfile, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
+pub use mcp::{Mcp, McpProfile, McpSelect, McpUpstream, UpstreamAt, UpstreamCommand, plain_name};
 pub use outbound::Outbound;
 pub use promote::Promote;
 pub use queue::Queue;

@@ -1,0 +1,247 @@
+//! The list of tools of a profile with `select`: the tools that fit the task, those that are always included, and two of
+//! our own by which a model reaches the others, `search_tools` and `call_tool`.
+//!
+//! A selection is a matter of context, not of permission: a tool that is not listed is called by its name as any other, and
+//! `call_tool` becomes the call that it names before it is decided. Tools that the rules deny are neither listed nor found.
+
+use std::collections::{HashMap, HashSet};
+
+use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    call::annotations,
+    gateway::{Caller, Gateway, Offered},
+    results,
+    upstream::{Asking, UpstreamError},
+};
+use crate::{
+    flows::sessions::select::RankedTool,
+    ingest::{SelectRequest, ToolDefinition},
+};
+use umbra_config::settings::McpSelect;
+use umbra_domain::{ToolName, tool::ToolPatterns};
+
+/// Name of the tool that finds tools.
+const SEARCH: &str = "search_tools";
+/// Name of the tool that calls another.
+const CALL: &str = "call_tool";
+/// Tools that a search answers where nobody says how many.
+const FOUND: usize = 5;
+/// Most tools that a search answers.
+const MOST_FOUND: usize = 50;
+
+/// Bounds of a profile's list.
+pub(super) struct Selection {
+    limit: usize,
+    patterns: Vec<String>,
+    always: ToolPatterns,
+}
+
+/// Arguments of `search_tools`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    query: String,
+    limit: Option<usize>,
+}
+
+/// Arguments of `call_tool`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    name: String,
+    arguments: Option<JsonObject>,
+}
+
+/// A call of one of our own tools, or of a server's.
+pub(super) enum Meant {
+    /// The answer of our own tool.
+    Answer(CallToolResult),
+    /// The call that is to be decided.
+    Call(CallToolRequestParams),
+}
+
+impl Selection {
+    /// Bounds of the settings, which have checked the patterns.
+    pub(super) fn of(settings: &McpSelect) -> Self {
+        let patterns = settings.always_include.clone();
+        let always = ToolPatterns::compile(patterns.iter().map(String::as_str).zip(0..)).unwrap_or_default();
+        Self { limit: settings.limit, patterns, always }
+    }
+
+    /// Names of the tools that are always included. Patterns that no tool has are logged.
+    fn always(&self, profile: &str, offered: &[Offered]) -> Vec<ToolName> {
+        let (mut always, mut matched) = (Vec::new(), HashSet::new());
+        for one in offered {
+            let matching = self.always.permitting_any_server(&one.name.readings());
+            if !matching.is_empty() {
+                always.push(one.name.clone());
+            }
+            matched.extend(matching);
+        }
+        for (_, pattern) in self.patterns.iter().enumerate().filter(|(place, _)| !matched.contains(place)) {
+            tracing::warn!(
+                profile,
+                pattern,
+                "always_include names no tool of this profile: compare it with tools/list"
+            );
+        }
+        always
+    }
+}
+
+impl Gateway {
+    /// The tools that `caller` is shown, in a stable order.
+    ///
+    /// # Errors
+    /// The only server does not answer, or the caller wants no answer any more.
+    pub(super) async fn list(&self, caller: &Caller, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+        let offered = self.offered(&caller.agent, asking, false).await?;
+        let Some(selection) = self.selection_of(&offered) else {
+            return Ok(offered.into_iter().map(|one| one.tool).collect());
+        };
+        let all = offered.len();
+        let always = selection.always(self.profile(), &offered);
+        let ranked: HashSet<usize> =
+            self.rank(caller, caller.task.clone(), selection.limit, always, &offered).await.into_iter().collect();
+        let listed = offered.into_iter().enumerate().filter(|(place, _)| ranked.contains(place));
+        let mut tools: Vec<Tool> = listed.map(|(_, one)| one.tool).collect();
+        let hidden = all - tools.len();
+        tools.extend(own(hidden, all));
+        Ok(tools)
+    }
+
+    /// Reads a call: our own tools are answered here, or become the call that they name.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub(super) async fn meant(
+        &self,
+        caller: &Caller,
+        mut request: CallToolRequestParams,
+        asking: Asking<'_>,
+    ) -> Result<Meant, UpstreamError> {
+        if self.selection.is_none() || ![SEARCH, CALL].contains(&request.name.as_ref()) {
+            return Ok(Meant::Call(request));
+        }
+        let offered = self.offered(&caller.agent, asking, true).await?;
+        if self.selection_of(&offered).is_none() {
+            return Ok(Meant::Call(request));
+        }
+        let arguments = Value::Object(request.arguments.take().unwrap_or_default());
+        if request.name == SEARCH {
+            let found = match Search::deserialize(arguments) {
+                Ok(search) => self.search(caller, search, &offered).await,
+                Err(error) => results::failure(format!("{error}: give query, what the tool is to do, and limit")),
+            };
+            return Ok(Meant::Answer(found));
+        }
+        Ok(match Target::deserialize(arguments) {
+            Ok(Target { name, arguments }) => {
+                request.name = name.into();
+                request.arguments = arguments;
+                Meant::Call(request)
+            }
+            Err(error) => {
+                let help = "give name, as search_tools answers it, and arguments, an object";
+                Meant::Answer(results::failure(format!("{error}: {help}")))
+            }
+        })
+    }
+
+    /// The bounds, where there are more tools than they let be listed.
+    fn selection_of(&self, offered: &[Offered]) -> Option<&Selection> {
+        self.selection.as_ref().filter(|selection| offered.len() > selection.limit)
+    }
+
+    async fn search(&self, caller: &Caller, search: Search, offered: &[Offered]) -> CallToolResult {
+        let limit = search.limit.unwrap_or(FOUND);
+        if search.query.trim().is_empty() || !(1..=MOST_FOUND).contains(&limit) {
+            return results::failure(format!("query must not be blank, and limit is from 1 to {MOST_FOUND}"));
+        }
+        let ranked = self.rank(caller, Some(search.query), limit, Vec::new(), offered).await;
+        let tools: Vec<Value> = ranked
+            .into_iter()
+            .filter_map(|place| offered.get(place))
+            .map(|Offered { tool, .. }| {
+                json!({
+                    "name": tool.name,
+                    "description": tool.description,
+                    "inputSchema": tool.input_schema,
+                    "annotations": tool.annotations,
+                })
+            })
+            .collect();
+        CallToolResult::structured(json!({"tools": tools}))
+    }
+
+    /// Places of the tools that fit, best first. Tools that have nothing in common with the task are left out, unless they
+    /// are among `always`.
+    async fn rank(
+        &self,
+        caller: &Caller,
+        query: Option<String>,
+        limit: usize,
+        always: Vec<ToolName>,
+        offered: &[Offered],
+    ) -> Vec<usize> {
+        let definition = |one: &Offered| ToolDefinition {
+            name: one.name.clone(),
+            description: one.tool.description.as_deref().map(ToOwned::to_owned),
+            input_schema: Value::Object(one.tool.input_schema.as_ref().clone()),
+            annotations: annotations(&one.tool),
+        };
+        let request = SelectRequest {
+            query,
+            session: caller.session.as_ref().and_then(|session| session.parse().ok()),
+            agent: Some(caller.agent.clone()),
+            route: caller.route.clone(),
+            modes: Some(caller.modes.clone()).filter(|modes| !modes.is_empty()),
+            tools: Some(offered.iter().map(definition).collect()),
+            limit: Some(limit),
+            always_include: always.clone(),
+            deadline_ms: None,
+        };
+        let places: HashMap<&ToolName, usize> = offered.iter().map(|one| &one.name).zip(0..).collect();
+        let ranked = self.guard().select(request).await;
+        let fits = |one: &&RankedTool| one.score > 0.0 || always.contains(&one.tool);
+        ranked.iter().filter(fits).filter_map(|one| places.get(&one.tool).copied()).collect()
+    }
+}
+
+/// Our own tools, which say how many others there are.
+fn own(hidden: usize, all: usize) -> [Tool; 2] {
+    let object = |properties: Value, required: &[&str]| {
+        let mut schema = JsonObject::new();
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("properties".to_owned(), properties);
+        schema.insert("required".to_owned(), json!(required));
+        schema.insert("additionalProperties".to_owned(), json!(false));
+        schema
+    };
+    let search = object(
+        json!({
+            "query": {"type": "string", "description": "What the tool is to do, in plain words."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND, "default": FOUND,
+                "description": "Most tools to return."},
+        }),
+        &["query"],
+    );
+    let call = object(
+        json!({
+            "name": {"type": "string", "description": "The tool's name, as search_tools returned it."},
+            "arguments": {"type": "object", "description": "The tool's arguments, by its inputSchema."},
+        }),
+        &["name"],
+    );
+    let finds = format!(
+        "Finds tools by what they do, and returns their definitions. {hidden} of the {all} tools here are not listed: search \
+         before you conclude that there is none for a step, then use call_tool."
+    );
+    [
+        Tool::new(SEARCH, finds, search).annotate(ToolAnnotations::new().read_only(true).open_world(false)),
+        Tool::new(CALL, "Calls a tool that search_tools found, and returns its result.", call),
+    ]
+}
