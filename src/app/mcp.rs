@@ -122,6 +122,7 @@ impl Running {
         });
         background.spawn("decisions", decisions.run(scribed));
         background.spawn("spool", filer.run(stop.clone()));
+        background.spawn("embeddings", flows.sidecar.clone().embed_until(stop.clone()));
         background.spawn("merge", flows.boundary.clone().merge_until(stop.clone()));
         Ok(Self { gateway: Arc::new(gateway), background, stop })
     }

@@ -217,6 +217,7 @@ fn accompany(
     // What it tells is the writer's work, too.
     background
         .spawn("interventions", flows.sidecar.clone().tell_interventions_until(interventions, requests_done.clone()));
+    background.spawn("embeddings", flows.sidecar.clone().embed_until(leave.clone()));
     background.spawn("patterns", flows.sidecar.clone().follow_patterns_until(leave.clone()));
     background.spawn("mine", flows.sidecar.clone().mine_until(leave.clone()));
     background.spawn("files", flows.sidecar.clone().keep_files_until(leave.clone()));

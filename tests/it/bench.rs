@@ -449,6 +449,35 @@ async fn the_checks_judge_without_a_model_and_unknown_names_are_told() {
 
 /// Tasks in users' words and in those of a plan, for 115 tools of seven real servers. By words alone 13 % and 100 % are among the
 /// first three.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_found_by_an_embedding_model() {
+    let folder = TempDir::new().unwrap();
+    let model = ModelServer::start(|seen| {
+        let rows = seen.body["input"].as_array().unwrap().iter().enumerate();
+        let about = |text: &Value| f64::from(text.as_str().is_some_and(|text| text.contains("Mail")));
+        let rows = rows.map(|(at, text)| json!({"index": at, "embedding": [about(text), 1.0 - about(text), 0.1]}));
+        Answer::Raw(json!({"data": rows.collect::<Vec<_>>()}).to_string())
+    })
+    .await;
+    let tool = |name: &str, description: &str| json!({"name": name, "description": description});
+    let tools = [tool("forecast", "The weather."), tool("despatch", "Sends a Mail."), tool("quote", "A price.")];
+    lines(folder.path(), "tools.jsonl", &tools);
+    lines(folder.path(), "queries.jsonl", &[json!({"query": "Eine Mail, bitte", "tool": "despatch"})]);
+    let given = ["tools", "--tools", "tools.jsonl", "--queries", "queries.jsonl", "--json", "--embedding"];
+    let refused = bench(folder.path(), &given);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && words.contains("kind: embedding"), "{words}");
+    let settings =
+        format!("models: {{v: {{provider: openai, kind: embedding, name: v, base_url: '{}'}}}}", model.openai_url());
+    fs::write(folder.path().join("umbra.yaml"), settings).unwrap();
+    let found = json_of(&bench(folder.path(), &[&given[..], &["--config", "umbra.yaml"]].concat()));
+    assert_eq!((&found["hit@1"], model.count()), (&json!(1.0), 1), "{found}");
+    model.set(|_| Answer::error(404, "not_found", "no such model"));
+    let failed = bench(folder.path(), &[&given[..], &["--config", "umbra.yaml"]].concat());
+    let words = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(failed.status.code() == Some(1) && words.contains("the embedding model"), "{words}");
+}
+
 #[test]
 fn users_words_and_plans_find_the_tools_of_real_servers() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use umbra_config::{Environment, Models, Settings, settings_schema, shadows, shadows_schema, sidecar, sidecar_schema};
-use umbra_domain::{ModelSpec, PricePerMtok, Prices, Provider};
+use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Prices, Provider};
 
 fn haiku() -> BTreeMap<String, ModelSpec> {
     let spec = ModelSpec {
         alias: "haiku".to_owned(),
         provider: Provider::Anthropic,
+        kind: ModelKind::Chat,
         name: "claude-haiku".to_owned(),
         base_url: None,
         api_key_env: None,
@@ -33,6 +34,38 @@ fn shipped_files_load_without_a_remark() {
     let rules = sidecar::read(&folder.join("sidecar.example.yaml"), sidecar::Judgement::NONE).unwrap();
     assert!(rules.warnings.is_empty());
     assert_eq!(rules.value.names().count(), 7);
+}
+
+#[test]
+fn an_embedding_model_is_one_free_of_charge_and_reviews_nothing() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("umbra.yaml");
+    let load = |models: &str| {
+        std::fs::write(&file, format!("models: {{{models}}}\n")).unwrap();
+        Settings::load(Some(&file), &Environment::default(), &|_, _| Ok(())).map_err(|report| report.to_string())
+    };
+    let local = "v: {provider: openai, kind: embedding, name: v, base_url: 'http://127.0.0.1:1/v1'}";
+    let settings = load(local).unwrap().value;
+    for (models, says) in [
+        ("v: {provider: gemini, kind: embedding, name: v}", "write provider: openai"),
+        ("v: {provider: openai, kind: embedding, name: v}", "it must be free of charge"),
+        (
+            &format!("{local}, w: {{provider: openai, kind: embedding, name: w, base_url: 'http://[::1]:1'}}"),
+            "keep one",
+        ),
+        ("v: {provider: openai, kind: vectors, name: v}", "embedding"),
+    ] {
+        let report = load(models).unwrap_err();
+        assert!(report.contains(says), "{models}: {report}");
+    }
+    let free = "v: {provider: openai, kind: embedding, name: v, input_usd_per_mtok: 0, output_usd_per_mtok: 0}";
+    assert_eq!(load(free).unwrap().value.models["v"].kind, ModelKind::Embedding);
+    let specs = settings.all_models(Vec::new());
+    let models = Models { specs: &specs, ceiling: settings.cheap_model.max_output_usd_per_mtok };
+    let shadow = folder.path().join("shadows.yaml");
+    std::fs::write(&shadow, "shadow_agents:\n  - {agent: a, model: v, triggers: [every_output]}\n").unwrap();
+    let report = shadows::read(&shadow, &models).unwrap_err().to_string();
+    assert!(report.contains("gives vectors and reviews nothing"), "{report}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use umbra_domain::{ModelSpec, NanoUsd, PricePerMtok, Prices, Provider};
+use umbra_domain::{ModelKind, ModelSpec, NanoUsd, PricePerMtok, Prices, Provider};
 use umbra_llm::{
     Charge, Failure, FailureKind, Finish, Gateway, GatewayError, OutboundPolicy, ProviderState, Readiness, Request,
     Usage, builtin_models, cost,
@@ -22,6 +22,7 @@ fn spec(provider: Provider, base_url: String) -> ModelSpec {
     ModelSpec {
         alias: "judge".to_owned(),
         provider,
+        kind: ModelKind::Chat,
         name: "small-1".to_owned(),
         base_url: Some(base_url),
         api_key_env: Some("JUDGE_KEY".to_owned()),

@@ -64,7 +64,7 @@ pub use ids::{
     ReviewId, SessionId, WorkerId,
 };
 pub use mode::Mode;
-pub use model::{ModelSpec, Prices, Provider};
+pub use model::{ModelKind, ModelSpec, Prices, Provider};
 pub use money::{NanoUsd, PricePerMtok};
 pub use pattern::{NewPattern, Pattern, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse};
 pub use plain::{plain, quoted};

@@ -21,6 +21,18 @@ words! {
     }
 }
 
+words! {
+    /// The kind of answer that a model gives.
+    #[derive(Default)]
+    pub enum ModelKind {
+        /// Text: it reviews.
+        #[default]
+        Chat = "chat",
+        /// Vectors of texts: it tells which tools are close to a task.
+        Embedding = "embedding",
+    }
+}
+
 /// Most tokens that a call may write which judges several events, unless the model's own limit is higher. What small
 /// models of all makers allow.
 pub const MOST_OUTPUT_TOKENS: u32 = 8_192;
@@ -48,6 +60,9 @@ pub struct ModelSpec {
     pub alias: String,
     /// The wire protocol.
     pub provider: Provider,
+    /// The kind of its answers.
+    #[serde(default)]
+    pub kind: ModelKind,
     /// The provider's name for it.
     pub name: String,
     /// The API's root, without the protocol's own path; `None` is the provider's public address.

@@ -10,6 +10,8 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap, HeaderValue},
 };
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use umbra_domain::{ModelSpec, Provider};
@@ -30,6 +32,8 @@ pub const ORIGIN: &str = "review";
 
 /// Most of an answer that is read.
 const LONGEST_ANSWER: usize = 1024 * 1024;
+/// The same of vectors: sixteen of 4,096 numbers in decimal digits, and to spare.
+const LONGEST_VECTORS: usize = 4 * 1024 * 1024;
 /// Longest name of a model that is believed.
 const LONGEST_MODEL_NAME: usize = 128;
 
@@ -93,10 +97,17 @@ impl Endpoint {
 
     /// Asks once. The model's own limits hold.
     pub async fn ask(&self, spec: &ModelSpec, request: &Request) -> Result<Reply, Failure> {
-        let deadline = spec.timeout;
-        timeout(deadline, self.exchange(spec.output_limit(request.items), request)).await.unwrap_or_else(|_| {
-            let message = format!("no answer within {deadline:?}: raise the model's timeout if that is too short");
-            Err(Failure::after_sending(FailureKind::Timeout, message))
+        within(spec.timeout, self.exchange(spec.output_limit(request.items), request)).await
+    }
+
+    /// Asks once for the vectors of texts, in their order (`POST {base}/embeddings`).
+    pub async fn embed(&self, spec: &ModelSpec, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        let body = json!({"model": self.model, "input": texts, "encoding_format": "float"});
+        let url = protocol::join(&self.base, &["embeddings"]);
+        let (_, answer) = within(spec.timeout, self.post(url, &body, LONGEST_VECTORS)).await?;
+        vectors(&answer, texts.len()).ok_or_else(|| {
+            let message = format!("the answer has no {} vectors of one length: check base_url and name", texts.len());
+            Failure::after_sending(FailureKind::BadReply, message)
         })
     }
 
@@ -104,18 +115,7 @@ impl Endpoint {
         let started = Instant::now();
         let limit = request.max_output_tokens.min(max_output_tokens);
         let body = self.protocol.body(&self.base, &self.model, request, schema::narrow(&request.schema), limit);
-        let sending = self.client.post(self.url.clone()).headers(self.headers.clone()).json(&body);
-        let mut response = sending.send().await.map_err(|error| broken(&error))?;
-        let status = response.status();
-        if !status.is_success() {
-            let wait = retry_after::from_headers(response.headers());
-            // An error without a legible body is still that error.
-            let body = read(&mut response).await.unwrap_or_default();
-            let key = self.key.as_ref().map(ExposeSecret::expose_secret);
-            return Err(Failure::of_status(status, wait, &body, key));
-        }
-        let media = response.headers().get(CONTENT_TYPE).cloned();
-        let body = read(&mut response).await?;
+        let (media, body) = self.post(self.url.clone(), &body, LONGEST_ANSWER).await?;
         let answer = self.protocol.read(&body).ok_or_else(|| {
             if is_json(media.as_ref(), &body) {
                 let message = "the answer is not of the provider's protocol: check provider and base_url";
@@ -125,6 +125,22 @@ impl Endpoint {
             }
         })?;
         Ok(self.reply(answer, started.elapsed()))
+    }
+
+    /// The answer of a 2xx status, and the type that it is declared as.
+    async fn post(&self, url: Url, body: &Value, most: usize) -> Result<(Option<HeaderValue>, Vec<u8>), Failure> {
+        let sending = self.client.post(url).headers(self.headers.clone()).json(body);
+        let mut response = sending.send().await.map_err(|error| broken(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let wait = retry_after::from_headers(response.headers());
+            // An error without a legible body is still that error.
+            let body = read(&mut response, LONGEST_ANSWER).await.unwrap_or_default();
+            let key = self.key.as_ref().map(ExposeSecret::expose_secret);
+            return Err(Failure::of_status(status, wait, &body, key));
+        }
+        let media = response.headers().get(CONTENT_TYPE).cloned();
+        Ok((media, read(&mut response, most).await?))
     }
 
     fn reply(&self, answer: Answer, latency: Duration) -> Reply {
@@ -150,11 +166,37 @@ fn is_json(media: Option<&HeaderValue>, body: &[u8]) -> bool {
     begins && (media.contains("json") || media.starts_with("text/plain") || media.contains("event-stream"))
 }
 
-async fn read(response: &mut Response) -> Result<Vec<u8>, Failure> {
+async fn within<T>(deadline: Duration, asking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    timeout(deadline, asking).await.unwrap_or_else(|_| {
+        let message = format!("no answer within {deadline:?}: raise the model's timeout if that is too short");
+        Err(Failure::after_sending(FailureKind::Timeout, message))
+    })
+}
+
+/// Vectors of an answer in the order of the texts; `None` where it is none with so many.
+fn vectors(answer: &[u8], count: usize) -> Option<Vec<Vec<f32>>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        data: Vec<Row>,
+    }
+    #[derive(Deserialize)]
+    struct Row {
+        index: usize,
+        embedding: Vec<f32>,
+    }
+    let Answer { mut data } = serde_json::from_slice(answer).ok()?;
+    data.sort_by_key(|row| row.index);
+    let length = data.first()?.embedding.len();
+    let fits = |(at, row): (usize, &Row)| row.index == at && row.embedding.len() == length;
+    let whole = data.len() == count && length > 0 && data.iter().enumerate().all(fits);
+    whole.then(|| data.into_iter().map(|row| row.embedding).collect())
+}
+
+async fn read(response: &mut Response, most: usize) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| broken(&error))? {
-        if body.len() + chunk.len() > LONGEST_ANSWER {
-            let message = format!("the answer is longer than {LONGEST_ANSWER} bytes: check provider and base_url");
+        if body.len() + chunk.len() > most {
+            let message = format!("the answer is longer than {most} bytes: check provider and base_url");
             return Err(Failure::after_sending(FailureKind::BadReply, message));
         }
         body.extend_from_slice(&chunk);

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use umbra_domain::{ModelSpec, NanoUsd, Provider};
+use umbra_domain::{ModelKind, ModelSpec, NanoUsd, Provider};
 
 use super::{
     Charge, Failure, FailureKind, OutboundPolicy, Reply, Request, UrlRefused, Usage,
@@ -213,7 +213,7 @@ impl Gateway {
     /// Whether the alias can review with its model, or only with checks. A provider that is down for now is
     /// still a reviewer.
     pub fn reviewer(&self, alias: &str) -> Readiness {
-        match self.callable(alias) {
+        match self.callable(alias, ModelKind::Chat) {
             Ok(_) => Readiness::Ready,
             Err(failure) => Readiness::ChecksOnly { why: failure.message },
         }
@@ -263,13 +263,29 @@ impl Gateway {
 
     /// Asks a model once, within its timeout. Cancelling it (dropping the future) leaves the health as it was.
     pub async fn call(&self, alias: &str, request: &Request) -> Result<Reply, Failure> {
-        let (route, endpoint) = self.callable(alias)?;
+        let (route, endpoint) = self.callable(alias, ModelKind::Chat)?;
         let breaker = &route.link.breaker;
         let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
         let result = endpoint.ask(&route.spec, request).await;
         let result = result.map_err(|failure| failure.without_quotes_of(request));
         let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well);
         permit.settle(outcome, Instant::now());
+        result
+    }
+
+    /// The model that makes vectors of texts, where one is declared.
+    pub fn embedding_model(&self) -> Option<&ModelSpec> {
+        self.routes.values().map(|route| &route.spec).find(|spec| spec.kind == ModelKind::Embedding)
+    }
+
+    /// Vectors of texts, in their order, all of one length: one call of [`Self::embedding_model`], within its timeout.
+    pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        let alias = self.embedding_model().map_or("", |spec| spec.alias.as_str());
+        let (route, endpoint) = self.callable(alias, ModelKind::Embedding)?;
+        let breaker = &route.link.breaker;
+        let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
+        let result = endpoint.embed(&route.spec, texts).await;
+        permit.settle(result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well), Instant::now());
         result
     }
 
@@ -285,10 +301,14 @@ impl Gateway {
         links.into_iter().map(|(link, aliases)| link.health(aliases, Instant::now())).collect()
     }
 
-    fn callable(&self, alias: &str) -> Result<(&Route, &Endpoint), Failure> {
+    fn callable(&self, alias: &str, kind: ModelKind) -> Result<(&Route, &Endpoint), Failure> {
         let route = self.routes.get(alias).ok_or_else(|| {
             Failure::free(FailureKind::NotFound, format!("no model `{alias}`: declare it under `models`"))
         })?;
+        if route.spec.kind != kind {
+            let message = format!("`{alias}` is a model of the kind {}", route.spec.kind.as_str());
+            return Err(Failure::free(FailureKind::NotFound, message));
+        }
         if let Some(env) = route.link.missing_key() {
             return Err(Failure::free(FailureKind::Auth, format!("no key: {env} is not set")));
         }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use umbra_domain::{ModelSpec, NanoUsd, PricePerMtok, Prices, Provider};
+use umbra_domain::{ModelKind, ModelSpec, NanoUsd, PricePerMtok, Prices, Provider};
 
 use super::Usage;
 
@@ -38,6 +38,7 @@ pub fn builtin_models() -> Vec<ModelSpec> {
     let model = |alias: &str, provider, name: &str, key: Option<&str>, prices| ModelSpec {
         alias: alias.to_owned(),
         provider,
+        kind: ModelKind::Chat,
         name: name.to_owned(),
         base_url: None,
         api_key_env: key.map(str::to_owned),

@@ -37,6 +37,6 @@ pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
         What::Checks(options) => checks::run(global, &options),
         What::Judge(options) => Box::pin(judge::run(global, &options)).await,
         What::Effects(options) => effects::run(global, &options),
-        What::Tools(options) => tools::run(global, &options),
+        What::Tools(options) => tools::run(global, &options).await,
     }
 }

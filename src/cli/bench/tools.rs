@@ -24,12 +24,14 @@ use super::{
     labelled,
 };
 use umbra_domain::{Effect, ToolAnnotations, ToolName};
-use umbra_sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Situation, Task, Tool};
+use umbra_sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Task, Tool, closeness};
 
 /// Tasks that share so much of their words are nearly the same.
 const NEARLY_THE_SAME: f64 = 0.8;
 /// How many tools are ranked for a task.
 const DEPTH: usize = 10;
+/// Texts of one request to the embedding model.
+const BATCH: usize = 16;
 
 /// What to measure on.
 #[derive(Debug, Args)]
@@ -50,6 +52,9 @@ pub(in crate::cli) struct Options {
     /// How many of them are remembered of each tool: the first in the order of the file.
     #[arg(long, value_name = "K", requires = "remembered")]
     memory: Option<usize>,
+    /// Closeness by the embedding model of the settings, instead of the built-in word vectors.
+    #[arg(long)]
+    embedding: bool,
 }
 
 /// Tools as a file gives them.
@@ -62,6 +67,7 @@ struct Listed {
 /// A task, and the tools that serve it.
 #[derive(Clone)]
 struct Wanted {
+    query: String,
     task: Task,
     tools: Vec<ToolName>,
 }
@@ -95,15 +101,18 @@ struct Report {
     kept_apart: usize,
 }
 
-pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
     let listed = Listed::read(&options.tools)?;
     let queries = listed.wanted(&options.queries)?;
     let most = options.memory.unwrap_or_default();
+    let vectors = if options.embedding { Some(vectors(global, &listed, &queries).await?) } else { None };
     if options.halves {
         let half = |second: bool| -> Vec<Wanted> {
             queries.iter().enumerate().filter(|(at, _)| (at % 2 == 1) == second).map(|(_, one)| one.clone()).collect()
         };
-        let of = |asked: bool| Report::of(listed.tools.clone(), &half(asked), &first_of_each(half(!asked), most));
+        let of = |asked: bool| {
+            Report::of(listed.tools.clone(), &half(asked), &first_of_each(half(!asked), most), vectors.as_ref())
+        };
         let halves = [of(false)?, of(true)?];
         if global.json {
             return answer_json(&serde_json::json!({"halves": halves}));
@@ -115,12 +124,29 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
         Some(file) => first_of_each(listed.wanted(file)?, most),
         None => Vec::new(),
     };
-    let report = Report::of(listed.tools, &queries, &examples)?;
+    let report = Report::of(listed.tools, &queries, &examples, vectors.as_ref())?;
     if global.json {
         return answer_json(&report);
     }
     Report::show(&[report]);
     Ok(())
+}
+
+/// Vectors of all tools and tasks, by their texts.
+async fn vectors(global: &Global, listed: &Listed, queries: &[Wanted]) -> Result<HashMap<String, Vec<f32>>, Failure> {
+    let gateway = global.setup(None)?.gateway(None)?;
+    if gateway.embedding_model().is_none() {
+        return Err(Failure::Usage("--embedding: declare a model with kind: embedding in the settings".to_owned()));
+    }
+    let catalogue = Catalogue::of(listed.tools.clone());
+    let texts = catalogue.summaries().iter().flatten().chain(queries.iter().map(|wanted| &wanted.query));
+    let texts: Vec<String> = texts.cloned().collect::<HashSet<_>>().into_iter().collect();
+    let mut vectors = HashMap::new();
+    for batch in texts.chunks(BATCH) {
+        let made = gateway.embed(batch).await.map_err(|failure| anyhow!("the embedding model: {}", failure.message))?;
+        vectors.extend(batch.iter().cloned().zip(made));
+    }
+    Ok(vectors)
 }
 
 impl Listed {
@@ -177,7 +203,7 @@ impl Listed {
             if tools.is_empty() {
                 return Err(anyhow!("{place}: neither `tool` nor `relevant` names a tool"));
             }
-            Ok(Wanted { task: Task::of(&line.query), tools })
+            Ok(Wanted { task: Task::of(&line.query), query: line.query, tools })
         })
     }
 }
@@ -210,7 +236,7 @@ fn parameters_of(given: &Value) -> Vec<Parameter> {
 fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
     let mut counts: HashMap<ToolName, usize> = HashMap::new();
     let mut first = Vec::new();
-    for Wanted { task, tools } in all {
+    for Wanted { query, task, tools } in all {
         let mut below = |tool: &ToolName| {
             let count = counts.entry(tool.clone()).or_default();
             *count += 1;
@@ -218,7 +244,7 @@ fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
         };
         let tools: Vec<_> = tools.into_iter().filter(|tool| below(tool)).collect();
         if !tools.is_empty() {
-            first.push(Wanted { task, tools });
+            first.push(Wanted { query, task, tools });
         }
     }
     first
@@ -227,7 +253,7 @@ fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
 /// A memory of the examples that count.
 fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
     let mut memory = Memory::new(usize::MAX);
-    for Wanted { task, tools } in examples {
+    for Wanted { task, tools, .. } in examples {
         for tool in tools {
             memory.record(tool, task, true);
         }
@@ -237,22 +263,32 @@ fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
 
 impl Report {
     #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
-    fn of(tools: Vec<Tool>, queries: &[Wanted], examples: &[Wanted]) -> anyhow::Result<Self> {
+    fn of(
+        tools: Vec<Tool>,
+        queries: &[Wanted],
+        examples: &[Wanted],
+        vectors: Option<&HashMap<String, Vec<f32>>>,
+    ) -> anyhow::Result<Self> {
         let (catalogue, limits) = (Catalogue::of(tools), Limits::of(&[])?);
         let whole = memory_of(examples.iter());
         let (mut times, mut kept_apart) = (Vec::with_capacity(queries.len()), 0);
         let (mut hits, mut mrr, mut ndcg) = ([0_usize; DEPTH], 0.0, 0.0);
         let (mut confidence, mut bands) = (0.0, [0.0_f64; 10]);
-        for Wanted { task, tools } in queries {
+        for Wanted { query, task, tools } in queries {
             let near = |example: &&Wanted| example.task.likeness(task) >= NEARLY_THE_SAME;
             let apart = examples.iter().any(|example| near(&example));
             kept_apart += usize::from(apart);
             let rest = apart.then(|| memory_of(examples.iter().filter(|example| !near(example))));
             let memory = rest.as_ref().unwrap_or(&whole);
             let started = Instant::now();
-            let situation = Situation::default();
-            let selection =
-                catalogue.select(&Request { task, memory, limits: &limits, situation, limit: DEPTH, always: &[] });
+            let vector = |text: &String| vectors?.get(text).map(Vec::as_slice);
+            let of_tools = || catalogue.summaries().iter().map(|summary| vector(summary.as_ref()?));
+            let closeness = vector(query).map(|query| closeness(query, of_tools()));
+            let selection = catalogue.select(&Request {
+                limit: DEPTH,
+                closeness: closeness.as_deref(),
+                ..Request::new(task, memory, &limits)
+            });
             times.push(started.elapsed());
             let right = |one: &Ranked<'_>| tools.contains(one.tool);
             let found: Vec<usize> =

@@ -28,6 +28,7 @@ use crate::{
     queue::{Intake, Pulse},
 };
 use umbra_domain::clock::Clock;
+use umbra_llm::Gateway;
 use umbra_store::{Store, installation::Installation};
 
 /// Context of accepting events: screening, gates, and the channel to the writer. Cheap to clone.
@@ -65,6 +66,11 @@ pub struct Reservations {
 }
 
 impl Events {
+    /// The models in force.
+    pub(in crate::flows) fn gateway(&self) -> Arc<Gateway> {
+        Arc::clone(&self.rules.load().gateway)
+    }
+
     /// Context of accepting events, with its writer and the filer of its spool at rest, to be run by the caller.
     pub fn new(reservations: Reservations, spool: EventSpool, settings: WriterSettings) -> (Self, Writer, Filer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);

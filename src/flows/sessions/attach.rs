@@ -272,6 +272,7 @@ impl Sidecar {
             let digest: String = blake3::hash(body.as_bytes()).to_hex().chars().take(32).collect();
             if self.catalogue_made(&digest).is_none() {
                 let catalogue = Catalogue::of(tools.into_iter().map(listed).collect());
+                self.embed_later("", &catalogue);
                 self.keep_catalogue(&digest, &Arc::new(catalogue));
             }
             Ok((digest, body))

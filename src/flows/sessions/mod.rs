@@ -4,7 +4,7 @@
 //! - [`turn`]: what to do next: tools, rulings, duties, patterns; [`message`]: what was said and done;
 //! - [`guard`]: what the rules say of a call or a message, in a session or without one;
 //! - `judge`: how all of these are judged, part by part; `words`: rules that ask a model, before a session is locked;
-//! - [`select`]: which tools fit; [`documents`]: what an agent works by; [`patterns`]: what worked before, and
+//! - [`select`]: which tools fit, `embedding`: by an embedding model, where there is one; [`documents`]: what an agent works by; [`patterns`]: what worked before, and
 //!   `trajectories`: in tasks without a session;
 //! - [`workspace`]: the same documents as files;
 //! - [`replay`]: a session once more, by the rules of today.
@@ -14,6 +14,7 @@
 
 pub mod attach;
 pub mod documents;
+mod embedding;
 mod faults;
 pub mod guard;
 mod judge;
@@ -39,13 +40,14 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::{sync::mpsc, time::Instant};
 
-pub use self::{faults::Fault, guard::Interventions, judge::Judged};
 use self::{
+    embedding::Vectors,
     patience::{Health, Patience},
     patterns::Known,
     seen::{Ends, Seen},
     workspace::Files,
 };
+pub use self::{faults::Fault, guard::Interventions, judge::Judged};
 use crate::{
     flows::{decisions::Boundary, events::Events, verdicts::Verdicts},
     workspace::Workspace,
@@ -151,6 +153,8 @@ pub struct Parts {
     /// Ends of sessions that are still to be kept.
     ends: Ends,
     health: Health,
+    /// Vectors of tools and tasks by the embedding model.
+    vectors: Vectors,
     told: mpsc::Sender<Event>,
 }
 
@@ -184,6 +188,7 @@ impl Sidecar {
             seen: Seen::default(),
             ends: Ends::default(),
             health: Health::default(),
+            vectors: Vectors::default(),
             told,
         }));
         (sidecar, Interventions(telling))

@@ -143,7 +143,7 @@ impl Sidecar {
     pub(super) fn choose(
         &self,
         catalogue: &Catalogue,
-        task: &str,
+        (task, closeness): (&str, Option<&[f64]>),
         (limit, always): (Option<usize>, &[ToolName]),
         who: For<'_>,
     ) -> ToolChoice {
@@ -156,7 +156,8 @@ impl Sidecar {
             taints: who.taints,
             session: who.session,
         };
-        let request = Request { task: &task, memory: &memory, limits: &rules.limits, situation, limit, always };
+        let limits = &rules.limits;
+        let request = Request { task: &task, closeness, memory: &memory, limits, situation, limit, always };
         let found = catalogue.select(&request);
         let ranked = found.ranked.into_iter().map(|one| RankedTool {
             tool: one.tool.clone(),
@@ -260,7 +261,14 @@ impl Sidecar {
             },
         };
         let wanted = (request.limit, request.always_include.as_slice());
-        let choice = catalogue.map(|catalogue| self.choose(&catalogue, &task, wanted, who));
+        let choice = match &catalogue {
+            Some(catalogue) => {
+                self.embed(&task, Some(catalogue), &patience).await;
+                let closeness = self.closeness(catalogue, &task, &mut patience);
+                Some(self.choose(catalogue, (&task, closeness.as_deref()), wanted, who))
+            }
+            None => None,
+        };
         if let Some(warning) = choice.as_ref().and_then(|choice| choice.unknown(wanted.1)) {
             patience.warn(warning);
         }

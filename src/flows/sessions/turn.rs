@@ -67,6 +67,8 @@ impl Sidecar {
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
+        // Before the session is locked.
+        self.embed(request.intent.as_deref().unwrap_or_default(), None, &patience).await;
         let missed = "the session is not known: there are no tools, documents or patterns";
         let taken = self.take(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
@@ -123,6 +125,11 @@ impl Sidecar {
                 taints: &session.taints,
                 session: scene.session.as_deref(),
             };
+            let closeness = self.closeness(&catalogue, task, &mut patience);
+            if closeness.is_none() {
+                self.embed_later(task, &catalogue);
+            }
+            let task = (task, closeness.as_deref());
             answer.tools = self.choose(&catalogue, task, (request.limit, &request.always_include), who);
             if let Some(warning) = answer.tools.unknown(&request.always_include) {
                 patience.warn(warning);

@@ -2,6 +2,7 @@
 //! what they stand on.
 
 mod documents;
+mod embedding;
 mod example;
 mod faults;
 mod mined;

@@ -45,7 +45,7 @@ use super::{
     keys::{Keys, Record, Shape},
     tree::{Kind, Node},
 };
-use umbra_domain::ModelSpec;
+use umbra_domain::{ModelKind, ModelSpec};
 
 pub use artifacts::Artifacts;
 pub use auth::Auth;
@@ -200,6 +200,14 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
     let outbound: Outbound = part(keys, "outbound", "Which private hosts may be called.");
     let callable = |url: &str| urls(url, &outbound.allow);
     let models = keys.optional("models", "Models that shadows may name, by alias.", models::table(&callable));
+    let embedding = models.iter().flatten().filter(|(_, model)| model.kind == ModelKind::Embedding).count();
+    if embedding > 1 {
+        keys.fault(
+            "models",
+            format!("{embedding} models are of the kind embedding"),
+            "keep one: tools are found by one",
+        );
+    }
     let webhooks =
         keys.optional("webhooks", "Who is told what, and with which secret.", webhooks::list(env, &callable));
     if let Some(name) = webhooks.as_deref().and_then(webhooks::twice) {

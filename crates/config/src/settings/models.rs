@@ -16,7 +16,7 @@ use super::{
     },
     secs,
 };
-use umbra_domain::{ModelSpec, PricePerMtok, Prices, Provider};
+use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Prices, Provider};
 
 /// Most models that can be declared.
 const MAX_MODELS: usize = 200;
@@ -24,6 +24,8 @@ const MAX_MODELS: usize = 200;
 const DEFAULT_OUTPUT_TOKENS: u32 = 1_024;
 /// Longest call unless the declaration says otherwise.
 const DEFAULT_TIMEOUT: Duration = secs(60);
+/// Prices of a model that costs nothing.
+const FREE: Prices = Prices { input: PricePerMtok(0), output: PricePerMtok(0) };
 
 /// Whether a URL may be called, or why not.
 pub(super) type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
@@ -44,6 +46,11 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
         "provider",
         "The wire protocol: anthropic, openai (any compatible server), gemini, or checks (no model).",
         word(&Provider::ALL, Provider::as_str),
+    );
+    let kind = keys.optional(
+        "kind",
+        "The kind of its answers: chat, which reviews (unless set), or embedding, by which tools are found for a task.",
+        word(&ModelKind::ALL, ModelKind::as_str),
     );
     let price = || decimal("a price in USD per million tokens", 0.0..=10_000.0, PricePerMtok::from_usd);
     let about = "The provider's name for the model, such as claude-haiku-4-5.";
@@ -85,14 +92,30 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
         }
     }
     let local = base_url.as_deref().is_some_and(is_loopback);
-    let free = local.then_some(Prices { input: PricePerMtok(0), output: PricePerMtok(0) });
+    let free = local.then_some(FREE);
+    let prices = input.zip(output).map(|(input, output)| Prices { input, output }).or(free);
+    let kind = kind.unwrap_or_default();
+    if kind == ModelKind::Embedding {
+        if provider.is_some_and(|provider| provider != Provider::Openai) {
+            keys.fault("kind", "embeddings are asked for by the protocol of OpenAI", "write provider: openai");
+        }
+        if prices != Some(FREE) {
+            let message = "calls of an embedding model are in no budget, so it must be free of charge";
+            keys.fault(
+                "kind",
+                message,
+                "name one on this host, or accept it: input_usd_per_mtok: 0, output_usd_per_mtok: 0",
+            );
+        }
+    }
     Some(ModelSpec {
         alias: String::new(),
         provider: provider?,
+        kind,
         name: name?,
         base_url,
         api_key_env,
-        prices: input.zip(output).map(|(input, output)| Prices { input, output }).or(free),
+        prices,
         max_output_tokens: max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS),
         timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
     })

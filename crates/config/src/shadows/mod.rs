@@ -18,7 +18,7 @@ use super::{
     shape::List,
     tree::{Kind, Node, parse},
 };
-use umbra_domain::{ModelSpec, PricePerMtok, Provider, Shadow, nearest::nearest};
+use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Provider, Shadow, nearest::nearest};
 
 pub use edit::{EditError, set_mode};
 
@@ -42,7 +42,7 @@ impl Models<'_> {
     fn cheapest(&self) -> Option<(&ModelSpec, PricePerMtok)> {
         self.specs
             .values()
-            .filter(|spec| spec.provider != Provider::Checks)
+            .filter(|spec| spec.provider != Provider::Checks && spec.kind == ModelKind::Chat)
             .filter_map(|spec| Some((spec, spec.prices?.output)))
             .min_by_key(|(_, price)| *price)
     }
@@ -58,6 +58,10 @@ impl Models<'_> {
         };
         if spec.provider == Provider::Checks {
             return None;
+        }
+        if spec.kind == ModelKind::Embedding {
+            let help = "name a model of the kind chat".to_owned();
+            return Some((format!("`{alias}` gives vectors and reviews nothing"), help));
         }
         let Some(prices) = spec.prices else {
             let message = format!("`{alias}` has no prices, so that it cannot count as cheap");

@@ -14,13 +14,14 @@ mod yaml;
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{Fault, Report};
-use umbra_domain::{ModelSpec, PricePerMtok, Prices, Provider};
+use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Prices, Provider};
 
 /// A model with prices in USD for a million tokens.
 fn model(alias: &str, provider: Provider, prices: Option<(f64, f64)>) -> ModelSpec {
     ModelSpec {
         alias: alias.to_owned(),
         provider,
+        kind: ModelKind::Chat,
         name: alias.to_owned(),
         base_url: None,
         api_key_env: None,

@@ -55,6 +55,8 @@ pub struct Catalogue {
     tools: Vec<Tool>,
     /// Direction of each tool, by place; none of a tool whose texts give orders.
     meanings: Vec<Embedding>,
+    /// Text that says what each tool is for, by place; none of a tool whose texts give orders.
+    summaries: Vec<Option<String>>,
     /// Places of the tools of a joined name.
     named: HashMap<String, Range<usize>>,
     /// The places of those of a server, by their names there.
@@ -81,7 +83,7 @@ impl Catalogue {
         });
         // What was told twice is offered once.
         tools.dedup();
-        let (counts, meanings): (Vec<[Counts; 3]>, _) = tools.iter().map(Counts::of).unzip();
+        let (counts, (meanings, summaries)): (Vec<[Counts; 3]>, _) = tools.iter().map(Counts::of).unzip();
         let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
         let (mut postings, mut named) =
             (HashMap::<String, Vec<Posting>>::new(), HashMap::<String, Range<usize>>::new());
@@ -107,7 +109,7 @@ impl Catalogue {
                 }
             }
         }
-        Self { tools, meanings, named, owned, postings }
+        Self { tools, meanings, summaries, named, owned, postings }
     }
 
     /// The tools that a call may mean which names no server: those of this name, each server's once.
@@ -141,6 +143,12 @@ impl Catalogue {
         self.tools.get(place)
     }
 
+    /// Text that says what each tool is for: its name and the first sentence of its description. In the order of places, as
+    /// [`Request::closeness`](super::Request::closeness) has them; none of a tool whose texts give orders.
+    pub fn summaries(&self) -> &[Option<String>] {
+        &self.summaries
+    }
+
     /// Direction of each tool, by place.
     pub(super) fn meanings(&self) -> &[Embedding] {
         &self.meanings
@@ -169,7 +177,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(tool: &Tool) -> ([Self; 3], Embedding) {
+    fn of(tool: &Tool) -> ([Self; 3], (Embedding, Option<String>)) {
         let name = match &tool.name.server {
             Some(server) => format!("{server} {}", tool.name.name),
             None => tool.name.name.clone(),
@@ -185,13 +193,14 @@ impl Counts {
             counts.words = distinct(text, field.most_words);
         }
         if suspicious {
-            return (all, Embedding::default());
+            return (all, (Embedding::default(), None));
         }
         let mut meaning = Embedding::default();
-        for text in [&name, first_sentence(description)] {
+        let summary = first_sentence(description);
+        for text in [&name, summary] {
             meaning.turn(1.0, &Embedding::of(&distinct(text, FIELDS[1].most_words)));
         }
-        (all, meaning)
+        (all, (meaning, Some(format!("{name}: {summary}"))))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]

@@ -49,6 +49,13 @@ impl Embedding {
         Self { length: dot(&members, &members).sqrt(), members }
     }
 
+    /// The direction of a text by another encoder.
+    pub fn given(numbers: &[f32]) -> Self {
+        let mut members = numbers.to_vec();
+        members.resize(numbers.len().next_multiple_of(8), 0.0);
+        Self { length: dot(&members, &members).sqrt(), members }
+    }
+
     /// Turns it towards another direction, which counts by its weight.
     pub fn turn(&mut self, weight: f32, towards: &Self) {
         if towards.length > 0.0 {

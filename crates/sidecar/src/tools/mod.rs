@@ -24,4 +24,4 @@ pub use catalogue::{Catalogue, Tool};
 pub use limits::{Limits, Situation};
 pub use memory::Memory;
 pub use parameter::Parameter;
-pub use select::{Excluded, Ranked, Request, Selection};
+pub use select::{Excluded, Ranked, Request, Selection, closeness};

@@ -46,6 +46,9 @@ const MOST_NAMED: usize = 6;
 pub struct Request<'a> {
     /// The task.
     pub task: &'a Task,
+    /// How close each tool is in meaning by an embedding model, 0 to 1, in the order of [`Catalogue::summaries`]; by the
+    /// built-in word vectors where it is not given.
+    pub closeness: Option<&'a [f64]>,
     /// What came of tools before.
     pub memory: &'a Memory,
     /// What may be offered.
@@ -96,6 +99,13 @@ pub struct Excluded<'a> {
     pub reason: String,
 }
 
+impl<'a> Request<'a> {
+    /// A request for the ten best, of nobody in particular.
+    pub fn new(task: &'a Task, memory: &'a Memory, limits: &'a Limits) -> Self {
+        Self { task, closeness: None, memory, limits, situation: Situation::default(), limit: 10, always: &[] }
+    }
+}
+
 impl Catalogue {
     /// Lists the tools that may be offered, and ranks the best of them. The limits are asked about each tool.
     pub fn select(&self, request: &Request<'_>) -> Selection<'_> {
@@ -116,7 +126,7 @@ impl Catalogue {
         let denied: HashSet<&ToolName> = selection.excluded.iter().map(|one| one.tool).collect();
         selection.allowed.retain(|name| !denied.contains(name));
         let always: HashSet<String> = request.always.iter().map(ToolName::joined).collect();
-        let mut standings = self.standings(request.task, request.memory);
+        let mut standings = self.standings(request);
         let mut offered = Vec::new();
         while let Some(standing) = standings.pop() {
             let Standing { score, place, .. } = standing;
@@ -141,21 +151,23 @@ impl Catalogue {
     }
 
     /// Ranks all tools, best first. Left out are tools whose texts give orders and whose names fit in no word.
-    fn standings(&self, task: &Task, memory: &Memory) -> BinaryHeap<Standing> {
+    fn standings(&self, request: &Request<'_>) -> BinaryHeap<Standing> {
+        let Request { task, memory, closeness, .. } = *request;
         let (sums, most) = self.by_words(task, memory);
         let meant = Embedding::of(task.words());
-        let mut closest: Vec<f64> = self.meanings().iter().map(|meaning| meant.cosine(meaning)).collect();
+        let close = |meaning: &Embedding| above(STRANGE, meant.cosine(meaning));
+        let given = closeness.filter(|given| given.len() == self.len()).map(<[f64]>::to_vec);
+        let mut closest = given.unwrap_or_else(|| self.meanings().iter().map(close).collect());
         for (name, meaning) in memory.meanings() {
             for closest in closest.get_mut(self.named(name)).into_iter().flatten() {
-                *closest = closest.max(meant.cosine(meaning));
+                *closest = closest.max(close(meaning));
             }
         }
         let standing = |(place, ([good, bad], meaning)): (usize, ([f64; 2], f64))| {
             let words = if most > 0.0 { good / most } else { 0.0 };
-            let meaning = ((meaning - STRANGE) / (1.0 - STRANGE)).clamp(0.0, 1.0);
             let failed = if bad > 0.0 { MOST_FAILED * bad / (good + bad) } else { 0.0 };
             let score = (PARTS[0] * words + PARTS[1] * meaning) * (1.0 - failed);
-            let has_meaning = self.meanings().get(place).is_some_and(Embedding::is_known);
+            let has_meaning = meaning > 0.0 || self.meanings().get(place).is_some_and(Embedding::is_known);
             (good > 0.0 || has_meaning).then_some(Standing { score, place, words: good > 0.0, meaning })
         };
         sums.into_iter().zip(closest).enumerate().filter_map(standing).collect()
@@ -232,6 +244,23 @@ impl Catalogue {
         }
         if standing.words { "words of tasks before" } else { "no word in common" }.to_owned()
     }
+}
+
+/// Closeness of tools to a task by vectors of an embedding model, 0 to 1, in the order of the tools. A cosine counts as far
+/// as it is above the mean of all: models differ in how close they put strangers.
+#[expect(clippy::cast_precision_loss, reason = "counts of tools")]
+pub fn closeness<'a>(task: &[f32], tools: impl IntoIterator<Item = Option<&'a [f32]>>) -> Vec<f64> {
+    let task = Embedding::given(task);
+    let cosine = |tool: Option<&[f32]>| tool.map(|tool| task.cosine(&Embedding::given(tool)));
+    let cosines: Vec<Option<f64>> = tools.into_iter().map(cosine).collect();
+    let known: Vec<f64> = cosines.iter().copied().flatten().collect();
+    let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
+    cosines.into_iter().map(|cosine| cosine.map_or(0.0, |cosine| above(mean, cosine))).collect()
+}
+
+/// The part of a cosine above a floor, as a share of what can be above it.
+fn above(floor: f64, cosine: f64) -> f64 {
+    if floor < 1.0 { ((cosine - floor) / (1.0 - floor)).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// How much a word says that so many of all tools have.

@@ -117,8 +117,7 @@ fn tools_are_remembered_by_what_patterns_came_to() {
     let limits = Limits::of(&[]).unwrap();
     let reasons = |memory: &Memory| {
         let situation = Situation::default();
-        let selection =
-            catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10, always: &[] });
+        let selection = catalogue.select(&Request { situation, ..Request::new(&task, memory, &limits) });
         let mut told: Vec<String> =
             selection.ranked.iter().map(|one| format!("{}: {}", one.tool, one.reason)).collect();
         told.sort();

@@ -218,14 +218,7 @@ fn no_poison_makes_a_denied_tool_allowed() {
     let (catalogue, task) = (Catalogue::of(tools.into()), Task::of(TASK));
     let ranked = |patterns: &[Pattern]| -> BTreeSet<String> {
         let (memory, situation) = (memory(patterns), Situation::default());
-        let selection = catalogue.select(&Request {
-            task: &task,
-            memory: &memory,
-            limits: &limits,
-            situation,
-            limit: 10,
-            always: &[],
-        });
+        let selection = catalogue.select(&Request { situation, ..Request::new(&task, &memory, &limits) });
         selection.ranked.iter().map(|one| one.tool.to_string()).collect()
     };
     let allowed = |tool: &ToolName| tool.normal().own != "send_email";

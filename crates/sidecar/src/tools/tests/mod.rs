@@ -65,7 +65,7 @@ fn names(selection: &Selection<'_>) -> (Vec<String>, Vec<String>) {
 fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &Limits) -> (Vec<String>, Vec<String>) {
     let (catalogue, task) = (Catalogue::of(tools), Task::of(task));
     let situation = Situation::default();
-    names(&catalogue.select(&Request { task: &task, memory, limits, situation, limit: 10, always: &[] }))
+    names(&catalogue.select(&Request { situation, ..Request::new(&task, memory, limits) }))
 }
 
 #[test]
@@ -78,14 +78,7 @@ fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
         ("pay this IBAN", "bank.transfer", "`iban` in its parameters, `pay` in its parameters"),
     ] {
         let task = Task::of(task);
-        let request = Request {
-            task: &task,
-            memory: &memory,
-            limits: &limits,
-            situation: Situation::default(),
-            limit: 3,
-            always: &[],
-        };
+        let request = Request { limit: 3, ..Request::new(&task, &memory, &limits) };
         let selection = catalogue.select(&request);
         let first = &selection.ranked[0];
         assert_eq!(first.tool.to_string(), expected, "{selection:?}");
@@ -130,14 +123,7 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
     ] {
         let limits = Limits::of(&rules).unwrap();
         let (catalogue, task, memory) = (Catalogue::of(office()), Task::of("email"), Memory::new(5));
-        let selection = catalogue.select(&Request {
-            task: &task,
-            memory: &memory,
-            limits: &limits,
-            situation,
-            limit: 10,
-            always: &[],
-        });
+        let selection = catalogue.select(&Request { situation, ..Request::new(&task, &memory, &limits) });
         let excluded = names(&selection).1;
         let fit = selection.ranked.iter().filter(|one| one.reason.contains("`email`")).count();
         assert_eq!(fit, left, "{rules:?} {excluded:?}");
@@ -196,8 +182,7 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
     let score = |memory: &Memory, name: &ToolName| {
         let (catalogue, limits, task) = (Catalogue::of(office()), anything(), Task::of(task));
         let situation = Situation::default();
-        let selection =
-            catalogue.select(&Request { task: &task, memory, limits: &limits, situation, limit: 10, always: &[] });
+        let selection = catalogue.select(&Request { situation, ..Request::new(&task, memory, &limits) });
         let one = selection.ranked.iter().find(|one| one.tool == name).unwrap();
         (one.score, one.reason.clone())
     };
@@ -249,7 +234,7 @@ fn a_list_is_filled_up_keeps_what_is_always_wanted_and_says_how_sure_it_is() {
     let select = |task: &str, limit, always| {
         let (task, situation) = (Task::of(task), Situation::default());
         let selection =
-            catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit, always });
+            catalogue.select(&Request { situation, limit, always, ..Request::new(&task, &memory, &limits) });
         (names(&selection).0, selection.confidence)
     };
     let (ranked, sure) = select("send an email to Bob", 2, &always);
@@ -344,8 +329,8 @@ proptest! {
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
         let words = ["plan".to_owned(), "web".to_owned()];
         let (limits, situation) = (limits.unwrap(), situation(asking, &words));
-        let selection = catalogue.select(&Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100, always: &[] });
-        let all = catalogue.select(&Request { task: &task, memory: &memory, limits: &anything(), situation, limit: 100, always: &[] });
+        let selection = catalogue.select(&Request { situation, limit: 100, ..Request::new(&task, &memory, &limits) });
+        let all = catalogue.select(&Request { situation, limit: 100, ..Request::new(&task, &memory, &anything()) });
         for one in &selection.ranked {
             let offered = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((!holds || offered.name.server.as_deref() == Some("open")) && offered.effect <= most);
@@ -372,7 +357,7 @@ proptest! {
         let memory = remembered(&tools, &tasks);
         let (one, other, task, limits) = (Catalogue::of(tools), Catalogue::of(shuffled), Task::of(&task), anything());
         let situation = Situation::default();
-        let request = Request { task: &task, memory: &memory, limits: &limits, situation, limit: 100, always: &[] };
+        let request = Request { situation, limit: 100, ..Request::new(&task, &memory, &limits) };
         let whole = one.select(&request);
         prop_assert_eq!(&whole, &other.select(&request));
         prop_assert!(whole.ranked.iter().all(|one| (0.0..=1.0).contains(&one.score)));

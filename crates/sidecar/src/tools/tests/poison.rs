@@ -83,14 +83,7 @@ fn decided(other: Tool, task: &str) -> (Decided, f64, Option<String>) {
     let (catalogue, memory) = (Catalogue::of(benign().into_iter().chain([other]).collect()), Memory::new(5));
     let limits = Limits::of(&[block("send_*")]).unwrap();
     let task = Task::of(task);
-    let request = Request {
-        task: &task,
-        memory: &memory,
-        limits: &limits,
-        situation: Situation::default(),
-        limit: 100,
-        always: &[],
-    };
+    let request = Request { limit: 100, ..Request::new(&task, &memory, &limits) };
     let selection = catalogue.select(&request);
     let ranked = selection.ranked.iter().map(|one| (one.tool.to_string(), one.reason.clone()));
     let excluded = selection.excluded.iter().map(|one| (one.tool.to_string(), one.reason.clone()));
