@@ -44,7 +44,10 @@ class Server:
         self.work.mkdir()
         self.env |= {"UMBRA__SIDECAR__PATH": str(HERE / "sidecar.yaml"), "UMBRA__SIDECAR__WORKSPACE": str(self.work)}
         self.said = [self.command(*arguments) for arguments in before]
-        command = [BIN, "serve", "--bind", "127.0.0.1:0"]
+        self.start("http://127.0.0.1:0")
+
+    def start(self, url):
+        command = [BIN, "serve", "--bind", url.removeprefix("http://")]
         with open(f"{self.files.name}/log", "wb") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.files.name, env=self.env, stdout=subprocess.PIPE, stderr=log

@@ -15,7 +15,7 @@ import unittest.mock
 import sidecar_support
 import umbra
 import umbra_sidecar
-from sidecar_support import answers, BIN, Case, DROP, EDIT, PATIENT, Peer, Server, setUpModule, TODO, TOOLS
+from sidecar_support import answers, BIN, Case, DROP, EDIT, PATIENT, Peer, SEARCH, Server, setUpModule, TODO, TOOLS
 from umbra_sidecar import transport
 
 
@@ -457,6 +457,20 @@ class Own(Case):
         self.assertTrue(s.summary.degraded)
 
     stream = Away.stream
+
+    async def test_an_end_that_nobody_heard_is_told_with_the_next_session(self):
+        server = await asyncio.to_thread(Server)
+        self.addCleanup(server.end, signal.SIGKILL)
+        client = umbra.Client(url=server.url, timeout=PATIENT)
+        async with self.sidecar(client=client, task="fix the date bug", tools=TOOLS) as s:
+            await s.message(tool_calls=[SEARCH], results=[{"tool": SEARCH["tool"], "content": "found"}])
+            server.process.kill()
+            await asyncio.to_thread(server.process.wait)
+        self.assertTrue(s.summary.degraded)
+        await asyncio.to_thread(server.start, server.url)
+        async with self.sidecar(client=client, task="fix the date bug") as next:
+            self.assertTrue((await next.search_patterns("fix the date bug")).items)
+        self.assertFalse(next.summary.degraded)
 
 
 class Fake(Case):

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import time
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -50,6 +51,9 @@ _log = logging.getLogger("umbra")
 _MOST_INTERVENTIONS = 1_000
 # Between attempts to attach after all, in seconds.
 _ATTACH_AGAIN = 5.0
+# Ends of sessions that the server did not hear of, the oldest first: told when the next session is attached. At most so many.
+_untold: weakref.WeakKeyDictionary[umbra.Client, deque[Request]] = weakref.WeakKeyDictionary()
+_MOST_UNTOLD = 100
 # A stream that is interrupted is resumed after so many seconds, so many times in a row.
 _RESUME_AFTER, _RESUME = 2.0, 5
 # The caller's part of the deadline: an answer of the server that is only partly there still arrives in time.
@@ -102,6 +106,7 @@ class Sidecar(Asking):
             raise TypeError("modes and objectives are lists of names")
         client = client or umbra._client()
         super().__init__(client, deadline, strict)
+        self._client = client
         place = umbra._place.get().over(client.place)
         self.agent: str = agent or place.agent or "python"
         """Whose session it is."""
@@ -177,7 +182,8 @@ class Sidecar(Asking):
     async def close(self, outcome: Outcome | None = None) -> Summary:
         """Ends the session, before the block does: what worked in it is kept as a pattern, if ``outcome`` says that it did.
 
-        Without an outcome it is kept where the reviews of its ``task_id`` approve it.
+        Without an outcome it is kept where the reviews of its ``task_id`` approve it. Where the server does not answer, it is told
+        when this client attaches its next session.
         """
         self._in_use()
         outcome = outcome or self.outcome
@@ -191,6 +197,9 @@ class Sidecar(Asking):
                 answer = await self._ask(Summary, request, time.monotonic() + self.deadline)
             except SidecarRefused as refused:
                 raise self._lose(refused) from None
+            except Missed:
+                _untold.setdefault(self._client, deque(maxlen=_MOST_UNTOLD)).append(request)
+                raise
         except Missed as missed:
             answer = self._without(Summary, missed)
         finally:
@@ -545,6 +554,20 @@ class Sidecar(Asking):
         for state in answer.documents:
             first = given.get(state.name, "")
             self._seen[state.name] = Seen(DocumentAnswer(**vars(state), text=first), first, first)
+        await self._tell_ends(until)
+
+    async def _tell_ends(self, until: float) -> None:
+        """Tells the server of sessions that ended while it was away. One that it does not know, or has closed, is done."""
+        ends = _untold.get(self._client, deque())
+        while ends:
+            end = ends.popleft()
+            try:
+                await self._ask(Summary, end, until)
+            except SidecarRefused as refused:
+                _log.debug("umbra: the end of a session is not kept: %s", refused)
+            except Missed:
+                ends.appendleft(end)
+                return
 
     def _seen_as(self, name: str) -> DocumentAnswer:
         """A document as it was seen last."""

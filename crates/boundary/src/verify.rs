@@ -105,6 +105,8 @@ pub struct Verifier {
     chain: Vec<u8>,
     blocks: i64,
     rows: i64,
+    /// Number of the last row that was read or is missed.
+    last: i64,
     unsealed: u64,
     stamps: Stamps,
     /// Rows without the payload that they had, with its keyed hash.
@@ -127,6 +129,7 @@ impl Verifier {
             chain: GENESIS.to_vec(),
             blocks: 0,
             rows: 0,
+            last: 0,
             unsealed: 0,
             stamps: Stamps::of(keys),
             missing: BTreeMap::new(),
@@ -168,14 +171,14 @@ impl Verifier {
         if seal.block != self.blocks {
             self.fault(None, format!("block {} stands where block {} belongs", seal.block, self.blocks));
         }
-        if (seal.first, seal.last) != (self.rows + 1, self.rows + i64::try_from(records.len()).unwrap_or(i64::MAX)) {
+        if (seal.first, seal.last) != (self.last + 1, self.last + i64::try_from(records.len()).unwrap_or(i64::MAX)) {
             let what = format!(
                 "block {} says it has rows {} to {}, but {} stand there behind row {}",
                 self.blocks,
                 seal.first,
                 seal.last,
                 records.len(),
-                self.rows
+                self.last
             );
             self.fault(None, what);
         }
@@ -185,10 +188,13 @@ impl Verifier {
         if self.chain != seal.hash {
             let what = format!("rows {} to {} are not those that block {} sealed", seal.first, seal.last, self.blocks);
             self.fault(Some(seal.first), what);
+            // What follows is held against what was sealed: one row that is missing is told once.
+            self.chain.clone_from(&seal.hash);
         }
+        self.last = seal.last;
         for checkpoint in self.checkpoints.remove(&self.blocks).unwrap_or_default() {
             self.compared += 1;
-            if checkpoint.hash != hex::encode(&self.chain) || checkpoint.seq != self.rows {
+            if checkpoint.hash != hex::encode(&self.chain) || checkpoint.seq != self.last {
                 let what = format!("the checkpoint of {} signed another block {}", checkpoint.at, self.blocks);
                 self.fault(Some(checkpoint.seq), what);
             }
@@ -226,7 +232,7 @@ impl Verifier {
             rows: u64::try_from(self.rows).unwrap_or(0),
             blocks: self.blocks,
             unsealed: self.unsealed,
-            after_checkpoint: u64::try_from(self.rows - self.vouched).unwrap_or(0),
+            after_checkpoint: u64::try_from(self.last - self.vouched).unwrap_or(0),
             checkpoints: self.compared,
             erased,
             unsigned: self.stamps.unsigned,
@@ -261,9 +267,10 @@ impl Verifier {
         for record in records {
             let AuditRecord { row, payload } = record;
             self.rows += 1;
-            if row.seq != self.rows {
-                self.fault(Some(row.seq), format!("row {} stands where row {} belongs", row.seq, self.rows));
+            if row.seq != self.last + 1 {
+                self.fault(Some(row.seq), format!("row {} stands where row {} belongs", row.seq, self.last + 1));
             }
+            self.last = row.seq;
             let unsigned = self.stamps.take(row);
             // What nobody signed says nothing.
             let counts = unsigned.is_empty();

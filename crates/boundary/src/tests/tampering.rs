@@ -372,6 +372,21 @@ fn ten_thousand_tamperings_are_found() {
 }
 
 #[test]
+fn a_missing_row_is_a_fault_of_its_block_alone() {
+    let mut random = StdRng::seed_from_u64(5);
+    let (audit, checkpoint) = honest(&mut random, 60);
+    for seq in [1, 8, 30] {
+        let mut audit = audit.clone();
+        audit.records.retain(|record| record.row.seq != seq);
+        let said = verify(&audit, vec![checkpoint.clone()]);
+        let problems: Vec<&str> = said.faults.iter().map(|fault| fault.problem.as_str()).collect();
+        assert_eq!(problems.iter().filter(|what| what.contains("block")).count(), 2, "{seq}: {problems:#?}");
+        let after = format!("row {} stands where row {seq} belongs", seq + 1);
+        assert!(problems.contains(&after.as_str()), "{problems:#?}");
+    }
+}
+
+#[test]
 fn what_came_after_the_checkpoint_grows_and_stays_intact() {
     let mut random = StdRng::seed_from_u64(1);
     let (mut audit, checkpoint) = honest(&mut random, 11);
