@@ -417,15 +417,13 @@ fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Obj
 
 /// Definitions as `tools/list` of the Model Context Protocol gives them; what they say beside is not for us.
 fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolDefinition>> {
-    listed(tree, TOOLS, at, faults, |tree, at, faults| {
+    let read = listed(tree, TOOLS, at, faults, |tree, at, faults| {
         let Tree::Object(mut members) = tree else {
             return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
         };
-        let server = of_tool(&mut members, "server", at, faults, label);
-        if !members.has("name") {
-            return faults.refuse(At::Key(&at, "name"), code::MISSING, "is required: the tool's name");
-        }
-        let own = of_tool(&mut members, "name", at, faults, name)?;
+        // A tool without a usable name is left out where tools are shown: one server's fault refuses nobody's session.
+        let server = of_tool(&mut members, "server", at, faults, words);
+        let own = of_tool(&mut members, "name", at, faults, words).unwrap_or_default();
         let description = of_tool(&mut members, "description", at, faults, |tree, at, faults| {
             let mut text = words(tree, at, faults)?;
             text.truncate(text.floor_char_boundary(DESCRIPTION_BYTES));
@@ -440,7 +438,12 @@ fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolDefi
             input_schema: theirs.or(ours).unwrap_or_default(),
             annotations: annotations.unwrap_or_default(),
         })
-    })
+    })?;
+    if !read.is_empty() && read.iter().all(|tool| tool.name.name.is_empty()) {
+        let first = At::Index(&at, 0);
+        return faults.refuse(At::Key(&first, "name"), code::MISSING, "is required: the tool's name");
+    }
+    Some(read)
 }
 
 fn of_tool<T>(

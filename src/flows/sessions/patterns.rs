@@ -129,6 +129,10 @@ impl Sidecar {
     /// [`patterns::faults`] before.
     pub async fn tell(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
         let mut patience = self.patience(asked, None);
+        if !patterns::can_be_found(&new) {
+            let warning = "the pattern is not kept: `task` has no word that tells it from other tasks";
+            return Told { pattern: None, new: false, degraded: false, warnings: vec![warning.to_owned()] };
+        }
         let teller = Teller::of(PatternSource::Recorded, by);
         let told = patience.ask("the pattern is not kept", self.keep(new, teller)).await.flatten();
         let (degraded, warnings) = patience.end();

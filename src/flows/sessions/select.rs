@@ -16,6 +16,8 @@ use umbra_sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool}
 const RANKED: usize = 10;
 /// Most excluded tools that the record of a turn keeps.
 const MOST_KEPT: usize = 50;
+/// Bytes of a name.
+const NAME_BYTES: usize = 256;
 
 /// A tool that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -130,7 +132,12 @@ pub(super) fn usable(definitions: &[ToolDefinition]) -> (Vec<ToolDefinition>, Ve
     let (mut usable, mut left_out) = (Vec::with_capacity(definitions.len()), Vec::new());
     for (at, definition) in definitions.iter().enumerate() {
         let ToolName { server, name } = &definition.name;
-        match std::iter::once(name).chain(server).find_map(|name| plain_tool_name(name).err()) {
+        let why = |name: &String| match name.len() {
+            0 => Some("it has no name"),
+            1..=NAME_BYTES => plain_tool_name(name).err(),
+            _ => Some("its name, or that of its server, has more than 256 bytes"),
+        };
+        match std::iter::once(name).chain(server).find_map(why) {
             None => usable.push(definition.clone()),
             Some(why) => left_out.push(format!("tools/{at} is left out, and never offered: {why}")),
         }

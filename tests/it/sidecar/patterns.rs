@@ -118,4 +118,8 @@ async fn nobody_s_patterns_move_another_agent_s_tools_or_drive_out_its_patterns(
     assert_eq!(umbra.post("/v1/patterns", &told("delete the staging database")).await.status.as_u16(), 201);
     let other = umbra.post("/v1/patterns", &told("do not delete the staging database")).await;
     assert_eq!(other.status.as_u16(), 201, "{}", other.body);
+    // A user's question is nothing that an agent did wrong.
+    let odd = umbra.post("/v1/patterns", &told("What is it?")).await;
+    assert_eq!((odd.status.as_u16(), &odd.body["pattern"]), (200, &Value::Null), "{}", odd.body);
+    assert!(odd.body["warnings"].to_string().contains("no word that tells it"), "{}", odd.body);
 }

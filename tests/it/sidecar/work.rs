@@ -164,9 +164,12 @@ async fn a_tool_is_known_by_any_spelling_and_by_what_it_answered() {
     let pay = "  - {name: no-pay, tools: pay.*, verdict: block, reason: nobody pays}\ndocuments:";
     let umbra = Umbra::with().sidecar(&RULES.replace("documents:", pay)).go().await;
     let tools = json!([{"server": "pay", "name": "charge"}, {"server": "web", "name": "fetch"},
-        {"server": "odd", "name": "wi\u{200b}pe"}]);
+        {"server": "odd", "name": "wi\u{200b}pe"}, {"server": "odd", "name": "x".repeat(500)}, {"server": "odd"}]);
     let attached = umbra.post("/v1/sessions", &json!({"agent": "a", "objectives": [], "tools": tools})).await;
-    assert!(attached.body["warnings"].to_string().contains("tools/2 is left out"), "{}", attached.body);
+    for tool in ["tools/2", "tools/3", "tools/4"] {
+        let said = format!("{tool} is left out");
+        assert!(attached.body["warnings"].to_string().contains(&said), "{said}: {}", attached.body);
+    }
     let (id, has) = (&attached.body["session"]["id"], &attached.body["session"]["objectives"]);
     assert_eq!(has.as_array().map(Vec::len), Some(4), "{}", attached.body);
     let id = id.as_str().unwrap_or_default();

@@ -30,6 +30,11 @@ pub struct Fault {
     pub detail: String,
 }
 
+/// True if the task has a word that tells it from others.
+pub fn can_be_found(new: &NewPattern) -> bool {
+    words(&new.task).next().is_some()
+}
+
 /// Everything that is wrong with a pattern; nothing where it may be kept. At most two faults for each of its tools.
 pub fn faults(new: &NewPattern) -> Vec<Fault> {
     let mut faults = Faults(Vec::new());
@@ -38,8 +43,6 @@ pub fn faults(new: &NewPattern) -> Vec<Fault> {
     faults.text("/task", Some(&new.task), TASK);
     if new.task.trim().is_empty() {
         faults.required("/task", &new.task, "say what was to be done");
-    } else if words(&new.task).next().is_none() {
-        faults.add("/task", "format", "has no word that would tell it from other tasks: say what was to be done");
     }
     for (pointer, text, most) in [
         ("/task_type", &new.task_type, NAME),

@@ -22,7 +22,7 @@ mod shelf;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::{Fault, faults};
+pub use bounds::{Fault, can_be_found, faults};
 pub use key::dedup_key;
 pub use life::{Origin, after, begin, retract};
 pub use memory::memory;
