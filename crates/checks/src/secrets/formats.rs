@@ -1,5 +1,5 @@
 //! Providers' credential formats and how one is matched. In: a text and the place of a literal. Out: the credential
-//! there. The tables stand in `cloud`, `code`, `services` and `contexts`, one row a format; a row never matches without its literal.
+//! there. The table stands in `rules/secrets.toml`, one row a format; a row never matches without one of its keywords.
 
 use std::{
     ops::Range,
@@ -7,75 +7,109 @@ use std::{
 };
 
 use regex::Regex;
+use serde::Deserialize;
 
-use super::{Found, broken, cloud, code, contexts, services, values};
+use super::{Found, broken, values};
 use umbra_domain::Severity;
 
-/// What may stand to the left of a row's literal and still belong to the match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// The match begins at the literal, and nothing of a word stands before it.
-    Nothing,
-    /// Letters, digits, and `_ ~ . -`, at most 80 of them.
+/// Where a match begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Begins {
+    /// At the keyword, and nothing of a word stands before it.
+    #[default]
+    Keyword,
+    /// Up to 80 letters, digits, and `_ ~ . -` before the keyword.
     Word,
-    /// The match begins at the literal whatever stands before: the literal names a provider, the credential follows.
-    Anything,
+    /// At the keyword whatever stands before: it names a provider, the credential follows.
+    Anywhere,
 }
 
-/// One format.
-#[derive(Debug)]
+/// Checksum at the end of a token.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Checksum {
+    /// The last six characters, as GitHub and npm write them.
+    Github,
+}
+
+/// One format: a row of `rules/secrets.toml`, which says what its members mean.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Format {
-    /// The rule's name.
-    pub(crate) name: &'static str,
-    /// What it is, with its article.
-    pub(crate) title: &'static str,
-    /// Literals, one of which is in every match; case is ignored.
-    pub(crate) needles: &'static [&'static str],
-    /// What stands from the match's beginning; group 1, where there is one, is the credential itself.
-    pub(crate) pattern: &'static str,
-    /// Critical, or warning for test modes and for what is only half a credential.
-    pub(crate) severity: Severity,
-    /// Where the match begins.
-    pub(crate) left: Left,
-    /// Whether a whole token's last six characters are a checksum, as GitHub and npm write them.
-    pub(crate) checksum: bool,
+    pub(crate) id: String,
+    pub(crate) description: String,
+    pub(crate) keywords: Vec<String>,
+    regex: Option<String>,
+    assigned: Option<String>,
+    #[serde(default = "critical")]
+    severity: Severity,
+    #[serde(default)]
+    begins: Begins,
+    checksum: Option<Checksum>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
+    pub(crate) hits: Vec<Sample>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
+    pub(crate) misses: Vec<Sample>,
+}
+
+/// A text, or its parts.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
+pub(crate) enum Sample {
+    Whole(String),
+    Parts(Vec<String>),
+}
+
+fn critical() -> Severity {
+    Severity::Critical
 }
 
 impl Format {
-    /// A live credential whose match begins at the literal.
-    pub(super) const fn live(
-        name: &'static str,
-        title: &'static str,
-        needles: &'static [&'static str],
-        pattern: &'static str,
-    ) -> Self {
-        Self { name, title, needles, pattern, severity: Severity::Critical, left: Left::Nothing, checksum: false }
+    /// The expression of what stands from the match's beginning; group 1, where there is one, is the credential.
+    pub(crate) fn pattern(&self) -> String {
+        match (&self.regex, &self.assigned, self.keywords.first()) {
+            (Some(regex), ..) => regex.clone(),
+            (None, Some(shape), Some(keyword)) => format!(r"(?i:{keyword}{ASSIGNED})\b({shape})"),
+            _ => String::new(),
+        }
     }
 
-    /// The same row, for credentials that reach no live data, or not alone.
-    pub(super) const fn lesser(self) -> Self {
-        Self { severity: Severity::Warning, ..self }
-    }
-
-    /// The same row, whose tokens carry a checksum.
-    pub(super) const fn with_checksum(self) -> Self {
-        Self { checksum: true, ..self }
-    }
-
-    /// The same row, whose match begins elsewhere.
-    pub(super) const fn left(self, left: Left) -> Self {
-        Self { left, ..self }
+    fn begins(&self) -> Begins {
+        if self.assigned.is_some() { Begins::Anywhere } else { self.begins }
     }
 }
 
-/// Every row of the tables.
+#[cfg(test)]
+impl Sample {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Whole(text) => text.clone(),
+            Self::Parts(parts) => parts.concat(),
+        }
+    }
+}
+
+/// Signs between a keyword and the value that it is assigned: `KEYWORD_TOKEN=`, `"keyword": `, `keyword token `.
+const ASSIGNED: &str = r#"[a-z0-9_ .-]{0,25}["']?\]?[ \t]{0,3}(?:[:?]{0,2}=|=>|:|,|[ \t])[ \t]{0,3}\\?["']?"#;
+
+#[derive(Default, Deserialize)]
+struct File {
+    rules: Vec<Format>,
+}
+
+static FORMATS: LazyLock<Vec<Format>> =
+    LazyLock::new(|| toml::from_str::<File>(include_str!("../../rules/secrets.toml")).unwrap_or_default().rules);
+
+/// Every row of the table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Format> {
-    cloud::FORMATS.iter().chain(code::FORMATS).chain(services::FORMATS).chain(contexts::FORMATS)
+    FORMATS.iter()
 }
 
 type Compiled = (&'static Format, OnceLock<Option<Regex>>);
 
-/// Compiled when first met: a service that starts need not wait for a hundred expressions.
+/// Compiled when first met: a service that starts need not wait for two hundred expressions.
 static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| all().map(|format| (format, OnceLock::new())).collect());
 
 /// Longest credential that a row may match, in bytes, with what leads to it.
@@ -87,10 +121,10 @@ const MOST_STARTS: usize = 8;
 /// The credential of row `at` whose literal stands at `hit`.
 pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found> {
     let (format, compiled) = COMPILED.get(at)?;
-    let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern)).ok()).as_ref()?;
-    match format.left {
-        Left::Nothing if !values::starts_word(text, hit.start) => None,
-        Left::Nothing => {
+    let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern())).ok()).as_ref()?;
+    match format.begins() {
+        Begins::Keyword if !values::starts_word(text, hit.start) => None,
+        Begins::Keyword => {
             let found = find_from(hit.start, text, format, regex);
             let next = found.as_ref().and_then(|found| text.as_bytes().get(found.span.end));
             let may_go_on = next.is_none_or(|byte| matches!(byte, b'"' | b'\'' | b'\\' | b'\r' | b'\n'));
@@ -98,13 +132,13 @@ pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found>
             broken.or(found)
         }
         // `rookTable` does not name Okta.
-        Left::Anything => {
+        Begins::Anywhere => {
             let before = text.as_bytes().get(..hit.start)?.last();
             let within = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
             let amid = within(before) && within(text.as_bytes().get(hit.start));
             (!amid).then(|| find_from(hit.start, text, format, regex))?
         }
-        Left::Word => {
+        Begins::Word => {
             let first = values::word_start(text, hit.start, 80);
             // A name may be glued to it, as in `prod-` or `my_`.
             let word = text.get(first..hit.start)?;
@@ -141,12 +175,12 @@ fn find_broken(hit: Range<usize>, text: &str, format: &'static Format, regex: &R
 fn judge(secret: &str, span: Range<usize>, format: &'static Format) -> Option<Found> {
     let severity = match values::judge_format(secret) {
         // It was made up or mistyped: no such token was ever issued.
-        values::Look::Live if format.checksum && !checksum_holds(secret) => Severity::Warning,
+        values::Look::Live if format.checksum.is_some() && !checksum_holds(secret) => Severity::Warning,
         values::Look::Live => format.severity,
         values::Look::Example => Severity::Info,
         values::Look::Placeholder => return None,
     };
-    Some(Found { span, rule: format.name, title: format.title, severity })
+    Some(Found { span, rule: &format.id, title: &format.description, severity })
 }
 
 /// Whether a token of a prefix, 30 characters and their CRC-32 in base 62 is whole; tokens of other lengths carry none.

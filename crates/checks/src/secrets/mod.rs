@@ -4,7 +4,7 @@
 //! One pass walks the text. Each literal that it meets (`ghp_`, `AKIA`, `password`, `://`) wakes the rules
 //! that begin there, and those look only at the bytes next to the literal; clean text costs the pass alone and the
 //! whole is linear. Three kinds of rule follow:
-//! - `formats`: what a provider's credential looks like, a table of literal and expression;
+//! - `formats`: what a provider's credential looks like, a table of keywords and expressions, `rules/secrets.toml`;
 //! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
 //! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
 //!   follows (`named`);
@@ -24,9 +24,6 @@ mod assignments;
 mod broken;
 mod calls;
 mod carriers;
-mod cloud;
-mod code;
-mod contexts;
 mod encoded;
 mod escaped;
 mod flags;
@@ -38,12 +35,13 @@ mod members;
 mod named;
 mod names;
 mod samples;
-mod services;
 pub(super) mod values;
 mod wallets;
 
 use std::{ops::Range, sync::LazyLock};
 
+#[cfg(test)]
+pub(super) use formats::Sample;
 pub(super) use formats::all as formats;
 pub(super) use members::{Lead, beside, find_led, held, holds_secrets, is_value, leads};
 
@@ -85,7 +83,7 @@ struct Index {
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let rows = formats()
         .enumerate()
-        .flat_map(|(at, format)| format.needles.iter().map(move |needle| (*needle, Finder::Format(at))));
+        .flat_map(|(at, format)| format.keywords.iter().map(move |keyword| (keyword.as_str(), Finder::Format(at))));
     let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
     let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
     let special = [flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES].into_iter().flatten();
@@ -238,7 +236,7 @@ pub(super) fn is_rule(name: &str) -> bool {
         .into_iter()
         .flatten()
         .any(|rule| *rule == name)
-        || formats().any(|format| format.name == name)
+        || formats().any(|format| format.id == name)
 }
 
 fn merge(mut found: Vec<Found>) -> Vec<Found> {

@@ -1,23 +1,7 @@
 //! Tests of the built-in checks: tables of texts with what must be seen in them, and properties that hold for any text.
 
-/// A test of its own for each format: it finds its example and leaves its counter-example alone.
-macro_rules! formats {
-    ($(($rule:ident, $example:expr, $counter:expr $(,)?)),* $(,)?) => {
-        /// The rules that have a test here.
-        pub(super) const RULES: &[&str] = &[$(stringify!($rule)),*];
-
-        $(#[test]
-        fn $rule() {
-            super::secrets::tells_apart(stringify!($rule), $example, $counter);
-        })*
-    };
-}
-
 mod apart;
-mod cloud;
-mod code;
 mod commands;
-mod contexts;
 mod contradictions;
 mod dear;
 mod declared;
@@ -41,7 +25,6 @@ mod placeholders;
 mod properties;
 mod roles;
 mod secrets;
-mod services;
 mod shells;
 mod snippets;
 mod takeover;

@@ -1,6 +1,11 @@
 //! Credentials: every format by example, what carries one by its form, assignments, and what is none.
 
-use crate::{Screened, SecretDigest, redact, screen, screen_tagged, secrets};
+use std::collections::HashSet;
+
+use crate::{
+    Screened, SecretDigest, redact, screen, screen_tagged,
+    secrets::{self, Sample},
+};
 use umbra_domain::{CheckName, Event, Severity, ToolCall};
 
 use super::saying;
@@ -17,32 +22,32 @@ fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
     (rules, screened.event.output.unwrap_or_default())
 }
 
-/// Fails unless the rule finds its example, however it stands in a text, and leaves its counter-example alone.
-pub(super) fn tells_apart(rule: &str, example: &str, counter: &str) {
-    let glued = [format!("see-{example}"), format!("see_{example} there")];
-    let apart = [format!("see {example} there"), format!("\"{example}\""), example.to_owned()];
-    for text in apart.into_iter().chain(glued) {
-        let found = secrets::find(&text);
-        let own = found.iter().find(|found| found.rule == rule);
-        assert!(own.is_some(), "{rule} does not find its example: {found:?}");
-        assert!(own.is_some_and(|own| own.severity >= Severity::Warning && text.get(own.span.clone()).is_some()));
-    }
-    let found = secrets::find(&format!("see {counter} there"));
-    assert!(!found.iter().any(|found| found.rule == rule), "{rule} finds its counter-example");
-}
-
 #[test]
-fn every_format_has_a_test_of_its_own() {
-    let tested = [super::cloud::RULES, super::code::RULES, super::contexts::RULES, super::services::RULES].concat();
+fn every_format_finds_its_hits_however_they_stand_and_leaves_its_misses_alone() {
+    let mut ids = HashSet::new();
     for format in secrets::formats() {
-        assert!(tested.contains(&format.name), "{} has no example", format.name);
-        assert!(
-            format.needles.iter().all(|needle| needle.len() >= 3),
-            "{} has a literal too short to look up",
-            format.name
-        );
+        let id = &format.id;
+        assert!(ids.insert(id), "{id} stands twice");
+        assert!(!format.hits.is_empty() && !format.misses.is_empty(), "{id} has no test");
+        assert!(regex::Regex::new(&format.pattern()).is_ok_and(|regex| regex.as_str() != ""), "{id}");
+        let long = format.keywords.iter().all(|keyword| keyword.len() >= 3);
+        assert!(long && !format.keywords.is_empty(), "{id} has a keyword too short to look up, or none");
+        for hit in format.hits.iter().map(Sample::text) {
+            let apart = [format!("see {hit} there"), format!("\"{hit}\""), hit.clone()];
+            for text in apart.into_iter().chain([format!("see-{hit}"), format!("see_{hit} there")]) {
+                let found = secrets::find(&text);
+                let own = found.iter().find(|found| found.rule == id);
+                let whole =
+                    own.is_some_and(|own| own.severity >= Severity::Warning && text.get(own.span.clone()).is_some());
+                assert!(whole, "{id} does not find {text}: {found:?}");
+            }
+        }
+        for miss in format.misses.iter().map(Sample::text) {
+            let found = secrets::find(&format!("see {miss} there"));
+            assert!(!found.iter().any(|found| found.rule == id), "{id} finds {miss}");
+        }
     }
-    assert!(tested.len() >= 100, "{} formats", tested.len());
+    assert_eq!(ids.len(), 208);
 }
 
 #[test]
