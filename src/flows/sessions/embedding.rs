@@ -15,6 +15,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Sidecar, patience::Patience};
+use umbra_domain::{Objective, Session, SessionId};
 use umbra_llm::Gateway;
 use umbra_sidecar::tools::{self, Catalogue};
 
@@ -154,6 +155,14 @@ impl Sidecar {
         let until = now + patience.deadline().saturating_duration_since(now) / 2;
         // What is missing is said where tools are ranked.
         drop(timeout_at(until, ended.wait_for(|()| !self.vectors.is_pending(&texts))).await);
+    }
+
+    /// The same for what an agent is about to do, before its session is locked, unless the session is known to select no tools.
+    pub(super) async fn embed_intent(&self, id: SessionId, intent: Option<&str>, patience: &Patience<'_>) {
+        let selects = |session: &Session| session.has(Objective::ToolSelection) && session.tools_digest.is_some();
+        if let Some(intent) = intent.filter(|_| self.seen.get(id).as_ref().is_none_or(selects)) {
+            self.embed(intent, None, patience).await;
+        }
     }
 
     /// Closeness of tools to a task; `None` where vectors are missing, or there is no embedding model.

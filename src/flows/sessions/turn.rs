@@ -67,8 +67,7 @@ impl Sidecar {
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
-        // Before the session is locked.
-        self.embed(request.intent.as_deref().unwrap_or_default(), None, &patience).await;
+        self.embed_intent(id, request.intent.as_deref(), &patience).await;
         let missed = "the session is not known: there are no tools, documents or patterns";
         let taken = self.take(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;

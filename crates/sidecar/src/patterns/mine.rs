@@ -1,7 +1,7 @@
 //! A pattern from the steps of a task. In: a task whose reviews approved it, and its steps in order. Out: the way in which
 //! it was done, or nothing where there is none to be had.
 
-use super::bounds::{self, faults};
+use super::bounds::{self, can_be_found, faults};
 use umbra_domain::{NanoUsd, NewPattern, PatternOutcome, ToolName};
 
 /// One step of a task.
@@ -39,7 +39,7 @@ pub struct Trajectory<'a> {
 }
 
 /// The pattern of an approved task: the tools whose calls went well, in order, each once where it was called in a row, and
-/// the last thing that was said of it. What it gives has no [`faults`].
+/// the last thing that was said of it. What it gives has no [`faults`], and can be found.
 ///
 /// Nothing where no call went well, where anything was rejected, where it took more tools than a pattern may have (half of a
 /// way leads nowhere), or where a name is none. Texts that are too long are cut.
@@ -74,7 +74,7 @@ pub fn mine(of: &Trajectory<'_>) -> Option<NewPattern> {
         cost_usd: of.cost_usd,
         ms: of.ms,
     };
-    faults(&mined).is_empty().then_some(mined)
+    (faults(&mined).is_empty() && can_be_found(&mined)).then_some(mined)
 }
 
 fn cut(text: &str, most: usize) -> String {

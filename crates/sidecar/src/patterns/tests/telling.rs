@@ -21,7 +21,7 @@ fn every_fault_is_told_with_its_place() {
         (|new| new.agent = " ".to_owned(), &[("/agent", "missing")]),
         (|new| new.agent = "a".repeat(257), &[("/agent", "range")]),
         (|new| new.task.clear(), &[("/task", "missing")]),
-        (|new| new.task = "do it!".to_owned(), &[("/task", "format")]),
+        (|new| new.task = "do it!".to_owned(), &[]),
         (|new| new.task = "mail ".repeat(410), &[("/task", "range")]),
         (|new| new.prompt = Some("x".repeat(8193)), &[("/prompt", "range")]),
         (|new| new.summary = Some("x".repeat(2049)), &[("/summary", "range")]),
@@ -60,6 +60,9 @@ fn every_fault_is_told_with_its_place() {
         let told: Vec<_> = told.iter().map(|fault| (fault.pointer.as_str(), fault.code)).collect();
         assert_eq!(told, *expected, "row {row}");
     }
+    // By no word of it would it be found again.
+    let odd = NewPattern { task: "do it!".to_owned(), ..posted() };
+    assert!(can_be_found(&posted()) && !can_be_found(&odd));
     let unknown = serde_json::from_str::<NewPattern>(r#"{"agent": "a", "task": "b", "successes": 9}"#);
     assert!(unknown.is_err(), "nobody posts counts");
 }
