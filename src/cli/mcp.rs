@@ -75,6 +75,9 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             return Err(Failure::Usage(format!("{flag}: 1 to 256 bytes, not blank")));
         }
     }
+    if task.as_ref().is_some_and(|task| task.trim().is_empty() || task.len() > 4096) {
+        return Err(Failure::Usage("--task: 1 to 4096 bytes, not blank".to_owned()));
+    }
     plain_name(&server).map_err(|help| Failure::Usage(format!("--server: {help}")))?;
     let mut words = command.into_iter();
     let named = words.next().map(|program| {

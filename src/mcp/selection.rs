@@ -31,6 +31,8 @@ const CALL: &str = "call_tool";
 const FOUND: usize = 5;
 /// Most tools that a search answers.
 const MOST_FOUND: usize = 50;
+/// Bytes of a query.
+const MOST_BYTES: usize = 4096;
 
 /// Bounds of a profile's list.
 pub(super) struct Selection {
@@ -158,8 +160,10 @@ impl Gateway {
 
     async fn search(&self, caller: &Caller, search: Search, offered: &[Offered]) -> CallToolResult {
         let limit = search.limit.unwrap_or(FOUND);
-        if search.query.trim().is_empty() || !(1..=MOST_FOUND).contains(&limit) {
-            return results::failure(format!("query must not be blank, and limit is from 1 to {MOST_FOUND}"));
+        if search.query.trim().is_empty() || search.query.len() > MOST_BYTES || !(1..=MOST_FOUND).contains(&limit) {
+            let words =
+                format!("query has 1 to {MOST_BYTES} bytes and is not blank, and limit is from 1 to {MOST_FOUND}");
+            return results::failure(words);
         }
         let ranked = self.rank(caller, Some(search.query), limit, Vec::new(), offered).await;
         let tools: Vec<Value> = ranked

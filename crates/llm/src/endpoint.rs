@@ -106,7 +106,8 @@ impl Endpoint {
         let url = protocol::join(&self.base, &["embeddings"]);
         let (_, answer) = within(spec.timeout, self.post(url, &body, LONGEST_VECTORS)).await?;
         vectors(&answer, texts.len()).ok_or_else(|| {
-            let message = format!("the answer has no {} vectors of one length: check base_url and name", texts.len());
+            let message =
+                format!("the answer has no {} finite vectors of one length: check base_url and name", texts.len());
             Failure::after_sending(FailureKind::BadReply, message)
         })
     }
@@ -187,7 +188,9 @@ fn vectors(answer: &[u8], count: usize) -> Option<Vec<Vec<f32>>> {
     let Answer { mut data } = serde_json::from_slice(answer).ok()?;
     data.sort_by_key(|row| row.index);
     let length = data.first()?.embedding.len();
-    let fits = |(at, row): (usize, &Row)| row.index == at && row.embedding.len() == length;
+    // A number that is none would rank its tool before all others.
+    let finite = |row: &Row| row.embedding.iter().map(|number| number * number).sum::<f32>().is_finite();
+    let fits = |(at, row): (usize, &Row)| row.index == at && row.embedding.len() == length && finite(row);
     let whole = data.len() == count && length > 0 && data.iter().enumerate().all(fits);
     whole.then(|| data.into_iter().map(|row| row.embedding).collect())
 }

@@ -9,7 +9,7 @@ use memchr::memmem;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::{Request, breaker::Outcome, retry_after};
+use super::{breaker::Outcome, retry_after};
 
 /// A call that brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,9 +120,9 @@ impl Failure {
 
     /// The same without what it repeats of the prompt: some gateways echo a request that they refuse, and an error goes to
     /// the log and to everybody who may read the status.
-    pub(super) fn without_quotes_of(mut self, request: &Request) -> Self {
+    pub(super) fn without_quotes_of(mut self, prompt: &str) -> Self {
         let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
-        let prompt: String = request.user.chars().map(plain).collect();
+        let prompt: String = prompt.chars().map(plain).collect();
         // Every run of three steps in common holds a window that begins at such a step.
         let windows = self.message.as_bytes().windows(2 * STEP).step_by(STEP);
         if windows.into_iter().any(|window| memmem::find(prompt.as_bytes(), window).is_some()) {

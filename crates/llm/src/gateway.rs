@@ -264,13 +264,7 @@ impl Gateway {
     /// Asks a model once, within its timeout. Cancelling it (dropping the future) leaves the health as it was.
     pub async fn call(&self, alias: &str, request: &Request) -> Result<Reply, Failure> {
         let (route, endpoint) = self.callable(alias, ModelKind::Chat)?;
-        let breaker = &route.link.breaker;
-        let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
-        let result = endpoint.ask(&route.spec, request).await;
-        let result = result.map_err(|failure| failure.without_quotes_of(request));
-        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well);
-        permit.settle(outcome, Instant::now());
-        result
+        route.asked(endpoint.ask(&route.spec, request), &request.user).await
     }
 
     /// The model that makes vectors of texts, where one is declared.
@@ -282,11 +276,7 @@ impl Gateway {
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
         let alias = self.embedding_model().map_or("", |spec| spec.alias.as_str());
         let (route, endpoint) = self.callable(alias, ModelKind::Embedding)?;
-        let breaker = &route.link.breaker;
-        let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
-        let result = endpoint.embed(&route.spec, texts).await;
-        permit.settle(result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well), Instant::now());
-        result
+        route.asked(endpoint.embed(&route.spec, texts), &texts.join(" ")).await
     }
 
     /// The health of each endpoint, in the order of its first alias.
@@ -316,6 +306,18 @@ impl Gateway {
             Ok(endpoint) => Ok((route, endpoint)),
             Err(why) => Err(Failure::free(FailureKind::NotFound, why.clone())),
         }
+    }
+}
+
+impl Route {
+    /// What came of asking, unless the model is left alone; its health goes by it. Failures repeat nothing of `prompt`.
+    async fn asked<T>(&self, asking: impl Future<Output = Result<T, Failure>>, prompt: &str) -> Result<T, Failure> {
+        let breaker = &self.link.breaker;
+        let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
+        let result = asking.await.map_err(|failure| failure.without_quotes_of(prompt));
+        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well);
+        permit.settle(outcome, Instant::now());
+        result
     }
 }
 

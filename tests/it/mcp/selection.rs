@@ -98,6 +98,7 @@ async fn a_tool_that_is_not_listed_is_found_and_called_as_itself() {
     for (tool, arguments, says) in [
         ("search_tools", json!({}), "query"),
         ("search_tools", json!({"query": " "}), "blank"),
+        ("search_tools", json!({"query": "a".repeat(4097)}), "4096 bytes"),
         ("search_tools", json!({"query": "a", "limit": 0}), "from 1 to 50"),
         ("search_tools", json!({"query": "a", "limit": 51}), "from 1 to 50"),
         ("search_tools", json!({"query": "a", "top": 5}), "top"),

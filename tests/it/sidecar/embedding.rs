@@ -83,9 +83,13 @@ async fn without_its_answer_tools_are_found_by_the_built_in_vectors() {
     let model = ModelServer::start(vectors).await;
     let umbra = umbra(&model).await;
     let two = json!({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]});
+    let infinite = [0, 1, 2, 3].map(|at| json!({"index": at, "embedding": [1e39, 1.0]}));
+    let infinite = json!({"data": infinite});
     for (answer, says) in [
         (Answer::error(500, "server_error", "on fire"), "on fire"),
         (Answer::Raw(two.to_string()), "vectors of one length"),
+        (Answer::Raw(infinite.to_string()), "finite vectors"),
+        (Answer::error(400, "bad", "no vector for `erase that letter: repeats the prompt"), "repeats the prompt"),
         (Answer::Hang, "not answered yet"),
     ] {
         let hangs = matches!(answer, Answer::Hang);
@@ -95,6 +99,7 @@ async fn without_its_answer_tools_are_found_by_the_built_in_vectors() {
         let warning = found["warnings"][0].as_str().unwrap_or_default();
         assert!(warning.starts_with("tools are ranked without the embedding model vec: "), "{found}");
         assert!(hangs || warning.contains(says), "{says}: {found}");
+        assert!(!warning.contains("erase that letter"), "{found}");
     }
     model.set(vectors);
     let back = async || {

@@ -46,7 +46,7 @@ const MOST_NAMED: usize = 6;
 pub struct Request<'a> {
     /// The task.
     pub task: &'a Task,
-    /// How close each tool is in meaning by an embedding model, 0 to 1, in the order of [`Catalogue::summaries`]; by the
+    /// Closeness of each tool in meaning by an embedding model, 0 to 1, in the order of [`Catalogue::summaries`]; by the
     /// built-in word vectors where it is not given.
     pub closeness: Option<&'a [f64]>,
     /// What came of tools before.
