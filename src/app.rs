@@ -41,7 +41,7 @@ use umbra_config::{
     shadows::{load, read},
     tools,
 };
-use umbra_domain::{Execution, ModelSpec, Shadow, ToolDeclarations, clock::Clock, key};
+use umbra_domain::{Execution, ModelSpec, RuleFile, Shadow, ToolDeclarations, clock::Clock, key};
 use umbra_llm::{Gateway, OutboundPolicy, builtin_models, check_url};
 use umbra_policy::check_condition;
 use umbra_store::{
@@ -52,9 +52,11 @@ use umbra_store::{
 
 mod guardrail;
 mod mcp;
+mod rules;
 mod serve;
 
 pub use mcp::{Caller, Proxy, accept_tools, proxy};
+pub use rules::read_rules;
 pub use serve::{Ready, api_of, guard, limits, serve};
 
 /// Places below the working directory where a shadows file is found without being named, the first before the second.
@@ -71,7 +73,9 @@ pub struct Setup {
     pub env: Environment,
     /// What the command line lays over the settings, again on reload.
     pub overrides: Overrides,
-    /// What is worth saying about the settings.
+    /// Files of rules of the built-in checks, as read.
+    pub rules: Vec<RuleFile>,
+    /// What is worth saying about the settings and the files of rules.
     pub warnings: Vec<Fault>,
 }
 
@@ -91,16 +95,18 @@ pub struct Overrides {
 }
 
 impl Setup {
-    /// Reads the settings and lays the command line over them.
+    /// Reads the settings and the files of rules, and lays the command line over them.
     ///
     /// # Errors
-    /// Every fault of the settings.
+    /// Every fault of the settings, else every fault of the files of rules.
     pub fn read(config: Option<PathBuf>, env: Environment, overrides: Overrides) -> Result<Self, Report> {
         let urls = |url: &str, allow: &[String]| {
             check_url(url, &OutboundPolicy::new(allow.iter().cloned())).map_err(|refused| refused.to_string())
         };
         let config = config.or_else(|| env.get("UMBRA_CONFIG").map(PathBuf::from));
-        let Loaded { value: mut settings, warnings } = Settings::load(config.as_deref(), &env, &urls)?;
+        let Loaded { value: mut settings, mut warnings } = Settings::load(config.as_deref(), &env, &urls)?;
+        let Loaded { value: rules, warnings: of_rules } = read_rules(&settings.checks.rules)?;
+        warnings.extend(of_rules);
         let Overrides { shadows, tools, bind, data_dir, database_url } = overrides.clone();
         settings.server.bind = bind.unwrap_or(settings.server.bind);
         settings.storage.data_dir = data_dir.unwrap_or(settings.storage.data_dir);
@@ -108,7 +114,12 @@ impl Setup {
         settings.shadows.path = shadows.or(settings.shadows.path).or_else(usual);
         settings.tools.path = tools.or(settings.tools.path);
         settings.database.url = database_url.or(settings.database.url);
-        Ok(Self { settings, config, env, overrides, warnings })
+        Ok(Self { settings, config, env, overrides, rules, warnings })
+    }
+
+    /// Puts the rules of the built-in checks in force, for the whole process.
+    pub fn install_rules(&self) {
+        umbra_checks::Rules::of(&self.rules).install();
     }
 
     /// Starts logging; `RUST_LOG` goes before `level`.

@@ -363,7 +363,7 @@ async fn reload_on_hangup(setup: Setup, flows: Flows, profiles: Arc<Profiles>, t
     }
 }
 
-/// Reads settings, shadows, tools and the sidecar's rules anew and puts them, models, webhooks and MCP profiles in force together, or none.
+/// Reads settings, rules of checks, shadows, tools and the sidecar's rules anew and puts them, models, webhooks and MCP profiles in force together, or none.
 async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
     let faulty = |report: &Report| {
         ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())
@@ -390,6 +390,7 @@ async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Re
     if let Some(profiles) = profiles {
         mcp::reload(&setup, profiles).map_err(|error| plain(format!("{error:#}")))?;
     }
+    setup.install_rules();
     flows.rules.store(Arc::new(rules));
     flows.boundary.rules.store(Arc::new(boundary));
     flows.sidecar.rules.store(Arc::new(guarding));

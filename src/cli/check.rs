@@ -170,7 +170,8 @@ fn show(setup: &Setup, files: &Files) {
         Some(path) => answer(&format!("{}: no faults", path.display())),
         None => answer("no shadows file given: the built-in example would be in force"),
     }
-    for path in [&setup.settings.tools.path, &setup.settings.sidecar.path].into_iter().flatten() {
+    let settings = &setup.settings;
+    for path in [&settings.tools.path, &settings.sidecar.path].into_iter().flatten().chain(&settings.checks.rules) {
         answer(&format!("{}: no faults", path.display()));
     }
 }

@@ -22,6 +22,7 @@ mod progress;
 mod promote;
 mod remote;
 mod review;
+mod rules;
 mod runs;
 mod schema;
 mod serve;
@@ -123,6 +124,12 @@ enum Command {
     Contracts {
         #[command(subcommand)]
         action: contracts::Action,
+    },
+    /// List and explain the rules of the built-in checks, and test files of rules.
+    #[command(after_help = rules::NOTES)]
+    Rules {
+        #[command(subcommand)]
+        action: rules::Action,
     },
     /// Make, list and revoke API keys.
     Keys {
@@ -253,6 +260,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Report { week } => briefing::run(&global, Kind::Week, week.as_deref()).await,
         Command::Check(options) => check::run(&global, &options).await,
         Command::Contracts { action } => contracts::run(&global, action).await,
+        Command::Rules { action } => rules::run(&global, action),
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,
         Command::Mcp(options) => Box::pin(mcp::run(&global, options)).await,
@@ -285,7 +293,9 @@ impl Global {
             data_dir: self.data_dir.clone(),
             database_url: self.database_url.clone().map(SecretString::from),
         };
-        Ok(Setup::read(self.config.clone(), env, overrides)?)
+        let setup = Setup::read(self.config.clone(), env, overrides)?;
+        setup.install_rules();
+        Ok(setup)
     }
 
     /// Settings and an open database, for a command that is not the server: quiet but for warnings.

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::{Failure, answer_json};
-use umbra_config::{settings_schema, shadows_schema, sidecar_schema, tools_schema};
+use umbra_config::{rules_schema, settings_schema, shadows_schema, sidecar_schema, tools_schema};
 
 /// A file that has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -16,6 +16,8 @@ pub(super) enum File {
     Tools,
     /// The sidecar file.
     Sidecar,
+    /// A file of rules of the built-in checks.
+    Rules,
 }
 
 pub(super) fn run(file: File) -> Result<(), Failure> {
@@ -24,5 +26,6 @@ pub(super) fn run(file: File) -> Result<(), Failure> {
         File::Settings => settings_schema(),
         File::Tools => tools_schema(),
         File::Sidecar => sidecar_schema(),
+        File::Rules => rules_schema(),
     })
 }

@@ -43,6 +43,7 @@ mod real_model;
 mod rejection;
 mod remote;
 mod retention;
+mod rules;
 mod sidecar;
 mod stream;
 mod structure;

@@ -39,6 +39,7 @@ mod normalise;
 mod outside_hosts;
 mod pii;
 mod refusals;
+mod rules;
 mod screening;
 mod secrets;
 #[cfg(test)]
@@ -50,7 +51,11 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::Value;
 
-pub use self::loops::Loops;
+use self::rules::in_force;
+pub use self::{
+    loops::Loops,
+    rules::{Misjudged, Rules, example, faults, misjudged},
+};
 use umbra_domain::{CheckName, Event, Hit, Mark, Redacted, Shadow, StoredEvent, TriggerMark};
 
 /// An event that is fit to be stored, and what was seen on the way.
@@ -106,19 +111,22 @@ pub fn by_shadow(stored: &StoredEvent, shadow: &Shadow) -> Vec<Hit> {
 }
 
 fn look(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>, allowed_hosts: Option<&[String]>) -> Vec<Hit> {
+    let rules = in_force();
     let mut hits: Vec<Hit> = marks.iter().filter(|mark| which.contains(&mark.check)).cloned().collect();
     for check in which {
-        match check {
-            CheckName::Secrets | CheckName::Hidden => {}
-            CheckName::Loops => hits.extend(loops::repetition(event)),
-            CheckName::Commands => hits.extend(commands::hits(&commands::of_event(event))),
-            CheckName::Injection => hits.extend(injection::hits(event)),
-            CheckName::Truncation => hits.extend(truncation::hit(event)),
-            CheckName::Emptiness => hits.extend(emptiness::hits(event)),
-            CheckName::Pii => hits.extend(pii::hits(event)),
-            CheckName::Contradictions => hits.extend(contradictions::hits(event)),
-            CheckName::OutsideHosts => hits.extend(outside_hosts::hits(event, allowed_hosts)),
-        }
+        let found: Vec<Hit> = match check {
+            // They are marks.
+            CheckName::Secrets | CheckName::Hidden => continue,
+            CheckName::Loops => loops::repetition(event).into_iter().collect(),
+            CheckName::Commands => commands::hits(&commands::of_event(event)).collect(),
+            CheckName::Injection => injection::hits(event),
+            CheckName::Truncation => truncation::hit(event).into_iter().collect(),
+            CheckName::Emptiness => emptiness::hits(event),
+            CheckName::Pii => pii::hits(event),
+            CheckName::Contradictions => contradictions::hits(event),
+            CheckName::OutsideHosts => outside_hosts::hits(event, allowed_hosts),
+        };
+        hits.extend(rules.judged(*check, found, event));
     }
     hits
 }

@@ -36,7 +36,7 @@ enum Near {
 #[derive(Debug)]
 struct Literal {
     number: usize,
-    bytes: &'static [u8],
+    bytes: Box<[u8]>,
     /// Its first eight bytes, letters made alike.
     begins: u64,
     /// Which of them it has.
@@ -45,13 +45,13 @@ struct Literal {
 
 impl Needles {
     /// Numbers the literals in the order given; those shorter than three bytes are left out.
-    pub(super) fn new(literals: impl IntoIterator<Item = &'static str>) -> Self {
+    pub(super) fn new<'l>(literals: impl IntoIterator<Item = &'l str>) -> Self {
         let mut all = Vec::new();
         for (number, literal) in literals.into_iter().enumerate() {
             let bytes = literal.as_bytes();
             if bytes.len() >= 3 {
                 let mask = u64::MAX >> (64 - 8 * bytes.len().min(8));
-                all.push(Literal { number, bytes, begins: key_at(bytes, 0), mask });
+                all.push(Literal { number, bytes: bytes.into(), begins: key_at(bytes, 0), mask });
             }
         }
         all.sort_by_key(|literal| bucket(literal.begins));
@@ -128,7 +128,7 @@ impl Needles {
                 continue;
             }
             let at = start..start + literal.bytes.len();
-            let here = bytes.get(at.clone()).is_some_and(|here| here.eq_ignore_ascii_case(literal.bytes));
+            let here = bytes.get(at.clone()).is_some_and(|here| here.eq_ignore_ascii_case(&literal.bytes));
             if here && !visit(literal.number, at) {
                 return false;
             }
@@ -149,7 +149,7 @@ impl Near {
         }
         let mut begins = Table::new();
         for literal in literals {
-            begins.set_all(literal.bytes, 0);
+            begins.set_all(&literal.bytes, 0);
         }
         Self::Begins(begins)
     }
@@ -175,8 +175,8 @@ impl<const WORDS: usize> Table<WORDS> {
     fn about(literals: &[Literal]) -> Self {
         let mut table = Self::new();
         for literal in literals {
-            table.set_all(literal.bytes, 0);
-            table.set_all(literal.bytes, 1);
+            table.set_all(&literal.bytes, 0);
+            table.set_all(&literal.bytes, 1);
             if let [a, b, c] = *literal.bytes {
                 (0..=u8::MAX).for_each(|any| table.set([any, a, b, c]));
             }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     SecretDigest, normalise,
+    rules::{Place, in_force},
     secrets::{self, Lead},
 };
 use umbra_domain::{CheckName, Event, FieldName, Mark, Severity};
@@ -272,6 +273,12 @@ fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Co
         if let (true, Some(lead)) = (found.is_empty(), lead) {
             found.extend(secrets::find_led(lead, &text));
         }
+        let rules = in_force();
+        found.retain_mut(|one| {
+            let weight = rules.weigh(CheckName::Secrets, one.rule, one.severity, Place::new(&text, one.span.clone()));
+            one.severity = weight.unwrap_or(one.severity);
+            weight.is_some()
+        });
         if found.is_empty() {
             break;
         }
@@ -327,6 +334,10 @@ fn redact(text: &str, found: &[secrets::Found], markers: Markers<'_>, taken: &mu
 }
 
 fn describe(found: &secrets::Found) -> String {
+    // What a user's row says may be a sentence.
+    if found.title.starts_with(char::is_uppercase) {
+        return format!("{} It was taken out before storage.", found.title);
+    }
     match found.severity {
         Severity::Info => {
             format!("What is shaped like {} but marked as an example stood here; it was taken out.", found.title)

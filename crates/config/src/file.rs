@@ -17,7 +17,7 @@ pub(super) fn read_tree(path: &Path, faults: &mut Faults) -> Option<Node> {
         }
         Err(refused) => {
             let source = faults.add_source(&name, "");
-            faults.fault(Place { source, line: refused.line, column: refused.column }, refused.message, refused.help);
+            refused.note(source, faults);
             None
         }
     }
@@ -40,6 +40,13 @@ pub(super) struct Refused {
     column: usize,
     message: String,
     help: String,
+}
+
+impl Refused {
+    /// Notes it as a fault of the source.
+    pub(super) fn note(self, source: usize, faults: &mut Faults) {
+        faults.fault(Place { source, line: self.line, column: self.column }, self.message, self.help);
+    }
 }
 
 /// False for a directory, a device, or a pipe, which would hang until somebody writes to it; but what the process

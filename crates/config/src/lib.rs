@@ -2,18 +2,19 @@
 //!
 //! Everything a person writes takes the same way:
 //!
-//! 1. [`tree`] reads a file, within budgets, into nodes that know where they stand.
+//! 1. [`tree`] (YAML) and [`toml`] read a file, within budgets, into nodes that know where they stand.
 //! 2. [`environment`] lays `UMBRA__SECTION__KEY` over the settings' tree, each variable a source of its own.
 //! 3. [`keys`] walks the tree. Each key is declared once, with its [`shape`] and its description; the same
 //!    declaration reads the value, knows the key for "did you mean", and writes the JSON Schema for editors.
 //! 4. Every fault is collected ([`fault`]), with file, line, column, the line itself and what would be right.
 //!
 //! [`settings`] holds one file per section of the settings, [`shadows`] the observers, [`tools`] what is known and allowed of
-//! agents' tools, [`sidecar`] what the guardrail of a session holds them to. A value is either within its bounds or a fault:
+//! agents' tools, [`checks`] rules of the built-in checks, [`sidecar`] what the guardrail of a session holds them to. A value is either within its bounds or a fault:
 //! nothing is clamped, ignored or half applied, and a file with faults changes nothing.
 //!
 //! This room reads files and the process's environment, and nothing else: no network, no database, no clock.
 
+pub mod checks;
 pub mod environment;
 pub mod fault;
 mod file;
@@ -26,12 +27,14 @@ pub mod shadows;
 mod shape;
 pub mod sidecar;
 mod text;
+mod toml;
 pub mod tools;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
+pub use checks::rules_schema;
 pub use environment::Environment;
 pub use fault::{Fault, Level, Report};
 pub use settings::{Settings, UrlRule, settings_schema};

@@ -19,7 +19,7 @@ use super::{
     speed::Speed,
 };
 use crate::ingest;
-use umbra_domain::{CheckName, Event, Severity, ToolCall, Trigger};
+use umbra_domain::{CheckName, Severity, Trigger};
 
 /// What to measure on.
 #[derive(Debug, Args)]
@@ -117,25 +117,9 @@ fn own_check(set: &str) -> Option<CheckName> {
     }
 }
 
-/// The text as an event would bring it: a command to a shell tool, what may address a reader as a tool's result, anything
-/// else as output.
-fn event(check: CheckName, text: &str) -> Event {
-    let mut event = Event { agent: "bench".into(), ..Event::default() };
-    match check {
-        CheckName::Commands => {
-            event.tool = Some(ToolCall { name: "bash".into(), args: json!({"command": text}), ..ToolCall::default() });
-        }
-        CheckName::Injection => {
-            event.tool = Some(ToolCall { name: "read".into(), result: Some(text.to_owned()), ..ToolCall::default() });
-        }
-        _ => event.output = Some(text.to_owned()),
-    }
-    event
-}
-
 /// What one check says of a text: rows rank by their gravest hit, then by how many there are. Remarks alone flag nothing.
 fn said(check: CheckName, text: &str) -> Said {
-    let screened = umbra_checks::screen(event(check, text));
+    let screened = umbra_checks::screen(umbra_checks::example(check, text));
     let hits = umbra_checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
     let gravest = hits.iter().map(|hit| hit.severity).max();
     let count = u32::try_from(hits.len().min(999)).unwrap_or_default();

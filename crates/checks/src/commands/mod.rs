@@ -27,6 +27,7 @@ mod persistence;
 mod protections;
 mod publishing;
 mod rights;
+mod rows;
 mod scripts;
 mod services;
 mod tools;
@@ -35,13 +36,13 @@ mod windows;
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
-
 pub(super) use self::{
+    rows::{Pattern, Rows},
     scripts::{Script, is_shell_tool, of_event, words},
     tools::is_interpreter,
 };
 
+use super::rules::in_force;
 use umbra_analysis::shell::{Budget, Call};
 use umbra_domain::{CheckName, Hit, Severity};
 
@@ -91,6 +92,7 @@ fn single(call: &Call, sights: &mut Vec<Sight>) {
     if asks_help(call) {
         return;
     }
+    in_force().commands.look(call, sights);
     rights::look(call, sights);
     persistence::look(call, sights);
     if !is_rehearsal(call) {
@@ -160,25 +162,13 @@ fn text_sights(script: &str) -> Vec<Sight> {
         ));
     }
     sights.extend(windows::look_at_text(script));
+    in_force().commands.look_at_text(script, &mut sights);
     sights
 }
 
 /// Whether a script names anything that a rule could see. Words alone count: `perform` names no `rm`.
 pub(super) fn may_matter(script: &str) -> bool {
-    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        let words = lexicon::WAKING.iter().chain(lexicon::WAKING_WHOLE.iter());
-        AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
-    });
-    let bytes = script.as_bytes();
-    let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
-    WORDS.as_ref().is_some_and(|words| {
-        words.find_overlapping_iter(script).any(|hit| {
-            let within = letter(Some(hit.start())) && letter(hit.start().checked_sub(1));
-            let goes_on = hit.pattern().as_usize() >= lexicon::WAKING.len() && letter(Some(hit.end()));
-            !within && !goes_on
-        })
-    }) || hides_words(bytes)
-        || windows::names_proxy(script)
+    in_force().commands.wakes(script) || hides_words(script.as_bytes()) || windows::names_proxy(script)
 }
 
 /// Whether a word is put together in a way that hides it: `r\m`, `r''m`, `r$@m`, `/bin/r?`, `{r,m}`, `$'\x72'`.

@@ -102,10 +102,6 @@ pub(super) fn in_cell(name: &str, text: &str, cell: Range<usize>) -> Option<Foun
     Some(Found { span: cell, rule, title, severity })
 }
 
-/// The names of these rules.
-pub(super) const RULES: &[&str] =
-    &["generic_password", "generic_token", "generic_api_key", "generic_secret", "service_key"];
-
 fn strong(text: &str, hit: Range<usize>) -> Option<Found> {
     find(text, hit, Name::Strong)
 }

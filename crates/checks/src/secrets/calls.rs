@@ -37,9 +37,6 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("\"qi\":", key_part),
 ];
 
-/// The names of these rules.
-pub(super) const RULES: &[&str] = &["call_password", "json_web_key"];
-
 /// Longest value that is read, in bytes.
 const LONGEST: usize = 256;
 

@@ -38,21 +38,6 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("--user", curl_user),
 ];
 
-/// The names of these rules.
-pub(super) const RULES: &[&str] = &[
-    "private_key",
-    "putty_private_key",
-    "json_web_token",
-    "url_credentials",
-    "bearer_token",
-    "basic_auth",
-    "authorization_header",
-    "curl_user",
-    "openssl_password",
-    "signed_url",
-    "registry_auth",
-];
-
 /// Longest private key block that is looked for, in bytes (an RSA key of 16,384 bits takes 13 KB).
 const LONGEST_KEY: usize = 16 * 1024;
 

@@ -39,9 +39,6 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("password-stdin", |text, hit| piped(text, hit, false)),
 ];
 
-/// The name of these rules.
-pub(super) const RULE: &str = "command_password";
-
 /// Bytes of a command that are looked at.
 const LONGEST: usize = 240;
 
@@ -155,5 +152,5 @@ fn judge(text: &str, span: Range<usize>) -> Option<Found> {
     }
     let strong = value.len() >= 10 && values::entropy(value) >= 3.0;
     let severity = if strong { Severity::Critical } else { Severity::Warning };
-    Some(Found { span, rule: RULE, title: "a password on a command line", severity })
+    Some(Found { span, rule: "command_password", title: "a password on a command line", severity })
 }

@@ -1,116 +1,13 @@
-//! Providers' credential formats and how one is matched. In: a text and the place of a literal. Out: the credential
-//! there. The table stands in `rules/secrets.toml`, one row a format; a row never matches without one of its keywords.
+//! Rows of the rules about credentials and how one is matched. In: a text and the place of a keyword. Out: the
+//! credential there. The built-in rows stand in `rules/secrets.toml`; a row never matches without one of its keywords.
 
-use std::{
-    ops::Range,
-    sync::{LazyLock, OnceLock},
-};
+use std::{ops::Range, sync::OnceLock};
 
-use regex::Regex;
-use serde::Deserialize;
+use regex::{Captures, Match, Regex};
 
 use super::{Found, broken, values};
-use umbra_domain::Severity;
-
-/// Where a match begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Begins {
-    /// At the keyword, and nothing of a word stands before it.
-    #[default]
-    Keyword,
-    /// Up to 80 letters, digits, and `_ ~ . -` before the keyword.
-    Word,
-    /// At the keyword whatever stands before: it names a provider, the credential follows.
-    Anywhere,
-}
-
-/// Checksum at the end of a token.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Checksum {
-    /// The last six characters, as GitHub and npm write them.
-    Github,
-}
-
-/// One format: a row of `rules/secrets.toml`, which says what its members mean.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Format {
-    pub(crate) id: String,
-    pub(crate) description: String,
-    pub(crate) keywords: Vec<String>,
-    regex: Option<String>,
-    assigned: Option<String>,
-    #[serde(default = "critical")]
-    severity: Severity,
-    #[serde(default)]
-    begins: Begins,
-    checksum: Option<Checksum>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
-    pub(crate) hits: Vec<Sample>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
-    pub(crate) misses: Vec<Sample>,
-}
-
-/// A text, or its parts.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-#[cfg_attr(not(test), expect(dead_code, reason = "tests read it"))]
-pub(crate) enum Sample {
-    Whole(String),
-    Parts(Vec<String>),
-}
-
-fn critical() -> Severity {
-    Severity::Critical
-}
-
-impl Format {
-    /// The expression of what stands from the match's beginning; group 1, where there is one, is the credential.
-    pub(crate) fn pattern(&self) -> String {
-        match (&self.regex, &self.assigned, self.keywords.first()) {
-            (Some(regex), ..) => regex.clone(),
-            (None, Some(shape), Some(keyword)) => format!(r"(?i:{keyword}{ASSIGNED})\b({shape})"),
-            _ => String::new(),
-        }
-    }
-
-    fn begins(&self) -> Begins {
-        if self.assigned.is_some() { Begins::Anywhere } else { self.begins }
-    }
-}
-
-#[cfg(test)]
-impl Sample {
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Self::Whole(text) => text.clone(),
-            Self::Parts(parts) => parts.concat(),
-        }
-    }
-}
-
-/// Signs between a keyword and the value that it is assigned: `KEYWORD_TOKEN=`, `"keyword": `, `keyword token `.
-const ASSIGNED: &str = r#"[a-z0-9_ .-]{0,25}["']?\]?[ \t]{0,3}(?:[:?]{0,2}=|=>|:|,|[ \t])[ \t]{0,3}\\?["']?"#;
-
-#[derive(Default, Deserialize)]
-struct File {
-    rules: Vec<Format>,
-}
-
-static FORMATS: LazyLock<Vec<Format>> =
-    LazyLock::new(|| toml::from_str::<File>(include_str!("../../rules/secrets.toml")).unwrap_or_default().rules);
-
-/// Every row of the table.
-pub(crate) fn all() -> impl Iterator<Item = &'static Format> {
-    FORMATS.iter()
-}
-
-type Compiled = (&'static Format, OnceLock<Option<Regex>>);
-
-/// Compiled when first met: a service that starts need not wait for two hundred expressions.
-static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| all().map(|format| (format, OnceLock::new())).collect());
+use crate::rules::{Allow, Place, intern};
+use umbra_domain::{Begins, CheckRule, Checksum, Severity};
 
 /// Longest credential that a row may match, in bytes, with what leads to it.
 const REACH: usize = 2048;
@@ -118,69 +15,145 @@ const REACH: usize = 2048;
 /// Places within a word from which a row is tried.
 const MOST_STARTS: usize = 8;
 
-/// The credential of row `at` whose literal stands at `hit`.
-pub(super) fn find_at(at: usize, text: &str, hit: Range<usize>) -> Option<Found> {
-    let (format, compiled) = COMPILED.get(at)?;
-    let regex = compiled.get_or_init(|| Regex::new(&format!("^(?:{})", format.pattern())).ok()).as_ref()?;
-    match format.begins() {
-        Begins::Keyword if !values::starts_word(text, hit.start) => None,
-        Begins::Keyword => {
-            let found = find_from(hit.start, text, format, regex);
-            let next = found.as_ref().and_then(|found| text.as_bytes().get(found.span.end));
-            let may_go_on = next.is_none_or(|byte| matches!(byte, b'"' | b'\'' | b'\\' | b'\r' | b'\n'));
-            let broken = may_go_on.then(|| find_broken(hit, text, format, regex, found.is_some())).flatten();
-            broken.or(found)
-        }
-        // `rookTable` does not name Okta.
-        Begins::Anywhere => {
-            let before = text.as_bytes().get(..hit.start)?.last();
-            let within = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
-            let amid = within(before) && within(text.as_bytes().get(hit.start));
-            (!amid).then(|| find_from(hit.start, text, format, regex))?
-        }
-        Begins::Word => {
-            let first = values::word_start(text, hit.start, 80);
-            // A name may be glued to it, as in `prod-` or `my_`.
-            let word = text.get(first..hit.start)?;
-            let glued = word.match_indices(['-', '_']).map(|(at, _)| first + at + 1).take(MOST_STARTS);
-            std::iter::once(first).chain(glued).find_map(|start| find_from(start, text, format, regex))
+/// One format, of a row.
+#[derive(Debug)]
+pub(crate) struct Format {
+    pub(super) id: &'static str,
+    title: &'static str,
+    pub(super) keywords: Vec<String>,
+    pattern: String,
+    /// Compiled when first met: a service that starts need not wait for two hundred expressions.
+    compiled: OnceLock<Option<Regex>>,
+    group: Option<usize>,
+    severity: Severity,
+    pub(super) begins: Begins,
+    checksum: Option<Checksum>,
+    entropy: Option<f64>,
+    allow: Vec<Allow>,
+}
+
+/// Signs between a keyword and the value that it is assigned: `KEYWORD_TOKEN=`, `"keyword": `, `keyword token `.
+const ASSIGNED: &str = r#"[a-z0-9_ .-]{0,25}["']?\]?[ \t]{0,3}(?:[:?]{0,2}=|=>|:|,|[ \t])[ \t]{0,3}\\?["']?"#;
+
+/// The expression of a row, from the beginning of a match on.
+pub(crate) fn pattern(row: &CheckRule) -> Option<String> {
+    let assigned = || Some(format!(r"(?i:{}{ASSIGNED})\b({})", row.keywords.first()?, row.assigned.as_ref()?));
+    row.regex.clone().or_else(assigned)
+}
+
+impl Format {
+    pub(super) fn new(row: &CheckRule) -> Option<Self> {
+        let pattern = pattern(row)?;
+        let begins = if row.assigned.is_some() { Begins::Anywhere } else { row.begins.unwrap_or(Begins::Free) };
+        Some(Self {
+            id: intern(&row.id),
+            title: intern(row.description.as_deref().unwrap_or("a credential")),
+            keywords: row.keywords.clone(),
+            pattern: if begins == Begins::Free { pattern } else { format!("^(?:{pattern})") },
+            compiled: OnceLock::new(),
+            group: row.secret_group,
+            severity: row.severity.unwrap_or(Severity::Critical),
+            begins,
+            checksum: row.checksum,
+            entropy: row.entropy,
+            allow: row.allowlists.iter().map(Allow::new).collect(),
+        })
+    }
+
+    fn regex(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| crate::rules::compiled(&self.pattern).ok()).as_ref()
+    }
+
+    /// The credential of a match: the group that the row names, else the first that took part and is not empty.
+    fn secret<'t>(&self, captures: &Captures<'t>) -> Option<Match<'t>> {
+        let first = || captures.iter().skip(1).flatten().find(|group| !group.is_empty());
+        self.group.map_or_else(first, |group| captures.get(group)).or_else(|| captures.get(0))
+    }
+
+    /// Every credential of a row whose matches may begin anywhere.
+    pub(super) fn search<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Found> + 't {
+        let all = self.regex().into_iter().flat_map(|regex| regex.captures_iter(text));
+        all.filter_map(|captures| {
+            let (secret, whole) = (self.secret(&captures)?, captures.get(0)?);
+            self.judge(secret.as_str(), Place::within(text, secret.range(), whole.range()), secret.range())
+        })
+    }
+
+    /// The credential whose keyword stands at `hit`.
+    pub(super) fn find_at(&self, text: &str, hit: Range<usize>) -> Option<Found> {
+        let regex = self.regex()?;
+        match self.begins {
+            Begins::Free => None,
+            Begins::Keyword if !values::starts_word(text, hit.start) => None,
+            Begins::Keyword => {
+                let found = self.find_from(hit.start, text, regex);
+                let next = found.as_ref().and_then(|found| text.as_bytes().get(found.span.end));
+                let may_go_on = next.is_none_or(|byte| matches!(byte, b'"' | b'\'' | b'\\' | b'\r' | b'\n'));
+                let broken = may_go_on.then(|| self.find_broken(hit, text, regex, found.is_some())).flatten();
+                broken.or(found)
+            }
+            // `rookTable` does not name Okta.
+            Begins::Anywhere => {
+                let before = text.as_bytes().get(..hit.start)?.last();
+                let within = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
+                let amid = within(before) && within(text.as_bytes().get(hit.start));
+                (!amid).then(|| self.find_from(hit.start, text, regex))?
+            }
+            Begins::Word => {
+                let first = values::word_start(text, hit.start, 80);
+                // A name may be glued to it, as in `prod-` or `my_`.
+                let word = text.get(first..hit.start)?;
+                let glued = word.match_indices(['-', '_']).map(|(at, _)| first + at + 1).take(MOST_STARTS);
+                std::iter::once(first).chain(glued).find_map(|start| self.find_from(start, text, regex))
+            }
         }
     }
-}
 
-fn find_from(start: usize, text: &str, format: &'static Format, regex: &Regex) -> Option<Found> {
-    let window = text.get(start..text.floor_char_boundary(start.saturating_add(REACH)))?;
-    // Where a group stands is dear to tell, and few rows have one.
-    let secret = match regex.captures_len() {
-        1 => regex.find(window)?,
-        _ => regex.captures(window).and_then(|captures| captures.get(1).or_else(|| captures.get(0)))?,
-    };
-    let span = start + secret.start()..start + secret.end();
-    if !values::ends_word(text, span.end) {
-        return None;
+    fn find_from(&self, start: usize, text: &str, regex: &Regex) -> Option<Found> {
+        let window = text.get(start..text.floor_char_boundary(start.saturating_add(REACH)))?;
+        // Where a group stands is dear to tell, and few rows have one.
+        let (secret, whole) = if regex.captures_len() == 1 {
+            let whole = regex.find(window)?;
+            (whole, whole)
+        } else {
+            let captures = regex.captures(window)?;
+            (self.secret(&captures)?, captures.get(0)?)
+        };
+        let place = |at: Range<usize>| start + at.start..start + at.end;
+        let span = place(secret.range());
+        if !values::ends_word(text, span.end) {
+            return None;
+        }
+        self.judge(secret.as_str(), Place::within(text, span.clone(), place(whole.range())), span)
     }
-    judge(secret.as_str(), span, format)
-}
 
-/// The same, where quotes or a line's end break it.
-fn find_broken(hit: Range<usize>, text: &str, format: &'static Format, regex: &Regex, whole: bool) -> Option<Found> {
-    let joined = broken::joined(text, hit.start, hit.end, whole)?;
-    let captures = regex.captures(&joined.text)?;
-    let secret = captures.get(1).or_else(|| captures.get(0))?;
-    let place = |at: usize| joined.places.get(at).copied();
-    let span = place(secret.start())?..place(secret.end().checked_sub(1)?)? + 1;
-    joined.ends.contains(&secret.end()).then(|| judge(secret.as_str(), span, format))?
-}
+    /// The same, where quotes or a line's end break it.
+    fn find_broken(&self, hit: Range<usize>, text: &str, regex: &Regex, whole: bool) -> Option<Found> {
+        let joined = broken::joined(text, hit.start, hit.end, whole)?;
+        let captures = regex.captures(&joined.text)?;
+        let secret = self.secret(&captures)?;
+        let place = |at: usize| joined.places.get(at).copied();
+        let span = place(secret.start())?..place(secret.end().checked_sub(1)?)? + 1;
+        let ends = joined.ends.contains(&secret.end());
+        ends.then(|| self.judge(secret.as_str(), Place::new(text, span.clone()), span))?
+    }
 
-fn judge(secret: &str, span: Range<usize>, format: &'static Format) -> Option<Found> {
-    let severity = match values::judge_format(secret) {
-        // It was made up or mistyped: no such token was ever issued.
-        values::Look::Live if format.checksum.is_some() && !checksum_holds(secret) => Severity::Warning,
-        values::Look::Live => format.severity,
-        values::Look::Example => Severity::Info,
-        values::Look::Placeholder => return None,
-    };
-    Some(Found { span, rule: &format.id, title: &format.description, severity })
+    fn judge(&self, secret: &str, place: Place<'_>, span: Range<usize>) -> Option<Found> {
+        let dull = self.entropy.is_some_and(|least| values::entropy(secret) <= least);
+        if dull || self.allow.iter().any(|allow| allow.covers(place)) {
+            return None;
+        }
+        let severity = match values::judge_format(secret) {
+            // It was made up or mistyped: no such token was ever issued.
+            values::Look::Live if self.checksum.is_some() && !checksum_holds(secret) => {
+                self.severity.min(Severity::Warning)
+            }
+            values::Look::Live => self.severity,
+            values::Look::Example => Severity::Info,
+            values::Look::Placeholder => return None,
+        };
+        Some(Found { span, rule: self.id, title: self.title, severity })
+    }
 }
 
 /// Whether a token of a prefix, 30 characters and their CRC-32 in base 62 is whole; tokens of other lengths carry none.

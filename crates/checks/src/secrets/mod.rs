@@ -38,15 +38,13 @@ mod samples;
 pub(super) mod values;
 mod wallets;
 
-use std::{ops::Range, sync::LazyLock};
+use std::ops::Range;
 
-#[cfg(test)]
-pub(super) use formats::Sample;
-pub(super) use formats::all as formats;
+pub(super) use formats::{Format, pattern};
 pub(super) use members::{Lead, beside, find_led, held, holds_secrets, is_value, leads};
 
-use super::needles::Needles;
-use umbra_domain::Severity;
+use super::{needles::Needles, rules::in_force};
+use umbra_domain::{Begins, CheckName, CheckRule, Severity};
 
 /// A credential in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +59,11 @@ pub(super) struct Found {
     pub(super) severity: Severity,
 }
 
+/// Shortest literal that a pass can find, in bytes.
+pub(super) const SHORTEST_LITERAL: usize = 3;
+
 /// What a literal wakes: given the text and the literal's place, the credential that stands there.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Finder {
     Format(usize),
     Special(fn(&str, Range<usize>) -> Option<Found>),
@@ -74,26 +75,40 @@ enum Finder {
     Escape,
 }
 
-struct Index {
+/// Everything that is looked for.
+#[derive(Debug)]
+pub(super) struct Index {
+    formats: Vec<Format>,
     needles: Needles,
     /// By literal.
     finders: Vec<Finder>,
+    /// Formats that are searched in every text.
+    always: Vec<usize>,
 }
 
-static INDEX: LazyLock<Index> = LazyLock::new(|| {
-    let rows = formats()
-        .enumerate()
-        .flat_map(|(at, format)| format.keywords.iter().map(move |keyword| (keyword.as_str(), Finder::Format(at))));
-    let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
-    let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
-    let special = [flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES].into_iter().flatten();
-    let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
-    let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
-    let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
-    let (literals, finders): (Vec<&str>, Vec<Finder>) =
-        rows.chain(carried).chain(assigned).chain(special).chain(columns).chain(escapes).unzip();
-    Index { needles: Needles::new(literals), finders }
-});
+impl Index {
+    pub(super) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
+        let formats: Vec<Format> = rows.filter_map(|row| Format::new(row)).collect();
+        let is_searched = |format: &Format| {
+            let short = format.keywords.iter().any(|keyword| keyword.len() < SHORTEST_LITERAL);
+            format.begins == Begins::Free && (short || format.keywords.is_empty())
+        };
+        let always = formats.iter().enumerate().filter(|(_, format)| is_searched(format)).map(|(at, _)| at).collect();
+        let rows = formats
+            .iter()
+            .enumerate()
+            .flat_map(|(at, format)| format.keywords.iter().map(move |keyword| (keyword.as_str(), Finder::Format(at))));
+        let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
+        let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
+        let special = [flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES].into_iter().flatten();
+        let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
+        let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
+        let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
+        let (literals, finders): (Vec<&str>, Vec<Finder>) =
+            rows.chain(carried).chain(assigned).chain(special).chain(columns).chain(escapes).unzip();
+        Self { needles: Needles::new(literals), finders, always, formats }
+    }
+}
 
 /// Every credential in the text, in order, none overlapping another. Where several rules see the same bytes, the span
 /// covers them all and the worst, then the first, names it.
@@ -125,15 +140,21 @@ fn find_plain(text: &str) -> Vec<Found> {
 
 /// The same, and whether an escape was met.
 fn look(text: &str) -> (Vec<Found>, bool) {
-    let index = &*INDEX;
+    let rules = in_force();
+    let index = &rules.secrets;
     let (mut found, mut escapes) = (Vec::new(), false);
+    let mut searched: Vec<usize> = index.always.clone();
     let (mut futile, mut crowd) = (Futile::default(), Crowd::default());
     index.needles.find(text, |number, hit| {
         match index.finders.get(number) {
             Some(Finder::Format(at)) if futile.skips(*at, hit.start) => {}
-            Some(Finder::Format(at)) => match formats::find_at(*at, text, hit.clone()) {
-                Some(one) => found.push(one),
-                None => futile.note(*at, text, hit.start),
+            Some(Finder::Format(at)) => match index.formats.get(*at) {
+                Some(format) if format.begins == Begins::Free => searched.push(*at),
+                Some(format) => match format.find_at(text, hit.clone()) {
+                    Some(one) => found.push(one),
+                    None => futile.note(*at, text, hit.start),
+                },
+                None => {}
             },
             Some(Finder::Special(find)) => found.extend(find(text, hit)),
             Some(Finder::Assigned(_)) if crowd.skips(text, &hit) => {}
@@ -149,6 +170,11 @@ fn look(text: &str) -> (Vec<Found>, bool) {
         }
         true
     });
+    searched.sort_unstable();
+    searched.dedup();
+    for format in searched.iter().filter_map(|at| index.formats.get(*at)) {
+        found.extend(format.search(text));
+    }
     (found, escapes)
 }
 
@@ -230,13 +256,15 @@ impl Crowd {
     }
 }
 
+/// Whether a value looks like what a manual prints in place of a credential.
+pub(super) fn is_placeholder(value: &str) -> bool {
+    values::judge_format(value) == values::Look::Placeholder
+}
+
 /// Whether `name` is a rule of this check.
 pub(super) fn is_rule(name: &str) -> bool {
-    [carriers::RULES, assignments::RULES, calls::RULES, wallets::RULES, &[flags::RULE]]
-        .into_iter()
-        .flatten()
-        .any(|rule| *rule == name)
-        || formats().any(|format| format.id == name)
+    let is_secret = |row: &CheckRule| row.id == name && row.check() == CheckName::Secrets;
+    in_force().rows().iter().any(is_secret)
 }
 
 fn merge(mut found: Vec<Found>) -> Vec<Found> {

@@ -20,9 +20,6 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("secret phrase", seed_phrase),
 ];
 
-/// The names of these rules.
-pub(super) const RULES: &[&str] = &["wallet_key", "seed_phrase"];
-
 /// Twelve to 24 words behind their name (BIP 39: three to eight small letters each, their count a multiple of three).
 fn seed_phrase(text: &str, hit: Range<usize>) -> Option<Found> {
     const LONGEST: usize = 260;

@@ -24,6 +24,7 @@ mod pii;
 mod placeholders;
 mod properties;
 mod roles;
+mod rules;
 mod secrets;
 mod shells;
 mod snippets;

@@ -1,12 +1,7 @@
 //! Credentials: every format by example, what carries one by its form, assignments, and what is none.
 
-use std::collections::HashSet;
-
-use crate::{
-    Screened, SecretDigest, redact, screen, screen_tagged,
-    secrets::{self, Sample},
-};
-use umbra_domain::{CheckName, Event, Severity, ToolCall};
+use crate::{Screened, SecretDigest, redact, rules::BUILT_IN, screen, screen_tagged, secrets};
+use umbra_domain::{CheckName, Event, Sample, Severity, ToolCall};
 
 use super::saying;
 
@@ -24,12 +19,12 @@ fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
 
 #[test]
 fn every_format_finds_its_hits_however_they_stand_and_leaves_its_misses_alone() {
-    let mut ids = HashSet::new();
-    for format in secrets::formats() {
+    let formats = BUILT_IN.iter().filter(|row| row.check() == CheckName::Secrets && row.finds());
+    let mut count = 0;
+    for format in formats {
         let id = &format.id;
-        assert!(ids.insert(id), "{id} stands twice");
+        count += 1;
         assert!(!format.hits.is_empty() && !format.misses.is_empty(), "{id} has no test");
-        assert!(regex::Regex::new(&format.pattern()).is_ok_and(|regex| regex.as_str() != ""), "{id}");
         let long = format.keywords.iter().all(|keyword| keyword.len() >= 3);
         assert!(long && !format.keywords.is_empty(), "{id} has a keyword too short to look up, or none");
         for hit in format.hits.iter().map(Sample::text) {
@@ -47,7 +42,7 @@ fn every_format_finds_its_hits_however_they_stand_and_leaves_its_misses_alone() 
             assert!(!found.iter().any(|found| found.rule == id), "{id} finds {miss}");
         }
     }
-    assert_eq!(ids.len(), 208);
+    assert_eq!(count, 208);
 }
 
 #[test]

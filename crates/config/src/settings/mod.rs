@@ -10,6 +10,7 @@ mod boundary;
 mod breaker;
 mod briefing;
 mod cheap_model;
+mod checks;
 mod database;
 mod ingest;
 mod llm;
@@ -54,6 +55,7 @@ pub use boundary::{Approvals, Audit, AuditedReads, Boundary, Gate, RequireDecisi
 pub use breaker::Breaker;
 pub use briefing::Briefings;
 pub use cheap_model::CheapModel;
+pub use checks::Checks;
 pub use database::Database;
 pub use ingest::{Ingest, Spool};
 pub use llm::Llm;
@@ -120,6 +122,8 @@ pub struct Settings {
     pub queue: Queue,
     /// How events are gathered.
     pub ingest: Ingest,
+    /// Rules of a user's own for the built-in checks.
+    pub checks: Checks,
     /// Bounds of the built-in checks where no review runs them.
     pub looks: Looks,
     /// Calls of models that no shadow asks for.
@@ -230,6 +234,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         briefing: part(keys, "briefing", "When days and weeks are summed up."),
         queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
         ingest: part(keys, "ingest", "How events are gathered into transactions, and where they wait."),
+        checks: part(keys, "checks", "Rules of a user's own for the built-in checks."),
         looks: part(keys, "looks", "Bounds of the built-in checks where no review runs them."),
         llm: part(keys, "llm", "Calls of models that no shadow asks for."),
         breaker: part(keys, "breaker", "When an agent is recommended to be held back."),

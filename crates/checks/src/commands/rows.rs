@@ -1,0 +1,327 @@
+//! Rows of the rules about commands: patterns of calls. In: one call. Out: the rows that describe it. The grammar stands
+//! with [`Pattern`].
+
+#[cfg(test)]
+mod tests;
+
+use aho_corasick::AhoCorasick;
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::{Sight, lexicon, persistence::writes_operand};
+use crate::rules::{TextRule, intern};
+use umbra_analysis::shell::Call;
+use umbra_domain::{CheckRule, Severity};
+
+/// Rows of this check, and the words that make a script worth parsing.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    calls: Vec<Row>,
+    /// Expressions over scripts.
+    texts: Vec<TextRule>,
+    waking: Option<AhoCorasick>,
+    /// Of each waking word how it stands in a script.
+    stands: Vec<Stands>,
+}
+
+/// How a waking word stands in a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// At the beginning of a word.
+    Begins,
+    /// As a word of its own.
+    Alone,
+    /// Anywhere.
+    Within,
+}
+
+#[derive(Debug)]
+struct Row {
+    id: &'static str,
+    severity: Severity,
+    description: String,
+    patterns: Vec<Pattern>,
+}
+
+/// Pattern of a call: words, parted by blanks, as in `kubectl|oc delete ns|namespace` or `git push -f|--force`.
+///
+/// The first word is the program: its name, or that of the script that an interpreter is given. The others are
+/// - an operand: operands stand one after the other from the first on; `...` passes over any number of them;
+/// - an option, which begins with `-` and may stand anywhere; `-f` also within a cluster such as `-rf`; `--env=prod` also
+///   where the value is the next argument;
+/// - `%word`, an argument that may stand anywhere;
+/// - `!word`, an option or argument that must not be there;
+/// - `>path`, a file that the call writes.
+///
+/// `a|b` is one of them, `*` any characters.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    program: OneOf,
+    /// Operands; `None` stands for any number of them.
+    operands: Vec<Option<OneOf>>,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Option { names: OneOf, value: Option<OneOf> },
+    Argument(OneOf),
+    Not(OneOf),
+    Writes(OneOf),
+}
+
+/// One of several globs.
+#[derive(Debug)]
+struct OneOf(Vec<GlobMatcher>);
+
+impl OneOf {
+    fn parse(text: &str) -> Result<Self, String> {
+        let one = |glob: &str| match GlobBuilder::new(glob).backslash_escape(false).build() {
+            _ if glob.is_empty() => Err(format!("`{text}` names nothing on one side of a sign")),
+            Ok(glob) => Ok(glob.compile_matcher()),
+            Err(error) => Err(format!("`{glob}`: {}", error.kind())),
+        };
+        text.split('|').map(one).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.0.iter().any(|glob| glob.is_match(text))
+    }
+
+    /// The globs as written.
+    fn written(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|glob| glob.glob().glob())
+    }
+}
+
+impl Pattern {
+    /// Reads a pattern; the error says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let program = words.next().ok_or("a pattern has no word")?;
+        if program.starts_with(['-', '!', '>', '%']) || program == "..." {
+            return Err(format!("`{program}` is no program; write `*` before it for any"));
+        }
+        let mut pattern = Self { program: OneOf::parse(program)?, operands: Vec::new(), parts: Vec::new() };
+        for word in words {
+            let rest = word.get(1..).unwrap_or_default();
+            match (word.as_bytes().first(), word.split_once('=')) {
+                (Some(b'-'), Some((names, value))) => {
+                    let value = Some(OneOf::parse(value)?);
+                    pattern.parts.push(Part::Option { names: OneOf::parse(names)?, value });
+                }
+                (Some(b'-'), None) => {
+                    pattern.parts.push(Part::Option { names: OneOf::parse(word)?, value: None });
+                }
+                (Some(b'%'), _) => pattern.parts.push(Part::Argument(OneOf::parse(rest)?)),
+                (Some(b'!'), _) => pattern.parts.push(Part::Not(OneOf::parse(rest)?)),
+                (Some(b'>'), _) => pattern.parts.push(Part::Writes(OneOf::parse(rest)?)),
+                _ if word == "..." => pattern.operands.push(None),
+                _ => pattern.operands.push(Some(OneOf::parse(word)?)),
+            }
+        }
+        Ok(pattern)
+    }
+
+    /// Words one of which every script has that the pattern describes: its programs, or where one may be any, what else
+    /// must stand there.
+    fn wakes(&self) -> Vec<(String, Stands)> {
+        let parts = self.parts.iter().filter_map(|part| match part {
+            Part::Option { names: words, .. } | Part::Argument(words) | Part::Writes(words) => Some(words),
+            Part::Not(_) => None,
+        });
+        let wake = |glob: &str| {
+            let literal = glob.split(['*', '?', '[', ']', '{', '}']).max_by_key(|part| part.len()).unwrap_or_default();
+            (literal.to_lowercase(), if literal == glob { Stands::Alone } else { Stands::Within })
+        };
+        let sure = |words: &OneOf| {
+            let wakes: Vec<(String, Stands)> = words.written().map(wake).collect();
+            wakes.iter().all(|(literal, _)| !literal.is_empty()).then_some(wakes)
+        };
+        let all = std::iter::once(&self.program).chain(self.operands.iter().flatten()).chain(parts);
+        // An empty word stands in every script.
+        all.into_iter().find_map(sure).unwrap_or_else(|| vec![(String::new(), Stands::Within)])
+    }
+
+    fn describes(&self, call: &Words<'_>) -> bool {
+        let named = call
+            .names
+            .iter()
+            .any(|(program, operands)| self.program.matches(program) && in_order(&self.operands, operands));
+        named
+            && self.parts.iter().all(|part| match part {
+                Part::Option { names, value: None } => has_option(call.call, names),
+                Part::Option { names, value: Some(value) } => has_value(call.call, names, value),
+                Part::Argument(word) => call.call.args.iter().any(|arg| word.matches(&arg.text)),
+                Part::Not(word) => !has_option(call.call, word),
+                Part::Writes(path) => {
+                    let written = call.call.writes.iter().map(|word| word.text.as_str());
+                    written.chain(writes_operand(call.call)).any(|written| path.matches(written))
+                }
+            })
+    }
+}
+
+/// A call as patterns see it: its program with its operands, and the script that an interpreter is given with its own.
+struct Words<'c> {
+    call: &'c Call,
+    names: Vec<(&'c str, Vec<&'c str>)>,
+}
+
+impl<'c> Words<'c> {
+    fn of(call: &'c Call) -> Self {
+        let operands = operands(call);
+        let bare = call.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let runs = matches!(bare, "python" | "php" | "ruby" | "node" | "perl" | "sh" | "bash" | "java");
+        let script = operands.first().filter(|_| runs).map(|script| {
+            let name = script.rsplit('/').next().unwrap_or_default();
+            (name, operands.get(1..).unwrap_or_default().to_vec())
+        });
+        Self { call, names: std::iter::once((call.program.as_str(), operands)).chain(script).collect() }
+    }
+}
+
+/// The operands of a call without the values of options that stand before a subcommand: `git -C dir push`.
+fn operands(call: &Call) -> Vec<&str> {
+    const WITH_VALUE: [&str; 31] = [
+        "--profile",
+        "--region",
+        "--output",
+        "--endpoint-url",
+        "--namespace",
+        "-n",
+        "--context",
+        "--kubeconfig",
+        "--cluster",
+        "--project",
+        "--account",
+        "--configuration",
+        "--subscription",
+        "--kube-context",
+        "--app",
+        "--stack",
+        "--host",
+        "-H",
+        "--cwd",
+        "-C",
+        "-c",
+        "--config",
+        "--server",
+        "--repo",
+        "-R",
+        "--git-dir",
+        "--work-tree",
+        "--prefix",
+        "--filter",
+        "--dir",
+        "-u",
+    ];
+    let mut args = call.args.iter().map(|arg| arg.text.as_str()).peekable();
+    let mut words = Vec::new();
+    let mut all = false;
+    while let Some(arg) = args.next() {
+        match arg {
+            "--" if !all => all = true,
+            // Of a subcommand's options not all are known: what is behind it stays an operand.
+            _ if !all && words.is_empty() && WITH_VALUE.contains(&arg) => drop(args.next()),
+            _ if !all && arg.len() > 1 && arg.starts_with('-') => {}
+            _ => words.push(arg),
+        }
+    }
+    words
+}
+
+/// Whether operands stand as a pattern says.
+fn in_order(pattern: &[Option<OneOf>], operands: &[&str]) -> bool {
+    match (pattern.split_first(), operands.split_first()) {
+        (None, _) => true,
+        (Some((None, rest)), _) => {
+            (0..=operands.len()).any(|from| in_order(rest, operands.get(from..).unwrap_or_default()))
+        }
+        (Some((Some(word), rest)), Some((operand, others))) => word.matches(operand) && in_order(rest, others),
+        (Some(_), None) => false,
+    }
+}
+
+/// Whether one of the options or words is given.
+fn has_option(call: &Call, names: &OneOf) -> bool {
+    let whole = |arg: &str| names.matches(arg) || arg.split_once('=').is_some_and(|(name, _)| names.matches(name));
+    let mut letters = names.written().filter_map(|name| match name.as_bytes() {
+        [b'-', letter] if letter.is_ascii_alphanumeric() => Some(char::from(*letter)),
+        _ => None,
+    });
+    call.args.iter().any(|arg| whole(&arg.text)) || letters.any(|letter| call.has(letter, ""))
+}
+
+/// Whether an option has a value of these, behind `=` or as the next argument.
+fn has_value(call: &Call, names: &OneOf, value: &OneOf) -> bool {
+    let joined =
+        |arg: &str| arg.split_once('=').is_some_and(|(name, given)| names.matches(name) && value.matches(given));
+    call.args.iter().any(|arg| joined(&arg.text))
+        || call.args.windows(2).any(|pair| match pair {
+            [name, given] => names.matches(&name.text) && value.matches(&given.text),
+            _ => false,
+        })
+}
+
+impl Rows {
+    pub(crate) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
+        let all: Vec<&CheckRule> = rows.copied().collect();
+        let with_patterns = all.iter().filter(|row| !row.commands.is_empty());
+        let calls: Vec<Row> = with_patterns
+            .map(|row| Row {
+                id: intern(&row.id),
+                severity: row.severity.unwrap_or(Severity::Warning),
+                description: row.description.clone().unwrap_or_else(|| format!("`{{command}}`: {}.", row.id)),
+                patterns: row.commands.iter().filter_map(|text| Pattern::parse(text).ok()).collect(),
+            })
+            .collect();
+        let known = lexicon::WAKING.iter().map(|word| ((*word).to_owned(), Stands::Begins));
+        let whole = lexicon::WAKING_WHOLE.iter().map(|word| ((*word).to_owned(), Stands::Alone));
+        let of_rows = calls.iter().flat_map(|row| &row.patterns).flat_map(Pattern::wakes);
+        let texts = all.iter().filter(|row| row.regex.is_some()).flat_map(|row| match &*row.keywords {
+            // An empty word stands in every script.
+            [] => vec![String::new()],
+            keywords => keywords.to_vec(),
+        });
+        let texts = texts.map(|word| (word, Stands::Within));
+        let (words, stands): (Vec<String>, Vec<Stands>) = known.chain(whole).chain(of_rows).chain(texts).unzip();
+        let waking = AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();
+        Self { calls, texts: all.into_iter().filter_map(TextRule::new).collect(), waking, stands }
+    }
+
+    /// Whether a script has a word that some rule knows.
+    pub(super) fn wakes(&self, script: &str) -> bool {
+        let letter =
+            |at: Option<usize>| at.and_then(|at| script.as_bytes().get(at)).is_some_and(u8::is_ascii_alphabetic);
+        self.waking.as_ref().is_some_and(|words| {
+            words.find_overlapping_iter(script).any(|hit| {
+                let within = letter(Some(hit.start())) && letter(hit.start().checked_sub(1));
+                match self.stands.get(hit.pattern().as_usize()) {
+                    Some(Stands::Within) => true,
+                    Some(Stands::Alone) => !within && !letter(Some(hit.end())),
+                    _ => !within,
+                }
+            })
+        })
+    }
+
+    /// What a call does by the rows.
+    pub(super) fn look(&self, call: &Call, sights: &mut Vec<Sight>) {
+        let words = Words::of(call);
+        for row in &self.calls {
+            if row.patterns.iter().any(|pattern| pattern.describes(&words)) {
+                let what = row.description.replace("{command}", &call.shown());
+                sights.push(Sight::new(row.id, row.severity, what));
+            }
+        }
+    }
+
+    /// What a script shows by the expressions of rows.
+    pub(super) fn look_at_text(&self, script: &str, sights: &mut Vec<Sight>) {
+        for rule in &self.texts {
+            if rule.find(script).next().is_some() {
+                sights.push(Sight::new(rule.id, rule.severity, rule.description.clone()));
+            }
+        }
+    }
+}

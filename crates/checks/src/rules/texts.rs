@@ -1,0 +1,82 @@
+//! Rows that are expressions over texts, for the checks other than that of credentials. In: an event. Out: a hit for
+//! each match, in the texts that the check looks at.
+
+use std::collections::BTreeMap;
+
+use aho_corasick::AhoCorasick;
+use regex::Regex;
+
+use super::{allow::compiled, intern, looks_at};
+use umbra_domain::{CheckName, CheckRule, Event, Hit, Severity};
+
+/// Most hits of one rule in one text.
+const MOST_HITS: usize = 20;
+
+/// Rows by check.
+#[derive(Debug, Default)]
+pub(super) struct TextRules(BTreeMap<CheckName, Vec<TextRule>>);
+
+/// One row with an expression.
+#[derive(Debug)]
+pub(crate) struct TextRule {
+    pub(crate) id: &'static str,
+    pub(crate) description: String,
+    pub(crate) severity: Severity,
+    /// `None` where every text is searched.
+    keywords: Option<AhoCorasick>,
+    regex: Regex,
+}
+
+impl TextRules {
+    pub(super) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
+        let mut rules: BTreeMap<CheckName, Vec<TextRule>> = BTreeMap::new();
+        for row in rows {
+            if let Some(rule) = TextRule::new(row) {
+                rules.entry(row.check()).or_default().push(rule);
+            }
+        }
+        Self(rules)
+    }
+
+    pub(super) fn hits(&self, check: CheckName, event: &Event) -> Vec<Hit> {
+        let Some(rules) = self.0.get(&check) else { return Vec::new() };
+        let mut hits = Vec::new();
+        event.for_each_text(|field, text| {
+            if looks_at(check, &field) {
+                let found = rules.iter().flat_map(|rule| rule.find(text));
+                hits.extend(found.map(|(rule, at)| Hit {
+                    check,
+                    rule: rule.id.to_owned(),
+                    severity: rule.severity,
+                    field: field.clone(),
+                    start: at.start,
+                    end: at.end,
+                    description: rule.description.clone(),
+                    value: None,
+                }));
+            }
+        });
+        hits
+    }
+}
+
+impl TextRule {
+    pub(crate) fn new(row: &CheckRule) -> Option<Self> {
+        let regex = row.regex.as_deref()?;
+        let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(&row.keywords);
+        Some(Self {
+            id: intern(&row.id),
+            description: row.description.clone().unwrap_or_else(|| format!("The rule {} matches here.", row.id)),
+            severity: row.severity.unwrap_or(Severity::Warning),
+            keywords: keywords.ok().filter(|_| !row.keywords.is_empty()),
+            regex: compiled(regex).ok()?,
+        })
+    }
+
+    /// Every match in a text, the first few.
+    pub(crate) fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = (&'t Self, std::ops::Range<usize>)> {
+        let awake = self.keywords.as_ref().is_none_or(|keywords| keywords.is_match(text));
+        let found = self.regex.find_iter(if awake { text } else { "" });
+        found.map(move |found| (self, found.range())).take(MOST_HITS)
+    }
+}

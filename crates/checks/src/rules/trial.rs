@@ -1,0 +1,54 @@
+//! Tries a row's examples: each hit must be found by the rule, no miss may be. The rules are those in force.
+
+use super::in_force;
+use crate::{review, screen};
+use umbra_domain::{CheckName, CheckRule, Event, ToolCall};
+
+/// Example that a rule judges otherwise than its row says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misjudged {
+    /// The example.
+    pub text: String,
+    /// True if it should have been found.
+    pub is_hit: bool,
+    /// Rules that found something in it, or what was found by this one.
+    pub found: Vec<String>,
+    /// True if an example of a credential looks like a placeholder, which no rule reports.
+    pub is_placeholder: bool,
+}
+
+/// The event in which a check looks at a text: a command that is run, a tool's result, or an output.
+pub fn example(check: CheckName, text: &str) -> Event {
+    let mut event = Event { agent: "rules".into(), ..Event::default() };
+    match check {
+        CheckName::Commands => {
+            let args = serde_json::json!({ "command": text });
+            event.tool = Some(ToolCall { name: "bash".into(), args, ..ToolCall::default() });
+        }
+        CheckName::Injection => {
+            event.tool = Some(ToolCall { name: "read".into(), result: Some(text.to_owned()), ..ToolCall::default() });
+        }
+        _ => event.output = Some(text.to_owned()),
+    }
+    event
+}
+
+/// The examples of a row that the rules in force judge otherwise than it says.
+pub fn misjudged(row: &CheckRule) -> Vec<Misjudged> {
+    let hits = row.hits.iter().map(|sample| (sample.text(), true));
+    let samples = hits.chain(row.misses.iter().map(|sample| (sample.text(), false)));
+    let is_off = in_force().rows().iter().any(|known| known.id == row.id && known.enabled == Some(false));
+    let judged = samples.filter_map(|(text, is_hit)| {
+        let screened = screen(example(row.check(), &text));
+        let found = review(&screened.event, &screened.marks, &[row.check()].into());
+        let own = found.iter().any(|hit| hit.rule == row.id);
+        let of_credential = is_hit && found.is_empty() && row.check() == CheckName::Secrets;
+        (own != (is_hit && !is_off)).then(|| Misjudged {
+            is_placeholder: of_credential && crate::secrets::is_placeholder(&text),
+            found: found.into_iter().map(|hit| hit.rule).collect(),
+            text,
+            is_hit,
+        })
+    });
+    judged.collect()
+}

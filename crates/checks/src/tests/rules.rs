@@ -1,0 +1,21 @@
+//! Rows of the rules files: their examples, and what a user's rows add and change.
+
+use std::collections::HashSet;
+
+use crate::{
+    misjudged,
+    rules::{BUILT_IN, faults},
+};
+
+#[test]
+fn the_built_in_rows_judge_their_examples_as_they_say_and_have_no_fault() {
+    let (mut ids, mut wrong) = (HashSet::new(), Vec::new());
+    for row in BUILT_IN.iter() {
+        assert!(ids.insert(&row.id), "{} stands twice", row.id);
+        assert!(row.description.is_some() && !row.id.is_empty(), "{row:?}");
+        assert_eq!(faults(row, &[]), []);
+        wrong.extend(misjudged(row).into_iter().map(|wrong| (&row.id, wrong)));
+    }
+    assert_eq!(wrong, []);
+    assert!(ids.len() > 300, "{}", ids.len());
+}

@@ -1,0 +1,325 @@
+//! Files of rules of the built-in checks: TOML in, their rows out, or every fault at once. The form is that of gitleaks,
+//! with members of our own, so that a file of gitleaks loads as it is; what of it has no meaning here is named.
+//!
+//! What an expression or a pattern means is the business of the room that applies it; whoever reads a file brings its
+//! judgement along ([`RowRule`]).
+
+use std::path::Path;
+
+use super::{
+    Loaded, Report,
+    fault::{Faults, Place, quoted},
+    file::read_text,
+    keys::{Keys, Record, Shape, document},
+    number::{decimal, whole},
+    shape::{Flag, List, shown, word},
+    text::{Text, free_text, text},
+    toml::parse,
+    tree::{Kind, Node},
+};
+use umbra_domain::{
+    AllowList, AllowTarget, Begins, CheckName, CheckRule, Checksum, RuleFault, RuleFile, Sample, Severity,
+};
+
+/// Most rows of a file; gitleaks' own has some two hundred.
+const MAX_ROWS: usize = 5_000;
+/// Most items of a list of a row.
+const MAX_ITEMS: usize = 10_000;
+/// Longest expression or example, in characters.
+const MAX_TEXT: usize = 16_384;
+
+/// Says what is wrong with a row.
+pub type RowRule<'a> = &'a dyn Fn(&CheckRule) -> Vec<RuleFault>;
+
+/// Reads a file of rules.
+pub fn read(path: &Path, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report> {
+    let name = path.display().to_string();
+    let mut faults = Faults::default();
+    match read_text(path) {
+        Ok(text) => load(&name, &text, judge, faults),
+        Err(refused) => {
+            let source = faults.add_source(&name, "");
+            refused.note(source, &mut faults);
+            faults.finish(None)
+        }
+    }
+}
+
+/// Reads the rules of a text; `name` is what faults call it.
+pub fn parse_rules(name: &str, text: &str, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report> {
+    load(name, text, judge, Faults::default())
+}
+
+fn load(name: &str, text: &str, judge: RowRule<'_>, mut faults: Faults) -> Result<Loaded<RuleFile>, Report> {
+    let source = faults.add_source(name, text);
+    let root = parse(source, text, &mut faults);
+    let found = root.and_then(|root| {
+        refuse_twins(&root, &mut faults);
+        Record(|keys: &mut Keys<'_>| file(keys, name, judge)).read(&root, &mut faults)
+    });
+    faults.finish(found)
+}
+
+/// The JSON Schema (draft 2020-12) of a file of rules, for editors.
+pub fn rules_schema() -> serde_json::Value {
+    document("Umbra rules", Record(|keys: &mut Keys<'_>| file(keys, "", &|_| Vec::new())).schema())
+}
+
+/// An id is one row of a file.
+fn refuse_twins(root: &Node, faults: &mut Faults) {
+    let mut first = std::collections::BTreeMap::<&str, Place>::new();
+    let Some(Kind::List(rows)) = root.get("rules").map(|node| &node.kind) else { return };
+    for (index, row) in rows.iter().enumerate() {
+        let Some(Node { kind: Kind::Text(id), at }) = row.get("id") else { continue };
+        if let Some(earlier) = first.get(id.as_str()) {
+            let help = format!("the row at line {} has it; put both into one", earlier.line);
+            let message = format!("the id {} stands twice", quoted(id));
+            faults.within(format!(".rules[{index}].id"), |faults| faults.fault(*at, message, help));
+        } else {
+            first.insert(id, *at);
+        }
+    }
+}
+
+/// The file's keys.
+#[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
+fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile> {
+    let item = Record(|keys: &mut Keys<'_>| row(keys, name, judge));
+    let rules = keys.optional(
+        "rules",
+        "The rules. One with `regex` or `commands` is added, or takes the place of the rule of its id; one without changes \
+         the rule of its id.",
+        List { len: 0..=MAX_ROWS, single: false, item },
+    );
+    let lists = [
+        keys.optional("allowlists", "What no rule about credentials reports.", list_of(Record(allow_list))),
+        keys.optional("allowlist", "The same, as one table.", list_of(Record(allow_list))),
+    ];
+    for key in ["title", "description", "minVersion"] {
+        keys.optional(key, "Of gitleaks: for people.", free_text(MAX_TEXT));
+    }
+    keys.optional("extend", "Of gitleaks: the built-in rules are always there.", Record(extend));
+    let rules = rules.into_iter().flatten().flatten().collect();
+    Some(RuleFile { rules, allowlists: lists.into_iter().flatten().flatten().flatten().collect() })
+}
+
+/// What a file of gitleaks builds on.
+#[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
+fn extend(keys: &mut Keys<'_>) -> Option<()> {
+    keys.optional("useDefault", "Of gitleaks: its own rules; those of Umbra are always there.", Flag);
+    let path = keys.optional("path", "Of gitleaks: another file; name it in checks.rules.", free_text(MAX_TEXT));
+    if path.is_some() {
+        keys.warn("path", "the other file is not read", "name it in checks.rules, before this one");
+    }
+    let off = keys.optional("disabledRules", "Of gitleaks: its own rules that are off.", texts());
+    if off.is_some() {
+        keys.warn(
+            "disabledRules",
+            "rules of gitleaks' own are not here",
+            "write a row with `enabled = false` for a rule of Umbra",
+        );
+    }
+    Some(())
+}
+
+/// One row; `None` within for one that has no meaning here.
+#[expect(clippy::option_option, reason = "a record that is read well may have to be left out")]
+fn row(keys: &mut Keys<'_>, file: &str, judge: RowRule<'_>) -> Option<Option<CheckRule>> {
+    let id = keys.required("id", "Name in findings, and in markers such as [secret:id].", id());
+    let place = format!("{file}:{}", keys.place("id").line);
+    let mut rule = CheckRule { id: id.unwrap_or_default(), place, ..CheckRule::default() };
+    rule.check = keys.optional(
+        "check",
+        "The check that it belongs to: secrets, or commands where it has `commands`, unless set.",
+        word(&CheckName::ALL, CheckName::as_str),
+    );
+    rule.description = keys.optional(
+        "description",
+        "Of secrets and pii: what it is, such as \"an Acme token\". Otherwise the sentence of a finding; {command} in it \
+         stands for the call.",
+        free_text(2_000),
+    );
+    rule.severity = keys.optional(
+        "severity",
+        "info, warning or critical. Unless set: critical for secrets, warning for all others.",
+        word(&Severity::ALL, Severity::as_str),
+    );
+    rule.enabled = keys.optional("enabled", "false switches the rule off.", Flag);
+    rule.keywords = keys
+        .optional(
+            "keywords",
+            "Texts one of which is in every match, in letters of either case. Without them every text is searched.",
+            texts(),
+        )
+        .unwrap_or_default();
+    rule.regex = keys.optional(
+        "regex",
+        "An expression (RE2). Its first group that took part, where there is one, is the credential.",
+        free_text(MAX_TEXT),
+    );
+    rule.assigned = keys.optional(
+        "assigned",
+        "In place of `regex`: the form of a value that the first keyword is assigned, as in KEYWORD_TOKEN=value.",
+        free_text(MAX_TEXT),
+    );
+    rule.commands = keys
+        .optional(
+            "commands",
+            "Patterns of calls, such as \"kubectl delete ns|namespace\" or \"git push -f|--force\".",
+            texts(),
+        )
+        .unwrap_or_default();
+    rule.begins = keys.optional(
+        "begins",
+        "Where a match begins: free (anywhere, unless set), keyword (at a keyword that begins a word), word (up to 80 \
+         letters before a keyword), anywhere (at a keyword, whatever stands before it).",
+        word(&Begins::ALL, Begins::as_str),
+    );
+    rule.checksum = keys.optional(
+        "checksum",
+        "A checksum at the end of the token: github.",
+        word(&Checksum::ALL, Checksum::as_str),
+    );
+    rule.secret_group = keys.optional("secretGroup", "The group that is the credential.", whole(0..=99));
+    rule.entropy = keys.optional(
+        "entropy",
+        "Least Shannon entropy of a credential, in bits a byte.",
+        decimal("an entropy", 0.0..=8.0, Some),
+    );
+    rule.hits = keys
+        .optional("hits", "Examples that it finds; the parts of an array are joined.", samples())
+        .unwrap_or_default();
+    rule.misses = keys.optional("misses", "Examples that it leaves alone.", samples()).unwrap_or_default();
+    let lists = [
+        keys.optional("allowlists", "What it leaves alone.", list_of(Record(allow_list))),
+        keys.optional("allowlist", "The same, as one table.", list_of(Record(allow_list))),
+    ];
+    rule.allowlists = lists.into_iter().flatten().flatten().flatten().collect();
+    if not_taken_over(keys) && !rule.finds() {
+        keys.warn("id", "a rule about paths alone is not taken over", "leave it out");
+        return Some(None);
+    }
+    if rule.id.is_empty() {
+        return None;
+    }
+    for fault in judge(&rule) {
+        keys.fault_of(fault.key, fault.index, fault.message, fault.help);
+    }
+    Some(Some(rule))
+}
+
+/// Declares what gitleaks says of a rule and has no meaning here; `true` where the rule is about paths.
+fn not_taken_over(keys: &mut Keys<'_>) -> bool {
+    for (key, why) in [
+        ("path", "texts of agents have no path"),
+        ("tags", "findings carry no tags"),
+        ("required", "rules are judged each by itself"),
+        ("skipReport", "every finding is reported"),
+    ] {
+        if keys.optional(key, "Of gitleaks: not taken over.", Any).is_some() {
+            keys.warn(key, format!("`{key}` is not taken over: {why}"), "the rest of the row is");
+        }
+    }
+    keys.has("path")
+}
+
+/// One list of matches that are left alone; `None` for one that cannot be judged here.
+#[expect(
+    clippy::option_option,
+    clippy::unnecessary_wraps,
+    reason = "the shape of a record; one that is read well may have to be left out"
+)]
+fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
+    let regexes = keys.optional("regexes", "Expressions, one of which is found in the target.", texts());
+    let stopwords = keys.optional("stopwords", "Texts, one of which stands in the credential.", texts());
+    let regex_target = keys.optional(
+        "regexTarget",
+        "Where `regexes` are searched: secret (unless set), match or line.",
+        word(&AllowTarget::ALL, AllowTarget::as_str),
+    );
+    let all = keys.optional(
+        "condition",
+        "OR (unless set): an expression or a text. AND: both.",
+        word(&[false, true], |all| if all { "AND" } else { "OR" }),
+    );
+    let all = all.unwrap_or_default();
+    keys.optional("description", "For people.", free_text(MAX_TEXT));
+    let mut left_out = false;
+    for key in ["paths", "commits", "targetRules"] {
+        if keys.optional(key, "Of gitleaks: not taken over.", texts()).is_some() {
+            let message = format!("`{key}` is not taken over: texts of agents have none");
+            // With AND, or for rules that are named, what is left of it would leave more alone than was meant.
+            left_out |= all || key == "targetRules";
+            keys.warn(key, message, if left_out { "the list is left out" } else { "the rest of the list is" });
+        }
+    }
+    let (regexes, stopwords) = (regexes.unwrap_or_default(), stopwords.unwrap_or_default());
+    Some((!left_out).then_some(AllowList { regexes, stopwords, regex_target, all }))
+}
+
+fn id() -> Text<String> {
+    text("an id", 100, |text| {
+        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if plain { Ok(text.to_owned()) } else { Err("use letters, digits, `_` and `-`".to_owned()) }
+    })
+}
+
+fn texts() -> List<Text<String>> {
+    List { len: 0..=MAX_ITEMS, single: true, item: free_text(MAX_TEXT) }
+}
+
+fn list_of<S: Shape>(item: S) -> List<S> {
+    List { len: 0..=MAX_ITEMS, single: true, item }
+}
+
+fn samples() -> List<OneSample> {
+    List { len: 0..=MAX_ITEMS, single: false, item: OneSample }
+}
+
+/// An example: a text, or an array of its parts.
+struct OneSample;
+
+impl Shape for OneSample {
+    type Value = Sample;
+
+    fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Sample> {
+        let parts = match &node.kind {
+            Kind::Text(text) => return Some(Sample::Whole(text.clone())),
+            Kind::List(parts) => {
+                parts.iter().map(|part| if let Kind::Text(text) = &part.kind { Some(text.clone()) } else { None })
+            }
+            _ => {
+                faults.fault(
+                    node.at,
+                    format!("{} is no example", shown(node)),
+                    "write a text, or an array of its parts",
+                );
+                return None;
+            }
+        };
+        let parts: Option<Vec<String>> = parts.collect();
+        if parts.is_none() {
+            faults.fault(node.at, "a part of the example is no text", "write an array of texts");
+        }
+        parts.map(Sample::Parts)
+    }
+
+    fn schema(&mut self) -> serde_json::Value {
+        serde_json::json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    }
+}
+
+/// Anything at all.
+struct Any;
+
+impl Shape for Any {
+    type Value = ();
+
+    fn read(&mut self, _: &Node, _: &mut Faults) -> Option<()> {
+        Some(())
+    }
+
+    fn schema(&mut self) -> serde_json::Value {
+        serde_json::json!({})
+    }
+}

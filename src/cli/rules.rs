@@ -1,0 +1,189 @@
+//! `umbra rules`: what the built-in checks go by, and whether a file of rules does what its examples say.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::anyhow;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{Failure, Global, answer, answer_json, complain, table};
+use crate::app::{Setup, read_rules};
+use umbra_checks::{Misjudged, Rules, misjudged};
+use umbra_config::Loaded;
+use umbra_domain::{CheckName, CheckRule, nearest::nearest};
+
+pub(super) const NOTES: &str = "\
+A file of rules (TOML) is named in the settings: checks: {rules: [mine.toml]}. It adds rules, changes those of its ids, and
+switches rules off; a gitleaks.toml is such a file. `umbra schema rules` prints its JSON Schema; docs/rules.md shows one.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// List every rule: the built-in ones, and those of the files that the settings name.
+    List {
+        /// Only the rules of this check.
+        #[arg(long, value_name = "NAME", value_parser = check)]
+        check: Option<CheckName>,
+    },
+    /// Show what a rule goes by, with its examples.
+    Explain {
+        /// The rule, as findings name it: `aws_access_key`, or `secrets.aws_access_key`.
+        id: String,
+    },
+    /// Judge the examples (hits, misses) of files of rules; exit 1 where one is judged otherwise than its row says.
+    Test {
+        /// The files, each over those before it; without one, those that the settings name.
+        files: Vec<PathBuf>,
+    },
+}
+
+fn check(name: &str) -> Result<CheckName, String> {
+    CheckName::parse(name).ok_or_else(|| {
+        let all: Vec<&str> = CheckName::ALL.into_iter().map(CheckName::as_str).collect();
+        format!("no check has this name; there are {}", all.join(", "))
+    })
+}
+
+pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
+    let setup = global.setup(None)?;
+    match action {
+        Action::List { check } => list(global, &setup, check),
+        Action::Explain { id } => explain(global, &setup, &id),
+        Action::Test { files } => test(global, &setup, files),
+    }
+}
+
+/// Where a rule comes from.
+fn origin(row: &CheckRule) -> &str {
+    if row.place.is_empty() { "built in" } else { &row.place }
+}
+
+fn severity(row: &CheckRule) -> &'static str {
+    let usual = if row.check() == CheckName::Secrets { "critical" } else { "warning" };
+    row.severity.map_or(usual, umbra_domain::Severity::as_str)
+}
+
+fn as_json(row: &CheckRule) -> Value {
+    let texts = |samples: &[umbra_domain::Sample]| samples.iter().map(umbra_domain::Sample::text).collect::<Vec<_>>();
+    json!({"id": row.id, "check": row.check(), "description": row.description, "severity": severity(row),
+        "enabled": row.enabled != Some(false), "origin": origin(row), "keywords": row.keywords, "regex": row.regex,
+        "assigned": row.assigned, "commands": row.commands, "hits": texts(&row.hits), "misses": texts(&row.misses)})
+}
+
+fn list(global: &Global, setup: &Setup, check: Option<CheckName>) -> Result<(), Failure> {
+    let rules = Rules::of(&setup.rules);
+    let mut rows: Vec<&CheckRule> =
+        rules.rows().iter().filter(|row| check.is_none_or(|check| row.check() == check)).collect();
+    rows.sort_by_key(|row| (row.check(), &row.id));
+    // A rule may have several rows, one for each sentence that it says.
+    rows.dedup_by_key(|row| &row.id);
+    if global.json {
+        return answer_json(&rows.into_iter().map(as_json).collect::<Vec<_>>());
+    }
+    let mut table = table::new(&["check", "rule", "severity", "origin", "finds"]);
+    for row in rows {
+        let severity = if row.enabled == Some(false) { "off" } else { severity(row) };
+        let description = row.description.as_deref().unwrap_or_default();
+        table.add_row([row.check().as_str(), &row.id, severity, origin(row), description]);
+    }
+    answer(&table.to_string());
+    Ok(())
+}
+
+fn explain(global: &Global, setup: &Setup, id: &str) -> Result<(), Failure> {
+    let rules = Rules::of(&setup.rules);
+    let name = id.rsplit('.').next().unwrap_or(id);
+    let rows: Vec<&CheckRule> = rules.rows().iter().filter(|row| row.id == name).collect();
+    let Some(first) = rows.first() else {
+        let known = rules.rows().iter().map(|row| row.id.as_str());
+        let help = nearest(name, known).map_or_else(
+            || "`umbra rules list` names every rule".to_owned(),
+            |meant| format!("did you mean `{meant}`?"),
+        );
+        return Err(anyhow!("no rule has the id `{name}`; {help}").into());
+    };
+    if global.json {
+        return answer_json(&rows.into_iter().map(as_json).collect::<Vec<_>>());
+    }
+    answer(&format!("{}.{}", first.check().as_str(), first.id));
+    let state = if first.enabled == Some(false) { "off" } else { severity(first) };
+    answer(&format!("  {state}, {}", origin(first)));
+    for row in &rows {
+        answer(&format!("  {}", row.description.as_deref().unwrap_or("(no description)")));
+        let expression = row.regex.as_ref().or(row.assigned.as_ref());
+        let lines = [("keyword", &row.keywords), ("command", &row.commands)];
+        for (what, texts) in lines {
+            for text in texts {
+                answer(&format!("  {what:<8} {text}"));
+            }
+        }
+        if let Some(regex) = expression {
+            answer(&format!("  {:<8} {regex}", "regex"));
+        }
+        for (what, samples) in [("finds", &row.hits), ("not", &row.misses)] {
+            for sample in samples {
+                answer(&format!("  {what:<8} {}", table::plain(&sample.text())));
+            }
+        }
+    }
+    if !rows.iter().any(|row| row.finds()) {
+        answer("  It is judged by code, and has no expression.");
+    }
+    answer(&format!("Switch it off with a file of rules:\n  [[rules]]\n  id = \"{name}\"\n  enabled = false"));
+    Ok(())
+}
+
+fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failure> {
+    let paths = if files.is_empty() { setup.settings.checks.rules.clone() } else { files };
+    if paths.is_empty() {
+        return Err(Failure::Usage("name a file of rules: umbra rules test FILE".to_owned()));
+    }
+    let Loaded { value: read, warnings } = read_rules(&paths)?;
+    let rules = Rules::of(&read);
+    let in_force: BTreeMap<&str, &CheckRule> = rules.rows().iter().map(|row| (row.id.as_str(), row)).collect();
+    // Examples of a row that changes a rule of the checks are judged with those of the rule.
+    let rows = read.iter().flat_map(|file| &file.rules);
+    let rows: BTreeMap<&str, CheckRule> =
+        rows.filter_map(|row| in_force.get(row.id.as_str()).map(|row| (row.id.as_str(), (*row).clone()))).collect();
+    Rules::of(&read).install();
+    let wrong: Vec<(&CheckRule, Misjudged)> =
+        rows.values().flat_map(|row| misjudged(row).into_iter().map(move |wrong| (row, wrong))).collect();
+    let examples: usize = rows.values().map(|row| row.hits.len() + row.misses.len()).sum();
+    let without = rows.values().filter(|row| row.finds() && row.hits.is_empty()).count();
+    if global.json {
+        let wrong: Vec<Value> = wrong
+            .iter()
+            .map(|(row, wrong)| json!({"rule": row.id, "place": row.place, "text": wrong.text, "is_hit": wrong.is_hit, "found": wrong.found}))
+            .collect();
+        answer_json(
+            &json!({"rules": rows.len(), "examples": examples, "without_hits": without, "wrong": wrong, "warnings": warnings}),
+        )?;
+    } else {
+        for warning in &warnings {
+            complain(&warning.to_string());
+        }
+        for (row, wrong) in &wrong {
+            answer(&told(row, wrong));
+        }
+        let rest =
+            if without == 0 { String::new() } else { format!("; {without} without a hit to show what they find") };
+        answer(&format!("{} rules, {examples} examples, {} judged otherwise{rest}", rows.len(), wrong.len()));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::Said) }
+}
+
+/// What is wrong with an example, and what to do.
+fn told(row: &CheckRule, wrong: &Misjudged) -> String {
+    let text = table::plain(&wrong.text);
+    let others: Vec<&str> = wrong.found.iter().map(String::as_str).filter(|rule| *rule != row.id).collect();
+    let why = match (wrong.is_hit, others.is_empty()) {
+        (false, _) => "a miss is found".to_owned(),
+        (true, _) if row.enabled == Some(false) => "the rule is off, and its examples are found".to_owned(),
+        (true, false) => format!("a hit is found by {} alone", others.join(", ")),
+        (true, true) if wrong.is_placeholder => {
+            "a hit looks like a placeholder, which no rule about credentials reports: write letters at random"
+                .to_owned()
+        }
+        (true, true) => "a hit is not found".to_owned(),
+    };
+    format!("{}: {}: {why}: {text}", row.place, row.id)
+}
