@@ -14,6 +14,9 @@ const SHADOWS: &str = "shadow_agents: [{name: s, model: checks, mode: review, co
 
 /// One format, one command, one order, one built-in rule off and one milder.
 const MINE: &str = r#"
+[terms]
+production = "prod|production"
+
 [[rules]]
 id = "acme_token"
 description = "an Acme token"
@@ -27,7 +30,7 @@ id = "acme_production"
 check = "commands"
 description = "`{command}` deploys to production."
 severity = "critical"
-commands = ["acmectl deploy --env=prod|production"]
+commands = ["acmectl deploy --env={production}"]
 hits = ["sudo acmectl deploy --env prod", "cd x && acmectl deploy web --env=production"]
 misses = ["acmectl deploy --env=staging", "echo acmectl deploy --env=prod"]
 
@@ -125,9 +128,9 @@ async fn a_file_of_rules_is_tried_explained_and_described_for_editors() {
     let (code, text) = said(&umbra.cli(&["rules", "test", &written(&folder, "wrong.toml", &wrong)], None));
     assert_eq!(code, Some(1), "{text}");
     for line in [
-        "wrong.toml:3: acme_token: a miss is found: see acme_",
-        "wrong.toml:11: acme_production: a hit is found by privilege alone: sudo acmectl deploy --env test",
-        "wrong.toml:20: acme_order: a hit is not found: ACME, refund order 7",
+        "wrong.toml:6: acme_token: a miss is found: see acme_",
+        "wrong.toml:14: acme_production: a hit is found by privilege alone: sudo acmectl deploy --env test",
+        "wrong.toml:23: acme_order: a hit is not found: ACME, refund order 7",
         "5 rules, 13 examples, 3 judged otherwise",
     ] {
         assert!(text.contains(line), "{line}: {text}");
@@ -139,7 +142,7 @@ async fn a_file_of_rules_is_tried_explained_and_described_for_editors() {
     assert!(listed.len() > 350, "{}", listed.len());
     assert_eq!((&row("kill_all")["enabled"], &row("kill_all")["check"]), (&json!(false), &json!("commands")));
     assert_eq!((&row("shutdown")["severity"], &row("aws_access_key")["origin"]), (&json!("info"), &json!("built in")));
-    assert!(row("acme_token")["origin"].as_str().is_some_and(|origin| origin.ends_with("mine.toml:3")));
+    assert!(row("acme_token")["origin"].as_str().is_some_and(|origin| origin.ends_with("mine.toml:6")));
     let (_, text) = said(&umbra.cli_in(&env, &["rules", "explain", "commands.acme_production"], None));
     assert!(text.contains("acmectl deploy --env=prod|production") && text.contains("echo acmectl"), "{text}");
     let (code, text) = said(&umbra.cli(&["rules", "explain", "recursive_delet"], None));

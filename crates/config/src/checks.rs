@@ -4,7 +4,7 @@
 //! What an expression or a pattern means is the business of the room that applies it; whoever reads a file brings its
 //! judgement along ([`RowRule`]).
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Loaded, Report,
@@ -12,7 +12,7 @@ use super::{
     file::read_text,
     keys::{Keys, Record, Shape, document},
     number::{decimal, whole},
-    shape::{Flag, List, shown, word},
+    shape::{Flag, List, Table, shown, word},
     text::{Text, free_text, text},
     toml::parse,
     tree::{Kind, Node},
@@ -67,7 +67,7 @@ pub fn rules_schema() -> serde_json::Value {
 
 /// An id is one row of a file.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let mut first = std::collections::BTreeMap::<&str, Place>::new();
+    let mut first = BTreeMap::<&str, Place>::new();
     let Some(Kind::List(rows)) = root.get("rules").map(|node| &node.kind) else { return };
     for (index, row) in rows.iter().enumerate() {
         let Some(Node { kind: Kind::Text(id), at }) = row.get("id") else { continue };
@@ -84,7 +84,13 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
 /// The file's keys.
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
 fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile> {
-    let item = Record(|keys: &mut Keys<'_>| row(keys, name, judge));
+    let terms = keys.optional(
+        "terms",
+        "Parts of expressions and patterns, by the name that stands for them in braces, as in {name}.",
+        Table { max: MAX_ITEMS, key: is_term, value: free_text(MAX_TEXT) },
+    );
+    let terms = terms.unwrap_or_default();
+    let item = Record(|keys: &mut Keys<'_>| row(keys, name, &terms, judge));
     let rules = keys.optional(
         "rules",
         "The rules. One with `regex` or `commands` is added, or takes the place of the rule of its id; one without changes \
@@ -100,7 +106,7 @@ fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile>
     }
     keys.optional("extend", "Of gitleaks: the built-in rules are always there.", Record(extend));
     let rules = rules.into_iter().flatten().flatten().collect();
-    Some(RuleFile { rules, allowlists: lists.into_iter().flatten().flatten().flatten().collect() })
+    Some(RuleFile { terms, rules, allowlists: lists.into_iter().flatten().flatten().flatten().collect() })
 }
 
 /// What a file of gitleaks builds on.
@@ -124,7 +130,12 @@ fn extend(keys: &mut Keys<'_>) -> Option<()> {
 
 /// One row; `None` within for one that has no meaning here.
 #[expect(clippy::option_option, reason = "a record that is read well may have to be left out")]
-fn row(keys: &mut Keys<'_>, file: &str, judge: RowRule<'_>) -> Option<Option<CheckRule>> {
+fn row(
+    keys: &mut Keys<'_>,
+    file: &str,
+    terms: &BTreeMap<String, String>,
+    judge: RowRule<'_>,
+) -> Option<Option<CheckRule>> {
     let id = keys.required("id", "Name in findings, and in markers such as [secret:id].", id());
     let place = format!("{file}:{}", keys.place("id").line);
     let mut rule = CheckRule { id: id.unwrap_or_default(), place, ..CheckRule::default() };
@@ -202,6 +213,7 @@ fn row(keys: &mut Keys<'_>, file: &str, judge: RowRule<'_>) -> Option<Option<Che
     if rule.id.is_empty() {
         return None;
     }
+    rule.expand(terms);
     for fault in judge(&rule) {
         keys.fault_of(fault.key, fault.index, fault.message, fault.help);
     }
@@ -255,6 +267,12 @@ fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
     }
     let (regexes, stopwords) = (regexes.unwrap_or_default(), stopwords.unwrap_or_default());
     Some((!left_out).then_some(AllowList { regexes, stopwords, regex_target, all }))
+}
+
+/// Whether a name may stand in braces, where digits would be a repetition.
+fn is_term(name: &str) -> Result<(), &'static str> {
+    let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if plain && !name.is_empty() { Ok(()) } else { Err("use lower-case letters and `_`") }
 }
 
 fn id() -> Text<String> {

@@ -1,5 +1,7 @@
 //! Rules of the built-in checks as data: rows of a rules file, one of those that are built in or one of a user's.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::{CheckName, Severity};
@@ -122,6 +124,15 @@ impl CheckRule {
         self.regex.is_some() || self.assigned.is_some() || !self.commands.is_empty()
     }
 
+    /// Puts terms in the place of their names: `{guard}`.
+    pub fn expand(&mut self, terms: &BTreeMap<String, String>) {
+        for text in self.regex.iter_mut().chain(&mut self.assigned).chain(&mut self.commands) {
+            for (name, term) in terms {
+                *text = text.replace(&format!("{{{name}}}"), term);
+            }
+        }
+    }
+
     /// Check of the row: as it says, else that of commands where it has patterns of calls, else that of credentials.
     pub fn check(&self) -> CheckName {
         let usual = if self.commands.is_empty() { CheckName::Secrets } else { CheckName::Commands };
@@ -132,6 +143,9 @@ impl CheckRule {
 /// What a rules file says.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct RuleFile {
+    /// Parts of expressions and patterns, by the name that stands for them in braces.
+    #[serde(default)]
+    pub terms: BTreeMap<String, String>,
     /// Its rows, in order.
     pub rules: Vec<CheckRule>,
     /// Matches that every rule about credentials leaves alone.

@@ -6,26 +6,21 @@
 //! `scripts` says which texts of an event are commands, by the names of `arguments` and the parts of `fences`, and `tools` which tool
 //! calls amount to one; [`umbra_analysis::shell`]
 //! parses one into pipelines, with the values of its own variables, takes wrappers away and hands back the scripts within
-//! (`bash -c`, here-documents, `ssh host …`), which are read in turn; then `files`, `disks`, `git`, `databases`,
-//! `migrations`, `services`, `clouds`, `publishing`, `rights`, `persistence`, `protections` and `windows` judge single
-//! calls, `incoming` and `outgoing` whole pipelines, `code` what interpreters are given. `lexicon` holds the names.
+//! (`bash -c`, here-documents, `ssh host …`), which are read in turn; then `rows` judges single calls by the patterns of
+//! `rules/commands.toml`, `files`, `disks`, `databases`, `services`, `rights`, `persistence` and `windows` by what they
+//! name, `incoming` and `outgoing` whole pipelines, `code` what interpreters are given. `lexicon` holds the names.
 //! `walk` strings them together, within a [`Budget`]. A script is parsed only where it names a program that some rule knows.
 
 mod arguments;
-mod clouds;
 mod code;
 mod databases;
 mod disks;
 mod fences;
 mod files;
-mod git;
 mod incoming;
 mod lexicon;
-mod migrations;
 mod outgoing;
 mod persistence;
-mod protections;
-mod publishing;
 mod rights;
 mod rows;
 mod scripts;
@@ -92,19 +87,14 @@ fn single(call: &Call, sights: &mut Vec<Sight>) {
     if asks_help(call) {
         return;
     }
-    in_force().commands.look(call, sights);
     rights::look(call, sights);
     persistence::look(call, sights);
     if !is_rehearsal(call) {
+        in_force().commands.look(call, sights);
         files::look(call, sights);
         disks::look(call, sights);
-        git::look(call, sights);
         databases::look(call, sights);
-        migrations::look(call, sights);
         services::look(call, sights);
-        clouds::look(call, sights);
-        publishing::look(call, sights);
-        protections::look(call, sights);
         windows::look(call, sights);
     }
 }

@@ -20,41 +20,6 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             }
         }
         "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
-        "systemctl" if matches!(call.operands().next(), Some("poweroff" | "reboot" | "halt" | "kexec" | "isolate")) => {
-            sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
-        }
-        "ip" | "ifconfig" | "nmcli" if call.says_any(&["down", "off", "disconnect"]) => {
-            sights.push(Sight::new("network_cut", Warning, format!("`{}` cuts the machine off.", call.shown())));
-        }
-        "telinit" | "stop-computer" | "restart-computer" => {
-            sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
-        }
-        "killall5" => {
-            sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process.", call.shown())));
-        }
-        "pkill" | "killall"
-            if call.has('u', "euid") || call.operands().any(|name| matches!(name, "." | ".*" | "*")) =>
-        {
-            sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process of a user.", call.shown())));
-        }
-        "kill" if call.says("-1") && call.args.len() > 1 => {
-            sights.push(Sight::new("kill_all", Warning, format!("`{}` ends every process.", call.shown())));
-        }
-        "shutdown" | "reboot" | "halt" | "poweroff" | "init"
-            if call.program != "init" || call.says("0") || call.says("6") =>
-        {
-            sights.push(Sight::new("shutdown", Warning, format!("`{}` stops the machine.", call.shown())));
-        }
-        "java" => {
-            let jenkins = call.args.iter().any(|arg| arg.text.ends_with("jenkins-cli.jar"));
-            if jenkins && call.operands().any(|word| word.starts_with("delete-")) {
-                sights.push(Sight::new(
-                    "service_destruction",
-                    Warning,
-                    format!("`{}` deletes in Jenkins.", call.shown()),
-                ));
-            }
-        }
         program if lexicon::ADMINISTRATIVE.contains(program.trim_end_matches(".sh")) => administer(call, sights),
         _ => {}
     }

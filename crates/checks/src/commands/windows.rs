@@ -76,27 +76,6 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             "certutil is used to fetch or decode a file.".to_owned(),
         ));
     }
-    let hive = || {
-        call.args.iter().any(|arg| {
-            arg.text.to_ascii_uppercase().starts_with("HKLM") || arg.text.to_ascii_uppercase().starts_with("HKCR")
-        })
-    };
-    if program == "reg" && call.says_any(&["delete"]) && hive() {
-        let what = format!("`{}` deletes settings of the system.", call.shown());
-        sights.push(Sight::new("registry_delete", Warning, what));
-    }
-    if matches!(program, "vssadmin" | "wbadmin" | "bcdedit")
-        && call
-            .args
-            .iter()
-            .any(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "delete" | "/set" | "resize" | "/deletevalue"))
-    {
-        sights.push(Sight::new(
-            "backup_destruction",
-            Critical,
-            format!("`{}` removes backups or the way to recover.", call.shown()),
-        ));
-    }
 }
 
 /// Signs within a script's text that no single call shows: streams behind a file's name, downloads into PowerShell.

@@ -64,8 +64,11 @@ pub(crate) static BUILT_IN: LazyLock<Vec<CheckRule>> = LazyLock::new(|| {
         (CheckName::Emptiness, include_str!("../../rules/others.toml")),
     ];
     let rows = FILES.into_iter().flat_map(|(check, text)| {
-        let rules = toml::from_str::<RuleFile>(text).unwrap_or_default().rules;
-        rules.into_iter().map(move |rule| CheckRule { check: rule.check.or(Some(check)), ..rule })
+        let RuleFile { rules, terms, .. } = toml::from_str(text).unwrap_or_default();
+        rules.into_iter().map(move |mut rule| {
+            rule.expand(&terms);
+            CheckRule { check: rule.check.or(Some(check)), ..rule }
+        })
     });
     rows.collect()
 });
