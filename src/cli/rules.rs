@@ -52,7 +52,7 @@ pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
     }
 }
 
-/// Where a rule comes from.
+/// Origin of a rule.
 fn origin(row: &CheckRule) -> &str {
     if row.place.is_empty() { "built in" } else { &row.place }
 }
@@ -171,7 +171,7 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// What is wrong with an example, and what to do.
+/// Line about an example that is judged otherwise.
 fn told(row: &CheckRule, wrong: &Misjudged) -> String {
     let text = table::plain(&wrong.text);
     let others: Vec<&str> = wrong.found.iter().map(String::as_str).filter(|rule| *rule != row.id).collect();

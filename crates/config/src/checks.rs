@@ -35,27 +35,18 @@ pub type RowRule<'a> = &'a dyn Fn(&CheckRule) -> Vec<RuleFault>;
 pub fn read(path: &Path, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report> {
     let name = path.display().to_string();
     let mut faults = Faults::default();
-    match read_text(path) {
-        Ok(text) => load(&name, &text, judge, faults),
+    let text = read_text(path);
+    let source = faults.add_source(&name, text.as_deref().unwrap_or_default());
+    let root = match text {
+        Ok(text) => parse(source, &text, &mut faults),
         Err(refused) => {
-            let source = faults.add_source(&name, "");
             refused.note(source, &mut faults);
-            faults.finish(None)
+            None
         }
-    }
-}
-
-/// Reads the rules of a text; `name` is what faults call it.
-pub fn parse_rules(name: &str, text: &str, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report> {
-    load(name, text, judge, Faults::default())
-}
-
-fn load(name: &str, text: &str, judge: RowRule<'_>, mut faults: Faults) -> Result<Loaded<RuleFile>, Report> {
-    let source = faults.add_source(name, text);
-    let root = parse(source, text, &mut faults);
+    };
     let found = root.and_then(|root| {
         refuse_twins(&root, &mut faults);
-        Record(|keys: &mut Keys<'_>| file(keys, name, judge)).read(&root, &mut faults)
+        Record(|keys: &mut Keys<'_>| file(keys, &name, judge)).read(&root, &mut faults)
     });
     faults.finish(found)
 }
@@ -269,7 +260,7 @@ fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
     Some((!left_out).then_some(AllowList { regexes, stopwords, regex_target, all }))
 }
 
-/// Whether a name may stand in braces, where digits would be a repetition.
+/// Checks that a name may stand in braces, where digits would be a repetition.
 fn is_term(name: &str) -> Result<(), &'static str> {
     let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if plain && !name.is_empty() { Ok(()) } else { Err("use lower-case letters and `_`") }

@@ -140,13 +140,13 @@ impl CheckRule {
     }
 }
 
-/// What a rules file says.
+/// Content of a rules file.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct RuleFile {
     /// Parts of expressions and patterns, by the name that stands for them in braces.
     #[serde(default)]
     pub terms: BTreeMap<String, String>,
-    /// Its rows, in order.
+    /// Rows, in order.
     pub rules: Vec<CheckRule>,
     /// Matches that every rule about credentials leaves alone.
     #[serde(default)]
@@ -160,8 +160,8 @@ pub struct RuleFault {
     pub key: &'static str,
     /// Item of it, where it is a list.
     pub index: Option<usize>,
-    /// What is wrong.
+    /// Message for people.
     pub message: String,
-    /// What would be right.
+    /// Remedy.
     pub help: String,
 }

@@ -26,6 +26,15 @@ pub(super) static ADMINISTRATIVE: Words = LazyLock::new(|| {
         .collect()
 });
 
+/// Options whose value is the next argument, as they stand before a subcommand: `git -C dir push`.
+pub(super) static WITH_VALUE: Words = LazyLock::new(|| {
+    "--profile --region --output --endpoint-url --namespace -n --context --kubeconfig --cluster --project --account \
+     --configuration --subscription --kube-context --app -a --stack -s -chdir --host -H --cwd -C -c --config --server \
+     --repo -R --git-dir --work-tree --filter --dir --prefix"
+        .split_whitespace()
+        .collect()
+});
+
 /// Verbs after which something is gone.
 pub(super) static REMOVING: Words = LazyLock::new(|| {
     "clear deactivate decommission del delete delete-all deletebucket deletefile deprovision deregister \

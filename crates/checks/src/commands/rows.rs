@@ -19,11 +19,11 @@ pub(crate) struct Rows {
     /// Expressions over scripts.
     texts: Vec<TextRule>,
     waking: Option<AhoCorasick>,
-    /// Of each waking word how it stands in a script.
+    /// Place of each waking word.
     stands: Vec<Stands>,
 }
 
-/// How a waking word stands in a script.
+/// Place of a waking word in a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
     /// At the beginning of a word.
@@ -182,39 +182,6 @@ impl<'c> Words<'c> {
 
 /// The operands of a call without the values of options that stand before a subcommand: `git -C dir push`.
 fn operands(call: &Call) -> Vec<&str> {
-    const WITH_VALUE: [&str; 31] = [
-        "--profile",
-        "--region",
-        "--output",
-        "--endpoint-url",
-        "--namespace",
-        "-n",
-        "--context",
-        "--kubeconfig",
-        "--cluster",
-        "--project",
-        "--account",
-        "--configuration",
-        "--subscription",
-        "--kube-context",
-        "--app",
-        "--stack",
-        "--host",
-        "-H",
-        "--cwd",
-        "-C",
-        "-c",
-        "--config",
-        "--server",
-        "--repo",
-        "-R",
-        "--git-dir",
-        "--work-tree",
-        "--prefix",
-        "--filter",
-        "--dir",
-        "-u",
-    ];
     let mut args = call.args.iter().map(|arg| arg.text.as_str()).peekable();
     let mut words = Vec::new();
     let mut all = false;
@@ -222,7 +189,7 @@ fn operands(call: &Call) -> Vec<&str> {
         match arg {
             "--" if !all => all = true,
             // Of a subcommand's options not all are known: what is behind it stays an operand.
-            _ if !all && words.is_empty() && WITH_VALUE.contains(&arg) => drop(args.next()),
+            _ if !all && words.is_empty() && lexicon::WITH_VALUE.contains(arg) => drop(args.next()),
             _ if !all && arg.len() > 1 && arg.starts_with('-') => {}
             _ => words.push(arg),
         }
@@ -230,7 +197,7 @@ fn operands(call: &Call) -> Vec<&str> {
     words
 }
 
-/// Whether operands stand as a pattern says.
+/// True if operands stand as a pattern says.
 fn in_order(pattern: &[Option<OneOf>], operands: &[&str]) -> bool {
     match (pattern.split_first(), operands.split_first()) {
         (None, _) => true,
@@ -242,7 +209,7 @@ fn in_order(pattern: &[Option<OneOf>], operands: &[&str]) -> bool {
     }
 }
 
-/// Whether one of the options or words is given.
+/// True if one of the options or words is given.
 fn has_option(call: &Call, names: &OneOf) -> bool {
     let whole = |arg: &str| names.matches(arg) || arg.split_once('=').is_some_and(|(name, _)| names.matches(name));
     let mut letters = names.written().filter_map(|name| match name.as_bytes() {
@@ -252,7 +219,7 @@ fn has_option(call: &Call, names: &OneOf) -> bool {
     call.args.iter().any(|arg| whole(&arg.text)) || letters.any(|letter| call.has(letter, ""))
 }
 
-/// Whether an option has a value of these, behind `=` or as the next argument.
+/// True if an option has a value of these, behind `=` or as the next argument.
 fn has_value(call: &Call, names: &OneOf, value: &OneOf) -> bool {
     let joined =
         |arg: &str| arg.split_once('=').is_some_and(|(name, given)| names.matches(name) && value.matches(given));
@@ -289,7 +256,7 @@ impl Rows {
         Self { calls, texts: all.into_iter().filter_map(TextRule::new).collect(), waking, stands }
     }
 
-    /// Whether a script has a word that some rule knows.
+    /// True if a script has a word that some rule knows.
     pub(super) fn wakes(&self, script: &str) -> bool {
         let letter =
             |at: Option<usize>| at.and_then(|at| script.as_bytes().get(at)).is_some_and(u8::is_ascii_alphabetic);
@@ -305,7 +272,7 @@ impl Rows {
         })
     }
 
-    /// What a call does by the rows.
+    /// Adds what a call does by the rows.
     pub(super) fn look(&self, call: &Call, sights: &mut Vec<Sight>) {
         let words = Words::of(call);
         for row in &self.calls {
@@ -316,7 +283,7 @@ impl Rows {
         }
     }
 
-    /// What a script shows by the expressions of rows.
+    /// Adds what a script shows by the expressions of rows.
     pub(super) fn look_at_text(&self, script: &str, sights: &mut Vec<Sight>) {
         for rule in &self.texts {
             if rule.find(script).next().is_some() {

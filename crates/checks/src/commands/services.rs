@@ -136,39 +136,10 @@ fn administer(call: &Call, sights: &mut Vec<Sight>) {
 
 /// The first operands, without the values of options that stand before a subcommand: `aws --profile prod ec2 …`.
 fn subcommands(call: &Call) -> Vec<&str> {
-    const WITH_VALUE: [&str; 27] = [
-        "--profile",
-        "--region",
-        "--output",
-        "--endpoint-url",
-        "--namespace",
-        "-n",
-        "--context",
-        "--kubeconfig",
-        "--cluster",
-        "--project",
-        "--account",
-        "--configuration",
-        "--subscription",
-        "--kube-context",
-        "--app",
-        "-a",
-        "--stack",
-        "-s",
-        "-chdir",
-        "--host",
-        "-H",
-        "--cwd",
-        "-C",
-        "--config",
-        "--server",
-        "--repo",
-        "-R",
-    ];
     let mut args = call.args.iter().map(|arg| arg.text.as_str());
     let mut words = Vec::new();
     while let Some(arg) = args.next().filter(|_| words.len() < 4) {
-        if WITH_VALUE.contains(&arg) {
+        if lexicon::WITH_VALUE.contains(arg) {
             args.next();
         } else if !arg.starts_with('-') {
             words.push(arg);

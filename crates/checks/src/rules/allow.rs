@@ -26,7 +26,7 @@ impl Allow {
         }
     }
 
-    /// Whether what stands there is left alone.
+    /// True if what stands there is left alone.
     pub(crate) fn covers(&self, place: Place<'_>) -> bool {
         let target = match self.target {
             AllowTarget::Secret => place.value,

@@ -20,7 +20,7 @@ const OF_TEXTS: [CheckName; 6] = [
     CheckName::Pii,
 ];
 
-/// What is wrong with a row of a user's file. `earlier` are the rows of the files before it.
+/// Finds fault with a row of a user's file. `earlier` are the rows of the files before it.
 pub fn faults(row: &CheckRule, earlier: &[CheckRule]) -> Vec<RuleFault> {
     let mut faults = Faults(Vec::new());
     let known = || BUILT_IN.iter().chain(earlier).filter(|known| known.id == row.id);

@@ -28,7 +28,7 @@ use umbra_domain::{AllowList, CheckName, CheckRule, Event, FieldName, Hit, RuleF
 #[derive(Debug)]
 pub struct Rules {
     rows: Vec<CheckRule>,
-    /// By check and id: what rows say of findings, whoever makes them.
+    /// Word of rows on findings, by check and id, whoever makes them.
     words: HashMap<(CheckName, &'static str), Word>,
     /// Values that no rule about credentials takes for one.
     allowed: Vec<Allow>,
@@ -37,7 +37,7 @@ pub struct Rules {
     texts: TextRules,
 }
 
-/// What rows say of a rule's findings.
+/// Word of rows on a rule's findings.
 #[derive(Debug, Default)]
 struct Word {
     off: bool,
@@ -171,7 +171,7 @@ fn lay(rows: &mut Vec<CheckRule>, row: &CheckRule) -> CheckRule {
     laid
 }
 
-/// What was found, and the text that it stands in.
+/// Part of a text that was found, with its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'t> {
     /// The credential, or what a rule found.
@@ -208,7 +208,7 @@ pub(crate) fn intern(text: &str) -> &'static str {
     text
 }
 
-/// Whether a field is one that a check looks at.
+/// True if a field is one that a check looks at.
 fn looks_at(check: CheckName, field: &FieldName) -> bool {
     match check {
         CheckName::Injection => field.is_outside_data() || field.is_output(),

@@ -11,13 +11,13 @@ pub struct Misjudged {
     pub text: String,
     /// True if it should have been found.
     pub is_hit: bool,
-    /// Rules that found something in it, or what was found by this one.
+    /// Rules of the check that found something in it.
     pub found: Vec<String>,
     /// True if an example of a credential looks like a placeholder, which no rule reports.
     pub is_placeholder: bool,
 }
 
-/// The event in which a check looks at a text: a command that is run, a tool's result, or an output.
+/// Event in which a check looks at a text: a command that is run, a tool's result, or an output.
 pub fn example(check: CheckName, text: &str) -> Event {
     let mut event = Event { agent: "rules".into(), ..Event::default() };
     match check {
@@ -33,7 +33,7 @@ pub fn example(check: CheckName, text: &str) -> Event {
     event
 }
 
-/// The examples of a row that the rules in force judge otherwise than it says.
+/// Examples of a row that the rules in force judge otherwise than it says.
 pub fn misjudged(row: &CheckRule) -> Vec<Misjudged> {
     let hits = row.hits.iter().map(|sample| (sample.text(), true));
     let samples = hits.chain(row.misses.iter().map(|sample| (sample.text(), false)));

@@ -256,7 +256,7 @@ impl Crowd {
     }
 }
 
-/// Whether a value looks like what a manual prints in place of a credential.
+/// True if a value looks like what a manual prints in place of a credential.
 pub(super) fn is_placeholder(value: &str) -> bool {
     values::judge_format(value) == values::Look::Placeholder
 }
