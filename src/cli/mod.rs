@@ -294,7 +294,10 @@ impl Global {
             database_url: self.database_url.clone().map(SecretString::from),
         };
         let setup = Setup::read(self.config.clone(), env, overrides)?;
-        setup.install_rules();
+        // The built-in rules are made when a text is first judged: most commands judge none.
+        if !setup.rules.is_empty() {
+            setup.install_rules();
+        }
         Ok(setup)
     }
 

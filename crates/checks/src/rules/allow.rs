@@ -45,22 +45,34 @@ impl Allow {
     }
 }
 
-/// An expression of a user's, within bounds of memory. As in Go's RE2 a brace that repeats nothing is a brace.
+/// An expression of a row, within bounds of memory. As in Go's RE2 a brace that repeats nothing is a brace.
 pub(crate) fn compiled(regex: &str) -> Result<Regex, regex::Error> {
     let compile = |regex: &str| RegexBuilder::new(regex).size_limit(LARGEST).build();
-    compile(regex).or_else(|error| compile(&with_plain_braces(regex)).map_err(|_| error))
+    compile(regex).or_else(|error| compile(&rewritten(regex, &[("{", r"\{")])).map_err(|_| error))
 }
 
-/// Largest compiled expression, in bytes: counted repetitions of classes of Unicode take megabytes.
+/// The expression with the classes `\w`, `\d` and `\s` of ASCII, as Go's RE2 has them: credentials have no other
+/// letters, and counted repetitions of classes of Unicode take megabytes and seconds.
+pub(crate) fn of_ascii(regex: &str) -> String {
+    rewritten(regex, &[(r"\w", "[0-9A-Za-z_]"), (r"\d", "[0-9]"), (r"\s", r"[\t\n\f\r\x20]")])
+}
+
+/// Largest compiled expression, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// The expression with a backslash before each brace that opens no repetition, `${` or `{{`, and none of a class.
-fn with_plain_braces(regex: &str) -> String {
-    static BRACES: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\\[pPxuU]\{[^}]*\}|\\.|\[[^\]]*\]|\{\d+(?:,\d*)?\}|\{").ok());
-    let plain = |found: &Captures<'_>| match found.get(0).map_or("", |found| found.as_str()) {
-        "{" => "\\{".to_owned(),
-        other => other.to_owned(),
+/// The expression with some of its parts replaced: escapes wherever they stand, braces that open no repetition, `${` or
+/// `{{`, outside classes alone.
+fn rewritten(regex: &str, parts: &[(&str, &str)]) -> String {
+    static PARTS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\\[pPxuU]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d+(?:,\d*)?\}|\{").ok());
+    let escapes: Vec<_> = parts.iter().filter(|(part, _)| part.starts_with('\\')).copied().collect();
+    let replace = |found: &Captures<'_>| {
+        let found = found.get(0).map_or("", |found| found.as_str());
+        if found.starts_with('[') && !escapes.is_empty() {
+            let inner = found.get(1..).unwrap_or_default();
+            return format!("[{}", rewritten(inner, &escapes));
+        }
+        parts.iter().find(|(part, _)| *part == found).map_or(found, |(_, instead)| *instead).to_owned()
     };
-    BRACES.as_ref().map_or_else(|| regex.to_owned(), |braces| braces.replace_all(regex, plain).into_owned())
+    PARTS.as_ref().map_or_else(|| regex.to_owned(), |parts| parts.replace_all(regex, replace).into_owned())
 }

@@ -14,7 +14,7 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 
-pub(crate) use self::allow::{Allow, compiled};
+pub(crate) use self::allow::{Allow, compiled, of_ascii};
 pub(crate) use self::texts::TextRule;
 use self::texts::TextRules;
 pub use self::{

@@ -6,7 +6,7 @@ use std::{ops::Range, sync::OnceLock};
 use regex::{Captures, Match, Regex};
 
 use super::{Found, broken, values};
-use crate::rules::{Allow, Place, intern};
+use crate::rules::{Allow, Place, intern, of_ascii};
 use umbra_domain::{Begins, CheckRule, Checksum, Severity};
 
 /// Longest credential that a row may match, in bytes, with what leads to it.
@@ -38,7 +38,7 @@ const ASSIGNED: &str = r#"[a-z0-9_ .-]{0,25}["']?\]?[ \t]{0,3}(?:[:?]{0,2}=|=>|:
 /// The expression of a row, from the beginning of a match on.
 pub(crate) fn pattern(row: &CheckRule) -> Option<String> {
     let assigned = || Some(format!(r"(?i:{}{ASSIGNED})\b({})", row.keywords.first()?, row.assigned.as_ref()?));
-    row.regex.clone().or_else(assigned)
+    row.regex.as_deref().map(of_ascii).or_else(assigned)
 }
 
 impl Format {
