@@ -49,6 +49,8 @@ pub(in crate::cli) struct Options {
 const TRIGGERS: &str = "triggers";
 
 pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+    // Texts are judged by the rules that the settings name.
+    global.quiet_setup()?;
     let forced = match options.check.as_deref() {
         None => None,
         Some(word) => Some(

@@ -177,7 +177,9 @@ fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
     let insecure = texts().zip(texts().skip(1)).any(|(option, value)| {
         matches!(option, "--index-url" | "-i" | "--extra-index-url" | "--registry") && value.starts_with("http://")
     }) || texts().any(|arg| arg.starts_with("--trusted-host") || arg.contains("index-url=http://"));
-    let from = call.operands().find(|word| by_url(word));
+    // What follows the package of `go run` are the arguments of its program.
+    let most = if call.program == "go" { 2 } else { usize::MAX };
+    let from = call.operands().take(most).find(|word| by_url(word));
     let local = insecure && texts().any(|arg| arg.contains("://localhost") || arg.contains("://127.0.0.1"));
     if installs && (from.is_some() || insecure && !local) {
         let what =
