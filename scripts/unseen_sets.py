@@ -110,7 +110,9 @@ def agents(repository: Repository):
             if output and output[1].strip():
                 yield "output", output[1]
         for said in re.findall(r"^_\*\*Agent \([^\n]*\)\*\*_\n\n(?!<)(.*?)\n(?=_\*\*|---$)", text, re.S | re.M):
-            if "<tool-use" not in said and "<think>" not in said:
+            said = re.sub(r"^_\*\*Agent [^\n]*\n+", "", said)
+            # What ends in a colon goes on with a call of a tool: whole or not, as one likes.
+            if "<tool-use" not in said and "<think>" not in said and not said.rstrip().endswith(":"):
                 yield "answer", said
 
 

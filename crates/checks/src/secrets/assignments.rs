@@ -181,6 +181,10 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     {
         return None;
     }
+    // `--- PASS: TestReader/empty`: a test's verdict.
+    if name == "PASS" && text.get(end..).is_some_and(|rest| rest.starts_with(": ")) {
+        return None;
+    }
     let lower = from_hit.to_ascii_lowercase();
     if lower.starts_with("pass") && !is_password_name(text, hit.start, &lower) {
         return None;

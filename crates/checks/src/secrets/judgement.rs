@@ -159,7 +159,9 @@ pub(super) fn is_identifier(value: &str, after: &str) -> bool {
                 .is_some_and(|head| head.len() > 3 && head.bytes().all(|b| b.is_ascii_digit()))
                 && value.len() < 24);
     let hex = value.len() >= 20 && value.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_word = |run: &str| run.len() >= 8 && !is_gibberish(run) && !changes_case(run);
+    // `metric.Int64Counter`: a module before it says that it is a name.
+    let least = if value.contains('.') { 6 } else { 8 };
+    let is_word = |run: &str| run.len() >= least && !is_gibberish(run) && !changes_case(run);
     let word = !hex && value.split(|c: char| !c.is_ascii_alphabetic()).any(is_word);
     let code = value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
     annotation || number || word && code
