@@ -156,6 +156,14 @@ async fn a_file_of_rules_is_tried_explained_and_described_for_editors() {
         (code, text.trim()),
         (Some(1), "umbra: no rule has the id `recursive_delet`; did you mean `recursive_delete`?")
     );
+    let set = written(
+        &folder,
+        "commands.jsonl",
+        "{\"text\": \"acmectl deploy --env prod\", \"label\": 1, \"source\": \"own\"}\n",
+    );
+    let scored = umbra.cli_in(&env, &["bench", "checks", &set, "--skip-throughput", "--json"], None);
+    let scored: Value = serde_json::from_slice(&scored.stdout).unwrap();
+    assert_eq!(scored["sets"][0]["recall"], json!(1.0), "texts are judged by the rules of the settings: {scored}");
     let schema: Value = serde_json::from_slice(&umbra.cli(&["schema", "rules"], None).stdout).unwrap();
     let members = &schema["properties"]["rules"]["items"]["properties"];
     for member in

@@ -439,7 +439,7 @@ fn nested(call: &Call, words: &[Word], state: State, resolved: &mut Resolved, de
 
 /// A program's name, and whether it was written with `.exe`.
 fn name_of(word: &Word) -> (String, bool) {
-    let is_windows_path = word.raw.contains('\\') && word.raw.trim_matches(['"', '\'']).ends_with(".exe");
+    let is_windows_path = word.raw.contains('\\') && word.raw.to_ascii_lowercase().contains(".exe");
     let written = if is_windows_path || word.raw.contains(":\\") || word.raw.starts_with("\\\\") {
         word.raw.trim_matches(['"', '\''])
     } else {
