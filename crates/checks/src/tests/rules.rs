@@ -10,6 +10,9 @@ use crate::{
 #[test]
 fn the_built_in_rows_judge_their_examples_as_they_say_and_have_no_fault() {
     let (mut ids, mut wrong) = (HashSet::new(), Vec::new());
+    for id in ["github_token", "recursive_delete", "override", "email", "cut_list", "refused"] {
+        assert!(BUILT_IN.iter().any(|row| row.id == id), "the file of {id} cannot be read");
+    }
     for row in BUILT_IN.iter() {
         ids.insert(&row.id);
         assert!(row.description.is_some() && !row.id.is_empty(), "{row:?}");
