@@ -18,7 +18,7 @@ use super::{
     tree::{Kind, Node},
 };
 use umbra_domain::{
-    AllowList, AllowTarget, Begins, CheckName, CheckRule, Checksum, RuleFault, RuleFile, Sample, Severity,
+    AllowList, AllowTarget, Begins, CheckName, CheckRule, Checksum, RuleFault, RuleFile, Sample, Severity, TextScope,
 };
 
 /// Most rows of a file; gitleaks' own has some two hundred.
@@ -177,6 +177,15 @@ fn row(
          letters before a keyword), anywhere (at a keyword, whatever stands before it).",
         word(&Begins::ALL, Begins::as_str),
     );
+    rule.scope = keys.optional(
+        "scope",
+        "Texts in which a rule of injection counts: all (the output, and what the agent was given; unless set), outside \
+         (what it was given), tools (results and errors of tools).",
+        word(&TextScope::ALL, TextScope::as_str),
+    );
+    rule.unless = keys
+        .optional("unless", "Words of the same sentence that make a finding of injection one degree milder.", texts())
+        .unwrap_or_default();
     rule.checksum = keys.optional(
         "checksum",
         "A checksum at the end of the token: github.",

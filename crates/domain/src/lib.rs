@@ -72,7 +72,7 @@ pub use plain::{plain, quoted};
 pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
 pub use redacted::Redacted;
 pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
-pub use rule::{AllowList, AllowTarget, Begins, CheckRule, Checksum, RuleFault, RuleFile, Sample};
+pub use rule::{AllowList, AllowTarget, Begins, CheckRule, Checksum, RuleFault, RuleFile, Sample, TextScope};
 pub use run::RunRow;
 pub use session::{Objective, Session, SessionState, ShownTool, StepKind};
 pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};

@@ -21,6 +21,18 @@ words! {
 }
 
 words! {
+    /// Texts in which a rule about orders counts.
+    pub enum TextScope {
+        /// The output, and what the agent was given.
+        All = "all",
+        /// What the agent was given.
+        Outside = "outside",
+        /// Results and errors of tools, where a person's own request may say the same.
+        Tools = "tools",
+    }
+}
+
+words! {
     /// Checksum at the end of a token.
     pub enum Checksum {
         /// The last six characters, as GitHub and npm write them.
@@ -100,6 +112,10 @@ pub struct CheckRule {
     pub commands: Vec<String>,
     /// Place of a match; anywhere unless set.
     pub begins: Option<Begins>,
+    /// Texts in which a rule about orders counts; all unless set.
+    pub scope: Option<TextScope>,
+    /// Words of the same sentence that make a finding about an order one degree milder.
+    pub unless: Vec<String>,
     /// Checksum of a token; where it does not hold, the finding is a warning at most.
     pub checksum: Option<Checksum>,
     /// Group that is the credential.

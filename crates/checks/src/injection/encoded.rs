@@ -10,9 +10,9 @@ use memchr::{memchr3, memmem};
 use super::{
     Found,
     ciphers::ciphers,
-    forms::Reach,
-    search::{self, Met},
+    search::{self, Index, Met},
 };
+use umbra_domain::TextScope;
 
 const ORDER: &str = "An order or a question to the reader is encoded in the text.";
 /// How much of a payload is decoded, in bytes.
@@ -40,14 +40,15 @@ pub(super) const ANNOUNCED: [&str; 13] = [
 
 /// Notes the encoded orders of a text; `blobs` are its long unbroken runs, `words` those that announce a payload.
 pub(super) fn find(
+    index: &Index,
     text: &str,
     blobs: &[Range<usize>],
     words: &[Range<usize>],
-    reaches: impl Fn(Reach) -> bool + Copy,
+    reaches: impl Fn(TextScope) -> bool + Copy,
     found: &mut Vec<Found>,
 ) {
     let mut note = |at: Range<usize>, decoded: &str, announced: bool| {
-        if is_order(decoded, announced && reaches(Reach::Outside), reaches) {
+        if is_order(index, decoded, announced && reaches(TextScope::Outside), reaches) {
             found.push(Found::warning("encoded_order", at, ORDER));
         }
     };
@@ -71,9 +72,9 @@ pub(super) fn find(
 }
 
 /// Whether a decoded text tells its reader what to do, or (`loosely`) asks it something.
-fn is_order(decoded: &str, loosely: bool, reaches: impl Fn(Reach) -> bool) -> bool {
+fn is_order(index: &Index, decoded: &str, loosely: bool, reaches: impl Fn(TextScope) -> bool) -> bool {
     let mut order = false;
-    search::find(decoded, &reaches, |met, _| order |= matches!(met, Met::Form(_)));
+    search::find(index, decoded, &reaches, |met, _| order |= matches!(met, Met::Form(_)));
     order || loosely && is_sentence(decoded) && (decoded.trim_end().ends_with('?') || begins_with_request(decoded))
 }
 

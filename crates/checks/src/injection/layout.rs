@@ -7,7 +7,8 @@ use std::{ops::Range, sync::LazyLock};
 use memchr::{memchr_iter, memmem};
 use regex::Regex;
 
-use super::{Found, forms::Reach};
+use super::Found;
+use umbra_domain::TextScope;
 
 const SPLICED: &str = "A request to the reader stands in the middle of a sentence that goes on behind it.";
 const CODE: &str = "The text wants code that does harm to be put into the reader's answer.";
@@ -23,10 +24,10 @@ const MOST_HITS: usize = 5;
 const MOST_CODE: usize = 2000;
 
 /// Notes what the layout of a text gives away; `repeated` are the words that stand in it over and over.
-pub(super) fn find(text: &str, repeated: &[Range<usize>], reaches: impl Fn(Reach) -> bool, found: &mut Vec<Found>) {
+pub(super) fn find(text: &str, repeated: &[Range<usize>], reaches: impl Fn(TextScope) -> bool, found: &mut Vec<Found>) {
     let lines = lines(text);
     spliced(text, &lines, found);
-    if reaches(Reach::Tools) {
+    if reaches(TextScope::Tools) {
         code(text, found);
         dialogue(text, found);
         wears_down(text, repeated, found);

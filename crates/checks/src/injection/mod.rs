@@ -17,9 +17,12 @@ mod words;
 
 use std::{borrow::Cow, ops::Range};
 
-use forms::{Form, Reach};
+pub(crate) use search::Index;
+
+use super::rules::in_force;
+use forms::Form;
 use search::Met;
-use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
+use umbra_domain::{CheckName, Event, FieldName, Hit, Severity, TextScope};
 use words::View;
 
 /// An order that was found; `at` lies in the text as stored.
@@ -43,11 +46,11 @@ impl Found {
 /// Every hit in what the agent was given and in its output. Whoever sets a task may give an assistant any order, and a
 /// judge of its work none.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
-    let mut hits = Vec::new();
+    let (rules, mut hits) = (in_force(), Vec::new());
     event.for_each_text(|field, text| {
         if field.is_given() || field.is_output() {
             let counts = |one: &Found| field.is_outside_data() || field.is_output() || one.rule == forms::TO_REVIEWER;
-            hits.extend(found(text, &field).into_iter().filter(counts).map(|one| Hit {
+            hits.extend(found(&rules.injection, text, &field).into_iter().filter(counts).map(|one| Hit {
                 check: CheckName::Injection,
                 rule: one.rule.to_owned(),
                 severity: one.severity,
@@ -62,28 +65,28 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
     hits
 }
 
-fn found(text: &str, field: &FieldName) -> Vec<Found> {
-    let reaches = |reach: Reach| match reach {
-        Reach::Everywhere => true,
-        Reach::Outside => field.is_outside_data(),
-        Reach::Tools => field.is_outside_data() && field.as_str() != "input",
+fn found(index: &Index, text: &str, field: &FieldName) -> Vec<Found> {
+    let reaches = |scope: TextScope| match scope {
+        TextScope::All => true,
+        TextScope::Outside => field.is_outside_data(),
+        TextScope::Tools => field.is_outside_data() && field.as_str() != "input",
     };
     let text = without_escapes(text);
     let text = text.as_ref();
     let mut found = Vec::new();
     let mut announced = Vec::new();
-    search::find(text, reaches, |met, at| match met {
+    search::find(index, text, reaches, |met, at| match met {
         Met::Form(form) => found.push(Found::of(form, at, text)),
         Met::Announcement => announced.push(at),
     });
     let words = words::look(text);
     if let Some(view) = words.view {
-        disguised(text, &view, reaches, &mut found);
+        disguised(index, text, &view, reaches, &mut found);
     }
     if let Some(view) = markup::without(text) {
-        disguised(text, &view, reaches, &mut found);
+        disguised(index, text, &view, reaches, &mut found);
     }
-    encoded::find(text, &words.blobs, &announced, reaches, &mut found);
+    encoded::find(index, text, &words.blobs, &announced, reaches, &mut found);
     layout::find(text, &words.repeated, reaches, &mut found);
     found.sort_by_key(|one| (one.at.start, one.at.end));
     found.dedup_by(|a, b| a.rule == b.rule && a.at == b.at);
@@ -91,8 +94,8 @@ fn found(text: &str, field: &FieldName) -> Vec<Found> {
 }
 
 /// What stands in a view of the text; what stands in its plain words was found before.
-fn disguised(text: &str, view: &View, reaches: impl Fn(Reach) -> bool, found: &mut Vec<Found>) {
-    search::find(&view.text, reaches, |met, at| {
+fn disguised(index: &Index, text: &str, view: &View, reaches: impl Fn(TextScope) -> bool, found: &mut Vec<Found>) {
+    search::find(index, &view.text, reaches, |met, at| {
         if let (Met::Form(form), Some(at)) = (met, view.origin(&at)) {
             found.push(Found::of(form, at, text));
         }

@@ -1,18 +1,13 @@
 //! Looks for the forms of orders. One pass finds the words that every form contains; an expression then looks at the
 //! sentences around, in windows that together are at most a few times the text, so that cost stays linear.
 
-use std::{
-    ops::Range,
-    sync::{LazyLock, OnceLock},
-};
+use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use super::{
-    encoded,
-    forms::{self, Form, Reach},
-};
+use super::{encoded, forms::Form};
 use crate::needles::Needles;
+use umbra_domain::{CheckRule, TextScope};
 
 /// How much is looked at before a word, in bytes.
 const BEFORE: usize = 160;
@@ -24,25 +19,31 @@ const COVERED: usize = 160;
 const MOST_HITS: usize = 5;
 
 /// What a search meets.
-pub(super) enum Met {
-    Form(&'static Form),
+pub(super) enum Met<'f> {
+    Form(&'f Form),
     /// A word that announces an encoded payload.
     Announcement,
 }
 
-struct Index {
+/// Every form in force.
+#[derive(Debug)]
+pub(crate) struct Index {
     needles: Needles,
     /// By word: the form that it belongs to. The words behind these announce a payload.
     by_word: Vec<usize>,
-    forms: Vec<(&'static Form, OnceLock<Option<Regex>>)>,
+    forms: Vec<Form>,
 }
 
-static INDEX: LazyLock<Index> = LazyLock::new(|| {
-    let words = forms::all().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, *word)));
-    let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
-    let needles = Needles::new(words.into_iter().chain(encoded::ANNOUNCED));
-    Index { needles, by_word, forms: forms::all().map(|form| (form, OnceLock::new())).collect() }
-});
+impl Index {
+    pub(crate) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
+        let forms: Vec<Form> = rows.filter_map(|row| Form::new(row)).collect();
+        let words =
+            forms.iter().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, word.as_str())));
+        let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
+        let needles = Needles::new(words.into_iter().chain(encoded::ANNOUNCED));
+        Self { needles, by_word, forms }
+    }
+}
 
 /// How far a form was looked for, where its last hit ended, how many there were.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,34 +54,49 @@ struct Progress {
 }
 
 /// Calls `note` with every form that stands in the text and reaches it and with every announcement, and with its place.
-pub(super) fn find(text: &str, reaches: impl Fn(Reach) -> bool, mut note: impl FnMut(Met, Range<usize>)) {
-    let index = &*INDEX;
+pub(super) fn find<'f>(
+    index: &'f Index,
+    text: &str,
+    reaches: impl Fn(TextScope) -> bool,
+    mut note: impl FnMut(Met<'f>, Range<usize>),
+) {
     let mut progress = vec![Progress::default(); index.forms.len()];
     index.needles.find(text, |number, word| {
         let Some(at) = index.by_word.get(number).copied() else {
             note(Met::Announcement, word);
             return true;
         };
-        if let (Some((form, regex)), Some(now)) = (index.forms.get(at), progress.get_mut(at))
+        if let (Some(form), Some(now)) = (index.forms.get(at), progress.get_mut(at))
             && word.start >= now.until
             && now.count < MOST_HITS
-            && reaches(form.reach)
+            && reaches(form.scope)
         {
-            let regex = regex.get_or_init(|| form.compile()).as_ref();
             now.until = word.start + COVERED;
-            if let Some(hit) = regex.and_then(|regex| around(text, regex, &word, now.last)) {
+            if let Some(hit) = form.regex().and_then(|regex| around(text, regex, &word, now.last)) {
                 *now = Progress { until: now.until.max(hit.end), last: hit.end, count: now.count + 1 };
                 note(Met::Form(form), hit);
             }
         }
         true
     });
+    for form in index.forms.iter().filter(|form| form.words.is_empty() && reaches(form.scope)) {
+        let mut last = 0;
+        for _ in 0..MOST_HITS {
+            let Some(hit) = form.regex().and_then(|regex| from(text, regex, last)) else { break };
+            last = hit.end;
+            note(Met::Form(form), hit);
+        }
+    }
 }
 
-/// The form that stands around a word, behind the last one found, without what only parts it from the text before.
+/// The form that stands around a word, behind the last one found.
 fn around(text: &str, regex: &Regex, word: &Range<usize>, last: usize) -> Option<Range<usize>> {
-    let mut from = text.ceil_char_boundary(word.start.saturating_sub(BEFORE)).max(last);
-    let text = text.get(..text.floor_char_boundary(word.end + AFTER))?;
+    let start = text.ceil_char_boundary(word.start.saturating_sub(BEFORE)).max(last);
+    from(text.get(..text.floor_char_boundary(word.end + AFTER))?, regex, start)
+}
+
+/// The first form from a place on, without what only parts it from the text before.
+fn from(text: &str, regex: &Regex, mut from: usize) -> Option<Range<usize>> {
     while let Some(hit) = regex.find_at(text.as_bytes(), from) {
         // An expression that counts bytes may end within a character.
         let (start, end) = (text.ceil_char_boundary(hit.start()), text.floor_char_boundary(hit.end()));

@@ -51,10 +51,11 @@ pub(crate) fn compiled(regex: &str) -> Result<Regex, regex::Error> {
     compile(regex).or_else(|error| compile(&rewritten(regex, &[("{", r"\{")])).map_err(|_| error))
 }
 
-/// The expression with the classes `\w`, `\d` and `\s` of ASCII, as Go's RE2 has them: credentials have no other
-/// letters, and counted repetitions of classes of Unicode take megabytes and seconds.
+/// The expression with `\w`, `\d`, `\s` and `\b` of ASCII, as Go's RE2 has them: credentials have no other letters,
+/// counted repetitions of classes of Unicode take megabytes and seconds, and its word boundaries have no fast matcher.
 pub(crate) fn of_ascii(regex: &str) -> String {
-    rewritten(regex, &[(r"\w", "[0-9A-Za-z_]"), (r"\d", "[0-9]"), (r"\s", r"[\t\n\f\r\x20]")])
+    let classes = [(r"\w", "[0-9A-Za-z_]"), (r"\d", "[0-9]"), (r"\s", r"[\t\n\f\r\x20]"), (r"\b", r"(?-u:\b)")];
+    rewritten(regex, &classes)
 }
 
 /// Largest compiled expression, in bytes.

@@ -95,6 +95,10 @@ impl Faults {
         if row.regex.is_some() && row.assigned.is_some() {
             self.push("assigned", None, "it stands in place of `regex`", "leave one of them out");
         }
+        if check != CheckName::Injection {
+            let of_orders = [("scope", row.scope.is_some()), ("unless", !row.unless.is_empty())];
+            self.unfit(&of_orders, "only rules about injection have it");
+        }
         if check == CheckName::Secrets {
             self.credential(row, regex.as_ref().map(Regex::captures_len));
             return;
@@ -106,8 +110,13 @@ impl Faults {
             ("entropy", row.entropy.is_some()),
             ("assigned", row.assigned.is_some()),
         ];
-        for (key, _) in of_credentials.into_iter().filter(|(_, there)| *there) {
-            self.push(key, None, "only rules about credentials have it", "leave it out");
+        self.unfit(&of_credentials, "only rules about credentials have it");
+    }
+
+    /// Members that have no meaning where they stand.
+    fn unfit(&mut self, members: &[(&'static str, bool)], why: &str) {
+        for (key, _) in members.iter().filter(|(_, there)| *there) {
+            self.push(key, None, why, "leave it out");
         }
     }
 
@@ -134,6 +143,8 @@ impl Faults {
             ("checksum", row.checksum.is_some()),
             ("secretGroup", row.secret_group.is_some()),
             ("entropy", row.entropy.is_some()),
+            ("scope", row.scope.is_some()),
+            ("unless", !row.unless.is_empty()),
         ];
         for (key, _) in of_finding.into_iter().filter(|(_, there)| *there) {
             self.push(key, None, "it belongs to a rule that says what it finds", "add `regex`, or leave it out");

@@ -21,7 +21,7 @@ pub use self::{
     faults::faults,
     trial::{Misjudged, example, misjudged},
 };
-use crate::{commands, secrets};
+use crate::{commands, injection, secrets};
 use umbra_domain::{AllowList, CheckName, CheckRule, Event, FieldName, Hit, RuleFile, Severity};
 
 /// Rules of every check.
@@ -34,6 +34,7 @@ pub struct Rules {
     allowed: Vec<Allow>,
     pub(crate) secrets: secrets::Index,
     pub(crate) commands: commands::Rows,
+    pub(crate) injection: injection::Index,
     texts: TextRules,
 }
 
@@ -101,8 +102,11 @@ impl Rules {
             allowed: allowed.into_iter().map(Allow::new).collect(),
             secrets: secrets::Index::new(on.iter().filter(|row| row.check() == CheckName::Secrets)),
             commands: commands::Rows::new(on.iter().filter(|row| row.check() == CheckName::Commands)),
+            injection: injection::Index::new(on.iter().filter(|row| row.check() == CheckName::Injection)),
             texts: TextRules::new(
-                on.iter().filter(|row| !matches!(row.check(), CheckName::Secrets | CheckName::Commands)),
+                on.iter().filter(|row| {
+                    !matches!(row.check(), CheckName::Secrets | CheckName::Commands | CheckName::Injection)
+                }),
             ),
             rows,
         }
@@ -211,7 +215,6 @@ pub(crate) fn intern(text: &str) -> &'static str {
 /// True if a field is one that a check looks at.
 fn looks_at(check: CheckName, field: &FieldName) -> bool {
     match check {
-        CheckName::Injection => field.is_outside_data() || field.is_output(),
         CheckName::Pii => field.is_output() || field.is_tool_argument(),
         _ => field.is_output(),
     }
