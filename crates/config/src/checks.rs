@@ -177,15 +177,7 @@ fn row(
          letters before a keyword), anywhere (at a keyword, whatever stands before it).",
         word(&Begins::ALL, Begins::as_str),
     );
-    rule.scope = keys.optional(
-        "scope",
-        "Texts in which a rule of injection counts: all (the output, and what the agent was given; unless set), outside \
-         (what it was given), tools (results and errors of tools).",
-        word(&TextScope::ALL, TextScope::as_str),
-    );
-    rule.unless = keys
-        .optional("unless", "Words of the same sentence that make a finding of injection one degree milder.", texts())
-        .unwrap_or_default();
+    of_orders(keys, &mut rule);
     rule.checksum = keys.optional(
         "checksum",
         "A checksum at the end of the token: github.",
@@ -218,6 +210,19 @@ fn row(
         keys.fault_of(fault.key, fault.index, fault.message, fault.help);
     }
     Some(Some(rule))
+}
+
+/// What rules of injection alone have.
+fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
+    rule.scope = keys.optional(
+        "scope",
+        "Texts in which a rule of injection counts: all (the output, and what the agent was given; unless set), outside \
+         (what it was given), tools (results and errors of tools).",
+        word(&TextScope::ALL, TextScope::as_str),
+    );
+    rule.unless = keys
+        .optional("unless", "Words of the same sentence that make a finding of injection one degree milder.", texts())
+        .unwrap_or_default();
 }
 
 /// Declares what gitleaks says of a rule and has no meaning here; `true` where the rule is about paths.
