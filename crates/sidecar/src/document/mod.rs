@@ -4,9 +4,9 @@
 //! and leaves every byte where it is: what is not edited is written back as it came, whatever it may be.
 //!
 //! - [`edit`] changes what an edit names, found by `address`, and nothing else.
-//! - [`merge`] joins two texts that come from the same one, element by element, or says what contradicts itself.
+//! - [`merge`] joins two texts that come from the same one, by lines and items, or says what contradicts itself.
 //! - [`revision`] is the history: etags, entries that replay from the first text to the last, whether a section moved on.
-//! - [`unseen`] tells from which state of a history a text was made that came back from a file.
+//! - [`merge_base`] finds the state of a history that a text was made from that came back from a file.
 //! - [`Progress`] is how far a section has come: whether it says anything, and what is open in it.
 //! - [`patch`] is the difference of two texts in lines; [`name`] what documents and their files may be called, and how a
 //!   file that somebody else changed is read back.
@@ -16,9 +16,9 @@
 
 mod address;
 pub mod edit;
-mod identity;
 mod lines;
 pub mod merge;
+pub mod merge_base;
 pub mod name;
 mod parse;
 pub mod patch;
@@ -26,7 +26,6 @@ pub mod revision;
 mod state;
 #[cfg(test)]
 mod tests;
-pub mod unseen;
 mod yaml;
 
 use std::{fmt, ops::Range};

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 use super::{
     Document, ItemState, Kind,
     edit::Edit,
-    identity::{Said, pair},
     patch::{Patch, PatchError},
     state::words,
 };
@@ -162,18 +161,23 @@ pub enum ReplayError {
 /// # Errors
 /// An entry is missing, changed, or in another place.
 pub fn replay<'a>(first: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Result<String, ReplayError> {
-    let (mut text, mut state) = (first.to_owned(), Etag::of(first));
-    for (entry, step) in (1..).zip(entries) {
-        if step.before != state {
+    states(first, entries).try_fold(String::new(), |_, state| state)
+}
+
+/// Every text of a history, from the first to the last, or the fault that ends it.
+pub(super) fn states<'a>(
+    first: &str,
+    entries: impl IntoIterator<Item = &'a Entry>,
+) -> impl Iterator<Item = Result<String, ReplayError>> {
+    let mut text = first.to_owned();
+    let later = (1..).zip(entries).map(move |(entry, step): (usize, &Entry)| {
+        if step.before != Etag::of(&text) {
             return Err(ReplayError::Gap { entry });
         }
         text = step.patch.apply(&text).map_err(|cause| ReplayError::Patch { entry, cause })?;
-        state = Etag::of(&text);
-        if step.after != state {
-            return Err(ReplayError::Other { entry });
-        }
-    }
-    Ok(text)
+        if step.after == Etag::of(&text) { Ok(text.clone()) } else { Err(ReplayError::Other { entry }) }
+    });
+    std::iter::once(Ok(first.to_owned())).chain(later)
 }
 
 /// What became of a section between two states.
@@ -228,11 +232,25 @@ fn says_more((before, was): (&Document, Range<usize>), (after, is): (&Document, 
     })
 }
 
-/// Whether an item of a part has another state than it had. One without a box is open.
+/// Whether an item of a part has another state than every item that said the same before. One without a box is open.
 fn has_other_states(before: &Document, after: &Document, part: Range<usize>) -> bool {
-    let pairs = pair((before, &Said::of(before)), (after, &Said::of(after)));
-    let state = |document: &Document, at| document.item(at).1.unwrap_or(ItemState::Open);
-    let is_item = |at: &usize| after.nodes[*at].kind == Kind::Item;
-    let mut items = part.filter(is_item).filter_map(|at| Some((pairs.from[at]?, at)));
-    items.any(|(was, is)| state(before, was) != state(after, is))
+    let item = |document: &Document, at: usize| {
+        let (words, state) = document.item(at);
+        let name = document.id(at).map_or(words, |id| format!("#{id}"));
+        (document.nodes[at].kind == Kind::Item).then_some((name, state.unwrap_or(ItemState::Open)))
+    };
+    let mut was: HashMap<String, Vec<ItemState>> = HashMap::new();
+    for (name, state) in (0..before.nodes.len()).filter_map(|at| item(before, at)) {
+        was.entry(name).or_default().push(state);
+    }
+    part.filter_map(|at| item(after, at)).any(|(name, state)| match was.get_mut(&name) {
+        Some(states) if !states.is_empty() => match states.iter().position(|was| *was == state) {
+            Some(same) => {
+                states.remove(same);
+                false
+            }
+            None => true,
+        },
+        _ => false,
+    })
 }

@@ -15,10 +15,10 @@ use crate::{
 };
 use umbra_sidecar::document::{
     Document, Format, Limits,
+    merge_base::{MergeBase, UnknownMergeBase, merge_base},
     name::{ReadBack, read_back},
     patch::Patch,
     revision::{Change, Etag, WORKSPACE},
-    unseen::{Made, UnknownMaking, made_from},
 };
 use umbra_store::{
     StoreError,
@@ -115,11 +115,11 @@ impl Sidecar {
             Ok(None) => return Ok(Ok(false)),
             Err(why) => return Ok(Err(why)),
         };
-        let change = if made.from == known.text {
+        let change = if made.text == known.text {
             Change::Put
         } else {
             let said = (merged != text).then(|| Patch::between(&merged, &text));
-            Change::Merge { from: Etag::of(&made.from), said }
+            Change::Merge { from: Etag::of(&made.text), said }
         };
         let version = known.version + 1;
         step.documents[at] = kept(keep(step, &known, &merged, change, WORKSPACE.to_owned()).await)?;
@@ -147,10 +147,10 @@ fn joined(
     changes: Option<&[StoredChange]>,
     text: &str,
     format: Format,
-) -> Result<Option<(Made, String)>, String> {
-    let entries = changes.and_then(entries).ok_or_else(|| UnknownMaking::History.to_string())?;
-    let made = made_from(&known.first, &entries, text, format).map_err(|error| error.to_string())?;
-    let read = read_back(&made.from, &known.text, text.as_bytes(), format, &Limits::default());
+) -> Result<Option<(MergeBase, String)>, String> {
+    let entries = changes.and_then(entries).ok_or_else(|| UnknownMergeBase::History.to_string())?;
+    let made = merge_base(&known.first, &entries, text).map_err(|error| error.to_string())?;
+    let read = read_back(&made.text, &known.text, text.as_bytes(), format, &Limits::default());
     Ok(match read.map_err(|error| error.to_string())? {
         ReadBack::Untouched => None,
         // What came in whole may come together to a credential with what stood there.
@@ -160,7 +160,7 @@ fn joined(
 }
 
 /// What is worth saying of a save: it may mean something else than what was made of it.
-fn told(made: &Made) -> impl Iterator<Item = String> {
+fn told(made: &MergeBase) -> impl Iterator<Item = String> {
     let older = "was saved from an older text than it had by then: what came between is kept, and merged with it; what of that \
                  should go is to be removed again";
     let without = match made.without {

@@ -3,10 +3,10 @@
 mod contested;
 mod edits;
 mod history;
+mod merge_base;
 mod merges;
 mod names;
 mod reading;
-mod unseen;
 
 use proptest::prelude::*;
 

@@ -1,0 +1,572 @@
+//! Three-way merge of documents, by lines that know their items. In: the text that both sides came from, and theirs. Out:
+//! one text with the changes of both, or every place where they contradict each other.
+//!
+//! An item is the same in two texts if it has the same explicit id, or the same words; its indentation, bullet, box and
+//! words are then merged apart, so that a tick meets a move. Changes of different lines never contradict each other,
+//! neighbours included; where both put something at the same place, ours stands first. A conflict is what one side
+//! removed or replaced and the other changed, and what would come to lie within another item or section than its author
+//! put it into. So nothing is lost, and nothing changes hands.
+
+use std::{cmp::Reverse, collections::HashMap, iter::Peekable, ops::Range, slice::Iter};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Document, Format, Kind, LimitError, Limits, line_end, lines, merge_base::is_made_of, patch::align, yaml::YamlError,
+};
+
+/// Kind of contradiction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictKind {
+    /// Both gave it other words, or other contents.
+    Words,
+    /// Both gave it other states.
+    State,
+    /// Ours removed what theirs changed, or put something into.
+    RemovedByOurs,
+    /// Theirs removed what ours changed, or put something into.
+    RemovedByTheirs,
+    /// Joined, the texts would not be read as what they are apart: a fence or a comment is open, it would be no YAML, or
+    /// something would lie within another item or section.
+    Layout,
+}
+
+/// One place where two sides contradict each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Conflict {
+    /// What it is.
+    pub kind: ConflictKind,
+    /// The section's slug; empty before the first and where the whole document is meant.
+    pub section: String,
+    /// The item's words, the paragraph's or the key's; none where a section is meant.
+    pub item: Option<String>,
+    /// What stood there, with its box.
+    pub base: Option<String>,
+    /// What ours has.
+    pub ours: Option<String>,
+    /// What theirs has.
+    pub theirs: Option<String>,
+}
+
+/// Two texts cannot be merged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// They contradict each other.
+    #[error("both sides changed the document: {} places contradict each other; read it again, and decide", .0.len())]
+    Conflicts(Vec<Conflict>),
+    /// One of them, or both together, are too large.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+}
+
+/// Merges two texts that came from `base`. Equal texts are themselves, and where one side changed nothing the other stands.
+///
+/// # Errors
+/// They contradict each other, or a text is more than a document may be.
+pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limits) -> Result<String, MergeError> {
+    if ours == theirs || base == theirs {
+        return Ok(Document::parse(ours, format, limits)?.text);
+    }
+    if base == ours {
+        return Ok(Document::parse(theirs, format, limits)?.text);
+    }
+    let either = |base, ours, theirs| of_three(base, ours, theirs).unwrap_or(ours);
+    let end = either(line_end(base), line_end(ours), line_end(theirs));
+    let is_ended = |text: &str| text.ends_with('\n');
+    let ended = of_three(is_ended(base), is_ended(ours), is_ended(theirs)).unwrap_or_default();
+    // The line ends that a side changed are not what it changed of each line.
+    let read = |text: &str| {
+        let mut text = if line_end(text) == end { text.to_owned() } else { with_ends(text, end) };
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push_str(end);
+        }
+        Document::parse(text, format, &Limits { bytes: limits.bytes.saturating_mul(2), ..*limits })
+    };
+    let documents = [read(base)?, read(ours)?, read(theirs)?];
+    let mut merged = Merge::new(documents.each_ref().map(Text::new)).join(limits)?;
+    if !ended && merged.ends_with(end) {
+        merged.truncate(merged.len() - end.len());
+    }
+    Ok(Document::parse(merged, format, limits)?.text)
+}
+
+/// What only one side changed, or both alike.
+fn of_three<T: PartialEq + Copy>(base: T, ours: T, theirs: T) -> Option<T> {
+    if ours == base {
+        Some(theirs)
+    } else if theirs == base || ours == theirs {
+        Some(ours)
+    } else {
+        None
+    }
+}
+
+fn with_ends(text: &str, end: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    lines
+        .flat_map(|line| match line.strip_suffix('\n') {
+            Some(line) => [line.strip_suffix('\r').unwrap_or(line), end],
+            None => [line, ""],
+        })
+        .collect()
+}
+
+/// Number of a text: the base, ours, theirs.
+type Side = usize;
+const BASE: Side = 0;
+const OURS: Side = 1;
+const THEIRS: Side = 2;
+
+/// Lines of a text that one of the base is held against.
+const MOST_CANDIDATES: usize = 32;
+
+/// One line of one of the texts. A line of the base stands for what became of it on either side.
+type Place = (Side, usize);
+const NOWHERE: Place = (BASE, usize::MAX);
+
+struct Line<'d> {
+    text: &'d str,
+    /// Element that it belongs to; `None` for a blank line.
+    node: Option<usize>,
+    /// Parts that are merged apart, where it begins an item: what stands before its box, the box, the words.
+    parts: [&'d str; 3],
+}
+
+/// A text in lines.
+struct Text<'d> {
+    document: &'d Document,
+    lines: Vec<Line<'d>>,
+    /// By element: its first line.
+    first: Vec<usize>,
+    /// By line: what tells it from others. An item's box and indentation do not.
+    keys: Vec<String>,
+}
+
+impl<'d> Text<'d> {
+    fn new(document: &'d Document) -> Self {
+        let mut text = Self { document, lines: Vec::new(), first: vec![0; document.nodes.len()], keys: Vec::new() };
+        let (mut at, mut next) = (0, 0);
+        for line in document.text.split_inclusive('\n') {
+            while document.nodes.get(next).is_some_and(|node| node.own.end <= at) {
+                next += 1;
+            }
+            let node = document.nodes.get(next).filter(|node| node.own.contains(&at)).map(|_| next);
+            let begins = node.filter(|node| document.nodes[*node].own.start == at);
+            let marker = begins.and_then(|node| document.marker(node));
+            let (prefix, words) = marker.as_ref().map_or((0, 0), |marker| (marker.prefix, marker.text));
+            let words = words.min(line.len());
+            let key = match begins.and_then(|node| document.id(node)) {
+                Some(id) => format!("#{id}"),
+                None if marker.is_some() => format!("- {}", lines::substance(&line[words..])),
+                None => line.to_owned(),
+            };
+            if let Some(node) = begins {
+                text.first[node] = text.lines.len();
+            }
+            let parts = [&line[..prefix.min(words)], &line[prefix.min(words)..words], &line[words..]];
+            text.lines.push(Line { text: line, node, parts });
+            text.keys.push(key);
+            at += line.len();
+        }
+        text
+    }
+
+    fn kind(&self, line: usize) -> Option<Kind> {
+        self.lines[line].node.map(|node| self.document.nodes[node].kind)
+    }
+
+    /// What a line is, and how far in it stands.
+    fn level(&self, line: usize) -> Option<(Kind, usize, usize)> {
+        let node = &self.document.nodes[self.lines[line].node?];
+        Some((node.kind, node.level, lines::indent(self.lines[line].text).0))
+    }
+
+    /// The first line of the element that a line lies within.
+    fn parent(&self, line: usize) -> Option<usize> {
+        let parent = self.document.nodes[self.lines[line].node?].parent?;
+        Some(self.first[parent])
+    }
+
+    fn joined(&self, lines: Range<usize>) -> String {
+        self.lines[lines].iter().map(|line| line.text).collect()
+    }
+}
+
+/// What an element stands before that is put to the same place: its kind, and how far in it stands.
+type Rank = (u8, Reverse<usize>);
+
+/// Lines of the base, and what a side has in their place.
+#[derive(Debug, Clone)]
+struct Hunk {
+    base: Range<usize>,
+    side: Range<usize>,
+}
+
+struct Merge<'d> {
+    texts: [Text<'d>; 3],
+    /// By side, from the base to it.
+    hunks: [Vec<Hunk>; 3],
+    /// By side and line of the base: the same line of the side.
+    to: [Vec<Option<usize>>; 3],
+    /// By side and line: the place that tells it from all others.
+    places: [Vec<Place>; 3],
+    merged: Vec<(String, Place)>,
+    /// True if the last of them is a paragraph's.
+    ends_with_prose: bool,
+    conflicts: Vec<Conflict>,
+}
+
+impl<'d> Merge<'d> {
+    fn new(texts: [Text<'d>; 3]) -> Self {
+        let count = texts[BASE].lines.len();
+        let mut merge = Self {
+            places: [0, 1, 2].map(|side| (0..texts[side].lines.len()).map(|line| (side, line)).collect()),
+            to: [0, 1, 2].map(|side| if side == BASE { (0..count).map(Some).collect() } else { vec![None; count] }),
+            hunks: Default::default(),
+            texts,
+            merged: Vec::new(),
+            ends_with_prose: false,
+            conflicts: Vec::new(),
+        };
+        for side in [OURS, THEIRS] {
+            merge.compare(side);
+        }
+        merge
+    }
+
+    fn compare(&mut self, side: Side) {
+        let (base, text) = (&self.texts[BASE], &self.texts[side]);
+        let ends = (base.lines.len(), text.lines.len());
+        let (mut from, mut to) = (0, 0);
+        for (a, b) in align(&base.keys, &text.keys).into_iter().chain([ends]) {
+            if from < a || to < b {
+                self.change(side, from..a, to..b);
+            }
+            if (a, b) != ends {
+                self.to[side][a] = Some(b);
+                self.places[side][b] = (BASE, a);
+            }
+            (from, to) = (a + 1, b + 1);
+        }
+    }
+
+    /// Notes lines that a side has in the place of others. An item with the same words corrected, or said at more length, is
+    /// still the same.
+    fn change(&mut self, side: Side, base: Range<usize>, lines: Range<usize>) {
+        let (was, is) = (&self.texts[BASE], &self.texts[side]);
+        let words = |text: &Text<'d>, at: usize| (text.kind(at) == Some(Kind::Item)).then(|| text.lines[at].parts[2]);
+        let (mut to, mut same) = (lines.start, Vec::new());
+        for a in base.clone() {
+            let Some(old) = words(was, a) else { continue };
+            let candidates = (to..lines.end).take(MOST_CANDIDATES);
+            if let Some(b) = candidates.into_iter().find(|b| words(is, *b).is_some_and(|new| is_made_of(old, new))) {
+                same.push((a, b));
+                to = b + 1;
+            }
+        }
+        let (mut from, mut to) = (base.start, lines.start);
+        for (a, b) in same {
+            self.replace(side, from..a, to..b);
+            self.to[side][a] = Some(b);
+            self.places[side][b] = (BASE, a);
+            (from, to) = (a + 1, b + 1);
+        }
+        self.replace(side, from..base.end, to..lines.end);
+    }
+
+    /// Notes other lines in the place of some. What takes the place of its kind is what became of it, line by line, and
+    /// more lines are new.
+    fn replace(&mut self, side: Side, base: Range<usize>, lines: Range<usize>) {
+        let (was, is) = (&self.texts[BASE], &self.texts[side]);
+        let mut pairs = base.clone().zip(lines.clone());
+        if base.len() > lines.len() || !pairs.all(|(a, b)| was.level(a) == is.level(b)) {
+            self.hunks[side].push(Hunk { base, side: lines });
+            return;
+        }
+        for (a, b) in base.clone().zip(lines.clone()) {
+            self.hunks[side].push(Hunk { base: a..a + 1, side: b..b + 1 });
+            self.places[side][b] = (BASE, a);
+        }
+        let new = lines.start + base.len()..lines.end;
+        if !new.is_empty() {
+            self.hunks[side].push(Hunk { base: base.end..base.end, side: new });
+        }
+    }
+
+    fn join(mut self, limits: &Limits) -> Result<String, MergeError> {
+        let hunks = std::mem::take(&mut self.hunks);
+        let (mut ours, mut theirs) = (hunks[OURS].iter().peekable(), hunks[THEIRS].iter().peekable());
+        let mut at = 0;
+        while let Some(mut region) = first_of(&mut ours, &mut theirs) {
+            let (mut by_us, mut by_them) = (Vec::new(), Vec::new());
+            while let Some(hunk) =
+                next_within(&mut ours, &region, &mut by_us).or_else(|| next_within(&mut theirs, &region, &mut by_them))
+            {
+                region = region.start.min(hunk.start)..region.end.max(hunk.end);
+            }
+            self.keep(at..region.start);
+            at = region.end;
+            match (&by_us[..], &by_them[..]) {
+                (hunks, []) => self.take(OURS, region.clone(), side_of(hunks, &region)),
+                ([], hunks) => self.take(THEIRS, region.clone(), side_of(hunks, &region)),
+                (us, them) => self.contest(region, us, them),
+            }
+        }
+        self.keep(at..self.texts[BASE].lines.len());
+        if self.conflicts.is_empty() {
+            let text: String = self.merged.iter().map(|(line, _)| line.as_str()).collect();
+            let read = Document::parse(text, self.texts[BASE].document.format, limits)?;
+            self.check(&read);
+            if self.conflicts.is_empty() {
+                return Ok(read.text);
+            }
+        }
+        Err(MergeError::Conflicts(self.conflicts))
+    }
+
+    /// Lines that both sides have, each with what became of its parts.
+    fn keep(&mut self, lines: Range<usize>) {
+        for at in lines {
+            let of = |side: Side| self.to[side][at].and_then(|line| self.texts[side].lines.get(line));
+            let (Some(base), Some(ours), Some(theirs)) = (of(BASE), of(OURS), of(THEIRS)) else { continue };
+            let part = |part: usize| of_three(base.parts[part], ours.parts[part], theirs.parts[part]);
+            match [part(0), part(1), part(2)] {
+                [Some(before), Some(state), Some(words)] => {
+                    self.put([before, state, words].concat(), BASE, at);
+                }
+                [_, state, _] => {
+                    let kind = if state.is_some() { ConflictKind::Words } else { ConflictKind::State };
+                    let [ours, theirs] = [OURS, THEIRS].map(|side| self.to[side][at].unwrap_or_default());
+                    self.conflict(kind, at..at + 1, [ours..ours + 1, theirs..theirs + 1]);
+                }
+            }
+        }
+    }
+
+    /// Lines that one side put in the place of others, unless the other one changed any of those.
+    fn take(&mut self, side: Side, region: Range<usize>, lines: Range<usize>) {
+        let other = OURS + THEIRS - side;
+        for at in region {
+            let Some(there) = self.to[other][at] else { continue };
+            if self.texts[other].lines[there].text != self.texts[BASE].lines[at].text {
+                let kind = if lines.is_empty() { removed_by(side) } else { ConflictKind::Words };
+                let mut sides = [lines.clone(), there..there + 1];
+                if side == THEIRS {
+                    sides.reverse();
+                }
+                self.conflict(kind, at..at + 1, sides);
+            }
+        }
+        self.push(side, lines);
+    }
+
+    /// What both sides put in the place of the same lines.
+    fn contest(&mut self, region: Range<usize>, by_us: &[&Hunk], by_them: &[&Hunk]) {
+        let (ours, theirs) = (side_of(by_us, &region), side_of(by_them, &region));
+        if by_us.iter().chain(by_them).all(|hunk| hunk.side.is_empty()) {
+            self.take(OURS, region.clone(), 0..0);
+            self.take(THEIRS, region, 0..0);
+        } else if self.texts[OURS].joined(ours.clone()) == self.texts[THEIRS].joined(theirs.clone()) {
+            self.push(OURS, ours);
+        } else if region.is_empty() {
+            self.insert(ours, theirs);
+        } else if ours.is_empty() {
+            for hunk in by_them {
+                self.conflict(ConflictKind::RemovedByOurs, hunk.base.clone(), [0..0, hunk.side.clone()]);
+            }
+        } else if theirs.is_empty() {
+            for hunk in by_us {
+                self.conflict(ConflictKind::RemovedByTheirs, hunk.base.clone(), [hunk.side.clone(), 0..0]);
+            }
+        } else {
+            self.conflict(ConflictKind::Words, region, [ours, theirs]);
+        }
+    }
+
+    /// What both put at one place: what both begin with once, then ours before theirs, but keys before items, those further
+    /// in first, before paragraphs before sections, so that each lies within what it was put into.
+    fn insert(&mut self, ours: Range<usize>, theirs: Range<usize>) {
+        let line = |side: Side, at: usize| &self.texts[side].lines[at];
+        let alike = ours.clone().zip(theirs.clone()).take_while(|(a, b)| line(OURS, *a).text == line(THEIRS, *b).text);
+        let shared = alike.enumerate().filter(|(_, (at, _))| line(OURS, *at).node.is_some()).last();
+        let shared = shared.map_or(0, |(nth, _)| nth + 1);
+        for at in 0..shared {
+            self.places[THEIRS][theirs.start + at] = (OURS, ours.start + at);
+        }
+        self.push(OURS, ours.start..ours.start + shared);
+        let mut us = self.elements(OURS, ours.start + shared..ours.end).into_iter().peekable();
+        let mut them = self.elements(THEIRS, theirs.start + shared..theirs.end).into_iter().peekable();
+        loop {
+            let theirs_first = them.peek().is_some_and(|(rank, _)| us.peek().is_none_or(|(ours, _)| rank < ours));
+            let (side, next) = if theirs_first { (THEIRS, them.next()) } else { (OURS, us.next()) };
+            let Some((_, lines)) = next else { return };
+            self.push(side, lines);
+        }
+    }
+
+    /// The elements of some lines, each with the blank lines before it, and what it has to stand before.
+    fn elements(&self, side: Side, lines: Range<usize>) -> Vec<(Rank, Range<usize>)> {
+        let text = &self.texts[side];
+        let mut elements: Vec<(Rank, Range<usize>)> = Vec::new();
+        let mut from = lines.start;
+        for at in lines.clone() {
+            let begins = text.lines[at].node.is_some_and(|node| text.first[node] == at);
+            if begins {
+                let rank = match text.kind(at) {
+                    Some(Kind::Front | Kind::Entry | Kind::Close) => (0, Reverse(0)),
+                    Some(Kind::Section) => (3, Reverse(0)),
+                    Some(Kind::Item) => (1, Reverse(lines::indent(text.lines[at].text).0)),
+                    _ => (2, Reverse(0)),
+                };
+                elements.push((rank, from..at + 1));
+            } else if text.lines[at].node.is_some() {
+                match elements.last_mut() {
+                    Some((_, element)) => element.end = at + 1,
+                    // The rest of what stands before.
+                    None => elements.push(((0, Reverse(0)), from..at + 1)),
+                }
+            } else {
+                continue;
+            }
+            from = at + 1;
+        }
+        if from < lines.end {
+            elements.push(((3, Reverse(0)), from..lines.end));
+        }
+        elements
+    }
+
+    fn push(&mut self, side: Side, lines: Range<usize>) {
+        for at in lines {
+            self.put(self.texts[side].lines[at].text.to_owned(), side, at);
+        }
+    }
+
+    /// Adds a line to the merged text; a paragraph that has another neighbour than it had stays one by a blank line.
+    fn put(&mut self, line: String, side: Side, at: usize) {
+        let text = &self.texts[side];
+        let begins = text.lines[at].node.is_some_and(|node| text.first[node] == at);
+        if let Some((above, place)) = self.merged.last()
+            && begins
+            && text.document.format == Format::Markdown
+            && !lines::is_blank(above)
+            && at.checked_sub(1).is_none_or(|before| self.places[side][before] != *place)
+            && (text.kind(at) == Some(Kind::Prose) || self.ends_with_prose)
+        {
+            self.merged.push((line_end(above).to_owned(), NOWHERE));
+        }
+        self.ends_with_prose = text.kind(at) == Some(Kind::Prose);
+        self.merged.push((line, self.places[side][at]));
+    }
+
+    /// Notes whether a text is not read as what was put into it: lines of another kind, or within something else.
+    fn check(&mut self, read: &Document) {
+        let text = Text::new(read);
+        if text.lines.len() != self.merged.len()
+            || is_faulty(read) && !self.texts.iter().any(|text| is_faulty(text.document))
+        {
+            self.conflicts.push(whole());
+            return;
+        }
+        let mut by_place: HashMap<Place, [Option<usize>; 3]> = HashMap::new();
+        for side in [BASE, OURS, THEIRS] {
+            for (line, place) in self.places[side].iter().enumerate() {
+                by_place.entry(*place).or_default()[side] = Some(line);
+            }
+        }
+        for (line, (_, place)) in self.merged.iter().enumerate() {
+            let there = by_place.get(place).copied().unwrap_or_default();
+            let parent = |side: Side| {
+                let line = there[side]?;
+                Some(self.texts[side].parent(line).map(|parent| self.places[side][parent]))
+            };
+            let found: Vec<Option<Place>> = [BASE, OURS, THEIRS].into_iter().filter_map(parent).collect();
+            let meant = match found[..] {
+                [base, ours, theirs] => of_three(base, ours, theirs).unwrap_or(ours),
+                [.., last] => last,
+                [] => None,
+            };
+            let kinds = [BASE, OURS, THEIRS].into_iter().filter_map(|side| Some(self.texts[side].kind(there[side]?)));
+            let is = text.parent(line).and_then(|parent| self.merged.get(parent)).map(|(_, place)| *place);
+            if text.lines[line].node.is_none() || is == meant && kinds.into_iter().any(|kind| kind == text.kind(line)) {
+                continue;
+            }
+            let side = if there[THEIRS].is_some() && there[OURS].is_none() { THEIRS } else { OURS };
+            let at = there[side].unwrap_or_default();
+            let gone = |by: Side| matches!(meant, Some((BASE, parent)) if self.to[by][parent].is_none());
+            let kind = [OURS, THEIRS].into_iter().find(|by| gone(*by)).map_or(ConflictKind::Layout, removed_by);
+            let mut sides = [0..0, 0..0];
+            sides[side - 1] = at..at + 1;
+            let stood = there[BASE].map_or(0..0, |base| base..base + 1);
+            self.conflict(kind, stood, sides);
+            return;
+        }
+    }
+
+    fn conflict(&mut self, kind: ConflictKind, base: Range<usize>, sides: [Range<usize>; 2]) {
+        let [ours, theirs] = sides;
+        let all = [(BASE, base), (OURS, ours), (THEIRS, theirs)];
+        let says = |(side, lines): &(Side, Range<usize>)| {
+            let text = self.texts[*side].joined(lines.clone());
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let begins = |(side, lines): &(Side, Range<usize>)| {
+            lines.clone().find_map(|line| Some((*side, self.texts[*side].lines[line].node?)))
+        };
+        let (section, item) = all.iter().find_map(begins).map_or((String::new(), None), |(side, node)| {
+            let document = self.texts[side].document;
+            let within = |at: &usize| document.nodes[*at].parent;
+            let section =
+                std::iter::successors(Some(node), within).find(|at| document.nodes[*at].kind == Kind::Section);
+            let item = match document.nodes[node].kind {
+                Kind::Section => None,
+                Kind::Entry => Some(document.title(node).to_owned()),
+                _ => Some(document.item(node).0),
+            };
+            (document.slug(section).to_owned(), item)
+        });
+        let [base, ours, theirs] = all.each_ref().map(says);
+        self.conflicts.push(Conflict { kind, section, item, base, ours, theirs });
+    }
+}
+
+/// The first lines of the base that either side changed.
+fn first_of(ours: &mut Peekable<Iter<'_, Hunk>>, theirs: &mut Peekable<Iter<'_, Hunk>>) -> Option<Range<usize>> {
+    let next = [ours.peek(), theirs.peek()].map(|hunk| hunk.map(|hunk| (hunk.base.start, hunk.base.end)));
+    next.into_iter().flatten().min().map(|(start, end)| start..end)
+}
+
+/// The next hunk of a side, if it is about the same lines, or at the same place between lines.
+fn next_within<'h>(
+    hunks: &mut Peekable<Iter<'h, Hunk>>,
+    region: &Range<usize>,
+    found: &mut Vec<&'h Hunk>,
+) -> Option<Range<usize>> {
+    let touches = |base: &Range<usize>| base == region || base.start < region.end && region.start < base.end;
+    let hunk = hunks.next_if(|hunk| touches(&hunk.base))?;
+    found.push(hunk);
+    Some(hunk.base.clone())
+}
+
+/// What a side has in the place of some lines of the base.
+fn side_of(hunks: &[&Hunk], region: &Range<usize>) -> Range<usize> {
+    let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return 0..0 };
+    first.side.start - (first.base.start - region.start)..last.side.end + (region.end - last.base.end)
+}
+
+fn removed_by(side: Side) -> ConflictKind {
+    if side == OURS { ConflictKind::RemovedByOurs } else { ConflictKind::RemovedByTheirs }
+}
+
+/// Whether what should be YAML is none.
+fn is_faulty(document: &Document) -> bool {
+    matches!(document.front_matter(), Err(YamlError::Syntax { .. } | YamlError::Involved))
+}
+
+/// A contradiction of the whole.
+fn whole() -> Conflict {
+    let kind = ConflictKind::Layout;
+    Conflict { kind, section: String::new(), item: None, base: None, ours: None, theirs: None }
+}

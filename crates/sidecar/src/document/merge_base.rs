@@ -1,0 +1,121 @@
+//! Finds the state of a document that a text from a file was made from. In: the history, and the text. Out: the state to
+//! merge from.
+//!
+//! Mostly it is the last one, which the file was given. An editor may have read the file before that, and who saves what it
+//! had read does not mean to undo what it never saw. So the text is held against each state since the workspace changed the
+//! document last, and against what its file said then: it was made from the one that it differs least from, in lines added
+//! and removed, of equal ones the last. A line with another box, or with the same words corrected or said at more length,
+//! is no difference. An older state as it was is meant: it takes away what came since.
+
+use std::collections::HashSet;
+
+use super::{
+    lines::{Marker, substance},
+    patch::{Hunk, Patch},
+    revision::{Change, Entry, Etag, ReplayError, WORKSPACE, states},
+};
+
+/// States that a text is held against.
+const MOST_STATES: usize = 400;
+
+/// The state that a text was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeBase {
+    /// Its text.
+    pub text: String,
+    /// True if the document has moved on from it, and the text knows nothing of that.
+    pub is_older: bool,
+    /// Lines that others had added since the workspace changed the document last, and that the text takes away.
+    pub without: usize,
+}
+
+/// It cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownMergeBase {
+    /// The history does not lead from its first text to its last.
+    #[error("it was made from a state that the document never had")]
+    History,
+    /// Others have changed more than is gone back through.
+    #[error(
+        "others have changed the document more than {MOST_STATES} times since: nobody knows which state it was made from"
+    )]
+    TooOld,
+}
+
+impl From<ReplayError> for UnknownMergeBase {
+    fn from(_: ReplayError) -> Self {
+        Self::History
+    }
+}
+
+/// The state of a history that a text was made from.
+///
+/// # Errors
+/// The history cannot be read, or leaves it open.
+pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBase, UnknownMergeBase> {
+    let all = states(first, entries).collect::<Result<Vec<String>, _>>()?;
+    let others = entries.iter().rev().take_while(|entry| entry.by != WORKSPACE).count();
+    let since = &all[all.len() - 1 - others..];
+    let (Some(ours), Some(last)) = (since.first(), since.last()) else { return Err(UnknownMergeBase::History) };
+    let said = entries.iter().rev().nth(others).and_then(|entry| match &entry.change {
+        Change::Merge { said: Some(said), .. } => said.apply(ours).ok(),
+        _ => None,
+    });
+    let is_state = since.iter().any(|state| Etag::of(state) == Etag::of(text));
+    let near = &since[since.len().saturating_sub(MOST_STATES)..];
+    let is_whole = near.len() == since.len();
+    let candidates = said.iter().filter(|_| is_whole).chain(near);
+    let nearest = candidates.rev().min_by_key(|state| difference(state, text)).filter(|_| !is_state).unwrap_or(last);
+    if !is_whole && !is_state && nearest == &near[0] {
+        return Err(UnknownMergeBase::TooOld);
+    }
+    let (was, there): (HashSet<&str>, HashSet<&str>) = (ours.lines().collect(), text.lines().collect());
+    let gone = Patch::between(nearest, text).0;
+    let gone = gone.iter().flat_map(|hunk| parted(hunk).0).map(|line| line.trim_end_matches(['\r', '\n']));
+    let without = gone.filter(|line| nearest == last && !was.contains(line) && !there.contains(line)).count();
+    Ok(MergeBase { text: nearest.clone(), is_older: nearest != last, without })
+}
+
+/// How many lines one has to add to a state, and to remove from it; and the same with those that only have another box or
+/// are corrected.
+fn difference(state: &str, text: &str) -> (usize, usize) {
+    Patch::between(state, text).0.iter().fold((0, 0), |(lines, all), hunk| {
+        let (removed, added) = parted(hunk);
+        (lines + removed.len() + added.len(), all + hunk.removed.len() + hunk.added.len())
+    })
+}
+
+/// The lines of a hunk that go, and those that come, without those of which one became the other.
+fn parted(hunk: &Hunk) -> (Vec<&str>, Vec<&str>) {
+    let mut added: Vec<&str> = hunk.added.iter().map(String::as_str).filter(|line| says_something(line)).collect();
+    let mut removed: Vec<&str> = hunk.removed.iter().map(String::as_str).filter(|line| says_something(line)).collect();
+    removed.retain(|was| match added.iter().position(|is| is_made_of(was, is)) {
+        Some(at) => {
+            added.remove(at);
+            false
+        }
+        None => true,
+    });
+    (removed, added)
+}
+
+fn says_something(line: &str) -> bool {
+    line.contains(char::is_alphanumeric)
+}
+
+/// Whether a line has the words of another one, in their order: corrected, or with words between.
+pub(super) fn is_made_of(was: &str, is: &str) -> bool {
+    let words = |line: &str| {
+        let text = Marker::of(line).map_or(line, |marker| line.get(marker.text..).unwrap_or_default());
+        substance(text).to_lowercase().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut there = words(is).into_iter();
+    words(was).iter().all(|word| there.any(|other| other == *word || is_corrected(word, &other)))
+}
+
+/// Whether one word is another one with a mistake in its spelling.
+fn is_corrected(was: &str, is: &str) -> bool {
+    const SHORTEST: usize = 4;
+    let is_word = |word: &str| word.len() >= SHORTEST && !word.contains(|c: char| c.is_ascii_digit());
+    is_word(was) && is_word(is) && strsim::osa_distance(was, is) == 1
+}
