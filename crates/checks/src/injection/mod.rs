@@ -3,15 +3,12 @@
 //! such orders take, in several languages, and leaves alone texts that quote them to discuss them.
 //!
 //! The same forms (`forms`, searched by `search`) are looked for in the text as it stands, with the disguise of single
-//! words undone (`words`), and in what is encoded in it (`encoded`). `layout` knows the orders that are told by
-//! where they stand. Cost is linear: words and lines are looked at once, expressions only around what may begin one.
+//! words undone (`words`), and in what is encoded in it (`encoded`). Cost is linear: words are looked at once, expressions
+//! only around what may begin one.
 
-mod ciphers;
 mod encoded;
 mod forms;
-mod layout;
 mod lookalikes;
-mod markup;
 mod search;
 mod words;
 
@@ -21,7 +18,6 @@ pub(crate) use search::Index;
 
 use super::rules::in_force;
 use forms::Form;
-use search::Met;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity, TextScope};
 use words::View;
 
@@ -74,20 +70,12 @@ fn found(index: &Index, text: &str, field: &FieldName) -> Vec<Found> {
     let text = without_escapes(text);
     let text = text.as_ref();
     let mut found = Vec::new();
-    let mut announced = Vec::new();
-    search::find(index, text, reaches, |met, at| match met {
-        Met::Form(form) => found.push(Found::of(form, at, text)),
-        Met::Announcement => announced.push(at),
-    });
+    search::find(index, text, reaches, |form, at| found.push(Found::of(form, at, text)));
     let words = words::look(text);
     if let Some(view) = words.view {
         disguised(index, text, &view, reaches, &mut found);
     }
-    if let Some(view) = markup::without(text) {
-        disguised(index, text, &view, reaches, &mut found);
-    }
-    encoded::find(index, text, &words.blobs, &announced, reaches, &mut found);
-    layout::find(text, &words.repeated, reaches, &mut found);
+    encoded::find(index, text, &words.blobs, reaches, &mut found);
     found.sort_by_key(|one| (one.at.start, one.at.end));
     found.dedup_by(|a, b| a.rule == b.rule && a.at == b.at);
     found
@@ -95,10 +83,8 @@ fn found(index: &Index, text: &str, field: &FieldName) -> Vec<Found> {
 
 /// What stands in a view of the text; what stands in its plain words was found before.
 fn disguised(index: &Index, text: &str, view: &View, reaches: impl Fn(TextScope) -> bool, found: &mut Vec<Found>) {
-    search::find(index, &view.text, reaches, |met, at| {
-        if let (Met::Form(form), Some(at)) = (met, view.origin(&at)) {
-            found.push(Found::of(form, at, text));
-        }
+    search::find(index, &view.text, reaches, |form, at| {
+        found.extend(view.origin(&at).map(|at| Found::of(form, at, text)));
     });
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use super::{encoded, forms::Form};
+use super::forms::Form;
 use crate::needles::Needles;
 use umbra_domain::{CheckRule, TextScope};
 
@@ -18,18 +18,11 @@ const COVERED: usize = 160;
 /// Hits of one form in one text.
 const MOST_HITS: usize = 5;
 
-/// What a search meets.
-pub(super) enum Met<'f> {
-    Form(&'f Form),
-    /// A word that announces an encoded payload.
-    Announcement,
-}
-
 /// Every form in force.
 #[derive(Debug)]
 pub(crate) struct Index {
     needles: Needles,
-    /// By word: the form that it belongs to. The words behind these announce a payload.
+    /// By word: the form that it belongs to.
     by_word: Vec<usize>,
     forms: Vec<Form>,
 }
@@ -40,8 +33,7 @@ impl Index {
         let words =
             forms.iter().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, word.as_str())));
         let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
-        let needles = Needles::new(words.into_iter().chain(encoded::ANNOUNCED));
-        Self { needles, by_word, forms }
+        Self { needles: Needles::new(words), by_word, forms }
     }
 }
 
@@ -53,20 +45,17 @@ struct Progress {
     count: usize,
 }
 
-/// Calls `note` with every form that stands in the text and reaches it and with every announcement, and with its place.
+/// Calls `note` with every form that stands in the text and reaches it, and with its place.
 pub(super) fn find<'f>(
     index: &'f Index,
     text: &str,
     reaches: impl Fn(TextScope) -> bool,
-    mut note: impl FnMut(Met<'f>, Range<usize>),
+    mut note: impl FnMut(&'f Form, Range<usize>),
 ) {
     let mut progress = vec![Progress::default(); index.forms.len()];
     index.needles.find(text, |number, word| {
-        let Some(at) = index.by_word.get(number).copied() else {
-            note(Met::Announcement, word);
-            return true;
-        };
-        if let (Some(form), Some(now)) = (index.forms.get(at), progress.get_mut(at))
+        if let Some(at) = index.by_word.get(number).copied()
+            && let (Some(form), Some(now)) = (index.forms.get(at), progress.get_mut(at))
             && word.start >= now.until
             && now.count < MOST_HITS
             && reaches(form.scope)
@@ -74,7 +63,7 @@ pub(super) fn find<'f>(
             now.until = word.start + COVERED;
             if let Some(hit) = form.regex().and_then(|regex| around(text, regex, &word, now.last)) {
                 *now = Progress { until: now.until.max(hit.end), last: hit.end, count: now.count + 1 };
-                note(Met::Form(form), hit);
+                note(form, hit);
             }
         }
         true
@@ -84,7 +73,7 @@ pub(super) fn find<'f>(
         for _ in 0..MOST_HITS {
             let Some(hit) = form.regex().and_then(|regex| from(text, regex, last)) else { break };
             last = hit.end;
-            note(Met::Form(form), hit);
+            note(form, hit);
         }
     }
 }

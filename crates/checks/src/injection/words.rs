@@ -1,7 +1,7 @@
 //! Looks at every word of a text once. It undoes the disguise of single words: misspelt, with look-alikes from other
 //! scripts, with digits for letters, with a space behind every letter; it cares only for the few words that orders
-//! cannot do without. In: a text. Out: the text with those words as they are meant, what looks like an encoded payload
-//! on the way, and words that are repeated over and over.
+//! cannot do without. In: a text. Out: the text with those words as they are meant, and what looks like an encoded
+//! payload on the way.
 
 use std::ops::Range;
 
@@ -13,8 +13,6 @@ pub(super) struct Words {
     pub(super) view: Option<View>,
     /// Unbroken runs of letters and digits that are long enough to hold an encoded order.
     pub(super) blobs: Vec<Range<usize>>,
-    /// Where one word stands many times in a row.
-    pub(super) repeated: Vec<Range<usize>>,
 }
 
 /// A text with words replaced.
@@ -61,9 +59,6 @@ const OTHERS: [&str; 12] = [
 ];
 /// A payload of fewer characters holds no order.
 const BLOB: usize = 24;
-const MOST_REPEATED: usize = 100;
-/// Repetitions that no writer needs.
-const REPETITIONS: usize = 10;
 const MOST_BLOBS: usize = 10_000;
 const MOST_CHANGES: usize = 10_000;
 /// Single letters in a row that make a spaced word.
@@ -96,8 +91,6 @@ pub(super) fn look(text: &str) -> Words {
     let mut blobs = Vec::new();
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
     let mut letters = Letters::default();
-    let mut run = Run::default();
-    let mut repeated = Vec::new();
     let mut at = 0;
     while let Some(first) = bytes.get(at) {
         let mut class = CLASS[usize::from(*first)];
@@ -116,11 +109,6 @@ pub(super) fn look(text: &str) -> Words {
         let length = at - start;
         if length >= BLOB && blobs.len() < MOST_BLOBS && class & FOREIGN == 0 {
             blobs.push(start..at);
-        }
-        if let Some(run) = run.push(bytes, start..at)
-            && repeated.len() < MOST_REPEATED
-        {
-            repeated.push(run);
         }
         if length == 1 {
             letters.push(start);
@@ -142,7 +130,7 @@ pub(super) fn look(text: &str) -> Words {
     if changes.len() < MOST_CHANGES {
         changes.extend(letters.spelt(text));
     }
-    Words { view: View::new(text, changes), blobs, repeated }
+    Words { view: View::new(text, changes), blobs }
 }
 
 /// Whether a word may be a key in disguise, by its length and, where it is in plain letters, its first one.
@@ -201,32 +189,6 @@ impl View {
         }
         view.text.push_str(text.get(copied..)?);
         Some(view)
-    }
-}
-
-/// The same word in a row.
-#[derive(Default)]
-struct Run {
-    at: Range<usize>,
-    /// The last of them.
-    last: Range<usize>,
-    count: usize,
-}
-
-impl Run {
-    /// Takes the next word; where it ends a long run of another one, says where that was.
-    fn push(&mut self, bytes: &[u8], at: Range<usize>) -> Option<Range<usize>> {
-        if self.last.len() == at.len() && bytes.get(self.last.clone()) == bytes.get(at.clone()) {
-            self.count += 1;
-            self.at.end = at.end;
-            self.last = at;
-            return None;
-        }
-        let long = self.count >= REPETITIONS
-            && self.last.len() > 2
-            && bytes.get(self.last.clone()).is_some_and(|word| word.iter().all(u8::is_ascii_alphanumeric));
-        let ended = std::mem::replace(self, Self { last: at.clone(), at, count: 1 });
-        long.then_some(ended.at)
     }
 }
 

@@ -7,7 +7,6 @@ use std::ops::{Range, RangeInclusive};
 use super::{
     Found,
     contexts::{Contexts, Topic},
-    facts,
     homes::{has_postal_code, postal_address},
     names::{given_name, name},
     national::NATIONAL,
@@ -39,23 +38,9 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
                 let severity = if is_given(text, at, span.start) { Severity::Warning } else { Severity::Info };
                 Found::new("birth_date", "a date of birth", severity, span)
             }),
-            Topic::Vehicle => value(text, at.end, is_vehicle, "- ·")
-                .map(|span| Found::new("vehicle", "the number of somebody's vehicle", Severity::Warning, span)),
-            Topic::Record => value(text, at.end, |id| digits_of(id) >= 5 && id.len() - digits_of(id) <= 6, "-")
-                .map(|span| Found::new("health_record", "the number of a health record", Severity::Warning, span)),
             Topic::Account => value(text, at.end, |id| (8..=18).contains(&id.len()) && digits_of(id) == id.len(), " -")
                 .filter(|span| is_given(text, at, span.start) && names_bank(text, at))
                 .map(|span| Found::new("bank_account", "the number of a bank account", Severity::Warning, span)),
-            Topic::Whereabouts => facts::coordinates(text, at.end)
-                .map(|span| Found::new("whereabouts", "where somebody lives or is", Severity::Warning, span)),
-            Topic::Handle => facts::handle(text, at)
-                .map(|span| Found::new("handle", "a person's name in a network", Severity::Warning, span)),
-            Topic::Health => facts::of_person(text, at)
-                .map(|span| Found::new("health", "what a person suffers from", Severity::Warning, span)),
-            Topic::Pay => facts::pay(text, at)
-                .map(|span| Found::new("income", "what a person earns or owes", Severity::Warning, span)),
-            Topic::Trait => facts::of_person(text, at)
-                .map(|span| Found::new("trait", "what describes a person", Severity::Warning, span)),
             Topic::Given => given_name(text, at.end).and_then(|span| {
                 let parts = contexts.labels().filter(|(_, topic)| *topic == Topic::Given).take(2).count();
                 (parts == 2).then(|| Found::new("person_name", "a person's name", Severity::Warning, span))
@@ -64,12 +49,8 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
                 Found::new("person_name", "the name of someone in care or under contract", Severity::Warning, span)
             }),
             // The bare label stands in many a file; with a date of birth about it is a person's.
-            Topic::Name
-                if *described.get_or_insert_with(|| contexts.has(Topic::Birth) || contexts.has(Topic::Trait))
-                    || !is_bare(text, at) =>
-            {
-                let alone = is_bare(text, at) && !contexts.has(Topic::Trait);
-                let severity = if alone { Severity::Info } else { Severity::Warning };
+            Topic::Name if *described.get_or_insert_with(|| contexts.has(Topic::Birth)) || !is_bare(text, at) => {
+                let severity = if is_bare(text, at) { Severity::Info } else { Severity::Warning };
                 name(text, at.end).map(|span| Found::new("person_name", "a person's name", severity, span))
             }
             Topic::Home => postal_address(text, at.end).map(|span| {
@@ -79,13 +60,6 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
                 let severity = if home { Severity::Warning } else { Severity::Info };
                 Found::new("postal_address", "a postal address", severity, span)
             }),
-            Topic::Hardware
-                if contexts.before(at.start, 64, Topic::Person) || contexts.before(at.start, 16, Topic::Phone) =>
-            {
-                hardware(text, at.end).map(|span| {
-                    Found::new("mac_address", "the hardware address of a person's device", Severity::Warning, span)
-                })
-            }
             _ => None,
         };
         found.extend(one);
@@ -107,17 +81,6 @@ fn names_bank(text: &str, label: &Range<usize>) -> bool {
     let to = text.floor_char_boundary((label.end + NEAR).min(text.len()));
     let near = text.get(from..to).unwrap_or_default().to_ascii_lowercase();
     CODES.iter().any(|code| near.contains(code))
-}
-
-/// Letters and digits of a plate, or the seventeen signs of a vehicle's own number (ISO 3779), which has no I, O or Q.
-fn is_vehicle(id: &str) -> bool {
-    let digits = digits_of(id);
-    let letters = id.len() - digits;
-    match id.len() {
-        5..=9 => digits >= 1 && letters >= 1 && digits + letters == id.len() && letters <= 5,
-        17 => digits >= 3 && letters >= 3 && !id.contains(['I', 'O', 'Q']),
-        _ => false,
-    }
 }
 
 fn is_bare(text: &str, at: &Range<usize>) -> bool {
@@ -207,20 +170,6 @@ fn value(text: &str, from: usize, shape: impl Fn(&str) -> bool, separators: &str
         }
     }
     None
-}
-
-fn hardware(text: &str, from: usize) -> Option<Range<usize>> {
-    let end = text.floor_char_boundary((from + REACH + 17).min(text.len()));
-    let window = text.get(from..end)?;
-    let at = (0..window.len()).find(|at| {
-        window.get(*at..at + 17).is_some_and(|mac| {
-            mac.bytes().enumerate().all(|(place, byte)| match place % 3 {
-                2 => matches!(byte, b':' | b'-'),
-                _ => byte.is_ascii_hexdigit(),
-            })
-        })
-    })?;
-    Some(from + at..from + at + 17)
 }
 
 /// A date behind a word: `1980-02-28`, `28/02/1980`, `28. Februar 1980`, `Feb 28, 1980`.

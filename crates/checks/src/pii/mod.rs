@@ -1,10 +1,9 @@
 //! Finds personal data in what an agent hands out: its output and the arguments of its tool calls. In: an event. Out:
 //! a hit for each place, with its exact span. What an agent only reads (results, inputs) is not looked at.
 //!
-//! A format with a checksum or an unmistakable form speaks for itself (`numbers` with `cards`, `ibans` and `wallets`,
-//! `phones`, `mail`); anything else needs a word before it that says what it is (`labels`, `national` with `shapes`). One
-//! look finds all such words (`contexts`, from the table in `words`). A fact such as an illness or a salary is personal
-//! beside the name of whom it is told (`facts`).
+//! A format with a checksum or an unmistakable form speaks for itself (`numbers` with `cards` and `ibans`, `phones`,
+//! `mail`); anything else needs a word before it that says what it is (`labels`, `national` with `shapes`). One
+//! look finds all such words (`contexts`, from the table in `words`).
 //!
 //! What identifies a person or can be used against one is a warning. What is public by custom or says little alone (a
 //! role's mailbox, an author in a commit, a date in a sentence about a birth, an address or a name behind a bare label) is info; three such kinds
@@ -12,7 +11,6 @@
 
 mod cards;
 mod contexts;
-mod facts;
 mod homes;
 mod ibans;
 mod labels;
@@ -22,7 +20,6 @@ mod national;
 mod numbers;
 mod phones;
 mod shapes;
-mod wallets;
 mod words;
 
 use std::ops::Range;
@@ -86,23 +83,8 @@ fn hit(field: &FieldName, found: &Found) -> Hit {
 /// Opening of a marker in the place of an identifier: `[personal:credit_card]`.
 pub(super) const MARKER: &str = "[personal:";
 /// Rules that find no identifier of a person or an account: contact data, and facts.
-const NO_IDENTIFIERS: [&str; 15] = [
-    "birth_date",
-    "bitcoin_address",
-    "email",
-    "handle",
-    "health",
-    "income",
-    "ip_address",
-    "mac_address",
-    "person_name",
-    "phone_number",
-    "postal_address",
-    "profile",
-    "trait",
-    "vehicle",
-    "whereabouts",
-];
+const NO_IDENTIFIERS: [&str; 7] =
+    ["birth_date", "email", "ip_address", "person_name", "phone_number", "postal_address", "profile"];
 
 /// Puts markers in the place of numbers that identify a person or an account (cards, IBAN, national numbers), wherever they
 /// stand in JSON. The name of a member counts as the word before its value. Samples of documentation go as well.

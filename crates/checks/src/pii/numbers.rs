@@ -9,7 +9,7 @@ use super::{
     cards::{is_card, is_identifier},
     contexts::{Contexts, Topic},
     ibans::{iban, is_sample_iban},
-    national, phones, wallets,
+    national, phones,
 };
 use umbra_domain::Severity;
 
@@ -262,11 +262,7 @@ fn letters(text: &str, word: Range<usize>, contexts: &Contexts, found: &mut Vec<
         }
         return Some(end);
     }
-    let (rule, title) = if wallets::is_address(own) {
-        ("bitcoin_address", "the address of somebody's wallet")
-    } else {
-        national::unannounced_word(own)?
-    };
+    let (rule, title) = national::unannounced_word(own)?;
     found.push(Found::new(rule, title, Severity::Warning, word.clone()));
     Some(word.end)
 }

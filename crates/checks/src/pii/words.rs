@@ -26,26 +26,10 @@ pub(super) enum Topic {
     Birth,
     /// An address in a network.
     Network,
-    /// An address of hardware.
-    Hardware,
     /// A person: `my`, `customer`.
     Person,
-    /// The plate or the number of a vehicle.
-    Vehicle,
-    /// The number under which somebody's health is recorded.
-    Record,
     /// The number of an account at a bank.
     Account,
-    /// Where somebody lives or is, as coordinates.
-    Whereabouts,
-    /// The name that somebody has in a network of people.
-    Handle,
-    /// What somebody suffers from.
-    Health,
-    /// What somebody earns or owes.
-    Pay,
-    /// What else describes a person: religion, origin.
-    Trait,
     /// A part of a name follows.
     Given,
     /// A name follows, of someone in care or under contract.
@@ -121,7 +105,6 @@ pub(super) const LABELS: &[(Topic, Words)] = &[
          data urodzenia|födelsedatum|fødselsdato|syntymäaika|doğum tarihi|дата рождения|Дата рождения|\
          生年月日*|出生日期*|생년월일*",
     ),
-    (Topic::Hardware, "mac address|mac:*|bluetooth address"),
     (
         Topic::Patient,
         "patient|patient name|patient_name|cardholder|cardholder name|next of kin|emergency contact|\
@@ -140,39 +123,10 @@ pub(super) const LABELS: &[(Topic, Words)] = &[
          vorname|nachname|prénom|nom|apellidos|cognome",
     ),
     (
-        Topic::Vehicle,
-        "license plate|licence plate|license_plate|number plate|plate number|kennzeichen|d'immatriculation|\
-         matrícula|targa|kenteken|vin",
-    ),
-    (
-        Topic::Record,
-        "mrn|medical record number|medical record no|patient id|patient_id|patient number|\
-         health insurance n*|health card n*|krankenversichertennummer|versichertennummer|\
-         medicare beneficiary|dea number",
-    ),
-    (
         Topic::Account,
         "account number|account_number|account no|bank account|account|kontonummer|konto|clabe|\
          numéro de compte|número de cuenta",
     ),
-    (
-        Topic::Whereabouts,
-        "home location|home gps|home coordinates|user location|lives at|lives near|his house|her house|\
-         my house|his home|her home|my home|known position|known location",
-    ),
-    (
-        Topic::Handle,
-        "my instagram|my twitter|my tiktok|my telegram|my discord|my snapchat|my skype|my facebook|\
-         me on instagram|me on twitter|me on tiktok|me on telegram|skype:*|telegram:*|instagram:*|\
-         linkedin.com/in/*|facebook.com/*",
-    ),
-    (
-        Topic::Health,
-        "diagnosed with|diagnosis:*|hiv positive|hiv-positive|suffers from|treated with|treated for|\
-         takes insulin|allergic to|blood type|sick leave|leidet an|souffre de|padece",
-    ),
-    (Topic::Pay, "salary|earns|compensation|credit score|gehalt|verdient|salaire|sueldo|stipendio"),
-    (Topic::Trait, "religion:*|ethnicity|marital status:*|sexual orientation|gender:*|nationality:*|age:*"),
     (
         Topic::Home,
         "home address|mailing address|shipping address|billing address|delivery address|postal address|\

@@ -1,4 +1,4 @@
-//! Credentials that are wrapped in base64 or in hexadecimal digits, and wallets' keys, whose checksum such digits hold.
+//! Credentials that are wrapped in base64 or in hexadecimal digits.
 //! In: a text. Out: each run that decodes to text with a credential in it, whole. Runs are met by looking at every 32nd
 //! byte, so clean text costs next to nothing; what is wrapped several times is opened as often.
 
@@ -10,7 +10,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::{Found, wallets};
+use super::Found;
 use umbra_domain::Severity;
 
 /// Shortest run that is opened, in bytes: 24 bytes of text.
@@ -31,7 +31,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Decodes base64 and base64url. What was cut off at a length that no encoder writes loses its last character.
-pub(super) fn decode(value: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(value: &str) -> Option<Vec<u8>> {
     let bare = value.trim_end_matches('=');
     let whole = bare.get(..bare.len() - usize::from(bare.len() % 4 == 1))?;
     LENIENT.decode(whole.replace('+', "-").replace('/', "_")).ok()
@@ -54,9 +54,6 @@ fn find_to(text: &str, find: &dyn Fn(&str) -> Vec<Found>, depth: usize) -> Vec<F
             worst(find(&inner).into_iter().chain(wrapped))
         }) {
             found.push(Found { span: run, ..inner });
-        } else if text.get(run.clone()).is_some_and(wallets::is_wallet_key) {
-            let title = "a wallet's private key";
-            found.push(Found { span: run, rule: "wallet_key", title, severity: Severity::Critical });
         }
     }
     found
@@ -102,7 +99,8 @@ fn open(text: &str, run: Range<usize>) -> Option<String> {
     printable(&decoded).then(|| String::from_utf8(decoded).ok())?
 }
 
-fn decode_hex(digits: &str) -> Option<Vec<u8>> {
+/// Decodes pairs of hexadecimal digits.
+pub(crate) fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let value = |digit: &u8| u8::try_from(char::from(*digit).to_digit(16)?).ok();
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     rest.is_empty().then(|| pairs.iter().map(|[high, low]| Some(value(high)? << 4 | value(low)?)).collect())?

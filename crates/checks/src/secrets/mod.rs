@@ -13,8 +13,8 @@
 //!
 //! `judgement` says whether the literal of an assignment is one, and how bad; `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
 //!
-//! `encoded` opens runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and looks through what is in
-//! them; `broken` joins what quotes or a line's end break.
+//! `encoded` opens runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and looks through what is in them;
+//! `broken` joins what quotes or a line's end break.
 //!
 //! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
 //! (`gibberish` tells letters at random from words)?
@@ -36,10 +36,10 @@ mod named;
 mod names;
 mod samples;
 pub(super) mod values;
-mod wallets;
 
 use std::ops::Range;
 
+pub(super) use encoded::{decode, decode_hex};
 pub(super) use formats::{Format, pattern};
 pub(super) use members::{Lead, beside, find_led, held, holds_secrets, is_value, leads};
 
@@ -100,7 +100,7 @@ impl Index {
             .flat_map(|(at, format)| format.keywords.iter().map(move |keyword| (keyword.as_str(), Finder::Format(at))));
         let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
         let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
-        let special = [flags::NEEDLES, calls::NEEDLES, wallets::NEEDLES].into_iter().flatten();
+        let special = [flags::NEEDLES, calls::NEEDLES].into_iter().flatten();
         let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
         let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
         let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));

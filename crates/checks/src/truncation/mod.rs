@@ -1,13 +1,9 @@
 //! Says whether an output breaks off. In: an event; of its texts only the output, and the stop reason. Out: at most one
 //! hit. It knows what an ending looks like in prose, lists, tables, code, JSON and Markdown, and keeps silent on
-//! short answers, which need no full stop. A text may also say itself that it is cut (`announced`), or by its form
-//! where it ends (`forms`).
+//! short answers, which need no full stop. What a text says itself about being cut are rows of `rules/truncation.toml`.
 
-mod announced;
 mod code;
-mod forms;
 mod prose;
-mod rows;
 
 use std::ops::Range;
 
@@ -104,9 +100,6 @@ type Break = (&'static str, &'static str);
 /// How the text breaks off, if it does.
 fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
     let start = text.trim_start();
-    if let Some(limit) = announced::limit(text) {
-        return Some(limit);
-    }
     if start.starts_with(['{', '[']) {
         match serde_json::from_str::<serde::de::IgnoredAny>(start) {
             Ok(_) => return None,
@@ -125,9 +118,6 @@ fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
         return Some(("cut_comment", "A comment is opened and not closed."));
     }
     let last = text.lines().next_back()?.trim();
-    if let Some(cut) = cut_line(text, last) {
-        return Some(cut);
-    }
     if last.starts_with("```") || last.starts_with("~~~") || is_short_answer(text) {
         return None;
     }
@@ -142,47 +132,7 @@ fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
     if has_open_tag(text) {
         return Some(("cut_tag", "A tag is opened at the end and not closed."));
     }
-    match rows::ending(text, last) {
-        Some(rows::Ending::Whole) => return None,
-        Some(rows::Ending::Cut(how)) => return Some(how),
-        None => {}
-    }
     if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
-}
-
-/// What a last line alone shows: a cut that is announced, an address, a string or an element that stays open, an item
-/// that is but its mark.
-fn cut_line(text: &str, last: &str) -> Option<Break> {
-    if let Some(cut) = announced::cut(text, last).or_else(|| forms::cut(text)) {
-        return Some(cut);
-    }
-    if last.rfind("](").is_some_and(|open| !last.get(open..).unwrap_or_default().contains([')', ' '])) {
-        return Some(("cut_link", "The address of a link is opened at the end and not closed."));
-    }
-    let bare = last.trim_end_matches(['.', ')']);
-    let numbered =
-        !bare.is_empty() && bare.len() < 4 && bare.len() < last.len() && bare.bytes().all(|b| b.is_ascii_digit());
-    let before = || text.lines().rev().nth(1).is_some_and(|line| line.ends_with(':'));
-    if (numbered || matches!(last, "-" | "*" | "•")) && (prose::list_items(text).len() > 1 || before()) {
-        return Some(("cut_list", "The last item of a list has no text."));
-    }
-    let declares = ["const ", "let ", "var "].iter().any(|start| last.starts_with(start)) && code::assigns(last);
-    if declares && last.matches('"').count() % 2 == 1 && !last.contains(['\'', '`', '/']) {
-        return Some(code::OPEN);
-    }
-    (text.starts_with('<') && has_open_element(last))
-        .then_some(("cut_tag", "An element is opened at the end and not closed."))
-}
-
-/// Whether a line of markup ends in the text of an element that it opened.
-fn has_open_element(last: &str) -> bool {
-    let Some((tags, text)) = last.rsplit_once('>') else { return false };
-    let tag = tags.rsplit('<').next().unwrap_or_default();
-    text.ends_with(char::is_alphanumeric)
-        && tag.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !tag.ends_with('/')
-        && !["br", "hr", "img", "input"].iter().any(|void| tag.starts_with(void))
-        && last.contains("</")
 }
 
 /// A word, a number, a name, a title: nothing that could be half of something.

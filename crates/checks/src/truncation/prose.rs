@@ -30,12 +30,6 @@ pub(super) fn dangles(text: &str) -> bool {
             .any(|open| text.ends_with(open))
 }
 
-/// One word of base64 with its padding.
-fn is_padded(text: &str) -> bool {
-    let padded = text.ends_with('=') && text.len().is_multiple_of(4);
-    padded && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
-}
-
 /// How prose breaks off, if it does.
 pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     if last.starts_with('#') && text.lines().count() > 1 {
@@ -117,14 +111,15 @@ fn is_ending(line: &str) -> bool {
 fn unbalanced(paragraph: &str) -> bool {
     let (mut ticks, mut stars) = (0, 0);
     let [mut round, mut square, mut curly, mut quotes] = [0_i32; 4];
-    let mut star = false;
+    let (mut star, mut before) = (false, ' ');
     for c in paragraph.chars() {
         // Two stars are one mark, three are a mark and one of another kind.
         star = c == '*' && !star;
         match c {
             '*' if !star => stars += 1,
             '`' => ticks += 1,
-            '(' => round += 1,
+            // Not that of a face.
+            '(' if !matches!(before, ':' | ';' | '-') => round += 1,
             ')' => round -= 1,
             '[' => square += 1,
             ']' => square -= 1,
@@ -134,25 +129,9 @@ fn unbalanced(paragraph: &str) -> bool {
             '”' => quotes -= 1,
             _ => {}
         }
+        before = c;
     }
-    ticks % 2 == 1
-        || square > 0
-        || curly > 0
-        || quotes > 0
-        || round > 0 && !is_bracketless(paragraph)
-        || stars % 2 == 1 && ticks == 0
-}
-
-/// Whether round brackets need no partner here: in faces, and behind the numbers of a list.
-fn is_bracketless(paragraph: &str) -> bool {
-    let smiley = [":(", ";(", ":-("].iter().any(|face| paragraph.contains(face));
-    let enumerated = paragraph.lines().any(|line| {
-        line.trim_start()
-            .split(')')
-            .next()
-            .is_some_and(|head| !head.is_empty() && head.len() < 4 && head.chars().all(char::is_alphanumeric))
-    });
-    smiley || enumerated
+    ticks % 2 == 1 || square > 0 || curly > 0 || quotes > 0 || round > 0 || stars % 2 == 1 && ticks == 0
 }
 
 /// Letters of scripts that set no spaces between words: Chinese, Japanese, Thai; two of them are about a word.
@@ -190,6 +169,12 @@ fn is_position(word: &str) -> bool {
     let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let file = word.split(':').next().is_some_and(|file| file.contains('.') && file.contains('/'));
     file && word.contains(':') && word.split(':').skip(1).all(number)
+}
+
+/// One word of base64 with its padding.
+fn is_padded(text: &str) -> bool {
+    let padded = text.ends_with('=') && text.len().is_multiple_of(4);
+    padded && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
 }
 
 /// A name under a letter.
