@@ -1,6 +1,7 @@
 //! The integration tests: one binary, one story a file, over the real wire and on a real Postgres.
 
 mod accept;
+mod acceptance;
 mod access;
 mod admission;
 mod answers;
@@ -52,4 +53,3 @@ mod support;
 mod trajectory;
 mod verdict;
 mod webhook;
-mod workloads;

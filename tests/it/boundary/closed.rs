@@ -17,6 +17,7 @@ use sqlx::Connection;
 use tempfile::TempDir;
 
 use crate::{
+    acceptance::chaos::postgres,
     support::{
         Umbra,
         boundary::{read, with, write},
@@ -24,7 +25,6 @@ use crate::{
         server::client,
         until,
     },
-    workloads::chaos::postgres,
 };
 
 /// What a client made of its calls.

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
+    acceptance::chaos::postgres,
     support::{
         Umbra,
         boundary::{read, with, write},
         outage::Frozen,
         until,
     },
-    workloads::chaos::postgres,
 };
 
 const TOOLS: &str = "

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use super::{RULES, tools};
 use crate::{
+    acceptance::chaos::postgres,
     support::{Umbra, until},
-    workloads::chaos::postgres,
 };
 
 /// What a loop asks at each step, and whether each answer came in time and forbade what is forbidden.

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use umbra_store::postgres::PrivatePostgres;
 
 use super::{Umbra, server::Start};
-use crate::workloads::chaos::postgres;
+use crate::acceptance::chaos::postgres;
 
 /// A Postgres of the test's own, which the service knows by its URL.
 pub struct External {
