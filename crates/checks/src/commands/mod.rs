@@ -151,7 +151,6 @@ fn text_sights(script: &str) -> Vec<Sight> {
             "A function calls itself twice in a pipe without end and starves the machine.".to_owned(),
         ));
     }
-    sights.extend(windows::look_at_text(script));
     in_force().commands.look_at_text(script, &mut sights);
     sights
 }

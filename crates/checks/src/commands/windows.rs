@@ -5,11 +5,10 @@
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
-use regex::Regex;
 
 use super::{Sight, lexicon};
 use umbra_analysis::shell::Call;
-use umbra_domain::Severity::{Critical, Warning};
+use umbra_domain::Severity::Warning;
 
 /// Whether a text names one of the programs.
 pub(super) fn names_proxy(text: &str) -> bool {
@@ -76,44 +75,4 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             "certutil is used to fetch or decode a file.".to_owned(),
         ));
     }
-}
-
-/// Signs within a script's text that no single call shows: streams behind a file's name, downloads into PowerShell.
-pub(super) fn look_at_text(text: &str) -> Option<Sight> {
-    static DOWNLOAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?:\biex\b|invoke-expression)[^\n]{0,200}(?:downloadstring|webclient|iwr\b|irm\b|invoke-webrequest|invoke-restmethod|https?://)|(?:downloadstring|\biwr\b|\birm\b|invoke-webrequest|invoke-restmethod)[^\n]{0,200}\|\s*(?:iex\b|invoke-expression)").ok()
-    });
-    static ENCODED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)\b(?:powershell|pwsh)(?:\.exe)?\b[^\n|]{0,120}\s-(?:e|ec|enc|encodedcommand)\s+[A-Za-z0-9+/=]{16,}",
-        )
-        .ok()
-    });
-    static STREAM: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?:[a-z]:\\[^\s:]{1,200}|\}|\b[\w.-]{1,60}\.(?:txt|log|dll|exe|cab|bat)):[\w-]{1,60}\.(?:exe|dll|vbs|js|bat|ps1|hta|txt|cab|sct)\b").ok()
-    });
-    static BYPASS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)\b(?:powershell|pwsh)(?:\.exe)?\b[^\n|]{0,120}\s-(?:ep|ex|exec|executionpolicy)\s+(?:bypass|unrestricted|remotesigned)").ok()
-    });
-    if DOWNLOAD.as_ref()?.is_match(text) {
-        return Some(Sight::new("download_and_run", Critical, "PowerShell runs what it downloads, unseen.".to_owned()));
-    }
-    if ENCODED.as_ref()?.is_match(text) {
-        return Some(Sight::new("decoded_and_run", Critical, "PowerShell is given an encoded command.".to_owned()));
-    }
-    if BYPASS.as_ref()?.is_match(text) {
-        return Some(Sight::new(
-            "policy_bypass",
-            Warning,
-            "PowerShell is told to run scripts that the machine's policy forbids.".to_owned(),
-        ));
-    }
-    // Without the literal the expression cannot match, and it is slow.
-    (text.contains(':') && STREAM.as_ref()?.is_match(text)).then(|| {
-        Sight::new(
-            "hidden_stream",
-            Warning,
-            "A file is kept in an alternate data stream, where listings do not show it.".to_owned(),
-        )
-    })
 }
