@@ -49,21 +49,6 @@ pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Reques
     }
 }
 
-/// A key to be made.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "it documents what `ingest::key_request` reads")]
-pub struct NewKeyRequest {
-    /// What it is for.
-    #[schema(min_length = 1, max_length = 100)]
-    name: String,
-    /// What it permits: ingest, read, decide, declare, admin.
-    #[schema(min_items = 1)]
-    scopes: Vec<Scope>,
-    /// The agents that it may speak for, as globs; all without it.
-    #[schema(max_items = 100)]
-    agents: Option<Vec<String>>,
-}
-
 /// A new key. It is shown this once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MintedKey {
@@ -91,7 +76,7 @@ pub async fn list_keys(State(api): State<Api>, caller: Caller) -> Result<Json<Ke
 }
 
 /// Makes a key. From the first one on, every request needs a key.
-#[utoipa::path(post, path = "/v1/admin/keys", tag = "admin", request_body = NewKeyRequest,
+#[utoipa::path(post, path = "/v1/admin/keys", tag = "admin", request_body = ingest::KeyRequest,
     responses((status = 201, description = "The key, shown this once", body = MintedKey)))]
 pub async fn post_key(
     State(api): State<Api>,

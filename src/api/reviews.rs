@@ -10,7 +10,6 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use utoipa::ToSchema;
 
 use super::{
     Api, Listing,
@@ -39,29 +38,8 @@ use umbra_store::{
 const BY_RESERVATION: char = 'r';
 const BY_FINISHING: char = 'd';
 
-/// A text to be reviewed now.
-#[derive(Debug, ToSchema)]
-#[schema(as = ReviewRequest)]
-#[expect(dead_code, reason = "it documents what `ingest::review_request` reads")]
-pub struct ReviewRequestBody {
-    /// The agent whose output it is.
-    #[schema(min_length = 1, max_length = 256)]
-    target: String,
-    /// As if by this trigger.
-    #[schema(example = "task_complete")]
-    trigger: String,
-    /// By this shadow; without it, by the first that watches the target for the trigger.
-    shadow: Option<String>,
-    /// What was asked of the agent.
-    task: Option<String>,
-    /// The text; for `code_written` and `security_risk` it is read as a program or a script, fenced or not.
-    output: String,
-    /// What the agent was given.
-    context: Option<String>,
-}
-
 /// Reviews a text now, and waits for it. It counts against the shadow's caps; its cooldown does not hold it back.
-#[utoipa::path(post, path = "/v1/reviews", tag = "reviews", request_body = ReviewRequestBody,
+#[utoipa::path(post, path = "/v1/reviews", tag = "reviews", request_body = ingest::ReviewRequest,
     params(("Prefer" = Option<String>, Header, description = "`wait=N` seconds, at most 60, which is the default")),
     responses((status = 200, description = "The review", body = Review),
         (status = 202, description = "Not finished within the wait: ask for it by its id", body = Review),

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use utoipa::ToSchema;
+
 use super::{
     Limits,
     fault::{At, Fault, Faults, code},
@@ -21,30 +23,37 @@ const KEY_NAME_BYTES: usize = 100;
 const KEY_AGENTS: usize = 100;
 
 /// A text to be reviewed now.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, ToSchema)]
+#[schema(as = ReviewRequest)]
 pub struct ReviewRequest {
     /// The agent whose output it is.
+    #[schema(min_length = 1, max_length = 256)]
     pub target: String,
     /// As if by this trigger.
+    #[schema(example = "task_complete", value_type = String)]
     pub trigger: Trigger,
     /// By this shadow; without it, by the first that watches the target for the trigger.
     pub shadow: Option<String>,
     /// What was asked of the agent.
     pub task: Option<String>,
-    /// The text.
+    /// The text; for `code_written` and `security_risk` it is read as a program or a script, fenced or not.
     pub output: String,
     /// What the agent was given.
     pub context: Option<String>,
 }
 
 /// A key to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
+#[schema(as = NewKeyRequest)]
 pub struct KeyRequest {
     /// What it is for.
+    #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// What it permits.
+    /// What it permits: ingest, read, decide, declare, admin.
+    #[schema(min_items = 1)]
     pub scopes: Vec<Scope>,
-    /// The agents that it may speak for, as globs; all where none are given.
+    /// The agents that it may speak for, as globs; all without it.
+    #[schema(max_items = 100, value_type = Option<Vec<String>>)]
     pub agents: Vec<String>,
 }
 

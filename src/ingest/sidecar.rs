@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::{
     Limits,
@@ -35,30 +36,70 @@ const MOST_RANKED: u64 = 100;
 /// Tools that are answered beside them.
 const ALWAYS: usize = 100;
 
-/// What `POST /v1/sessions` asks.
-#[derive(Clone, PartialEq)]
+/// A tool: its name as a text, `server.name` where its server is known, or in two parts.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ToolRef)]
+#[expect(dead_code, reason = "it documents what `ingest` reads")]
+pub enum ToolRefSchema {
+    /// As a text.
+    Text(String),
+    /// In two parts.
+    Named(ToolName),
+}
+
+/// A tool as `tools/list` of the Model Context Protocol gives it, with the name of its server beside.
+#[derive(Debug, ToSchema)]
+#[schema(as = ToolDefinition)]
+#[expect(dead_code, reason = "it documents what `ingest` reads")]
+pub struct ToolDefinitionSchema {
+    /// The server that offers it.
+    server: Option<String>,
+    /// Name of the tool there.
+    name: String,
+    /// Description by its server.
+    description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[schema(rename = "inputSchema", value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    input_schema: Option<Value>,
+    /// Hints of its server.
+    annotations: Option<ToolAnnotations>,
+}
+
+/// A session to begin.
+#[derive(Clone, PartialEq, ToSchema)]
+#[schema(as = Attach)]
 pub struct AttachRequest {
     /// Whose session it is.
+    #[schema(min_length = 1, max_length = 256)]
     pub agent: String,
-    /// What is to be done, in words.
+    /// What is to be done, in words: tools and patterns are looked up by it.
     pub task: Option<String>,
-    /// The task that its events name.
+    /// The task that the agent's events name.
     pub task_id: Option<String>,
     /// The route that the agent is on.
     pub route: Option<String>,
-    /// The modes that it is in.
+    /// The modes that it is in, the outermost first.
+    #[schema(max_items = 16, value_type = Option<Vec<String>>)]
     pub modes: Vec<String>,
     /// What the sidecar does; everything where none are named.
+    #[schema(value_type = Option<Vec<Objective>>)]
     pub objectives: Vec<Objective>,
-    /// The model that the agent runs on.
+    /// The model that the agent runs on: kept with the session.
+    #[schema(max_length = 256)]
     pub model: Option<String>,
-    /// Tools that it may be shown.
+    /// Tools that the agent may be shown, as `tools/list` of the Model Context Protocol gives them, each with the name of its
+    /// server beside.
+    #[schema(value_type = Option<Vec<ToolDefinitionSchema>>)]
     pub tools: Vec<ToolDefinition>,
-    /// Its documents by name.
+    /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub documents: BTreeMap<String, DocumentText>,
-    /// The folder of the workspace in which they are files.
+    /// The folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it has to
+    /// be there. The workspace itself where none is named.
     pub folder: Option<String>,
-    /// Milliseconds that the caller waits.
+    /// Milliseconds that the caller waits; five seconds where it does not say, since many tools are read.
+    #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 
@@ -84,62 +125,81 @@ pub struct DocumentText {
     pub text: String,
 }
 
-/// A call as it is planned or told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A call of a tool. `name` instead of `tool` is taken as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SidecarCall)]
 pub struct NamedCall {
-    /// Of which tool.
+    /// The tool: its name as a text, or with its server.
+    #[schema(value_type = ToolRefSchema)]
     pub tool: ToolName,
-    /// With which arguments.
+    /// The arguments.
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub arguments: Map<String, Value>,
 }
 
 /// What came of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SidecarResult)]
 pub struct SaidResult {
-    /// Of which tool.
+    /// The tool.
+    #[schema(value_type = ToolRefSchema)]
     pub tool: ToolName,
-    /// Whether it succeeded.
+    /// Whether it succeeded, which it did unless this says otherwise.
+    #[schema(value_type = Option<bool>)]
     pub ok: bool,
-    /// What the tool answered, as text.
+    /// What it answered.
+    #[schema(value_type = Option<Value>)]
     pub content: String,
 }
 
-/// What `POST /v1/sessions/{id}/turns` asks.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What an agent is about to do.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = Turn)]
 pub struct TurnRequest {
-    /// The route that the agent is on; the one before where none is said.
+    /// The route that it is on from now on.
     pub route: Option<String>,
-    /// The modes that it is in; those before where none are said.
+    /// The modes that it is in from now on.
     pub modes: Option<Vec<String>>,
-    /// What it is about to do, in words.
+    /// What it is about to do, in words; the session's task where it is not said.
     pub intent: Option<String>,
     /// The calls that it is about to make.
+    #[schema(value_type = Option<Vec<NamedCall>>)]
     pub planned_calls: Vec<NamedCall>,
-    /// Most tools and patterns that are answered.
+    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
+    #[schema(value_type = Option<u64>)]
     pub limit: Option<usize>,
-    /// Tools that are answered beside them, whatever fits.
+    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
+    #[schema(value_type = Option<Vec<ToolRefSchema>>)]
     #[serde(default)]
     pub always_include: Vec<ToolName>,
-    /// Milliseconds that the caller waits.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 
-/// What `POST /v1/sessions/{id}/messages` tells.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What was said and done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = Message)]
 pub struct MessageRequest {
-    /// Who spoke: `user`, `assistant`, `tool`, `system`.
+    /// `user`, `assistant`, `tool` or `system`.
+    #[schema(example = "assistant")]
     pub role: String,
     /// What was said.
     pub content: Option<String>,
-    /// The route that the agent is on.
+    /// The route that the agent is on from now on.
     pub route: Option<String>,
-    /// The modes that it is in.
+    /// The modes that it is in from now on.
     pub modes: Option<Vec<String>>,
     /// Calls that were made.
+    #[schema(value_type = Option<Vec<NamedCall>>)]
     pub tool_calls: Vec<NamedCall>,
     /// What came of calls.
+    #[schema(value_type = Option<Vec<SaidResult>>)]
     pub results: Vec<SaidResult>,
-    /// Milliseconds that the caller waits.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 
@@ -175,26 +235,33 @@ pub enum Subject {
     Call(NamedCall),
 }
 
-/// What `POST /v1/tools/select` asks.
-#[derive(Debug, Clone, PartialEq)]
+/// A task to choose tools for.
+#[derive(Debug, Clone, PartialEq, ToSchema)]
+#[schema(as = ToolQuery)]
 pub struct SelectRequest {
-    /// What is to be done; the session's task where it is not said.
+    /// What is to be done, in words; the session's task where it is not said.
     pub query: Option<String>,
-    /// In this session.
+    /// The session, whose tools and rules count.
+    #[schema(value_type = Option<String>)]
     pub session: Option<SessionId>,
-    /// For this agent, where there is no session.
+    /// The agent, where there is no session.
     pub agent: Option<String>,
-    /// The route that it is on.
+    /// The route that the agent is on.
     pub route: Option<String>,
     /// The modes that it is in.
     pub modes: Option<Vec<String>>,
-    /// The tools to choose among; the session's where none are given.
+    /// The tools to choose among, as `tools/list` gives them; the session's where none are given.
+    #[schema(value_type = Option<Vec<ToolDefinitionSchema>>)]
     pub tools: Option<Vec<ToolDefinition>>,
-    /// Most tools that are answered.
+    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
+    #[schema(value_type = Option<u64>)]
     pub limit: Option<usize>,
-    /// Tools that are answered beside them, whatever fits.
+    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
+    #[schema(value_type = Option<Vec<ToolRefSchema>>)]
     pub always_include: Vec<ToolName>,
-    /// Milliseconds that the caller waits.
+    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
+    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 

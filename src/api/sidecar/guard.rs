@@ -4,10 +4,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{arrived, read, read_wide, steps::CallSchema};
+use super::{arrived, read, read_wide};
 use crate::{
     api::{Api, auth::Caller, problem::Problem},
     flows::sessions::{guard::GuardAnswer, select::Selected},
@@ -31,7 +30,7 @@ pub struct GuardSchema {
     /// What is about to be said: a text, or with who says it.
     message: Option<WordsSchema>,
     /// The call that is about to be made; one of `message` and `call`.
-    call: Option<CallSchema>,
+    call: Option<ingest::NamedCall>,
     /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
     /// longer and are not waited for beyond this. With 0, what is in memory is answered.
     #[schema(maximum = 600_000)]
@@ -60,35 +59,6 @@ pub struct SaidSchema {
     content: String,
 }
 
-/// A task to choose tools for.
-#[derive(Debug, ToSchema)]
-#[schema(as = ToolQuery)]
-#[expect(dead_code, reason = "it documents what `ingest::select_request` reads")]
-pub struct SelectSchema {
-    /// What is to be done, in words; the session's task where it is not said.
-    query: Option<String>,
-    /// The session, whose tools and rules count.
-    session: Option<String>,
-    /// The agent, where there is no session.
-    agent: Option<String>,
-    /// The route that the agent is on.
-    route: Option<String>,
-    /// The modes that it is in.
-    modes: Option<Vec<String>>,
-    /// The tools to choose among, as `tools/list` gives them; the session's where none are given.
-    #[schema(value_type = Option<Vec<super::sessions::ToolDefinitionSchema>>)]
-    tools: Option<Vec<Value>>,
-    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
-    limit: Option<u64>,
-    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
-    #[schema(value_type = Option<Vec<super::steps::ToolRefSchema>>)]
-    always_include: Option<Vec<umbra_domain::ToolName>>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
-    #[schema(maximum = 600_000)]
-    deadline_ms: Option<u64>,
-}
-
 /// What the rules say of a call or a message: `allow`, `warn` or `block`, with the rule and its reason.
 #[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = inline(GuardSchema),
     responses((status = 200, description = "What the rules say", body = GuardAnswer),
@@ -111,7 +81,7 @@ pub async fn post_guard(
 }
 
 /// Which tools fit a task, best first, and which that fit may not be offered.
-#[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = inline(SelectSchema),
+#[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = inline(ingest::SelectRequest),
     responses((status = 200, description = "Which tools fit", body = Selected),
         (status = 404, description = "There is no such session",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]

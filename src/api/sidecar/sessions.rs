@@ -1,7 +1,5 @@
 //! `/v1/sessions`: a sidecar is attached to an agent, looked at, and closed.
 
-use std::collections::BTreeMap;
-
 use axum::{
     Json,
     extract::{Request, State},
@@ -9,7 +7,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{arrived, may_read, read_wide};
@@ -26,66 +23,11 @@ use crate::{
     ingest,
 };
 use umbra_domain::SessionId;
-use umbra_domain::{Objective, PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
+use umbra_domain::{PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
 use umbra_store::{seek::Feed, sessions::SessionFilter};
 
 /// Names the list of sessions in cursors.
 const FEED: char = 'S';
-
-/// A tool as `tools/list` of the Model Context Protocol gives it, with the name of its server beside.
-#[derive(Debug, ToSchema)]
-#[schema(as = ToolDefinition)]
-#[expect(dead_code, reason = "it documents what `ingest` reads")]
-pub struct ToolDefinitionSchema {
-    /// The server that offers it.
-    server: Option<String>,
-    /// Name of the tool there.
-    name: String,
-    /// Description by its server.
-    description: Option<String>,
-    /// JSON Schema of its arguments.
-    #[schema(rename = "inputSchema", value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
-    input_schema: Option<Value>,
-    /// Hints of its server.
-    annotations: Option<umbra_domain::ToolAnnotations>,
-}
-
-/// A session to begin.
-#[derive(Debug, ToSchema)]
-#[schema(as = Attach)]
-#[expect(dead_code, reason = "it documents what `ingest::attach_request` reads")]
-pub struct AttachSchema {
-    /// Whose session it is.
-    #[schema(min_length = 1, max_length = 256)]
-    agent: String,
-    /// What is to be done, in words: tools and patterns are looked up by it.
-    task: Option<String>,
-    /// The task that the agent's events name.
-    task_id: Option<String>,
-    /// The route that the agent is on.
-    route: Option<String>,
-    /// The modes that it is in, the outermost first.
-    #[schema(max_items = 16)]
-    modes: Option<Vec<String>>,
-    /// What the sidecar does; everything where none are named.
-    objectives: Option<Vec<Objective>>,
-    /// The model that the agent runs on: kept with the session.
-    #[schema(max_length = 256)]
-    model: Option<String>,
-    /// Tools that the agent may be shown, as `tools/list` of the Model Context Protocol gives them, each with the name of its
-    /// server beside.
-    #[schema(value_type = Option<Vec<ToolDefinitionSchema>>)]
-    tools: Option<Vec<Value>>,
-    /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
-    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
-    documents: Option<BTreeMap<String, Value>>,
-    /// The folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it has to
-    /// be there. The workspace itself where none is named.
-    folder: Option<String>,
-    /// Milliseconds that the caller waits; five seconds where it does not say, since many tools are read.
-    #[schema(maximum = 600_000)]
-    deadline_ms: Option<u64>,
-}
 
 /// A session with its documents.
 #[derive(Debug, Serialize, ToSchema)]
@@ -118,7 +60,7 @@ pub struct CloseRequest {
 }
 
 /// Attaches a sidecar: begins a session. Where it cannot be kept, it is answered all the same, without a session.
-#[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = inline(AttachSchema),
+#[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = inline(ingest::AttachRequest),
     responses((status = 201, description = "It began", body = Attachment),
         (status = 200, description = "It could not be kept: go on without", body = Attachment),
         (status = 429, description = "The agent has as many open sessions as it may have",

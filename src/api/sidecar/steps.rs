@@ -10,9 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::{arrived, may_read, read};
 use crate::{
@@ -26,101 +24,15 @@ use crate::{
     flows::sessions::{message::MessageAnswer, turn::TurnAnswer},
     ingest,
 };
-use umbra_domain::{SessionId, SessionState, StepKind, ToolName, key::Scope};
+use umbra_domain::{SessionId, SessionState, StepKind, key::Scope};
 
 /// Between looks at what a session was told.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// Steps of one look.
 const PAGE: i64 = 100;
 
-/// A tool: its name as a text, `server.name` where its server is known, or in two parts.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = ToolRef)]
-pub enum ToolRefSchema {
-    /// As a text.
-    Text(String),
-    /// In two parts.
-    Named(ToolName),
-}
-
-/// A call of a tool. `name` instead of `tool` is taken as well.
-#[derive(Debug, ToSchema)]
-#[schema(as = SidecarCall)]
-#[expect(dead_code, reason = "it documents what `ingest` reads")]
-pub struct CallSchema {
-    /// The tool: its name as a text, or with its server.
-    #[schema(value_type = ToolRefSchema)]
-    tool: ToolName,
-    /// The arguments.
-    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
-    arguments: Option<Value>,
-}
-
-/// What came of a call.
-#[derive(Debug, ToSchema)]
-#[schema(as = SidecarResult)]
-#[expect(dead_code, reason = "it documents what `ingest` reads")]
-pub struct ResultSchema {
-    /// The tool.
-    #[schema(value_type = ToolRefSchema)]
-    tool: ToolName,
-    /// Whether it succeeded, which it did unless this says otherwise.
-    ok: Option<bool>,
-    /// What it answered.
-    content: Option<Value>,
-}
-
-/// What an agent is about to do.
-#[derive(Debug, ToSchema)]
-#[schema(as = Turn)]
-#[expect(dead_code, reason = "it documents what `ingest::turn_request` reads")]
-pub struct TurnSchema {
-    /// The route that it is on from now on.
-    route: Option<String>,
-    /// The modes that it is in from now on.
-    modes: Option<Vec<String>>,
-    /// What it is about to do, in words; the session's task where it is not said.
-    intent: Option<String>,
-    /// The calls that it is about to make.
-    planned_calls: Option<Vec<CallSchema>>,
-    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
-    limit: Option<u64>,
-    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
-    #[schema(value_type = Option<Vec<ToolRefSchema>>)]
-    always_include: Option<Vec<ToolName>>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
-    #[schema(maximum = 600_000)]
-    deadline_ms: Option<u64>,
-}
-
-/// What was said and done.
-#[derive(Debug, ToSchema)]
-#[schema(as = Message)]
-#[expect(dead_code, reason = "it documents what `ingest::message_request` reads")]
-pub struct MessageSchema {
-    /// `user`, `assistant`, `tool` or `system`.
-    #[schema(example = "assistant")]
-    role: String,
-    /// What was said.
-    content: Option<String>,
-    /// The route that the agent is on from now on.
-    route: Option<String>,
-    /// The modes that it is in from now on.
-    modes: Option<Vec<String>>,
-    /// Calls that were made.
-    tool_calls: Option<Vec<CallSchema>>,
-    /// What came of calls.
-    results: Option<Vec<ResultSchema>>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
-    #[schema(maximum = 600_000)]
-    deadline_ms: Option<u64>,
-}
-
 /// What to do next: which tools fit, what the rules say of the planned calls, which documents are due, what worked before.
-#[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = inline(TurnSchema),
+#[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = inline(ingest::TurnRequest),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What to do next; where something is missing, `degraded` and `warnings` say so",
             body = TurnAnswer),
@@ -139,7 +51,7 @@ pub async fn post_turn(
 }
 
 /// Tells what was said and done: it is held against the rules, and kept.
-#[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = inline(MessageSchema),
+#[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = inline(ingest::MessageRequest),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What the rules say of it", body = MessageAnswer),
         (status = 409, description = "The session is closed",
