@@ -30,7 +30,7 @@ use crate::{
     flows::events::{AcceptError, Accepted, Durability, Origin},
     ingest::{self, Fault, Incoming, code},
 };
-use umbra_domain::{EventId, json, key::Scope, verdict::Standing};
+use umbra_domain::{EventId, key::Scope, verdict::Standing};
 use umbra_llm::ORIGIN_HEADER;
 use umbra_store::{
     events::{EventFilter, EventRow},
@@ -42,8 +42,6 @@ use umbra_store::{
 pub const PATH: &str = "/v1/events";
 /// Names this list in cursors.
 const FEED: char = 'e';
-/// Room for the JSON of an answer to one event.
-const ANSWER_BYTES: usize = 1024;
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
 /// Marks an answer that repeats an earlier one.
@@ -99,7 +97,7 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
 
 /// An answer to one event.
 pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Problem> {
-    let mut response = Response::new(json::written(event, ANSWER_BYTES).map_err(Problem::internal)?.into());
+    let mut response = Response::new(serde_json::to_vec(event).map_err(Problem::internal)?.into());
     *response.status_mut() = status;
     // The front adds some.
     response.headers_mut().reserve(8);

@@ -26,7 +26,7 @@ use crate::{
     watch::Match,
 };
 use umbra_checks::{Screened, SecretDigest};
-use umbra_domain::{Event, EventId, KeyId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger, json};
+use umbra_domain::{Event, EventId, KeyId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger};
 use umbra_llm::{Gateway, Readiness};
 use umbra_store::{installation::Installation, intake::NewKey};
 
@@ -160,9 +160,7 @@ impl Events {
         }
         let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
         let stored = StoredEvent { event, triggers, marks };
-        // Its texts, and about as much again for names and numbers as an ordinary event has.
-        let payload = json::written(&stored, stored.event.text_len() + 512)
-            .map_err(|error| AcceptError::Unstorable(error.to_string()))?;
+        let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
         let cost = if origin.on_demand.is_some() { None } else { summed_cost(&rules, &stored.event) };
