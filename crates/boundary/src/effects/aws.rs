@@ -1,6 +1,8 @@
 //! Whether a call of the `aws` command only looks. In: its arguments. Out: whether its operation is one that looks, and what
 //! it gets is printed. What operations that stream give goes into a file that is named without an option.
 
+use super::among;
+
 /// Options before the service that take a value, and that take none.
 const VALUED: &str = "--region --profile --output --query --color --cli-read-timeout --cli-connect-timeout";
 const PLAIN: &str = "--no-cli-pager --no-paginate";
@@ -63,8 +65,4 @@ fn all_given(rest: &[String]) -> bool {
             !flag && (values < 2 || among(SEVERAL, option))
         })
     })
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }

@@ -2,7 +2,7 @@
 //! whether it is operands between operators, without an assignment, and calls nothing but what is known to compute. A
 //! command such as `rm x` is two operands without an operator, and so is a statement such as `del x`. Linear.
 
-use super::{functions::is_known, name::acts};
+use super::{among, functions::is_known, name::acts};
 
 /// Most bytes of an expression that are looked at.
 const MOST: usize = 16 * 1024;
@@ -170,8 +170,4 @@ fn pieces(text: &str) -> Option<Vec<(Piece<'_>, bool)>> {
         rest = rest.get(length..)?;
     }
     Some(found)
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }

@@ -2,26 +2,13 @@
 //! print and nothing else, with options that are harmless there. What is not known does not only look.
 
 use super::{
-    aws,
+    among, aws,
     lexicon::{Act, verb},
+    lists::LISTS,
     programs, request, shell,
     statement::{Verdict, judge},
 };
 use umbra_domain::Effect;
-
-/// What `find` goes by and prints.
-const FOUND: &str = "-H -L -P -a -amin -and -anewer -atime -cmin -cnewer -ctime -daystart -depth -empty -executable -false -follow -gid -group \
-    -ilname -iname -inum -ipath -iregex -iwholename -links -lname -ls -maxdepth -mindepth -mmin -mount -mtime -name -newer \
-    -newermt -nogroup -noleaf -not -nouser -o -or -path -perm -print -print0 -printf -prune -quit -readable -regex -regextype \
-    -samefile -size -true -type -uid -user -wholename -writable -xdev -xtype";
-/// Commands of Redis that look.
-const OF_REDIS: &str = "bitcount bitpos dbsize dump echo exists expiretime geodist geohash geopos get getbit getrange hexists hget hgetall \
-    hkeys hlen hmget hrandfield hscan hstrlen hvals info keys lastsave lindex llen lpos lrange mget pfcount ping pttl randomkey \
-    scan scard sdiff sinter sismember smembers smismember srandmember sscan strlen sunion ttl type xinfo xlen xpending xrange \
-    xrevrange zcard zcount zlexcount zmscore zrange zrangebylex zrangebyscore zrank zrevrange zrevrangebyscore zrevrank zscan zscore \
-    config.get client.list client.info client.id memory.usage memory.stats object.encoding object.idletime object.freq \
-    object.refcount slowlog.get slowlog.len cluster.info cluster.nodes cluster.slots cluster.shards acl.whoami acl.list \
-    command.count command.info command.docs function.list latency.latest latency.history";
 
 /// Whether a line only looks.
 pub(super) fn looks(line: &str) -> bool {
@@ -77,7 +64,7 @@ pub(super) fn redis_looks(words: &[String]) -> bool {
         let first = first.to_ascii_lowercase();
         let both = words.get(1).map(|second| format!("{first}.{}", second.to_ascii_lowercase()));
         !words.iter().any(|word| word.contains(['\r', '\n']) || word.eq_ignore_ascii_case("store"))
-            && (among(OF_REDIS, &first) || both.is_some_and(|both| among(OF_REDIS, &both)))
+            && (among(&LISTS.commands.redis, &first) || both.is_some_and(|both| among(&LISTS.commands.redis, &both)))
     })
 }
 
@@ -93,7 +80,9 @@ fn one(words: &[String], alone: bool) -> bool {
         "aws" => aws::looks(rest),
         "awk" | "gawk" | "mawk" => awk(rest),
         "curl" => request::curl_looks(rest),
-        "find" => rest.iter().all(|word| !word.starts_with('-') || among(FOUND, word) || programs::is_number(word)),
+        "find" => rest
+            .iter()
+            .all(|word| !word.starts_with('-') || among(&LISTS.commands.found, word) || programs::is_number(word)),
         "mysql" | "psql" | "sqlite3" => database(rest),
         "sed" => sed(rest),
         "sort" => rest.iter().all(|word| match word.strip_prefix('-') {
@@ -202,8 +191,4 @@ fn xargs(rest: &[String]) -> bool {
         };
     }
     words.first().is_none_or(|program| programs::only_prints(program)) && one(words, false)
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }

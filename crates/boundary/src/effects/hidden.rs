@@ -2,7 +2,7 @@
 //! begin within it. In: tokens. Out: whether any of that may do something.
 
 use super::{
-    functions, name,
+    among, functions, name,
     statement::{OPENINGS, is},
     tokens::Token,
 };
@@ -150,8 +150,4 @@ fn is_two(tokens: &[Token<'_>]) -> bool {
         let joins = ["match", "optional", "unwind"].contains(&small.as_str());
         follows && !joins && (among(OPENINGS, &small) || among(SECOND, &small))
     })
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }

@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
+use super::lists::LISTS;
 use umbra_domain::Effect;
 
 /// What a verb does.
@@ -58,53 +59,15 @@ pub(super) enum Form {
     Past,
 }
 
-/// Act, words that are verbs alone, words that are nouns as well.
-const VERBS: [(Act, &str, &str); 7] = [
-    (
-        Act::Compute,
-        "analyse analyze answer assess calculate classify compare compute convert count decode detect determine \
-         diagnose divide encode estimate evaluate explain extract format interpret lint multiply parse predict \
-         recommend simplify simulate sleep solve subtract suggest summarise summarize tokenize transcribe translate validate \
-         verify wait whoami",
-        "audit benchmark diff echo enrich forecast hash match measure ping preview profile rank score think visualize",
-    ),
-    (
-        Act::Look,
-        "browse describe discover download enumerate examine exists explore fetch find get grep has identify inspect \
-         investigate is locate look lookup obtain peek read retrieve return scrape search show",
-        "cat check crawl display glob head list ls poll scan stat tail view",
-    ),
-    (Act::Query, "", "query"),
-    (Act::Run, "initiate launch spawn", "run schedule start trigger"),
-    (Act::Obey, "eval exec execute invoke perform", "bash call console dispatch powershell repl sh shell terminal"),
-    (
-        Act::Change,
-        "accept ack acknowledge activate add adjust allocate allow append apply approve assign attach authenticate \
-         authorize become begin bind bookmark cherry choose click compose configure connect create customize deactivate \
-         decline decrement deny detach disable disconnect dismiss downgrade drag duplicate edit enable encrypt enroll \
-         enqueue ensure escalate extend fill finalize finish generate give hide increment ingest initialize \
-         inject insert install join logout make manage mark merge migrate mkdir modify move mute navigate notify \
-         onboard populate prepend prioritize promote provision publish put quarantine react rebase reconcile redo refresh \
-         register reject relate remember rename replace reply resize resolve restart restore retry rotate save send \
-         snooze stash submit subscribe suspend sync synchronize teach toggle transition tweet undo update upgrade upload \
-         upsert vacuum wget write",
-        "alter annotate archive back backup ban bid block book branch build change checkout clean clone close \
-         comment commit complete compress confirm control copy customise deploy deposit draft email end exchange \
-         export file fix follow fork forward grant handle hold import index invite issue join label leave like link \
-         load lock log login mail map message note open optimize order pair park patch pause pin place plan play position post \
-         press process pull push rate record redirect release render report request reserve resume review rewrite \
-         route sample seed set share sign snap snapshot sort split stage star step stop store swap switch tag tap \
-         test text touch transform tune type use vote watch wire work zip",
-    ),
-    (
-        Act::Destroy,
-        "abort buy cancel deallocate decommission del delete deprovision deregister destroy discard drop erase evict \
-         expunge forget kill liquidate nuke obliterate overwrite pay prune purge redeem reimburse remove reset revert revoke \
-         rm rmdir rollback sell shred shutdown terminate truncate uninstall unlink unpublish unregister unsend void \
-         wipe withdraw",
-        "burn charge clear consume cut dequeue drain empty expire flush pop purchase reboot refund spend stake \
-         tear trade transfer trash",
-    ),
+/// What verbs do, in the words of `data/effects.toml`; of two lists with the same verb the first counts.
+const ACTS: [(Act, &str); 7] = [
+    (Act::Compute, "compute"),
+    (Act::Look, "look"),
+    (Act::Query, "query"),
+    (Act::Run, "run"),
+    (Act::Obey, "obey"),
+    (Act::Change, "change"),
+    (Act::Destroy, "destroy"),
 ];
 
 /// Two words that mean something else together; the second may be one of several.
@@ -223,8 +186,8 @@ type Lexicon = HashMap<&'static str, Verb>;
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     let mut lexicon = Lexicon::new();
-    for (act, verbs, nouns) in VERBS {
-        for (words, noun) in [(verbs, false), (nouns, true)] {
+    for (act, verbs) in ACTS.into_iter().filter_map(|(act, name)| Some((act, LISTS.verbs.get(name)?))) {
+        for (words, noun) in [(&verbs.alone, false), (&verbs.nouns, true)] {
             for word in words.split_whitespace() {
                 lexicon.entry(word).or_insert(Verb { word, act, noun });
             }

@@ -23,6 +23,7 @@ mod graphql;
 mod hidden;
 mod keys;
 mod lexicon;
+mod lists;
 mod name;
 mod overrides;
 mod pipe;
@@ -357,4 +358,9 @@ fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: 
         found = Classified { effect: Effect::Destructive, known: true, why, runs: false };
     }
     found
+}
+
+/// True if a word is one of a list, between blanks.
+fn among(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|one| one == word)
 }

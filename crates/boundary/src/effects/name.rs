@@ -9,6 +9,7 @@
 //! (`looks`).
 
 use super::{
+    among,
     lexicon::{Act, Verb, compound, inflected, phrase, verb, with_objects},
     vocabulary::{Word, word},
 };
@@ -232,10 +233,6 @@ fn takes(words: &[String]) -> bool {
         [first, second] => first == "new" && among(MADE, second) || first == "next" && among(QUEUED, second),
         _ => false,
     })
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }
 
 /// Whether words can mean nothing but a look.

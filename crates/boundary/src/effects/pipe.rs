@@ -2,33 +2,11 @@
 //! whether it is such a pipeline, and whether each of its stages is known to look. A stage that is not known may delete,
 //! send, store, or run a program.
 
-use super::{functions::is_known, lexicon::verb};
+use super::{among, functions::is_known, lexicon::verb, lists::LISTS};
 use umbra_domain::Effect;
 
 /// Most stages that are looked at.
 const MOST: usize = 500;
-/// Stages that look, whichever language has them.
-const STAGES: &str = "abstract accum addcoltotals addinfo addtotals anomalies anomalousvalue anomalydetection append appendcols appendpipe arules as \
-    associate autoregress avg bin bucket bucketdir by chart cluster cofilter concurrency consume contingency convert correlate count \
-    count_distinct count_frequent datamodel dbinspect decolorize dedup delta diff display distinct drop drop_null_columns enrich \
-    erex eval eventcount eventstats except extend extract fieldformat fields fieldsummary filldown fillnull filter find findtypes \
-    folderize foreach format fork from gauge geom geomfilter geostats getschema grok group graph-match graph-to-table head \
-    highlight history iconify if in inputcsv inputlookup intersect iplocation ip join json keep kmeans kvform label_format limit \
-    line_format loadjob localize logcompare logfmt logreduce lookup make-graph make-series makecontinuous makemv makeresults \
-    matches max mcatalog metadata min msearch mstats multikv multisearch mv-apply mv-expand mv_expand mvcombine mvexpand \
-    nodrop nomv order outlier overlap pack parse parse-kv parse-where partition pattern pivot predict print project \
-    project-away project-keep project-rename project-reorder quantize range rangemap rare reduce regex regexp relevancy reltime \
-    rename render replace rest return reverse rex row rtorder sample sample-distinct scan scrub search \
-    searchtxn selfjoin serialize set setfields show sichart sirare sistats sitimechart sitop sort spath split stats strcat \
-    streamstats sum summarize table tags tail take timechart timeshift timewrap tojson top top-hitters top-nested trace transaction \
-    transpose trendline tstats typeahead typelearner typer union uniq unpack unwrap untable values walklex where \
-    x11 xmlkv xmlunescape xpath xyseries";
-/// Plugins of Kusto that compute.
-const PLUGINS: &str = "activity_counts_metrics activity_engagement activity_metrics active_users_count autocluster bag_unpack basket \
-    dcount_intersect diffpatterns diffpatterns_text funnel_sequence funnel_sequence_completion infer_storage_schema ipv4_lookup \
-    ipv6_lookup narrow new_activity_metrics pivot preview rolling_percentile rows_near schema_merge sequence_detect session_count \
-    sliding_window_counts";
-
 /// Whether a text can only be a pipeline: it names an index as such languages do, or one of its stages opens as a known one.
 pub(super) fn is_pipeline(text: &str) -> bool {
     let small = text.get(..text.floor_char_boundary(2_000)).unwrap_or_default();
@@ -75,7 +53,7 @@ fn stage_looks(stage: &str) -> bool {
     if word == "evaluate" {
         // `evaluate hint.distribution=per_node bag_unpack(x)`
         let plugin = rest.split_whitespace().find(|word| !word.starts_with("hint.")).unwrap_or_default();
-        return among(PLUGINS, plugin.split('(').next().unwrap_or_default());
+        return among(&LISTS.pipelines.plugins, plugin.split('(').next().unwrap_or_default());
     }
     // `level="error"`, `status >= 500`: what is compared is a label.
     let compared = !word.is_empty() && rest.starts_with(['=', '!', '<', '>']);
@@ -86,7 +64,7 @@ fn stage_looks(stage: &str) -> bool {
 }
 
 fn is_stage(word: &str) -> bool {
-    among(STAGES, &word.to_ascii_lowercase())
+    among(&LISTS.pipelines.stages, &word.to_ascii_lowercase())
 }
 
 fn first(stage: &str) -> &str {
@@ -117,8 +95,4 @@ fn stages(text: &str, escapes: bool) -> Vec<&str> {
     }
     found.push(text.get(from..).unwrap_or_default());
     found
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }

@@ -7,6 +7,7 @@
 use std::{collections::HashSet, sync::LazyLock};
 
 use super::{
+    among,
     expression::{chain_looks, is_chain},
     functions, graphql,
     hidden::{begins_another, calls_by_name, calls_unknown, draws, starts_service},
@@ -110,10 +111,6 @@ fn opening(word: &str) -> bool {
     static ALL: LazyLock<HashSet<&str>> =
         LazyLock::new(|| OPENINGS.split_whitespace().chain(READING.iter().copied()).collect());
     (2..=11).contains(&word.len()) && ALL.contains(word.to_ascii_lowercase().as_str())
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split(' ').any(|one| one == word)
 }
 
 /// The gravest of several statements. One that is none, beside one that is, may be anything.
