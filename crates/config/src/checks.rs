@@ -212,7 +212,7 @@ fn row(
     Some(Some(rule))
 }
 
-/// What rules of injection alone have.
+/// Reads the members that rules of injection alone have.
 fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
     rule.scope = keys.optional(
         "scope",

@@ -25,7 +25,7 @@ words! {
     pub enum TextScope {
         /// The output, and what the agent was given.
         All = "all",
-        /// What the agent was given.
+        /// Everything that the agent was given.
         Outside = "outside",
         /// Results and errors of tools, where a person's own request may say the same.
         Tools = "tools",

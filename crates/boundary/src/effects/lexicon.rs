@@ -59,7 +59,7 @@ pub(super) enum Form {
     Past,
 }
 
-/// What verbs do, in the words of `data/effects.toml`; of two lists with the same verb the first counts.
+/// Acts, by their names in `data/effects.toml`; of two lists with the same verb the first counts.
 const ACTS: [(Act, &str); 7] = [
     (Act::Compute, "compute"),
     (Act::Look, "look"),

@@ -48,11 +48,11 @@ pub(super) struct Programs {
     pub known: BTreeMap<String, Program>,
 }
 
-/// What a program prints, and with which options.
+/// Options with which a program only prints.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Program {
-    /// Its subcommands that print, in one word or two; none where it has none.
+    /// Subcommands that print, in one word or two; none where it has none.
     pub words: String,
     /// Options of one letter; behind a colon those that take a value, as `getopt` has it.
     pub letters: String,

@@ -17,7 +17,7 @@ pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
         .map(|(_, path)| path)
 }
 
-/// What the call leaves behind in a file that a person's shell reads.
+/// Adds writes to a file that a person's shell reads when it starts.
 pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     let mut written = call.writes.iter().map(|to| to.text.as_str()).chain(writes_operand(call));
     if let Some(place) = written.find(|path| names_rc(path)) {

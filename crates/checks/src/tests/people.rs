@@ -1,4 +1,4 @@
-//! What describes a person without a number of a state: names, births, homes, networks.
+//! Personal data without a number of a state: names, births, homes, networks.
 
 use umbra_domain::{CheckName, Severity};
 

@@ -36,17 +36,17 @@ pub enum ConflictKind {
 /// One place where two sides contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Conflict {
-    /// What it is.
+    /// Kind of contradiction.
     pub kind: ConflictKind,
     /// The section's slug; empty before the first and where the whole document is meant.
     pub section: String,
     /// The item's words, the paragraph's or the key's; none where a section is meant.
     pub item: Option<String>,
-    /// What stood there, with its box.
+    /// Text of the base, with its box.
     pub base: Option<String>,
-    /// What ours has.
+    /// Text of ours.
     pub ours: Option<String>,
-    /// What theirs has.
+    /// Text of theirs.
     pub theirs: Option<String>,
 }
 
@@ -92,7 +92,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
     Ok(Document::parse(merged, format, limits)?.text)
 }
 
-/// What only one side changed, or both alike.
+/// Value that only one side changed, or both alike; `None` where they differ.
 fn of_three<T: PartialEq + Copy>(base: T, ours: T, theirs: T) -> Option<T> {
     if ours == base {
         Some(theirs)
@@ -124,6 +124,7 @@ const MOST_CANDIDATES: usize = 32;
 
 /// One line of one of the texts. A line of the base stands for what became of it on either side.
 type Place = (Side, usize);
+/// Place of a blank line that a merge adds.
 const NOWHERE: Place = (BASE, usize::MAX);
 
 struct Line<'d> {
@@ -177,7 +178,7 @@ impl<'d> Text<'d> {
         self.lines[line].node.map(|node| self.document.nodes[node].kind)
     }
 
-    /// What a line is, and how far in it stands.
+    /// Kind of a line's element, its level, and the columns that it stands in.
     fn level(&self, line: usize) -> Option<(Kind, usize, usize)> {
         let node = &self.document.nodes[self.lines[line].node?];
         Some((node.kind, node.level, lines::indent(self.lines[line].text).0))
@@ -194,7 +195,7 @@ impl<'d> Text<'d> {
     }
 }
 
-/// What an element stands before that is put to the same place: its kind, and how far in it stands.
+/// Order of elements that are put to one place, by kind and by the columns that they stand in.
 type Rank = (u8, Reverse<usize>);
 
 /// Lines of the base, and what a side has in their place.
@@ -326,7 +327,7 @@ impl<'d> Merge<'d> {
         Err(MergeError::Conflicts(self.conflicts))
     }
 
-    /// Lines that both sides have, each with what became of its parts.
+    /// Adds lines that both sides have, each with what became of its parts.
     fn keep(&mut self, lines: Range<usize>) {
         for at in lines {
             let of = |side: Side| self.to[side][at].and_then(|line| self.texts[side].lines.get(line));
@@ -345,7 +346,7 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// Lines that one side put in the place of others, unless the other one changed any of those.
+    /// Adds lines that one side put in the place of others, and notes which of those the other one changed.
     fn take(&mut self, side: Side, region: Range<usize>, lines: Range<usize>) {
         let other = OURS + THEIRS - side;
         for at in region {
@@ -362,7 +363,7 @@ impl<'d> Merge<'d> {
         self.push(side, lines);
     }
 
-    /// What both sides put in the place of the same lines.
+    /// Joins lines that both sides put in the place of the same ones, or notes the contradiction.
     fn contest(&mut self, region: Range<usize>, by_us: &[&Hunk], by_them: &[&Hunk]) {
         let (ours, theirs) = (side_of(by_us, &region), side_of(by_them, &region));
         if by_us.iter().chain(by_them).all(|hunk| hunk.side.is_empty()) {
@@ -385,8 +386,8 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// What both put at one place: what both begin with once, then ours before theirs, but keys before items, those further
-    /// in first, before paragraphs before sections, so that each lies within what it was put into.
+    /// Joins lines that both put at one place: a common beginning once, then ours before theirs, but keys before items, those
+    /// further in first, before paragraphs before sections, so that each lies within what it was put into.
     fn insert(&mut self, ours: Range<usize>, theirs: Range<usize>) {
         let line = |side: Side, at: usize| &self.texts[side].lines[at];
         let alike = ours.clone().zip(theirs.clone()).take_while(|(a, b)| line(OURS, *a).text == line(THEIRS, *b).text);
@@ -550,7 +551,7 @@ fn next_within<'h>(
     Some(hunk.base.clone())
 }
 
-/// What a side has in the place of some lines of the base.
+/// Lines that a side has in the place of some of the base.
 fn side_of(hunks: &[&Hunk], region: &Range<usize>) -> Range<usize> {
     let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return 0..0 };
     first.side.start - (first.base.start - region.start)..last.side.end + (region.end - last.base.end)
@@ -560,7 +561,7 @@ fn removed_by(side: Side) -> ConflictKind {
     if side == OURS { ConflictKind::RemovedByOurs } else { ConflictKind::RemovedByTheirs }
 }
 
-/// Whether what should be YAML is none.
+/// True if YAML of a document cannot be read.
 fn is_faulty(document: &Document) -> bool {
     matches!(document.front_matter(), Err(YamlError::Syntax { .. } | YamlError::Involved))
 }

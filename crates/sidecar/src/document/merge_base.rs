@@ -21,7 +21,7 @@ const MOST_STATES: usize = 400;
 /// The state that a text was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeBase {
-    /// Its text.
+    /// Text of the state.
     pub text: String,
     /// True if the document has moved on from it, and the text knows nothing of that.
     pub is_older: bool,
@@ -29,7 +29,7 @@ pub struct MergeBase {
     pub without: usize,
 }
 
-/// It cannot be told.
+/// Reason why the state cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMergeBase {
     /// The history does not lead from its first text to its last.
@@ -76,8 +76,8 @@ pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBas
     Ok(MergeBase { text: nearest.clone(), is_older: nearest != last, without })
 }
 
-/// How many lines one has to add to a state, and to remove from it; and the same with those that only have another box or
-/// are corrected.
+/// Number of lines that one has to add to a state and to remove from it; and the same with those that only have another
+/// box or are corrected.
 fn difference(state: &str, text: &str) -> (usize, usize) {
     Patch::between(state, text).0.iter().fold((0, 0), |(lines, all), hunk| {
         let (removed, added) = parted(hunk);
@@ -103,7 +103,7 @@ fn says_something(line: &str) -> bool {
     line.contains(char::is_alphanumeric)
 }
 
-/// Whether a line has the words of another one, in their order: corrected, or with words between.
+/// True if a line has the words of another one, in their order: corrected, or with words between.
 pub(super) fn is_made_of(was: &str, is: &str) -> bool {
     let words = |line: &str| {
         let text = Marker::of(line).map_or(line, |marker| line.get(marker.text..).unwrap_or_default());
@@ -113,7 +113,7 @@ pub(super) fn is_made_of(was: &str, is: &str) -> bool {
     words(was).iter().all(|word| there.any(|other| other == *word || is_corrected(word, &other)))
 }
 
-/// Whether one word is another one with a mistake in its spelling.
+/// True if one word is another one with a mistake in its spelling.
 fn is_corrected(was: &str, is: &str) -> bool {
     const SHORTEST: usize = 4;
     let is_word = |word: &str| word.len() >= SHORTEST && !word.contains(|c: char| c.is_ascii_digit());

@@ -232,7 +232,7 @@ fn says_more((before, was): (&Document, Range<usize>), (after, is): (&Document, 
     })
 }
 
-/// Whether an item of a part has another state than every item that said the same before. One without a box is open.
+/// True if an item of a part has another state than every item that said the same before. One without a box is open.
 fn has_other_states(before: &Document, after: &Document, part: Range<usize>) -> bool {
     let item = |document: &Document, at: usize| {
         let (words, state) = document.item(at);
