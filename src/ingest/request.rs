@@ -46,10 +46,10 @@ pub struct ReviewRequest {
 #[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
 #[schema(as = NewKeyRequest)]
 pub struct KeyRequest {
-    /// What it is for.
+    /// Purpose of the key.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// What it permits: ingest, read, decide, declare, admin.
+    /// Rights of the key: ingest, read, decide, declare, admin.
     #[schema(min_items = 1)]
     pub scopes: Vec<Scope>,
     /// The agents that it may speak for, as globs; all without it.

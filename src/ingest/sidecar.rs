@@ -73,7 +73,7 @@ pub struct AttachRequest {
     /// Whose session it is.
     #[schema(min_length = 1, max_length = 256)]
     pub agent: String,
-    /// What is to be done, in words: tools and patterns are looked up by it.
+    /// Task, in words: tools and patterns are looked up by it.
     pub task: Option<String>,
     /// The task that the agent's events name.
     pub task_id: Option<String>,
@@ -82,7 +82,7 @@ pub struct AttachRequest {
     /// The modes that it is in, the outermost first.
     #[schema(max_items = 16, value_type = Option<Vec<String>>)]
     pub modes: Vec<String>,
-    /// What the sidecar does; everything where none are named.
+    /// Parts of the sidecar that serve; all where none are named.
     #[schema(value_type = Option<Vec<Objective>>)]
     pub objectives: Vec<Objective>,
     /// The model that the agent runs on: kept with the session.
@@ -106,9 +106,9 @@ pub struct AttachRequest {
 /// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
-    /// What it is called.
+    /// Name of the tool.
     pub name: ToolName,
-    /// What its server says of it.
+    /// Description that its server gives.
     pub description: Option<String>,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
@@ -137,22 +137,22 @@ pub struct NamedCall {
     pub arguments: Map<String, Value>,
 }
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SidecarResult)]
 pub struct SaidResult {
     /// The tool.
     #[schema(value_type = ToolRefSchema)]
     pub tool: ToolName,
-    /// Whether it succeeded, which it did unless this says otherwise.
+    /// False if the call failed; true if nothing is said.
     #[schema(value_type = Option<bool>)]
     pub ok: bool,
-    /// What it answered.
+    /// Answer of the tool.
     #[schema(value_type = Option<Value>)]
     pub content: String,
 }
 
-/// What an agent is about to do.
+/// Next step of an agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Turn)]
 pub struct TurnRequest {
@@ -160,7 +160,7 @@ pub struct TurnRequest {
     pub route: Option<String>,
     /// The modes that it is in from now on.
     pub modes: Option<Vec<String>>,
-    /// What it is about to do, in words; the session's task where it is not said.
+    /// Aim of the step, in words; the session's task where it is not said.
     pub intent: Option<String>,
     /// The calls that it is about to make.
     #[schema(value_type = Option<Vec<NamedCall>>)]
@@ -178,14 +178,14 @@ pub struct TurnRequest {
     pub deadline_ms: Option<u64>,
 }
 
-/// What was said and done.
+/// A message, with the calls that were made and their results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageRequest {
     /// `user`, `assistant`, `tool` or `system`.
     #[schema(example = "assistant")]
     pub role: String,
-    /// What was said.
+    /// Text of the message.
     pub content: Option<String>,
     /// The route that the agent is on from now on.
     pub route: Option<String>,
@@ -194,7 +194,7 @@ pub struct MessageRequest {
     /// Calls that were made.
     #[schema(value_type = Option<Vec<NamedCall>>)]
     pub tool_calls: Vec<NamedCall>,
-    /// What came of calls.
+    /// Results of those calls.
     #[schema(value_type = Option<Vec<SaidResult>>)]
     pub results: Vec<SaidResult>,
     /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
@@ -203,7 +203,7 @@ pub struct MessageRequest {
     pub deadline_ms: Option<u64>,
 }
 
-/// What `POST /v1/guard` asks.
+/// Body of `POST /v1/guard`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuardRequest {
     /// In this session.
@@ -214,13 +214,13 @@ pub struct GuardRequest {
     pub route: Option<String>,
     /// The modes that it is in.
     pub modes: Option<Vec<String>>,
-    /// What it is about.
+    /// Call or message in question.
     pub subject: Subject,
     /// Milliseconds that the caller waits.
     pub deadline_ms: Option<u64>,
 }
 
-/// What a guardrail is asked about.
+/// Message or call that guardrails judge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
@@ -239,7 +239,7 @@ pub enum Subject {
 #[derive(Debug, Clone, PartialEq, ToSchema)]
 #[schema(as = ToolQuery)]
 pub struct SelectRequest {
-    /// What is to be done, in words; the session's task where it is not said.
+    /// Task, in words; the session's task where it is not said.
     pub query: Option<String>,
     /// The session, whose tools and rules count.
     #[schema(value_type = Option<String>)]
@@ -394,7 +394,7 @@ fn session(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<SessionId>
     word.parse().ok().or_else(|| faults.refuse(at, code::FORMAT, "must be a session's id: ses_ and 32 hex digits"))
 }
 
-/// What the agent says, as a text, or with who says it.
+/// Message of the agent, as a text, or with who says it.
 fn message(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<(String, String)> {
     if let Tree::Text(_) = tree {
         return Some((SPEAKS.to_owned(), words(tree, at, faults)?));

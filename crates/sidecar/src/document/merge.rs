@@ -53,7 +53,7 @@ pub struct Conflict {
 /// Two texts cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// They contradict each other.
+    /// Places where they contradict each other.
     #[error("both sides changed the document: {} places contradict each other; read it again, and decide", .0.len())]
     Conflicts(Vec<Conflict>),
     /// One of them, or both together, are too large.
@@ -64,7 +64,7 @@ pub enum MergeError {
 /// Merges two texts that came from `base`. Equal texts are themselves, and where one side changed nothing the other stands.
 ///
 /// # Errors
-/// They contradict each other, or a text is more than a document may be.
+/// The two contradict each other, or a text is more than a document may be.
 pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limits) -> Result<String, MergeError> {
     if ours == theirs || base == theirs {
         return Ok(Document::parse(ours, format, limits)?.text);
