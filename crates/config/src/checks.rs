@@ -220,8 +220,12 @@ fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
          (what it was given), tools (results and errors of tools).",
         word(&TextScope::ALL, TextScope::as_str),
     );
-    rule.unless = keys
-        .optional("unless", "Words of the same sentence that make a finding of injection one degree milder.", texts())
+    rule.softened_by = keys
+        .optional(
+            "softened_by",
+            "Words of the same sentence that make a finding of injection one degree milder.",
+            texts(),
+        )
         .unwrap_or_default();
 }
 

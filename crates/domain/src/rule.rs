@@ -115,7 +115,7 @@ pub struct CheckRule {
     /// Texts in which a rule about orders counts; all unless set.
     pub scope: Option<TextScope>,
     /// Words of the same sentence that make a finding about an order one degree milder.
-    pub unless: Vec<String>,
+    pub softened_by: Vec<String>,
     /// Checksum of a token; where it does not hold, the finding is a warning at most.
     pub checksum: Option<Checksum>,
     /// Group that is the credential.

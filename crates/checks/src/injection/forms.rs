@@ -24,7 +24,7 @@ pub(super) struct Form {
     /// Texts in which the form counts.
     pub(super) scope: TextScope,
     /// Words of the same sentence that make it a rule for people, or a text about such orders: then it is milder.
-    unless: Vec<String>,
+    softened_by: Vec<String>,
     /// Sentence of a finding.
     pub(super) description: &'static str,
 }
@@ -39,7 +39,7 @@ impl Form {
             regex: OnceLock::new(),
             severity: row.severity.unwrap_or(Severity::Warning),
             scope: row.scope.unwrap_or(TextScope::All),
-            unless: row.unless.iter().map(|word| word.to_ascii_lowercase()).collect(),
+            softened_by: row.softened_by.iter().map(|word| word.to_ascii_lowercase()).collect(),
             description: intern(&description),
         })
     }
@@ -55,7 +55,7 @@ impl Form {
         let form = text.get(at.clone()).unwrap_or_default();
         let sentence = [before, form, behind].concat().to_ascii_lowercase();
         match self.severity {
-            severity if !self.unless.iter().any(|word| sentence.contains(word.as_str())) => severity,
+            severity if !self.softened_by.iter().any(|word| sentence.contains(word.as_str())) => severity,
             Severity::Critical => Severity::Warning,
             _ => Severity::Info,
         }

@@ -96,7 +96,7 @@ impl Faults {
             self.push("assigned", None, "it stands in place of `regex`", "leave one of them out");
         }
         if check != CheckName::Injection {
-            let of_orders = [("scope", row.scope.is_some()), ("unless", !row.unless.is_empty())];
+            let of_orders = [("scope", row.scope.is_some()), ("softened_by", !row.softened_by.is_empty())];
             self.unfit(&of_orders, "only rules about injection have it");
         }
         if check == CheckName::Secrets {
@@ -144,7 +144,7 @@ impl Faults {
             ("secretGroup", row.secret_group.is_some()),
             ("entropy", row.entropy.is_some()),
             ("scope", row.scope.is_some()),
-            ("unless", !row.unless.is_empty()),
+            ("softened_by", !row.softened_by.is_empty()),
         ];
         for (key, _) in of_finding.into_iter().filter(|(_, there)| *there) {
             self.push(key, None, "it belongs to a rule that says what it finds", "add `regex`, or leave it out");

@@ -20,9 +20,9 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictKind {
-    /// Both gave it other words, or other contents.
+    /// Other words, or other contents, on either side.
     Words,
-    /// Both gave it other states.
+    /// Another state on either side.
     State,
     /// Ours removed what theirs changed, or put something into.
     RemovedByOurs,
