@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Fuzzes the rooms that read what strangers write, on a stable toolchain, from the examples in fuzz/seeds and what
 # earlier runs found (fuzz/corpus). A crash is a file in fuzz/artifacts, and the failure of this script.
-#   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell and reply
+#   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell, reply and sql
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds=${1:-60}
 targets=("${@:2}")
-if ((${#targets[@]} == 0)); then targets=(redaction shell reply); fi
+if ((${#targets[@]} == 0)); then targets=(redaction shell reply sql); fi
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 # What `cargo fuzz -s none` sets, of which nothing needs a nightly: libFuzzer sees edges and comparisons. With a target

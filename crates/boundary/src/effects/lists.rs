@@ -11,6 +11,7 @@ pub(super) struct Lists {
     pub vocabulary: Vocabulary,
     /// By what they do.
     pub verbs: BTreeMap<String, Verbs>,
+    pub statements: Statements,
     pub programs: Programs,
     pub functions: Functions,
     pub pipelines: Pipelines,
@@ -46,6 +47,15 @@ pub(super) struct Programs {
     /// By program: letters of its options that only print.
     pub bare: BTreeMap<String, String>,
     pub known: BTreeMap<String, Program>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Statements {
+    pub reading: String,
+    pub acting: String,
+    pub whole: String,
+    pub pairs: String,
 }
 
 /// Options with which a program only prints.

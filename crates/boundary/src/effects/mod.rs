@@ -19,8 +19,8 @@ mod command;
 mod description;
 mod expression;
 mod functions;
+mod graph;
 mod graphql;
-mod hidden;
 mod keys;
 mod lexicon;
 mod lists;
@@ -34,7 +34,6 @@ mod sent;
 mod shell;
 mod statement;
 mod texts;
-mod tokens;
 mod vocabulary;
 
 #[cfg(test)]

@@ -1,56 +1,45 @@
-//! Whether a text is a statement that writes: SQL and its kin (Cypher, SPARQL), GraphQL, calls of a database's shell. In:
-//! a text that is sent to a tool. Out: what can be told of it. Nothing is executed.
+//! Judges texts that may be statements: SQL, its kin (Cypher, SPARQL, AQL), GraphQL, calls of a database's shell. In: a text
+//! that is sent to a tool. Out: what can be told of it. Nothing is executed.
 //!
-//! Prose is no statement: a word such as `delete` counts only where the grammar has it (`delete from t`). Dialects differ in
-//! where strings and comments end, so a text in which that matters is read in each way, and the gravest holds.
+//! A statement reads if some dialect of SQL can read all of it, each that can takes it for a read, and every function in it
+//! is known to compute. Prose is no statement: a word such as `delete` counts only where a grammar has it.
 
-use std::{collections::HashSet, sync::LazyLock};
+use umbra_analysis::sql::{self, Act, Name, Readings, Statement};
+use umbra_domain::Effect;
 
 use super::{
     among,
     expression::{chain_looks, is_chain},
-    functions, graphql,
-    hidden::{begins_another, calls_by_name, calls_unknown, draws, starts_service},
-    tokens::{Dialect, Token, dialects, tokens},
+    functions, graph, graphql,
+    lists::LISTS,
+    name,
 };
-use umbra_domain::Effect;
 
-/// What can be told of a text, the graver the greater.
+/// Judgement of a text, the graver the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// It is no statement.
+    /// No statement.
     Prose,
-    /// It only reads.
+    /// Statement that only reads.
     Reads,
-    /// It opens like a statement, and nobody knows what it does; it may be prose.
+    /// Text that opens like a statement, and may be prose; nobody knows what it does.
     Odd,
-    /// It is a statement, and nobody knows what it does.
+    /// Statement of which nobody knows what it does.
     Unknown,
-    /// It writes, by this word.
+    /// Statement that writes, by this word.
     Writes(Effect, &'static str),
 }
 
-/// Words by which statements open that only read.
-const READING: [&str; 8] = ["desc", "describe", "explain", "return", "select", "show", "values", "with"];
-/// Words by which other statements open.
-pub(super) const OPENINGS: &str = "add alter analyze attach backup base begin call checkpoint clear cluster comment commit construct copy create \
-    deallocate declare delete detach discard do drop exec execute export flush foreach grant handler import insert install kill \
-    load lock match merge move notify optimize optional pragma prefix prepare purge refresh reindex remove rename repair replace reset \
-    restore revoke rollback savepoint set shutdown start table truncate unload unlock unwind update upsert use vacuum";
-/// What is created, altered and dropped.
-const KINDS: &str = "aggregate bucket cast catalog collection column concurrently constraint database databases domain event extension \
-    external foreign function global graph group if index keyspace language local login materialized measurement node operator or owned \
-    package pipe policy procedure property publication retention role routine rule schema sequence server session shard stage statistics stream \
-    subscription synonym system table tables tablespace task temp temporary trigger type unique unlogged user view warehouse";
-/// Words by which a statement, or a part of one, writes.
-const KEYWORDS: [&str; 14] = [
-    "alter", "create", "delete", "drop", "for", "insert", "into", "lock", "merge", "rename", "replace", "truncate",
-    "update", "upsert",
-];
 /// Commands with a dot before them that show something.
 const DOTTED: [&str; 7] = ["databases", "help", "indexes", "schema", "show", "tables", "version"];
+/// Most words of a text that no grammar has are looked at.
+const MOST_WORDS: usize = 2_000;
+/// Schemas whose functions are those of the database itself.
+const SCHEMAS: [&str; 7] = ["pg_catalog", "safe", "sys", "net", "hash", "information_schema", "db"];
+/// Signs that end a line in some databases only: what stands behind them in a comment cannot be told.
+const LINES: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Reads a text.
+/// Judges a text.
 pub(super) fn judge(text: &str) -> Verdict {
     if graphql::is_mutation(text) {
         return Verdict::Writes(Effect::Destructive, "mutation");
@@ -66,39 +55,57 @@ pub(super) fn judge(text: &str) -> Verdict {
     }
     let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
-    let first = start.get(..end).unwrap_or_default();
-    let opens = opening(first) || ["for", "let"].iter().any(|word| first.eq_ignore_ascii_case(word));
+    let first = start.get(..end).unwrap_or_default().to_ascii_lowercase();
+    let opens = among(&LISTS.statements.reading, &first) || among(&LISTS.statements.acting, &first);
     let hidden = start.starts_with("/*") || start.starts_with("--") || start.starts_with('#');
     if !opens && !hidden && !text.contains(';') {
         return Verdict::Prose;
     }
-    let found = by_every_reading(text);
-    // A name right before its bracket is no prose.
-    let called = || {
-        text.as_bytes()
-            .windows(2)
-            .any(|pair| matches!(pair, [name, b'('] if name.is_ascii_alphanumeric() || b"_\"`".contains(name)))
-    };
-    if found == Verdict::Odd && opens && called() { Verdict::Unknown } else { found }
-}
-
-/// The gravest that a text is in any dialect: where they disagree on what is quoted, it is a look only if all say so.
-fn by_every_reading(text: &str) -> Verdict {
-    let Some(dialects) = dialects(text) else {
-        let plain = statements(&tokens(text, Dialect::default()));
-        return if plain == Verdict::Prose { Verdict::Odd } else { plain.max(Verdict::Unknown) };
-    };
-    let mut gravest = Verdict::Prose;
-    for dialect in dialects {
-        gravest = gravest.max(statements(&tokens(text, dialect)));
-        if matches!(gravest, Verdict::Writes(Effect::Destructive, _)) {
-            break;
-        }
+    if first == "pragma" && !start.trim_end_matches([';', ' ']).contains(';') {
+        return pragma(start.get(end..).unwrap_or_default());
     }
-    gravest
+    let parted = text.replace("\r\n", "\n");
+    if parted.contains(LINES) && ["--", "#", "//"].iter().any(|mark| text.contains(mark)) || text.contains("/*M!") {
+        return Verdict::Unknown;
+    }
+    let readings = sql::read(text);
+    let found = if readings.parsed.is_empty() { unparsed(text, opens, &readings) } else { parsed(text, &readings) };
+    if found == Verdict::Odd && opens && is_spoken(text) { Verdict::Unknown } else { found }
 }
 
-/// What Kusto, and the shell of `SQLite`, are commanded with a dot before it, behind remarks: `.drop` of `.drop table T`.
+/// The gravest of all readings. Where a dialect that could not read the text sees a word of action that the others take for
+/// a part of a string, it may be one.
+fn parsed(text: &str, readings: &Readings) -> Verdict {
+    let gravest = readings.parsed.iter().flatten().map(statement).max().unwrap_or(Verdict::Prose);
+    let hides = || readings.unread.iter().any(|word| among(&LISTS.statements.acting, word));
+    let acts = readings.parsed.iter().flatten().any(|statement| statement.acts.contains(&Act::Other));
+    let unknown =
+        gravest <= Verdict::Odd && hides() || gravest == Verdict::Odd && acts && text.contains(['\'', '"', '=']);
+    if unknown { Verdict::Unknown } else { gravest }
+}
+
+/// A text that is no SQL as a whole: a statement among others, one of another language, or one that no grammar has.
+fn unparsed(text: &str, opens: bool, readings: &Readings) -> Verdict {
+    let part = readings.parts.iter().map(statement).max().filter(|gravest| matches!(gravest, Verdict::Writes(..)));
+    let graph = graph::judge(text);
+    if let Some(verdict) = part.max(graph) {
+        return verdict;
+    }
+    if opens || readings.over { Verdict::Odd } else { Verdict::Prose }
+}
+
+/// True if a text can hardly be prose: a name stands right before its bracket, or two words that only statements have.
+fn is_spoken(text: &str) -> bool {
+    let called = |pair: &[u8]| matches!(pair, [name, b'('] if name.is_ascii_alphanumeric() || b"_\"`".contains(name));
+    let words: Vec<String> = graph::words(text).take(MOST_WORDS).map(str::to_ascii_lowercase).collect();
+    let acts = |two: &[String]| {
+        among(&LISTS.statements.pairs, &two.join("."))
+            && two.last().is_some_and(|last| !text.to_ascii_lowercase().trim_end().ends_with(last.as_str()))
+    };
+    text.contains("$$") || text.as_bytes().windows(2).any(called) || words.windows(2).any(acts)
+}
+
+/// Reads what Kusto, and the shell of `SQLite`, are commanded with a dot before it, behind remarks: `.drop` of `.drop table T`.
 fn dotted(text: &str) -> Option<&str> {
     let line = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with("//"))?;
     let command = line.strip_prefix('.')?;
@@ -107,220 +114,75 @@ fn dotted(text: &str) -> Option<&str> {
     (!word.is_empty() && (rest.is_empty() || rest.starts_with(char::is_whitespace))).then_some(word)
 }
 
-fn opening(word: &str) -> bool {
-    static ALL: LazyLock<HashSet<&str>> =
-        LazyLock::new(|| OPENINGS.split_whitespace().chain(READING.iter().copied()).collect());
-    (2..=11).contains(&word.len()) && ALL.contains(word.to_ascii_lowercase().as_str())
-}
-
-/// The gravest of several statements. One that is none, beside one that is, may be anything.
-fn statements(tokens: &[Token<'_>]) -> Verdict {
-    let all: Vec<Verdict> =
-        tokens.split(|token| *token == Token::Mark(';')).filter(|one| !one.is_empty()).map(statement).collect();
-    let gravest = all.iter().copied().max().unwrap_or(Verdict::Prose);
-    if gravest == Verdict::Reads && all.contains(&Verdict::Prose) { Verdict::Odd } else { gravest }
-}
-
-fn statement(tokens: &[Token<'_>]) -> Verdict {
-    let start = tokens.iter().take_while(|token| **token == Token::Mark('(')).count();
-    let tokens = tokens.get(start..).unwrap_or_default();
-    let Some(Token::Word(first)) = tokens.first() else { return Verdict::Prose };
-    let first = first.to_ascii_lowercase();
-    if let Some((effect, word)) = writes(tokens).or_else(|| draws(tokens)) {
-        return Verdict::Writes(effect, word);
-    }
-    if let Some(verdict) = of_loop(&first, tokens) {
-        return verdict;
-    }
-    let verdict = opened(&first, tokens);
-    // A backslash is a command of a client: `\\gexec`.
-    let calls = || calls_unknown(tokens) || calls_by_name(tokens) || tokens.contains(&Token::Mark('\\'));
-    match verdict {
-        Verdict::Reads if begins_another(&first, tokens) || starts_service(tokens) => Verdict::Unknown,
-        Verdict::Reads if first != "pragma" && calls() => Verdict::Odd,
-        other => other,
+/// Judges a setting of `SQLite`: `table_info(t)`, `main.page_count`.
+fn pragma(text: &str) -> Verdict {
+    let (name, value) = text.split_once('(').map_or((text, None), |(name, value)| (name, Some(value)));
+    let name = name.trim_end_matches([';', ' ']).trim();
+    let name = name.rsplit('.').next().unwrap_or(name);
+    match () {
+        () if text.contains('=') => Verdict::Writes(Effect::Write, "pragma"),
+        () if functions::is_pragma(name, value.is_some()) => Verdict::Reads,
+        () => Verdict::Odd,
     }
 }
 
-/// What a statement is that does not write by any of its parts, by how it opens.
-fn opened(first: &str, tokens: &[Token<'_>]) -> Verdict {
-    let next = |list: &[&str]| is(tokens, 1, list);
-    let holds = |list: &[&str]| (1..tokens.len()).any(|at| is(tokens, at, list));
-    let marked = |mark| tokens.get(1) == Some(&Token::Mark(mark));
-    match first {
-        "match" | "optional" | "unwind" | "with" | "return"
-            if (first != "with" && (marked('(') || next(&["match"]) || holds(&["as"])))
-                || holds(&["match", "unwind", "foreach"]) =>
-        {
-            let changing = ["create", "delete", "detach", "drop", "foreach", "load", "merge", "remove", "set"];
-            match (1..tokens.len()).find(|at| is(tokens, *at, &changing)) {
-                Some(at) if is(tokens, at, &["delete", "detach", "drop", "remove"]) => {
-                    Verdict::Writes(Effect::Destructive, "delete")
-                }
-                Some(_) => Verdict::Writes(Effect::Write, "create"),
-                None if holds(&["call"]) => Verdict::Odd,
-                None => Verdict::Reads,
-            }
+fn statement(statement: &Statement) -> Verdict {
+    let gravest = statement.acts.iter().map(act).max().unwrap_or(Verdict::Unknown);
+    gravest.max(match () {
+        () if gravest > Verdict::Reads => gravest,
+        () if statement.aliases.iter().any(|alias| among(&LISTS.statements.whole, &alias.to_ascii_lowercase())) => {
+            Verdict::Unknown
         }
-        "prefix" | "base" | "construct" | "with" if first != "with" || marked('<') => {
-            let changing = ["add", "clear", "copy", "create", "delete", "drop", "insert", "load", "move"];
-            if holds(&changing) { Verdict::Writes(Effect::Destructive, "update") } else { Verdict::Reads }
-        }
-        "pragma" if tokens.contains(&Token::Mark('=')) => Verdict::Writes(Effect::Write, "pragma"),
-        "pragma" if !is_shown(tokens) => Verdict::Odd,
-        // What is explained is not run, but for `analyze`; what that runs was looked at above.
-        "desc" | "describe" | "explain" | "pragma" | "return" | "show" | "select" | "values" | "with" => Verdict::Reads,
-        "add" | "clear" | "copy" | "create" | "drop" | "load" | "move"
-            if (1..4).any(|at| tokens.get(at) == Some(&Token::Mark('<'))) =>
-        {
-            Verdict::Writes(Effect::Destructive, "update")
-        }
-        "copy" if next(&["into"]) => Verdict::Writes(Effect::Write, "copy"),
-        "call" if tokens.contains(&Token::Mark('(')) => Verdict::Writes(Effect::Destructive, "call"),
-        "copy"
-            if holds(&["from", "to"]) && (tokens.contains(&Token::Text) || holds(&["program", "stdin", "stdout"])) =>
-        {
-            Verdict::Writes(Effect::Destructive, "copy")
-        }
-        "do" if next(&["language"]) || tokens.get(1) == Some(&Token::Text) => {
-            Verdict::Writes(Effect::Destructive, "do")
-        }
-        "exec" | "execute"
-            if next(&["immediate"]) || matches!(tokens.get(2), Some(Token::Text | Token::Mark('@' | '.'))) =>
-        {
-            Verdict::Writes(Effect::Destructive, "exec")
-        }
-        "kill" if tokens.len() < 4 && tokens.iter().any(is_number) => Verdict::Writes(Effect::Destructive, "kill"),
-        "load" if next(&["csv", "data", "xml"]) => Verdict::Writes(Effect::Write, "load"),
-        "lock" | "optimize" | "repair" if next(&["table", "tables"]) => Verdict::Writes(Effect::Write, "lock"),
-        "refresh" if next(&["materialized"]) => Verdict::Writes(Effect::Write, "refresh"),
-        "backup" | "restore" if next(&["database", "log", "table"]) => Verdict::Writes(Effect::Write, "restore"),
-        "grant" | "revoke" if holds(&["on", "to", "from"]) && (holds(&["privileges", "on"]) || tokens.len() < 5) => {
-            Verdict::Writes(Effect::Destructive, "grant")
-        }
-        "clear" if next(&["graph", "all", "default", "named", "silent"]) => {
-            Verdict::Writes(Effect::Destructive, "clear")
-        }
-        word if opening(word) => Verdict::Odd,
-        _ => Verdict::Prose,
+        () => draws(statement),
+    })
+}
+
+fn act(act: &Act) -> Verdict {
+    let (effect, word) = match act {
+        Act::Reads => return Verdict::Reads,
+        Act::Other => return Verdict::Odd,
+        Act::Locks => (Effect::Write, "for update"),
+        Act::Stores => (Effect::Write, "into"),
+        Act::Inserts => (Effect::Write, "insert"),
+        Act::Updates(_) => (Effect::Write, "update"),
+        Act::Deletes(_) => (Effect::Destructive, "delete"),
+        Act::Builds => (Effect::Write, "create"),
+        Act::Grants => (Effect::Destructive, "grant"),
+        Act::Drops(_) => (Effect::Destructive, "drop"),
+        Act::Empties => (Effect::Destructive, "truncate"),
+    };
+    Verdict::Writes(effect, word)
+}
+
+/// What a query does beside showing rows: functions that it calls, with brackets and without, the next value of a sequence, a
+/// pragma as a table.
+fn draws(statement: &Statement) -> Verdict {
+    let next = statement.columns.iter().any(|column| column.last().eq_ignore_ascii_case("nextval"));
+    if next {
+        return Verdict::Writes(Effect::Write, "nextval");
     }
-}
-
-/// What goes over things one by one, as the language of `ArangoDB` has it: `for d in c remove d in c`.
-fn of_loop(first: &str, tokens: &[Token<'_>]) -> Option<Verdict> {
-    let changing = ["insert", "remove", "replace", "update", "upsert"];
-    let goes = first == "for" && is(tokens, 2, &["in"]) || first == "let" && tokens.get(2) == Some(&Token::Mark('='));
-    let named = first == "remove"
-        && (3..tokens.len()).any(|at| is(tokens, at, &["in"]))
-        && tokens.len() < 64
-        && matches!(tokens.get(1), Some(Token::Text | Token::Name(_) | Token::Mark('{')));
-    if named || goes && (3..tokens.len()).any(|at| is(tokens, at, &changing) && is_placed(tokens, at)) {
-        return Some(Verdict::Writes(Effect::Destructive, "remove"));
+    let pragma = |table: &Name| {
+        let small = table.last().to_ascii_lowercase();
+        small.strip_prefix("pragma_").is_some_and(|name| !functions::is_pragma(name, false))
+    };
+    if statement.tables.iter().any(pragma) {
+        return Verdict::Writes(Effect::Destructive, "pragma");
     }
-    let returns = goes && (3..tokens.len()).any(|at| is(tokens, at, &["return"]));
-    returns.then(|| if calls_unknown(tokens) { Verdict::Odd } else { Verdict::Reads })
-}
-
-/// Whether a word has something behind it that it may change, and is no part of a name.
-fn is_placed(tokens: &[Token<'_>], at: usize) -> bool {
-    let dotted = at.checked_sub(1).and_then(|before| tokens.get(before)) == Some(&Token::Mark('.'));
-    !dotted && matches!(tokens.get(at + 1), Some(Token::Word(_) | Token::Name(_) | Token::Text | Token::Mark('{')))
-}
-
-/// Whether a `pragma` is one that shows something: `pragma table_info(t)`, `pragma main.page_count`.
-fn is_shown(tokens: &[Token<'_>]) -> bool {
-    let at = if tokens.get(2) == Some(&Token::Mark('.')) { 3 } else { 1 };
-    let Some(Token::Word(name) | Token::Name(name)) = tokens.get(at) else { return false };
-    match tokens.get(at + 1) {
-        None => functions::is_pragma(name, false),
-        Some(Token::Mark('(')) => functions::is_pragma(name, true),
-        Some(_) => false,
+    let dual = statement.tables.iter().any(|table| table.last().eq_ignore_ascii_case("dual"));
+    let bare = dual || statement.tables.is_empty();
+    let by_name = |column: &Name| {
+        let owned = column.owner().is_some();
+        let shown = ["currval", "level"].iter().any(|known| column.last().eq_ignore_ascii_case(known));
+        owned && dual && !shown || (owned || bare) && name::acts(column.last())
+    };
+    // A schema's function is its owner's, whatever it is called.
+    let unknown = |call: &Name| {
+        let owned = call.owner().is_some_and(|owner| !SCHEMAS.contains(&owner.to_ascii_lowercase().as_str()));
+        owned || !functions::is_known(call.last())
+    };
+    if statement.calls.iter().any(unknown) || statement.columns.iter().any(by_name) {
+        Verdict::Odd
+    } else {
+        Verdict::Reads
     }
-}
-
-pub(super) fn is(tokens: &[Token<'_>], at: usize, list: &[&str]) -> bool {
-    matches!(tokens.get(at), Some(Token::Word(word)) if list.iter().any(|one| word.eq_ignore_ascii_case(one)))
-}
-
-fn is_number(token: &Token<'_>) -> bool {
-    matches!(token, Token::Word(word) if word.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// What a statement writes at any place in it: some dialects need no `;` between two, and a part of a query may write.
-fn writes(tokens: &[Token<'_>]) -> Option<(Effect, &'static str)> {
-    let explained = is(tokens, 0, &["explain", "describe", "desc"])
-        && !(1..tokens.len()).any(|at| is(tokens, at, &["analyze", "analyse"]));
-    if explained || is(tokens, 0, &["show"]) {
-        return None;
-    }
-    // A sentence may begin with these words, too.
-    let queries = is(tokens, 0, &["select", "values", "explain"])
-        || (is(tokens, 0, &["with"]) && (1..tokens.len()).any(|at| is(tokens, at, &["as"])));
-    // `set a = 1`, `set a.b = 1`
-    let equals = |at: &usize| (at + 2..at + 6).any(|next| tokens.get(next) == Some(&Token::Mark('=')));
-    let assigned = (2..tokens.len()).rev().find(|at| is(tokens, *at, &["set"]) && equals(at)).unwrap_or(0);
-    let soon = |at: usize, list: &[&str]| (at + 1..at + 12).any(|later| is(tokens, later, list));
-    let kind =
-        |at: usize| matches!(tokens.get(at + 1), Some(Token::Word(word)) if among(KINDS, &word.to_ascii_lowercase()));
-    let named = |at: usize| matches!(tokens.get(at), Some(Token::Word(_) | Token::Name(_)));
-    let opened =
-        |at: usize| tokens.get(at + 1) == Some(&Token::Mark('(')) || tokens.get(at + 1) == Some(&Token::Mark('{'));
-    let from = (1..tokens.len()).find(|at| is(tokens, *at, &["from"])).unwrap_or(tokens.len());
-    for at in 0..tokens.len() {
-        let Some(Token::Word(word)) = tokens.get(at) else { continue };
-        let Some(keyword) = KEYWORDS.into_iter().find(|keyword| keyword.eq_ignore_ascii_case(word)) else { continue };
-        let first = at == 0;
-        // `(delete ...`, `) delete t`: where a statement stands.
-        let placed = matches!(at.checked_sub(1).and_then(|before| tokens.get(before)), Some(Token::Mark('(' | ')')));
-        let ident = named(at + 2) || tokens.get(at + 1).is_some_and(|token| matches!(token, Token::Name(_)));
-        let found = match keyword {
-            "delete" if is(tokens, at + 1, &["from", "data", "where"]) && (named(at + 2) || opened(at + 1)) => {
-                (Effect::Destructive, "delete")
-            }
-            "delete" if first && (opened(at) || soon(at, &["from"]) && soon(at, &["where", "join", "using"])) => {
-                (Effect::Destructive, "delete")
-            }
-            "insert" if is(tokens, at + 1, &["into", "overwrite", "ignore", "data", "or"]) => (Effect::Write, "insert"),
-            "insert" if first && (opened(at) || soon(at, &["values", "select"])) => (Effect::Write, "insert"),
-            "replace" | "upsert" | "merge" if is(tokens, at + 1, &["into"]) => (Effect::Write, "merge"),
-            "merge" | "create" if first && tokens.get(at + 1) == Some(&Token::Mark('(')) => (Effect::Write, "create"),
-            "merge" if first && soon(at, &["using"]) => (Effect::Write, "merge"),
-            "update" if !is(tokens, at.wrapping_sub(1), &["for", "on", "do"]) && named(at + 1) && assigned > at + 1 => {
-                (Effect::Write, "update")
-            }
-            "drop" | "truncate" if kind(at) && ident => (Effect::Destructive, "drop"),
-            "truncate"
-                if first
-                    && tokens.len() < 7
-                    && named(at + 1)
-                    && (tokens.len() < 3 || tokens.get(at + 2) == Some(&Token::Mark('.'))) =>
-            {
-                (Effect::Destructive, "truncate")
-            }
-            "delete" | "insert" | "update" | "merge" | "drop"
-                if queries && placed && named(at + 1) && !is(tokens, at + 1, &["from", "as"]) =>
-            {
-                (Effect::Destructive, keyword)
-            }
-            // It locks what it shows.
-            "for"
-                if queries
-                    && from < at
-                    && (is(tokens, at + 1, &["update", "share"])
-                        || is(tokens, at + 1, &["no", "key"]) && is(tokens, at + 2, &["key", "share"])) =>
-            {
-                (Effect::Write, "for update")
-            }
-            "create" | "alter" | "rename" if kind(at) && ident => (Effect::Write, "create"),
-            "into" if queries && (named(at + 1) || matches!(tokens.get(at + 1), Some(Token::Mark('#' | '@')))) => {
-                (Effect::Write, "into")
-            }
-            "lock" if queries && is(tokens, at + 1, &["in"]) && is(tokens, at + 2, &["share"]) => {
-                (Effect::Write, "lock")
-            }
-            _ => continue,
-        };
-        return Some(found);
-    }
-    None
 }

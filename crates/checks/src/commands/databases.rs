@@ -1,10 +1,16 @@
 //! Statements that destroy data, given to a database's client. In: one call. Out: what its statement destroys. It finds
-//! statements in arguments, here-documents and what is piped in, takes literals and comments out, and reads their first
-//! words, no more of the language.
+//! statements in arguments, here-documents and what is piped in. SQL is read by its grammar, commands of other stores by
+//! their words.
 
 use super::Sight;
-use umbra_analysis::shell::Call;
+use umbra_analysis::{
+    shell::Call,
+    sql::{self, Act, Readings},
+};
 use umbra_domain::Severity::{self, Critical, Info, Warning};
+
+/// Statements that are read of a text that is too long as a whole.
+const MOST_PARTS: usize = 32;
 
 /// Programs that hand statements to a database.
 pub(super) fn is_client(program: &str) -> bool {
@@ -104,17 +110,18 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
     let mut worst: Option<(Severity, &str)> =
         statements.iter().any(|text| empties_by_script(text)).then_some((Critical, "empties the whole store"));
     for text in statements {
-        let text = bare(text);
+        let text = behind_option(text);
         let most = match () {
             () if passing => Info,
-            () if is_rolled_back(&text) => Warning,
+            () if is_rolled_back(text) => Warning,
             () => Critical,
         };
-        for (severity, what) in text.split([';', '\n']).chain([text.as_str()]).filter_map(destroys_data) {
-            // A statement over several lines has its condition further down.
-            let whole = text.contains(';') || destroys_data(&text).is_some();
+        let read = statements_of(text);
+        let acts = read.iter().flat_map(|statement| &statement.acts);
+        let by_words = text.split([';', '\n']).chain([text]).filter_map(empties_store);
+        for (severity, what) in acts.filter_map(destroys).chain(by_words) {
             let severity = severity.min(most);
-            if whole && worst.is_none_or(|(known, _)| severity > known) {
+            if worst.is_none_or(|(known, _)| severity > known) {
                 worst = Some((severity, what));
             }
         }
@@ -123,6 +130,20 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         let what = format!("A statement given to {} {what}.", call.program);
         sights.push(Sight::new("database_destruction", severity, what));
     }
+}
+
+/// Statements of a text as SQL. Of one that is too long as a whole, those are read that may destroy something.
+fn statements_of(text: &str) -> Vec<sql::Statement> {
+    let upper = text.to_ascii_uppercase();
+    let mentions = |text: &str| ["DROP", "TRUNCATE", "DELETE", "UPDATE"].iter().any(|word| text.contains(word));
+    if !mentions(&upper) {
+        return Vec::new();
+    }
+    let Readings { parsed, parts, over, .. } = sql::read(text);
+    let rest =
+        if over { upper.split(';').filter(|part| mentions(part)).take(MOST_PARTS).collect() } else { Vec::new() };
+    let rest = rest.into_iter().flat_map(|part| sql::read(part).parsed).flatten();
+    parsed.into_iter().flatten().chain(parts).chain(rest).collect()
 }
 
 /// What a block of a procedural language executes as a statement: `DO $$ BEGIN EXECUTE 'DROP TABLE x'; END $$`.
@@ -165,119 +186,57 @@ fn is_rolled_back(text: &str) -> bool {
         && (upper.contains("BEGIN") || upper.contains("START TRANSACTION"))
 }
 
-/// A statement without comments, and with nothing in its literals: `DROP/**/TABLE`, `VALUES ('drop table x')`.
-/// Options such as `--command=` before it go as well.
-fn bare(text: &str) -> String {
-    let text = match text.strip_prefix("--").and_then(|option| option.split_once('=')) {
+/// Statement behind the option that it is given with: `--command=…`, `-e…`.
+fn behind_option(text: &str) -> &str {
+    match text.strip_prefix("--").and_then(|option| option.split_once('=')) {
         Some((name, value)) if name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') => value,
         _ => text.strip_prefix("-c").or_else(|| text.strip_prefix("-e")).unwrap_or(text),
-    };
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(['\'', '/', '-']) {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let end = |open: usize, close: &str| {
-            from.get(open..).and_then(|rest| rest.find(close)).map(|end| open + end + close.len())
-        };
-        let (skip, left) = match from.as_bytes() {
-            [b'\'', ..] => (end(1, "'"), "''"),
-            // What `/*!…*/` holds is run by MySQL.
-            [b'/', b'*', b'!', ..] => (Some(3), " "),
-            [b'/', b'*', ..] => (end(2, "*/"), " "),
-            [b'-', b'-', b' ', ..] => (end(2, "\n").or(Some(from.len())), "\n"),
-            _ => (None, ""),
-        };
-        let skip = skip.unwrap_or(1);
-        out.push_str(if left.is_empty() { from.get(..skip).unwrap_or_default() } else { left });
-        rest = from.get(skip..).unwrap_or_default();
     }
-    out.push_str(rest);
-    out
 }
 
-/// What a statement of SQL, Redis or `MongoDB` destroys.
-fn destroys_data(statement: &str) -> Option<(Severity, &'static str)> {
-    let upper = statement.split_whitespace().map(str::to_ascii_uppercase).collect::<Vec<_>>();
-    let words: Vec<&str> = upper.iter().map(String::as_str).collect();
-    // `WITH gone AS (DELETE FROM x RETURNING *) …`
-    let words: Vec<&str> = words.into_iter().map(|word| word.trim_start_matches('(')).collect();
-    let begins = words.iter().position(|word| matches!(*word, "DROP" | "TRUNCATE" | "DELETE" | "UPDATE" | "ALTER"));
-    let lower = statement.to_ascii_lowercase();
-    // After one of these it is a key's name.
-    let reads =
-        |word: &str| matches!(word, "GET" | "SET" | "EXISTS" | "TYPE" | "TTL" | "INFO" | "HELP" | "SCAN" | "COMMAND");
-    // Where a store saves itself to is where a key or a job can be put.
-    if matches!(words.windows(3).find(|three| three.first() == Some(&"CONFIG")), Some([_, "SET", "DIR" | "DBFILENAME"]))
-    {
-        return Some((Critical, "has the store save itself elsewhere, as a file of somebody else's"));
-    }
-    let flushes = words.iter().position(|word| matches!(*word, "FLUSHALL" | "FLUSHDB"));
-    if flushes.is_some_and(|at| at.checked_sub(1).and_then(|before| words.get(before)).is_none_or(|word| !reads(word)))
-    {
-        return Some((Critical, "empties the whole store"));
-    }
-    if words.first() == Some(&"EXPLAIN") && words.get(1) != Some(&"ANALYZE") {
-        return None;
-    }
-    if upper.iter().any(|word| word == "DETACH") && upper.iter().any(|word| word.starts_with("DELETE")) {
-        return Some((Critical, "deletes what it matches"));
-    }
-    if [".dropdatabase(", ".drop(", "deletemany({})", "remove({})", ".drop_collection(", ".drop_database("]
-        .iter()
-        .any(|call| lower.contains(call))
-    {
-        return Some((Critical, "drops a collection or a database"));
-    }
-    let tail = words.get(begins?..)?;
-    match tail {
-        [
-            "DROP",
-            "DATABASE" | "SCHEMA" | "TABLE" | "KEYSPACE" | "TABLESPACE" | "USER" | "ROLE" | "COLLECTION" | "CATALOG"
-            | "OWNED" | "COLUMNFAMILY" | "MEASUREMENT" | "BUCKET",
-            ..,
-        ] => Some((Critical, "drops data")),
-        [
-            "DROP",
-            "VIEW" | "INDEX" | "COLUMN" | "MATERIALIZED" | "FUNCTION" | "PROCEDURE" | "TRIGGER" | "TYPE" | "SEQUENCE"
-            | "EXTENSION",
-            ..,
-        ] => Some((Warning, "drops a part of a database")),
-        ["TRUNCATE", _, ..] => Some((Critical, "empties a table")),
-        ["ALTER", "TABLE", _, rest @ ..]
-            if rest.first() == Some(&"DELETE") && rest.contains(&"WHERE") && !is_limited(rest) =>
-        {
-            Some((Critical, "deletes every row of a table"))
-        }
-        ["DELETE", "FROM", ..] if !is_limited(tail) => Some((Critical, "deletes every row of a table")),
-        ["UPDATE", ..] if tail.contains(&"SET") && !is_limited(tail) => Some((Warning, "changes every row of a table")),
-        ["ALTER", "TABLE", .., "DROP", _, _]
-        | ["ALTER", "TABLE", .., "DROP", _]
-        | ["ALTER", "TABLE", _, "DELETE", ..] => Some((Warning, "drops a column")),
+/// What is lost by an act of SQL.
+fn destroys(act: &Act) -> Option<(Severity, &'static str)> {
+    match act {
+        Act::Drops(true) => Some((Critical, "drops data")),
+        Act::Drops(false) => Some((Warning, "drops a part of a database")),
+        Act::Empties => Some((Critical, "empties a table")),
+        Act::Deletes(true) => Some((Critical, "deletes every row of a table")),
+        Act::Updates(true) => Some((Warning, "changes every row of a table")),
         _ => None,
     }
 }
 
-/// Whether a statement has a condition that does not hold for every row.
-fn is_limited(words: &[&str]) -> bool {
-    let Some(at) = words.iter().position(|word| *word == "WHERE") else {
-        return words.contains(&"LIMIT") || words.contains(&"USING");
-    };
-    let condition = words.get(at + 1..).unwrap_or_default();
-    // One part of `a OR b` is enough, `a AND b` needs both.
-    !condition
-        .split(|word| *word == "OR")
-        .any(|part| part.split(|word| *word == "AND").all(|part| always_holds(&part.concat())))
-}
-
-/// Whether a condition says nothing: `1=1`, `TRUE`, `id = id`.
-fn always_holds(condition: &str) -> bool {
-    let condition =
-        condition.split("RETURNING").next().unwrap_or_default().trim_matches(|c| matches!(c, ';' | '(' | ')'));
-    matches!(condition, "TRUE" | "1" | "NOTFALSE")
-        || condition.split_once('=').is_some_and(|(left, right)| {
-            left.trim_end_matches('=') == right.trim_start_matches('=')
-                && !left.is_empty()
-                && !left.ends_with(['<', '>', '!'])
-        })
+/// What a command of Redis, `MongoDB`, Cassandra or another store that speaks no SQL destroys.
+fn empties_store(statement: &str) -> Option<(Severity, &'static str)> {
+    let upper = statement.to_ascii_uppercase();
+    let words: Vec<&str> = upper.split_whitespace().collect();
+    // After one of these it is a key's name.
+    let reads =
+        |word: &str| matches!(word, "GET" | "SET" | "EXISTS" | "TYPE" | "TTL" | "INFO" | "HELP" | "SCAN" | "COMMAND");
+    let before = |at: usize| at.checked_sub(1).and_then(|before| words.get(before));
+    let flushes = words.iter().position(|word| matches!(*word, "FLUSHALL" | "FLUSHDB"));
+    let drops = [".DROPDATABASE(", ".DROP(", "DELETEMANY({})", "REMOVE({})", ".DROP_COLLECTION(", ".DROP_DATABASE("];
+    match () {
+        // Where a store saves itself to is where a key or a job can be put.
+        () if words.windows(3).any(|three| matches!(three, ["CONFIG", "SET", "DIR" | "DBFILENAME"])) => {
+            Some((Critical, "has the store save itself elsewhere, as a file of somebody else's"))
+        }
+        () if flushes.is_some_and(|at| before(at).is_none_or(|word| !reads(word))) => {
+            Some((Critical, "empties the whole store"))
+        }
+        () if words.contains(&"DETACH") && words.iter().any(|word| word.starts_with("DELETE")) => {
+            Some((Critical, "deletes what it matches"))
+        }
+        () if drops.iter().any(|call| upper.contains(call)) => Some((Critical, "drops a collection or a database")),
+        () => match words.as_slice() {
+            [
+                "DROP",
+                "KEYSPACE" | "TABLESPACE" | "COLLECTION" | "CATALOG" | "OWNED" | "COLUMNFAMILY" | "MEASUREMENT"
+                | "BUCKET",
+                ..,
+            ] => Some((Critical, "drops data")),
+            ["ALTER", "TABLE", _, "DELETE", ..] => Some((Critical, "deletes rows of a table")),
+            _ => None,
+        },
+    }
 }

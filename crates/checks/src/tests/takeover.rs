@@ -59,6 +59,11 @@ fn statements_that_reach_every_row_are_seen_in_other_words() {
             Critical,
         ),
     ]);
+    let dump = "INSERT INTO notes VALUES ('a', 1);\n".repeat(950);
+    assert_eq!(
+        of(&format!("psql shop <<'SQL'\n{dump}DROP TABLE orders;\nSQL")),
+        [("database_destruction".to_owned(), Critical)]
+    );
     for statement in ["DELETE FROM orders WHERE id = 3 AND id = id", "DELETE FROM orders WHERE total = paid"] {
         assert_eq!(of(&format!("psql shop -c \"{statement}\"")), [], "{statement}");
     }
