@@ -145,6 +145,12 @@ fn tree(script: &str, budget: &Budget) -> Option<Tree> {
         line.iter_mut().take(prompt).for_each(|byte| *byte = b' ');
     }
     part_braces(&mut bytes);
+    // The grammar takes a line that begins with `\rm`, which goes around an alias, for more words of the line before.
+    for at in memchr::memmem::find_iter(script.as_bytes(), b"\n\\") {
+        if bytes.get(at + 2).is_some_and(u8::is_ascii_alphanumeric) {
+            bytes.get_mut(at + 1..at + 2).unwrap_or_default().fill(b' ');
+        }
+    }
     // A path of Windows that ends in a backslash does not escape the quote after it.
     if script.contains(":\\") {
         for at in 1..bytes.len() {

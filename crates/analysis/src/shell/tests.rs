@@ -26,6 +26,8 @@ fn calls_lose_their_wrappers_quotes_and_variables() {
         ("d=srv; r\\m \"/$d/x y\" $e", &["d=srv", "rm /srv/x y $e"]),
         ("cat list | xargs -n1 git rm", &["cat list", "git rm"]),
         ("/BIN/R? -f x", &["rm -f x"]),
+        ("ls $x\n\\rm -rf /srv\n  \\dd if=/dev/zero", &["ls $x", "rm -rf /srv", "dd if=/dev/zero"]),
+        ("awk -F\" \" '{print}' a", &["awk -F  {print} a"]),
         ("", &[]),
     ] {
         assert_eq!(calls(script), expected, "{script}");

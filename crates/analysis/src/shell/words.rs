@@ -102,7 +102,10 @@ impl Reader<'_> {
             self.literal(at..child.start_byte(), word, quoted);
             if child.is_named() {
                 self.evaluate(child, word, depth + 1, quoted);
-            } else if !matches!(child.kind(), "\"" | "$") {
+            } else if child.kind() == "\"" {
+                // The grammar gives a blank before the closing quote to the quote.
+                self.literal(child.start_byte()..child.end_byte() - 1, word, quoted);
+            } else if child.kind() != "$" {
                 self.literal(child.byte_range(), word, quoted);
             }
             at = child.end_byte();
