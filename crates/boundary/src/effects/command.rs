@@ -5,19 +5,20 @@ use super::{
     among, aws,
     lexicon::{Act, verb},
     lists::LISTS,
-    programs, request, shell,
+    programs, request,
     statement::{Verdict, judge},
 };
+use umbra_analysis::shell::plain;
 use umbra_domain::Effect;
 
 /// Whether a line only looks.
 pub(super) fn looks(line: &str) -> bool {
-    shell::commands(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
+    plain(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
 }
 
 /// The same of what may be a text in another language: programs that are known count alone.
 pub(super) fn prints(line: &str) -> bool {
-    shell::commands(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
+    plain(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
 }
 
 /// Whether a list of arguments, the program first, only looks.

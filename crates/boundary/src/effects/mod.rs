@@ -31,7 +31,6 @@ mod programs;
 mod request;
 mod schema;
 mod sent;
-mod shell;
 mod statement;
 mod texts;
 mod vocabulary;

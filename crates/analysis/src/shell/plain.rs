@@ -1,8 +1,9 @@
-//! The words of a command line. In: a line of a shell, or a list of arguments. Out: its commands, each as words without their
-//! quotes; nothing where something in it is executed, expanded to a word of its own, or written elsewhere. Linear.
+//! Strict reader of plain command lines: words and quotes, joined by `|`, `;`, `&&` and the like. Any line of which more is
+//! executed, becomes other words, or is written to a file is refused. The grammar that the rest of this folder reads with
+//! guesses where it does not understand; this one must not.
 
-/// The commands of a line; `None` where not all of it can be told.
-pub(super) fn commands(line: &str) -> Option<Vec<Vec<String>>> {
+/// Commands of a plain line, each as its words without quotes, the program first; `None` for any other line. Linear.
+pub fn plain(line: &str) -> Option<Vec<Vec<String>>> {
     let mut found = vec![Vec::new()];
     let mut word: Option<String> = None;
     let mut chars = line.trim().chars().peekable();
