@@ -1,9 +1,11 @@
 //! Readers of what agents run: text in, facts out.
 //!
-//! [`shell`] reads scripts of shells: which programs they run, with which arguments, on what. [`code`] tells which language a
-//! text is in, and which commands a program in another language starts. [`sql`] tells what statements do, by each dialect.
+//! [`shell`] reads shell scripts: the programs they run, their arguments, and their targets. [`code`] finds a text's
+//! language, and the commands that a program in another language starts. [`sql`] reads what statements do, by each
+//! dialect.
 //!
-//! Pure: no network, no clock, no file is read, nothing is run. No reader judges: rules do, in the crates above.
+//! Pure: no network, no clock, no file is read, nothing is run. The readers give facts; rules in other crates judge
+//! them.
 
 pub mod code;
 pub mod shell;

@@ -1,10 +1,10 @@
-//! `umbra-bench decide`: how fast calls of tools are decided with a durable audit, beside the same endpoint without a
-//! database.
+//! `umbra-bench decide`: rate of decisions on tool calls with a durable audit, compared with the same endpoint without
+//! a database.
 //!
-//! The two servers are child processes on one machine; the private Postgres has fsync on, and lies in a
-//! temporary directory. They take turns, in rounds; figures are medians of the rounds. Each request is a call of its own:
-//! half of them only look, half change something, and all are live. At the end the audit is counted: fewer rows than
-//! decisions that were answered is a failure.
+//! The two servers are child processes on one machine; the private Postgres has fsync on, and lies in a temporary
+//! directory. They take turns, in rounds; figures are medians of the rounds. Each request is a call of its own: half of
+//! them only read, half change something, and all are live. At the end the audit is counted: fewer rows than answered
+//! decisions is a failure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use crate::{
 
 /// Turns of each server.
 const ROUNDS: u32 = 5;
-/// Before what is measured, in each round.
+/// Time before the measurement, in each round.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// How to measure.
+/// Options of the bench.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Seconds that each server is measured, in five rounds.
@@ -35,7 +35,7 @@ pub struct Options {
     connections: u16,
 }
 
-/// What a round has shown.
+/// Figures of one round.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 struct Figures {
     per_s: f64,
@@ -105,7 +105,7 @@ fn median(rounds: &[Figures], of: fn(&Figures) -> f64) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or_default()
 }
 
-/// A request whose call is numbered when it is sent.
+/// Builds a request whose call is numbered when it is sent.
 fn call(server: &str, tool: &str, looks: bool) -> Vec<u8> {
     let body = json!({
         "call_id": NUMBER, "agent": "bench-agent", "tool": {"server": server, "name": tool, "annotations": {"readOnlyHint": looks}},

@@ -1,21 +1,22 @@
-//! `umbra-bench ingest`: how fast events are accepted, against what bounds it from below and from above.
+//! `umbra-bench ingest`: rate at which events are accepted, compared with a lower and an upper bound.
 //!
 //! Everything runs side by side on one machine, in one run, on one private Postgres with fsync on, in a temporary
 //! directory that is removed at the end. Four variants take turns, in rounds, and each figure is the median of its
-//! rounds; so what disturbs the machine disturbs all of them, and the ratios hold where absolute figures do not.
+//! rounds. A disturbance of the machine affects all variants, so the ratios hold where absolute figures do not.
 //!
-//! | variant | what a request is | what the server does with it |
+//! | variant | request | work of the server |
 //! | --- | --- | --- |
 //! | `nodb` | one event | front, keys, parser, screening, matching; answers and forgets (`variants`) |
 //! | `naive` | one event | front, keys, parser; one INSERT of the same row with the same indexes, pool of 16 |
 //! | `real` | one event | `umbra serve`: all of `nodb`, and gates, meters, jobs, reviews, group commit |
 //! | `real_batch` | 100 events as NDJSON | the same server |
 //!
-//! `naive` is spared what an ordinary service would not have: screening, matching, counting, and the feed's order.
-//! Each server is a child process (`umbra serve`, or the hidden `umbra-bench serve-variant`) in a schema of its own; they idle while another one is measured. The load comes from this process, in a closed loop over
-//! keep-alive connections, by half as many threads as there are processors, and so shares these with server and
-//! Postgres: the more of them, the higher the figures. Processor time an event is that of the server and of Postgres, without the generator's.
-//! At the end the stored events are counted: fewer than were acknowledged is a failure.
+//! `naive` omits what an ordinary service would not have: screening, matching, counting, and the feed's order. Each
+//! server is a child process (`umbra serve`, or the hidden `umbra-bench serve-variant`) in a schema of its own; it
+//! idles while another one is measured. The load comes from this process, in a closed loop over keep-alive connections,
+//! on half as many threads as there are processors. It shares the processors with server and Postgres: the more of
+//! them, the higher the figures. Processor time an event is that of the server and of Postgres, without the
+//! generator's. At the end the stored events are counted: fewer than were acknowledged is a failure.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -36,29 +37,29 @@ use crate::{
 const ROUNDS: u32 = 5;
 /// Most connections that post batches: more than 5,000 events under way only wait, and 10,000 are refused.
 const BATCH_CONNECTIONS: usize = 16;
-/// Before the first round: caps are spent, caches and connections warm.
+/// Time before the first round, in which caps are spent, and caches and connections get warm.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// At the beginning of each round.
+/// Unmeasured time at the beginning of each round.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// Schemas of the servers.
 const SCHEMAS: [&str; 3] = ["bench_nodb", "bench_naive", "bench_real"];
 
-/// How to measure.
+/// Options of the bench.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Seconds that each variant is measured, in five rounds.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Connections that post at once, as a busy installation has; batches come over 16 of them at most.
+    /// Connections that post at once, as in a busy installation; batches use at most 16 of them.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
     connections: u16,
-    /// The shadows that watch; those of a busy installation, most of whose budgets are spent, without it.
+    /// Shadows file; those of a busy installation, most of whose budgets are spent, when not given.
     #[arg(long, value_name = "FILE")]
     shadows: Option<PathBuf>,
 }
 
-/// One way to take events.
+/// One way to accept events.
 struct Variant {
     name: &'static str,
     server: usize,
@@ -75,7 +76,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
     measured?.show(global.json)
 }
 
-/// Everything between the start of Postgres and its stop; the servers end with it.
+/// Measures between the start of Postgres and its stop; the servers stop at the end.
 async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Report> {
     let shadows = bed.shadows(options.shadows.as_deref())?;
     let servers = [
@@ -131,7 +132,7 @@ fn variant(
     Ok(Variant { name, server, load, events_per_request, answered: 0, rounds: Vec::new() })
 }
 
-/// One turn of a variant.
+/// Measures one turn of a variant.
 async fn turn(
     variant: &mut Variant,
     server: &Server,

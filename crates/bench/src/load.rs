@@ -1,6 +1,6 @@
-//! Load: connections that each send a request, wait for its answer, and send the next, at once or at a pace. In: a server,
-//! whole requests, how many connections. Out: how many answers a time brought, and how long each took. Never: a request
-//! that is not answered well and goes unnoticed.
+//! Load generator: connections that each send a request, wait for its answer, and send the next, at once or at a fixed
+//! pace. In: a server, whole requests, a number of connections. Out: the number of answers in a time, and the latency
+//! of each. An unsuccessful answer is an error.
 
 use std::{
     net::SocketAddr,
@@ -20,37 +20,37 @@ use tokio::{
     time::{Instant, interval, sleep},
 };
 
-/// What is sent to whom.
+/// A load: requests, and the server that they are sent to.
 #[derive(Debug, Clone)]
 pub(super) struct Load {
-    /// The server.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Whole requests, sent in turn.
     pub requests: Arc<Vec<Vec<u8>>>,
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Tells calls of one turn from those of another.
+    /// Number that tells calls of one turn from those of another.
     pub round: u32,
-    /// Between two requests of one connection; none: the next follows the answer.
+    /// Time between two requests of one connection; `None`: the next follows the answer.
     pub every: Option<Duration>,
 }
 
-/// What stands where a request is to be numbered, so that no two are alike.
+/// Placeholder in a request that is replaced by a unique number.
 pub(super) const NUMBER: &str = "call-0000000000000000";
 
-/// What came back while it was measured.
+/// Answers of the measured time.
 #[derive(Debug, Clone)]
 pub(super) struct Answered {
-    /// For so long.
+    /// Measured time.
     pub time: Duration,
     /// Latency of each answer, in microseconds, sorted.
     pub latencies: Vec<u32>,
-    /// Requests that were answered at all, before and after too.
+    /// Requests that were answered, before and after the measured time too.
     pub in_all: u64,
 }
 
 impl Answered {
-    /// The latency within which this share of the answers came, in milliseconds.
+    /// Returns the latency within which this share of the answers came, in milliseconds.
     pub fn quantile_ms(&self, share: f64) -> f64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 answers")]
@@ -64,7 +64,7 @@ const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const OVER: u8 = 2;
 
-/// Runs the load: `warm` unmeasured, then `measured`. `edge` is called at both ends of what is measured.
+/// Runs the load: `warm` unmeasured, then `measured`. `edge` is called at both ends of the measured time.
 ///
 /// # Errors
 /// A connection broke, or an answer was no success.
@@ -97,7 +97,7 @@ pub(super) async fn run(
     Ok(answered)
 }
 
-/// One request over a connection of its own; answers the body.
+/// Sends one request over a connection of its own and returns the body of the answer.
 ///
 /// # Errors
 /// The connection broke, or the answer was no success.
@@ -110,7 +110,7 @@ pub(super) async fn once(address: SocketAddr, request: &[u8]) -> anyhow::Result<
     Ok(buffer.split_off(body + 4))
 }
 
-/// Values of these series of the server's `/metrics`; 0 of one that is not there yet.
+/// Reads these series of the server's `/metrics`; 0 for a series that does not exist yet.
 ///
 /// # Errors
 /// As [`once`].
@@ -121,7 +121,7 @@ pub(super) async fn metrics<const N: usize>(address: SocketAddr, series: [&str; 
     Ok(series.map(|name| value(name).unwrap_or_default()))
 }
 
-/// One connection, until it is over.
+/// Sends requests over one connection until the time is over.
 async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<(Vec<u32>, u64)> {
     let mut socket = TcpStream::connect(load.address).await.context("connecting to the server under test")?;
     socket.set_nodelay(true)?;
@@ -156,9 +156,9 @@ async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<
     Ok((latencies, in_all))
 }
 
-/// Reads one answer; `buffer` is used again.
+/// Reads one answer into `buffer`, which is reused.
 async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
-    // Made once: whatever the generator spends, all variants have less of.
+    // Created once: time of the generator is time that the variants lack.
     static HEAD_ENDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n\r\n"));
     static REJECTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"rejected\":"));
     buffer.clear();
@@ -176,7 +176,7 @@ async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Re
             bail!("the server under test closed a connection");
         }
     }
-    // An answer to a batch begins with how many of its events were accepted, replayed and rejected.
+    // An answer to a batch begins with the counts of accepted, replayed and rejected events.
     let begins = buffer.get(body..end.min(body + BATCH_HEAD)).unwrap_or_default();
     let rejected = REJECTED.find(begins).and_then(|at| begins.get(at + REJECTED.needle().len()));
     if !buffer.starts_with(b"HTTP/1.1 2") || rejected.is_some_and(|digit| *digit != b'0') {
@@ -188,7 +188,7 @@ async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Re
     Ok(())
 }
 
-/// Bytes of a batch's answer within which its counts stand.
+/// Length of the beginning of a batch's answer that holds its counts, in bytes.
 const BATCH_HEAD: usize = 128;
 
 fn content_length(head: &[u8]) -> Option<usize> {

@@ -1,8 +1,8 @@
-//! `umbra-bench looks`: how many events a second the built-in checks look at where a budget held the model back, and how
-//! many they pass over.
+//! `umbra-bench looks`: events a second that the built-in checks look at where a budget held the model back, and events
+//! that they pass over.
 //!
-//! Each rate has a server and a schema of its own on the private Postgres. Single events of the corpus are posted at that
-//! rate; then the bench waits until none waits for the checks. Server, Postgres and load share the machine.
+//! Each rate has a server and a schema of its own on the private Postgres. Single events of the corpus are posted at
+//! that rate; then the bench waits until no event waits for the checks. Server, Postgres and load share the machine.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,16 +22,16 @@ use umbra::cli::table;
 
 /// Connections of the load.
 const CONNECTIONS: u16 = 128;
-/// Before what is measured: caps are spent.
+/// Time before the measurement, in which caps are spent.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Between two looks at the server's metrics.
+/// Time between two reads of the server's metrics.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Longer than the server waits between two pages: as long nothing waited.
+/// Time without waiting events after which the checks have caught up: longer than the server waits between two pages.
 const SURELY: Duration = Duration::from_secs(1);
-/// Until the checks must have caught up.
+/// Longest time until the checks must have caught up.
 const CATCH_UP: Duration = Duration::from_mins(5);
 
-/// How to measure.
+/// Options of the bench.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Events a second that are posted; several times for several rates.
@@ -40,7 +40,7 @@ pub struct Options {
     /// Seconds that each rate is posted.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// The shadows that watch; those of a busy installation, most of whose budgets are spent, without it.
+    /// Shadows file; those of a busy installation, most of whose budgets are spent, when not given.
     #[arg(long, value_name = "FILE")]
     shadows: Option<PathBuf>,
 }
@@ -50,17 +50,17 @@ pub struct Options {
 struct Figures {
     rate: u32,
     accepted_per_s: f64,
-    /// While events were posted.
+    /// Rate while events were posted.
     looked_at_per_s: f64,
-    /// Events and reservations, when the last event was acknowledged.
+    /// Events and reservations that waited when the last event was acknowledged.
     waiting: u64,
-    /// From then until none waited.
+    /// Seconds from the last acknowledgement until no event waited.
     caught_up_s: f64,
     looked_at: u64,
     passed_over: u64,
 }
 
-/// Counters of the server, by its `/metrics`.
+/// Counters from the server's `/metrics`.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
     looked_at: u64,
@@ -118,7 +118,7 @@ async fn at_rate(server: &Server, rate: u32, time: Duration) -> anyhow::Result<F
     let answered = load::run(&load, SETTLE, time, || {}).await?;
     let acknowledged = Instant::now();
     let posted = counters(server).await?;
-    // The server's figure of those that wait is as old as its last page.
+    // The server's figure of waiting events is as old as its last page.
     let (mut last, mut caught_up) = (posted, None);
     while caught_up.is_none_or(|at: Instant| at.elapsed() < SURELY) {
         if acknowledged.elapsed() > CATCH_UP {

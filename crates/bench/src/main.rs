@@ -1,5 +1,5 @@
-//! `umbra-bench`: load on the service, and variants that do less to compare it with. The service under test is the
-//! `umbra` program beside this one, or `--umbra PATH`, so what is measured is what is shipped.
+//! `umbra-bench`: load on the service, and simpler variants to compare it with. The service under test is the `umbra`
+//! program beside this one, or `--umbra PATH`, so the shipped program is measured.
 
 mod decide;
 mod fidelity;
@@ -17,7 +17,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 
-// The allocator of the service, so that variants differ from it in what they do alone.
+// The service's own allocator, so variants differ from it only in the work that they do.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -35,10 +35,10 @@ struct Cli {
 /// Options of every bench.
 #[derive(Debug, Clone, Args)]
 struct Global {
-    /// The program to measure; the `umbra` beside this one without it.
+    /// Program to measure; the `umbra` beside this program when not given.
     #[arg(long, global = true, value_name = "PATH")]
     umbra: Option<PathBuf>,
-    /// Where the temporary directory of a bench is made; the system's without it.
+    /// Directory for the bench's temporary files; the system's when not given.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Print one JSON document on standard output.
@@ -64,8 +64,8 @@ enum What {
 }
 
 impl What {
-    /// Threads of a bench that only sends and waits: half as many as there are processors. With more it would take
-    /// turns with the server that it measures, rather than send while that works.
+    /// Returns the threads of a bench that only sends and waits: half as many as there are processors. With more, the
+    /// bench would compete for processors with the server that it measures.
     fn threads(&self) -> Option<usize> {
         let sends = matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Looks(_) | Self::Sidecar(_));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -100,18 +100,18 @@ async fn run(Cli { global, what }: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// Prints a line of an answer.
+/// Prints a line of the answer.
 fn answer(text: &str) {
     println!("{text}");
 }
 
-/// Prints an answer as one JSON document.
+/// Prints the answer as one JSON document.
 fn answer_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     answer(&serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
-/// Prints a line that is no part of an answer.
+/// Prints a line of progress on standard error.
 fn progress(text: &str) {
     eprintln!("{text}");
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{answer, answer_json, load::Answered};
 use umbra::cli::table;
 
-/// What one turn of one variant brought.
+/// Figures of one turn of one variant.
 #[derive(Debug, Clone)]
 pub(super) struct Round {
     req_per_s: f64,
@@ -21,7 +21,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// From what the load saw, and the processor time that server and Postgres used meanwhile.
+    /// Computes the figures from the load's answers and the processor time of server and Postgres.
     pub fn new(
         answered: &Answered,
         events_per_request: usize,
@@ -43,7 +43,7 @@ impl Round {
     }
 }
 
-/// The medians of a variant.
+/// Medians of a variant.
 #[derive(Debug, Clone, Serialize)]
 struct Row {
     name: &'static str,
@@ -51,13 +51,13 @@ struct Row {
     events_per_s: f64,
     p50_ms: f64,
     p99_ms: f64,
-    /// Of server and Postgres together.
+    /// Processor time of server and Postgres together, in microseconds.
     cpu_us_per_event: Option<f64>,
     server_us_per_event: Option<f64>,
     postgres_us_per_event: Option<f64>,
 }
 
-/// What was measured.
+/// Figures of all variants.
 #[derive(Debug)]
 pub(super) struct Report {
     rows: Vec<Row>,
@@ -65,7 +65,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The medians of these variants. `rss_mib`: the most memory of the real server.
+    /// Computes the medians of these variants. `rss_mib` is the peak memory of the real server.
     pub fn new(names: [&'static str; 4], rounds: &BTreeMap<&'static str, Vec<Round>>, rss_mib: Option<f64>) -> Self {
         let rows = names.into_iter().filter_map(|name| Some(Row::of(name, rounds.get(name)?))).collect();
         Self { rows, rss_mib: rss_mib.map(|mib| rounded(mib, 1)) }
@@ -85,7 +85,7 @@ impl Report {
         })
     }
 
-    /// Prints it.
+    /// Prints the report as a table or as JSON.
     pub fn show(&self, as_json: bool) -> anyhow::Result<()> {
         if as_json {
             return answer_json(&self.json());

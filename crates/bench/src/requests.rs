@@ -1,17 +1,17 @@
-//! HTTP requests that the benches send, as bytes of whole requests, the same in every run: events of the corpus, singly and
-//! in batches.
+//! HTTP requests of the benches, as bytes of whole requests, the same in every run: events of the corpus, singly and in
+//! batches.
 
 use umbra::cli::bench::corpus::events;
 
-/// Events in a request of a batch.
+/// Events in a batch request.
 pub const BATCH: usize = 100;
 
-/// The requests of single events.
+/// Returns the requests of single events.
 pub fn singles() -> Vec<Vec<u8>> {
     events().map(|event| request("/v1/events", "application/json", event.to_string().as_bytes())).collect()
 }
 
-/// The requests of batches, one event a line.
+/// Returns the requests of batches, one event a line.
 pub fn batches() -> Vec<Vec<u8>> {
     let lines: Vec<String> = events().map(|event| format!("{event}\n")).collect();
     let bodies = lines.chunks(BATCH).map(<[String]>::concat);

@@ -1,11 +1,12 @@
-//! `umbra-bench sidecar`: what a step of an agent costs beside its sidecar, with few and many tools, and what it costs when the
-//! database stands still.
+//! `umbra-bench sidecar`: cost of an agent's step with a sidecar, with few and many tools, and while the database
+//! stands still.
 //!
-//! The server is a child process; the private Postgres has fsync on, and lies in a temporary directory. Each
-//! connection is an agent with a session of its own, which has tools, a todo of forty items and rules of every kind
-//! that answers from memory; its steps are turns with two planned calls and messages with a call and its result, in turn. Sessions with
-//! 200 and with 2,000 tools and bare requests for `/livez` alternate, in rounds; figures are medians of the rounds. In the end
-//! Postgres is stopped (SIGSTOP): every step is answered all the same, by the deadline, and from memory alone after a few.
+//! The server is a child process; the private Postgres has fsync on, and lies in a temporary directory. Each connection
+//! is an agent with a session of its own, which has tools, a todo of forty items, and rules of every kind that answers
+//! from memory. Its steps alternate between turns with two planned calls and messages with a call and its result.
+//! Sessions with 200 and with 2,000 tools and bare requests for `/livez` take turns, in rounds; figures are medians of
+//! the rounds. At the end Postgres is stopped (SIGSTOP): every step is still answered within the deadline, and from
+//! memory alone after a few.
 
 use std::{net::SocketAddr, process::Command, sync::Arc, time::Duration};
 
@@ -24,16 +25,16 @@ use crate::{
 
 /// Turns of each variant.
 const ROUNDS: u32 = 5;
-/// Before what is measured, in each round.
+/// Time before the measurement, in each round.
 const SETTLE: Duration = Duration::from_millis(500);
 /// Tools of a session.
 const TOOLS: [usize; 2] = [200, 2_000];
-/// What is measured, in the order of a round.
+/// Measured variants, in the order of a round.
 const VARIANTS: [&str; 3] = ["a bare request", "200 tools", "2000 tools"];
 
 const RULES: &str = include_str!("sidecar.yaml");
 
-/// How to measure.
+/// Options of the bench.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Seconds that each variant is measured, in five rounds, and as many with the database stopped.
@@ -44,7 +45,7 @@ pub struct Options {
     sessions: u16,
 }
 
-/// What a round has shown.
+/// Figures of one round.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Figures {
     per_s: f64,
@@ -52,17 +53,17 @@ struct Figures {
     p99_ms: f64,
 }
 
-/// What was seen while the database stood still.
+/// Figures while the database stands still.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Stopped {
     #[serde(flatten)]
     figures: Figures,
     slowest_ms: f64,
-    /// How long a step may wait for the database, by the settings.
+    /// Longest that a step waits for the database, by the settings.
     deadline_ms: u128,
-    /// Answers that lacked something since the database did not answer in time.
+    /// Answers that lacked a part because the database did not answer in time.
     late: u64,
-    /// Times that the sidecar left the database alone for a while.
+    /// Times that the sidecar became passive and left the database alone for a while.
     passive: u64,
 }
 
@@ -145,7 +146,7 @@ async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<([Figures; 
     Ok((rounds.map(|rounds| median(&rounds)), stopped))
 }
 
-/// Every agent takes its steps, each over a connection of its own.
+/// Lets every agent take its steps, each over a connection of its own.
 async fn steps(
     address: SocketAddr,
     agents: &[Arc<Vec<Vec<u8>>>],
@@ -186,13 +187,13 @@ fn bare() -> Vec<u8> {
     b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".to_vec()
 }
 
-/// Answers that lacked something for lateness, and how often the sidecar became passive.
+/// Returns the number of answers that lacked a part for lateness, and the times that the sidecar became passive.
 async fn missed(address: SocketAddr) -> anyhow::Result<(u64, u64)> {
     let names = ["umbra_sidecar_missed_total{why=\"deadline\"}", "umbra_sidecar_passive_total"];
     load::metrics(address, names).await.map(Into::into)
 }
 
-/// The steps of an agent that has attached its sidecar, as requests.
+/// Attaches a sidecar and returns the agent's steps as requests.
 async fn attached(address: SocketAddr, number: u16, tools: usize) -> anyhow::Result<Vec<Vec<u8>>> {
     let items: Vec<String> = (1..=40).map(|item| format!("- [ ] look after part {item} of the import\n")).collect();
     let items = items.concat();
@@ -223,7 +224,7 @@ async fn attached(address: SocketAddr, number: u16, tools: usize) -> anyhow::Res
     Ok(steps)
 }
 
-/// One of many tools, as a server lists it.
+/// Returns one of many tools, as a server lists it.
 fn tool(number: usize) -> Value {
     let [verb, noun] = [
         ["search", "edit", "list", "read", "create", "delete", "export", "compare", "archive", "rename"][number % 10],
@@ -237,12 +238,12 @@ fn tool(number: usize) -> Value {
             "limit": {"type": "integer", "description": "at most so many"}}}})
 }
 
-/// A process and its children that stand still until this is dropped.
+/// A process and its children, stopped until this is dropped.
 struct Held(Vec<String>);
 
 impl Held {
     fn stop(pid: u32) -> anyhow::Result<Self> {
-        // Its master first: it would make new ones.
+        // The parent first: it would start new children.
         let mut held = Self(vec![pid.to_string()]);
         held.signal("-STOP")?;
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;

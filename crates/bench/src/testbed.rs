@@ -1,4 +1,4 @@
-//! The testbed of a bench: a temporary directory, a private Postgres in it with fsync on, and the servers under test, each
+//! Testbed of a bench: a temporary directory, a private Postgres in it with fsync on, and the servers under test, each
 //! a child process in a schema of its own.
 
 use std::{
@@ -26,12 +26,12 @@ use umbra_domain::clock::Clock;
 
 use crate::{Global, progress};
 
-/// Until a server must listen.
+/// Longest time until a server must listen.
 const START: Duration = Duration::from_mins(1);
 
 const SHADOWS: &str = include_str!("shadows.yaml");
 
-/// The temporary directory and database of a bench.
+/// Temporary directory and database of a bench.
 pub struct Testbed {
     /// The database that the servers share.
     pub database: Database,
@@ -44,10 +44,10 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Makes the directory and starts Postgres.
+    /// Creates the directory and starts Postgres.
     ///
     /// # Errors
-    /// There is no program to measure, or no Postgres to be had.
+    /// There is no program to measure, or Postgres cannot be started.
     pub async fn open(global: &Global) -> anyhow::Result<Self> {
         let umbra = match &global.umbra {
             Some(path) => path.clone(),
@@ -71,7 +71,7 @@ impl Testbed {
         Ok(Self { database, setup, tasks, umbra, scratch })
     }
 
-    /// A path in the directory.
+    /// Returns a path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.scratch.0.join(name)
     }
@@ -86,7 +86,7 @@ impl Testbed {
         Ok(path)
     }
 
-    /// A copy of a shadows file in the directory; of the benches' own without one.
+    /// Copies a shadows file into the directory; without a file, the benches' own shadows.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -115,13 +115,13 @@ impl Testbed {
         Server::start(&program, &["serve-variant", variant], &self.scratch.0, schema, shadows).await
     }
 
-    /// Rows of a table in a server's schema.
+    /// Counts the rows of a table in a server's schema.
     ///
     /// # Errors
     /// The database does not answer, or has no such table.
     pub async fn rows(&self, schema: &str, table: &str) -> anyhow::Result<u64> {
         let mut connection = PgConnection::connect_with(&self.database.store.connect_options()).await?;
-        // The service's own bound is for requests; here the table has all that a bench posted.
+        // The service's own time-out is for requests; here the table holds everything that a bench posted.
         sqlx::raw_sql("SET statement_timeout = 0").execute(&mut connection).await?;
         let quoted = schema.replace('"', "\"\"");
         let count = format!("SELECT count(*) FROM \"{quoted}\".{table}");
@@ -130,18 +130,18 @@ impl Testbed {
         Ok(u64::try_from(count)?)
     }
 
-    /// Stops Postgres; the directory goes with `self`.
+    /// Stops Postgres. Dropping `self` removes the directory.
     pub async fn close(self) {
         self.database.close().await;
     }
 }
 
-/// A directory that is removed with all it holds.
+/// A directory that is removed with its content when this is dropped.
 #[derive(Debug)]
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes a directory below `base`. Others may pass it, since root's Postgres runs as another user.
+    /// Creates a directory below `base`. Other users may pass through it, since root's Postgres runs as another user.
     fn make(base: &Path, name: &str) -> anyhow::Result<Self> {
         let path = base.join(format!("umbra-bench-{name}"));
         fs::DirBuilder::new()
@@ -164,7 +164,7 @@ impl Drop for Scratch {
 /// A server under test; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it listens.
+    /// Address that the server listens on.
     pub address: SocketAddr,
     /// Process id.
     pub pid: u32,
@@ -172,8 +172,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a program on the data directory `data`, in a schema of its own, and waits until it listens. Nothing of our
-    /// environment reaches it: no other database, no model's key.
+    /// Starts a program on the data directory `data`, in a schema of its own, and waits until it listens. It gets no
+    /// variable of our environment: no other database, no model's key.
     async fn start(program: &Path, args: &[&str], data: &Path, schema: &str, shadows: &Path) -> anyhow::Result<Self> {
         let log = data.join(format!("{schema}.log"));
         let mut child = Command::new(program)

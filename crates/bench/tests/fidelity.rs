@@ -32,15 +32,15 @@ fn contract_stubs_lead_an_agent_where_the_service_does() {
     let report = json_report(folder.path(), &[]);
     let (null, contracts) = (&report["null"], &report["contracts"]);
     assert!(contracts["n"].as_u64() >= Some(300) && report["domains"].as_array().map(Vec::len) == Some(6), "{report}");
-    // What is held; the report lists what is missing.
+    // Bounds of the claim in docs/quality.md; the report lists the differences.
     assert!(contracts["share"].as_f64() >= Some(0.94), "{report}");
     assert!(null["share"].as_f64() < Some(0.8), "{report}");
-    // What differs is told, branch for branch.
+    // Each difference is reported, branch for branch.
     let differed = contracts["n"].as_u64().zip(contracts["equal"].as_u64()).map(|(n, equal)| n - equal);
     assert_eq!(report["differed"].as_array().map(|all| all.len() as u64), differed);
     let (code, table, _) = fidelity(folder.path(), &["--markdown"]);
     assert!(code == Some(0) && table.contains("| all | "), "{table}");
-    // By other contracts, which say nothing of these tools, nothing runs and the agent is told so.
+    // A file without contracts for these tools: no call that changes something runs, and the agent gets errors.
     fs::write(folder.path().join("none.yaml"), "tools: []").unwrap();
     let without = json_report(folder.path(), &["--tools", "none.yaml"]);
     assert!(without["contracts"]["share"].as_f64() < contracts["share"].as_f64(), "{without}");

@@ -1,4 +1,4 @@
-//! What a caller is told about its call, and what the audit keeps of it.
+//! Answer to a caller about its call, and the audit's record of it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,97 +11,97 @@ use super::{
 };
 use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::Binding};
 
-/// What becomes of a call. Let it run only where `decision` is `execute`.
+/// Decision about a call. Run the call only if `decision` is `execute`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Answer {
-    /// Its id; the same again for the same call.
+    /// Decision id; the same again for the same call.
     #[schema(value_type = String, example = "dec_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub decision_id: DecisionId,
     /// The caller's own id.
     pub call_id: String,
-    /// What becomes of it.
+    /// Decision for the call.
     pub decision: Decision,
-    /// Why it may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`, `approval_required`,
-    /// `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; of a repeated call `call_finished` (its outcome
-    /// is stored) and `execution_changed` (calls do not run any more).
+    /// Code of the reason why the call may not run: `policy`, `invalid_arguments`, `no_contract`, `uninterceptable`,
+    /// `approval_required`, `approval_denied`, `unavailable`, `deadline`, `overloaded` and others; for a repeated call
+    /// also `call_finished` (its outcome is stored) and `execution_changed` (calls do not run any more).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The same in words, with what to do.
+    /// The reason in words, with what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What it would do.
+    /// Effect of the call.
     pub effect: Effect,
-    /// Who says so.
+    /// Source of the effect.
     pub effect_source: EffectSource,
-    /// Whether calls run.
+    /// Live or shadow: calls run, or are rehearsed.
     pub execution: Execution,
-    /// What the rules say.
+    /// Verdict of the rules.
     pub guard: Guard,
     /// The contract, as `tool@version`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// What to answer in the tool's place, where `decision` is `stub`.
+    /// Answer in the tool's place, if `decision` is `stub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stub: Option<StubAnswer>,
-    /// Address where the call can be tried without consequences, by the contract's `sandbox`, where `decision` is `stub`.
+    /// Address where the call can be tried without consequences (the contract's `sandbox`), if `decision` is `stub`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// What to lay over the result of a read that runs: what this run has rehearsed. At the path `items` of the result there
-    /// is a record, or where `key` names a field a list of them. `patch`: by keys, fields that are laid over those of the
-    /// record, members of members as well. `remove`, `put`: keys of items that go, and items that come in the place of those
-    /// with their key, or at the end, unless `more` is a path at which the result says that other pages follow. `text`:
-    /// changes of a text that stands there: `edits` (`oldText`, `newText`, where it stands first), lines to `remove` and `add`.
+    /// Changes to lay over the result of a read that runs: what this run has rehearsed. The path `items` leads to a
+    /// record or, if `key` names a field, to a list of records. `patch`: fields to lay over those of a record,
+    /// recursively, by its key. `remove`: keys of items to drop. `put`: items that replace the one with their key, or
+    /// are appended, unless the path `more` says that other pages follow. `text`: changes of a text at `items`: `edits`
+    /// (`oldText`, `newText`, first occurrence), lines to `remove` and to `add`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub merge: Option<Value>,
-    /// Who is asked, where `decision` is `ask`.
+    /// Approval to wait for, if `decision` is `ask`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalAnswer>,
-    /// What the caller should know although the call may run.
+    /// Warning about a call that may run nevertheless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// Each step, for a person.
+    /// Steps of the decision, for a person.
     pub explain: Vec<String>,
-    /// The decision's row in the audit; absent where reads are not audited, or nothing could be written.
+    /// Row of the decision in the audit; absent where reads are not audited, or nothing could be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_seq: Option<i64>,
-    /// Whether it was decided before. The audit has the decision once.
+    /// True if the call was decided before. The audit has the decision once.
     #[serde(default)]
     pub replayed: bool,
 }
 
-/// A stub.
+/// Answer in the place of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StubAnswer {
-    /// The contract that it comes from, as `tool@version`.
+    /// Contract that the stub comes from, as `tool@version`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<String>,
-    /// What the tool would have answered, any JSON.
+    /// Result that the tool would have returned, any JSON.
     pub result: Value,
-    /// What it was validated against.
+    /// Source of the schema that the result fits: `contract`, `output_schema`, `recorded_results` or `nothing`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated_against: Option<String>,
-    /// It is this fault, as the contract asks for now and then: `result` is the error.
+    /// Code of the simulated fault that the contract asks for at a rate: `result` is the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// True where the result is the `stub_fallback` of the call.
+    /// True if the result is the `stub_fallback` of the call.
     #[serde(default)]
     pub is_fallback: bool,
 }
 
-/// An approval that a call waits for. Ask again with the same `call_id`, or with the same arguments.
+/// Approval that a call waits for. Ask again with the same `call_id`, or with the same arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalAnswer {
-    /// For `POST /v1/approvals/{id}`.
+    /// Approval id, for `POST /v1/approvals/{id}`.
     #[schema(value_type = String, example = "apr_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: ApprovalId,
-    /// When it is worth nothing any more.
+    /// End of its validity.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
 }
 
 impl Answer {
-    /// What a caller is told.
+    /// Builds the answer to a caller.
     pub fn of(id: DecisionId, call: &Call, decided: &Decided) -> Self {
         let stub = decided.stub.as_ref().map(|stub| StubAnswer {
             contract: Some(stub.contract.clone()),
@@ -132,7 +132,7 @@ impl Answer {
         }
     }
 
-    /// Makes of a repeated answer one that lets nothing run. `reason` is a code, `words` say why.
+    /// Turns a repeated answer into a refusal. `reason` is a code, `words` explain it.
     pub fn refuse(&mut self, reason: &str, words: &str) {
         self.decision = Decision::Block;
         self.reason = Some(reason.to_owned());
@@ -141,7 +141,7 @@ impl Answer {
         self.warning = None;
     }
 
-    /// What the audit keeps for ever: words of ours and of operators, and names.
+    /// Body of the audit's row, kept forever: words of Umbra and of operators, and names.
     pub fn body(&self, call: &Call, won: &Source, binding: &Binding) -> Value {
         let mut body = json!({
             "decision": self.decision,
@@ -172,7 +172,8 @@ impl Answer {
         body
     }
 
-    /// What the audit keeps until it is erased: words of agents and tools. `args` and the stub are redacted already.
+    /// Payload of the audit's row, kept until it is erased: words of agents and tools. `args` and the stub are redacted
+    /// already.
     pub fn payload(&self, args: &Value, call: &Call) -> Value {
         let mut payload = Map::new();
         payload.insert("args".to_owned(), args.clone());

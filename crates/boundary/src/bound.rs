@@ -1,8 +1,8 @@
-//! Compares runs and sessions with their keyed hashes and with the audit. In: rows of the audit, in order, then rows of the
+//! Compares runs and sessions with their MACs and with the audit. In: rows of the audit, in order, then rows of the
 //! tables. Out: each difference. Pure.
 //!
-//! The audit says of a run that it stays in shadow, and of a session what it carries. A row that says less was changed or set
-//! back. One that is gone may be past; decisions go by the audit then.
+//! The audit records that a run stays in shadow, and which labels a session carries. A row that says less was changed
+//! or set back. A missing row may have expired; decisions go by the audit then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +12,20 @@ use umbra_domain::{
     audit::{AuditKind, AuditRow, Binding, Labels, StandingSession},
 };
 
-/// What is to be thought of a row.
+/// Judgement of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Thought {
-    /// It fits.
+    /// The row matches the audit.
     Fits,
-    /// It is of before rows had keyed hashes, or somebody took that away: it counts as the stricter.
+    /// The row has no MAC: it is older than MACs, or its MAC was removed. The stricter reading counts.
     OfBefore,
-    /// It is not known by this key, and what that comes to: somebody changed it, or a server wrote it that has another key.
+    /// The MAC is not by this key, with a message: the row was changed, or a server with another key wrote it.
     OtherKey(String),
-    /// It does not fit, and how.
+    /// The row contradicts the audit, with a message.
     Unlike(String),
 }
 
-/// What the audit says of runs and sessions, each by agent and name.
+/// Shadow runs and session labels according to the audit, by agent and name.
 #[derive(Debug, Default)]
 pub struct Bound {
     runs: BTreeSet<(String, String)>,
@@ -33,10 +33,10 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Takes in the next row, which somebody of ours signed.
+    /// Reads the next row, whose signature is valid.
     pub(super) fn take(&mut self, row: &AuditRow) {
         if let (AuditKind::Execution, Some(agent), Some(run)) = (row.kind, &row.agent, &row.run) {
-            // Somebody ended it.
+            // The run was ended by hand.
             self.runs.remove(&(agent.clone(), run.clone()));
         }
         let binds = ["\"run_execution\":", "\"labels\":"].iter().any(|member| row.body.contains(member));
@@ -54,7 +54,7 @@ impl Bound {
         }
     }
 
-    /// Holds a run against what is known of it. Without a key its keyed hash is not looked at.
+    /// Compares a run with the audit, and with its MAC if a key is given.
     pub fn run(&self, key: Option<&RowKey>, row: &RunRow) -> Thought {
         let RunRow { agent, run, mac, .. } = row;
         let named = format!("the run {run:?} of {agent:?}");
@@ -70,7 +70,7 @@ impl Bound {
         }
     }
 
-    /// Holds a session against what the audit says of it.
+    /// Compares a session with the audit.
     pub fn session(&self, StandingSession { agent, session, labels }: &StandingSession) -> Thought {
         let said = self.sessions.get(&(agent.clone(), session.clone())).cloned().unwrap_or_default();
         if labels.clone().add(said) {

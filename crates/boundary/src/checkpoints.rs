@@ -1,5 +1,5 @@
-//! Checkpoints of the audit on the disk: the key that signs them, and the file that they are appended to. Whoever can
-//! change the database alone can change neither.
+//! Checkpoints of the audit on disk: the signing key, and the file that they are appended to. Access to the database
+//! alone is not enough to change either.
 
 use std::{
     collections::HashSet,
@@ -24,29 +24,29 @@ use super::{
 };
 use umbra_domain::audit::{AuditFolder, AuditSeal, AuditSigner};
 
-/// The file of checkpoints, in the audit's folder.
+/// Name of the file of checkpoints, in the audit's folder.
 pub const FILE: &str = "checkpoints.jsonl";
-/// The key, in the audit's folder: PKCS #8, readable by us alone.
+/// Name of the key file, in the audit's folder: PKCS #8, readable by our user alone.
 pub const KEY: &str = "checkpoint-key";
 
-/// Signs checkpoints and appends them.
+/// Signer of checkpoints, which appends them to their file.
 #[derive(Debug)]
 pub struct Signer {
     key: Ed25519KeyPair,
     path: std::path::PathBuf,
-    /// The newest block that a checkpoint of ours is for.
+    /// Newest block that has a checkpoint by our key.
     newest: i64,
-    /// The last row of before rows were signed.
+    /// Last row from before rows were signed.
     unsigned: i64,
 }
 
 impl Signer {
-    /// With the key of this folder; the first time it makes one. `noted` is how far the database was told that folders
-    /// are: what is gone from our file is missed by that. `unsigned` is the last row that nobody signed, where the file
-    /// does not say so.
+    /// Opens the signer with the key of this folder, which is made the first time. `noted` holds each folder's newest
+    /// block as recorded in the database: checkpoints that are gone from our file are missed by it. `unsigned` is the
+    /// last unsigned row, used where the file does not say.
     ///
     /// # Errors
-    /// The folder cannot be written, or the key in it is none.
+    /// The folder cannot be written, or its key is invalid.
     pub fn open(dir: &Path, noted: &[AuditFolder], unsigned: i64) -> io::Result<Self> {
         let key = key(dir)?;
         let path = dir.join(FILE);
@@ -55,7 +55,7 @@ impl Signer {
         let public = key.public_key().as_ref();
         let mut ours: Vec<&Checkpoint> = signed.iter().filter(|checkpoint| checkpoint.key() == public).collect();
         ours.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.block));
-        // There is one a second: only the newest is worth the time.
+        // One is added each second: only the newest is worth the time.
         let newest = ours.into_iter().find(|checkpoint| checkpoint.is_genuine()).map(|checkpoint| checkpoint.block);
         let noted = noted.iter().filter(|folder| folder.key == public).map(|folder| folder.block);
         let newest = noted.chain(newest).max().unwrap_or(0);
@@ -63,12 +63,12 @@ impl Signer {
         Ok(Self { key, path, newest, unsigned })
     }
 
-    /// Its public key.
+    /// Public key of the signer.
     pub fn public_key(&self) -> &[u8] {
         self.key.public_key().as_ref()
     }
 
-    /// Appends a checkpoint of this block, durably, unless there is one; answers whether it did.
+    /// Appends a checkpoint of this block, durably, unless there is one. Returns true if it did.
     ///
     /// # Errors
     /// The file cannot be written: a part of the line may be there.
@@ -87,25 +87,25 @@ impl Signer {
     }
 }
 
-/// What signs rows with the key of this folder; the first time it makes one.
+/// Returns the signer of rows by the key of this folder, which is made the first time.
 ///
 /// # Errors
-/// The folder cannot be written, or the key in it is none.
+/// The folder cannot be written, or its key is invalid.
 pub fn signer(dir: &Path) -> io::Result<AuditSigner> {
     let key = key(dir)?;
     Ok(Arc::new(move |rows| stamp(&key, rows)))
 }
 
-/// What overrides and approvals are known by, from the key of this folder; the first time it makes one.
+/// Returns the key of the rows' MACs, from the key of this folder, which is made the first time.
 ///
 /// # Errors
-/// The folder cannot be written, or the key in it is none.
+/// The folder cannot be written, or its key is invalid.
 pub fn row_key(dir: &Path) -> io::Result<RowKey> {
     key(dir)?;
     existing_row_key(dir)?.ok_or_else(|| io::Error::other(format!("{}: the key is gone", dir.display())))
 }
 
-/// The same; `None` where there is no key.
+/// Like [`row_key`], but `None` where there is no key.
 ///
 /// # Errors
 /// The key cannot be read.
@@ -116,27 +116,27 @@ pub fn existing_row_key(dir: &Path) -> io::Result<Option<RowKey>> {
     }
 }
 
-/// The public key of this folder; `None` where it has no key.
+/// Public key of this folder; `None` where it has no key.
 ///
 /// # Errors
-/// The key cannot be read, or is none.
+/// The key cannot be read, or is invalid.
 pub fn public_key(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(existing(&dir.join(KEY))?.map(|key| key.public_key().as_ref().to_vec()))
 }
 
-/// What is missing from the checkpoints of a folder: lines that later ones name, and its end, as far as the database was
-/// told of it. `elsewhere` is the newest block of the checkpoints that are known from elsewhere: what these vouch for
-/// is worth knowing and no more.
+/// Checkpoints that are missing from a folder: those that later ones refer to, and the end of the file as recorded in
+/// the database.
 #[derive(Debug, Default)]
 pub struct Missing {
-    /// What is wrong.
+    /// Faults.
     pub faults: Vec<String>,
-    /// What is worth knowing.
+    /// Notes that are no faults.
     pub warnings: Vec<String>,
 }
 
 impl Missing {
-    /// Looks at the checkpoints of the folder whose key this is. Whether they are genuine is for others to say.
+    /// Finds missing checkpoints of the folder with this key. Signatures are not checked here. `elsewhere` is the
+    /// newest block among checkpoints from other places: what those vouch for is only a warning.
     pub fn from(path: &Path, own: &[Checkpoint], key: Option<&[u8]>, noted: &[AuditFolder], elsewhere: i64) -> Self {
         let mut missing = Self::default();
         let path = path.display();
@@ -201,7 +201,7 @@ impl Missing {
     }
 }
 
-/// The checkpoints of a file; of one that is missing, none. A line that a crash has torn is left out.
+/// Reads the checkpoints of a file; none if it is missing. A line torn by a crash is skipped.
 ///
 /// # Errors
 /// The file cannot be read, or a line in it is no checkpoint.
@@ -224,7 +224,7 @@ pub fn read(path: &Path) -> io::Result<Vec<Checkpoint>> {
     Ok(checkpoints)
 }
 
-/// Takes off a last line that a crash has torn: the next one would be torn with it.
+/// Cuts off a last line torn by a crash: the next one would be torn with it.
 fn cut_torn(path: &Path) -> io::Result<()> {
     let bytes = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -237,7 +237,7 @@ fn cut_torn(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The key of a folder, made where there is none.
+/// Reads the key of a folder; makes one where there is none.
 fn key(dir: &Path) -> io::Result<Ed25519KeyPair> {
     fs::create_dir_all(dir)?;
     let path = dir.join(KEY);
@@ -246,7 +246,8 @@ fn key(dir: &Path) -> io::Result<Ed25519KeyPair> {
     }
     let none = || io::Error::other(format!("{}: no key can be made", path.display()));
     let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| none())?;
-    // Whole or not at all: a torn key would be none. And once: of two processes, the second takes the first one's.
+    // Written whole or not at all: a torn key would be invalid. And only once: of two processes, the second takes the
+    // first one's.
     let pair = Ed25519KeyPair::from_pkcs8(document.as_ref()).map_err(|_| none())?;
     let draft = path.with_extension(named(pair.public_key().as_ref()));
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;

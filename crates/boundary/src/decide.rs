@@ -1,8 +1,8 @@
-//! The whole of one decision, as a pure function: what is in force, the call, and how things stand for it, in; what becomes
-//! of the call, and what changes because of it, out.
+//! One whole decision, as a pure function. In: the rules in force, the call and its context. Out: the decision and the
+//! changes that it causes.
 //!
-//! In this order: the arguments are validated (a malformed call fails in shadow too), the rules are asked, then it is
-//! decided whether calls run, and where they do not, a stub is rendered and validated. Each step may end it.
+//! In this order: arguments are validated (a malformed call fails in shadow too), the rules are applied, execution is
+//! settled, and where the call does not run, a stub is rendered and validated. Each step may end the decision.
 
 use std::collections::HashMap;
 
@@ -20,93 +20,93 @@ use super::{
 pub use umbra_domain::Decision;
 use umbra_domain::{ApprovalId, ApprovalState, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
 
-/// What is in force.
+/// Rules in force.
 #[derive(Debug)]
 pub struct Rules {
-    /// What was said before the server started.
+    /// Execution as configured before the server started.
     pub configured: Configured,
-    /// Effects, contracts and rules.
+    /// Effects, contracts and rules about tools.
     pub tools: Tools,
-    /// Where these were read from; none where there is no file.
+    /// Path of the tools file; none without one.
     pub file: Option<String>,
-    /// What is asked of an environment as production.
+    /// Standards of the gate.
     pub gate: Standards,
-    /// Whose calls must have been decided.
+    /// Agents and tools whose calls must have been decided.
     pub required: Required,
 }
 
-/// An approval of just this call: agent, tool and arguments.
+/// Approval of exactly this call: agent, tool and arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Approval {
-    /// Its id.
+    /// Approval id.
     pub id: ApprovalId,
-    /// Where it stands.
+    /// State of the approval.
     pub state: ApprovalState,
-    /// When it is worth nothing any more.
+    /// End of its validity.
     pub expires_at: Timestamp,
 }
 
-/// How things stand for a call.
+/// Context of a call: overrides, run, labels and approval.
 #[derive(Debug)]
 pub struct Standing<'a> {
-    /// The database's time.
+    /// Time of the database.
     pub now: Timestamp,
     /// Overrides, in force or past.
     pub overrides: &'a [Override],
-    /// What its run makes of the call.
+    /// Shadow that the call inherits from its run or from runs above it.
     pub descent: Option<&'a Descent>,
-    /// What stubs of the run remember; none before the first.
+    /// State of the run's stubs; none before the first stub.
     pub run: Option<RunState>,
-    /// Live calls of the tool by any agent, and their results, where a stub may be inferred from them.
+    /// Recorded live results of the tool, by any agent, from which a stub may be inferred.
     pub recorded: &'a [Recorded],
-    /// The session's labels.
+    /// Labels of the session.
     pub taints: &'a [String],
-    /// The session's ways to write that nobody can intercept.
+    /// The session's ways to write that cannot be intercepted.
     pub uninterceptable: &'a [String],
-    /// An approval of just this call.
+    /// Approval of exactly this call.
     pub approval: Option<Approval>,
-    /// Fault of the arguments' size; they are not looked at then.
+    /// Fault of arguments that are too large; they are not validated any further.
     pub oversized: Option<&'a str>,
-    /// Contracts that are not believed any more, as `tool@version`, each with why.
+    /// Stale contracts as `tool@version`, each with the reason.
     pub stale: &'a HashMap<String, String>,
 }
 
-/// What became of a call, and what changes because of it.
+/// A decision with the changes that it causes.
 #[derive(Debug, Clone)]
 pub struct Decided {
-    /// What becomes of it.
+    /// Decision for the call.
     pub decision: Decision,
-    /// Why it may not run, as a stable code.
+    /// Stable code of the reason why the call may not run.
     pub reason: Option<&'static str>,
-    /// The same in words.
+    /// The reason in words.
     pub detail: Option<String>,
-    /// What it would do.
+    /// Effect of the call.
     pub effect: Effect,
-    /// Who says so.
+    /// Source of the effect.
     pub effect_source: EffectSource,
-    /// Whether calls run, and who decided that.
+    /// Live or shadow, with the source that decided.
     pub execution: Effective,
-    /// What the rules say.
+    /// Verdict of the rules.
     pub guard: Guard,
-    /// `tool@version`.
+    /// Contract, as `tool@version`.
     pub contract: Option<String>,
-    /// What to answer in its place.
+    /// Stub to answer with.
     pub stub: Option<Stub>,
-    /// Where the real thing can be tried without consequences, by the contract of a call that is answered by a stub.
+    /// Address where the call can be tried without consequences, by the contract of a stubbed call.
     pub sandbox: Option<String>,
-    /// What to merge into the result of a read that runs.
+    /// Changes to merge into the result of a read that runs.
     pub merge: Option<Merge>,
-    /// Each step, for a person.
+    /// Steps of the decision, for a person.
     pub explain: Vec<String>,
-    /// What stubs of the run remember from now on; none where nothing changed.
+    /// New state of the run's stubs; none if unchanged.
     pub run: Option<RunState>,
     /// Labels that the session gets.
     pub taints: Vec<String>,
-    /// The approval that is used up.
+    /// Approval that the call uses up.
     pub used: Option<ApprovalId>,
 }
 
-/// Decides.
+/// Decides a call.
 pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
     let Rules { configured, tools, .. } = rules;
     let tool = tools.readings(&call.tool);
@@ -150,14 +150,15 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
 }
 
 impl Decided {
-    /// Where it may not run, and would be a read but for its arguments: says so, for who sees no more than the detail.
+    /// Appends to `detail` of a stopped call that its arguments raised the effect above read: some callers see only
+    /// that.
     pub fn tell_of_arguments(&mut self) {
         let stopped = matches!(self.decision, Decision::Block | Decision::Ask);
         if !stopped || self.effect_source != EffectSource::Arguments {
             return;
         }
         if let (Some(detail), Some(rated)) = (&mut self.detail, self.explain.first()) {
-            // The first step says by whose word it has its effect.
+            // The first step begins with the source of the effect.
             let why = rated.split_once(": ").map_or(rated.as_str(), |(_, why)| why);
             *detail = format!("{detail}; it is no read with these arguments: {why}");
         }
@@ -216,13 +217,14 @@ impl Decided {
         }
         let state = standing.run.unwrap_or_else(|| begin(given.call, standing.now));
         self.rehearse(tools, given, state);
-        // A stub that may be wrong is worth more than none, to who knows that it may be.
+        // A stub that may be wrong is better than none, if the caller is told.
         if let Some(why) = self.stub.as_ref().and_then(|stub| standing.stale.get(&stub.contract)) {
             self.explain.push(format!("the contract of this stub may be wrong: {why}"));
         }
     }
 
-    /// In shadow: a read runs, unless the run itself has written what it asks for; anything else is answered by a stub.
+    /// Rehearses a call in shadow: a read runs, unless the run itself wrote the records; any other call is answered by
+    /// a stub.
     fn rehearse(&mut self, tools: &Tools, given: Given<'_>, mut state: RunState) {
         let stub = if self.effect == Effect::Read && given.call.stub_override.is_none() {
             match tools.remembered(given, &mut state) {
@@ -268,7 +270,7 @@ impl Decided {
         }
     }
 
-    /// True where the call's own word that it reads is not believed, whatever its arguments.
+    /// True if the call's own claim to be a read is not believed, whatever its arguments.
     fn is_disbelieved(&self, call: &Call) -> bool {
         call.says_read() && self.effect_source != EffectSource::Arguments
     }

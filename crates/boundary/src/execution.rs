@@ -1,10 +1,10 @@
-//! Whether calls run, and who decided that. In: the settings, the variable, the overrides in force, whose call it is. Out:
-//! live or shadow, the source that won, and every source that was looked at.
+//! Effective execution: live or shadow. In: the settings, the variable, the overrides in force, and the owner of the
+//! call. Out: live or shadow, the source that decided, and every other source.
 //!
-//! The narrowest override that applies wins; among equally narrow ones the stricter. Without one, the stricter of settings
-//! file and variable; without those, the environment's default. A run that began in shadow, or that a shadow run started, is
-//! shadow, whatever else applies: what it would do for real, nobody expects. An override that makes calls run and is from a time that
-//! has yet to come is none: the clock has jumped back, and nobody knows what has expired.
+//! The narrowest override that applies wins; among equally narrow ones the stricter. Without one, the stricter of
+//! settings file and variable; without those, the environment's default. A run that began in shadow, or that a shadow
+//! run started, stays in shadow whatever else applies: real effects of such a run would be a surprise. A live override
+//! from the future does not count: the clock has jumped back, and expiry cannot be judged.
 
 use globset::Glob;
 use jiff::Timestamp;
@@ -16,20 +16,20 @@ use umbra_domain::{
     tool::{Readings, ToolPatterns},
 };
 
-/// What is said before the server starts.
+/// Execution as configured before the server started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configured {
-    /// The environment's name.
+    /// Environment name.
     pub environment: String,
-    /// What the settings file says.
+    /// Execution by the settings file.
     pub settings: Option<Execution>,
-    /// The variable's name, and what it says.
+    /// Name of the variable, and its execution.
     pub variable: (String, Option<Execution>),
-    /// The environment's default.
+    /// Default of the environment.
     pub default: Execution,
 }
 
-/// What a variable such as `AGENT_SAFE_MODE` says. What is neither yes nor no counts as yes: who set it meant something.
+/// Reads a variable such as `AGENT_SAFE_MODE`. A value that is neither yes nor no counts as yes: it was set on purpose.
 pub fn safe_mode(value: Option<&str>) -> Option<Execution> {
     match value.map(|value| value.trim().to_ascii_lowercase()).as_deref() {
         None | Some("" | "0" | "false" | "no" | "off") => None,
@@ -37,62 +37,62 @@ pub fn safe_mode(value: Option<&str>) -> Option<Execution> {
     }
 }
 
-/// What a call has of its run and of those further up.
+/// Shadow that a call inherits from its run or from runs above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Descent {
-    /// The run, which began in shadow.
+    /// The call's run, which began in shadow.
     Began(String),
-    /// A run further up that is or was in shadow.
+    /// A run above it that is or was in shadow.
     Shadow(String),
-    /// A run further up of which nothing is known, or which lies too far up.
+    /// A run above it that is unknown, or too far up.
     Unknown(String),
 }
 
-/// Whose call it is. Without a name it is any call: an override counts if it is for every name.
+/// Owner of a call. Without an agent or tool, only overrides for every agent or tool apply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Whose<'a> {
     /// The agent.
     pub agent: Option<&'a str>,
     /// The session.
     pub session: Option<&'a str>,
-    /// The tool: all that it may be.
+    /// All tools that the called name may denote.
     pub tool: Option<&'a Readings>,
-    /// What its run makes of it.
+    /// Shadow that the call inherits.
     pub descent: Option<&'a Descent>,
 }
 
-/// A source that was looked at.
+/// A source that has a say on execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ExecutionSource)]
 pub struct Source {
-    /// `run`, `parent_run`, `override`, `settings`, `variable` or `environment`.
+    /// Kind of source: `run`, `parent_run`, `override`, `settings`, `variable` or `environment`.
     #[schema(value_type = String)]
     pub source: &'static str,
-    /// Which one: the override's scope and value, the variable's name, the environment.
+    /// Name of the source: the override's scope and value, the run, the variable or the environment.
     pub name: String,
-    /// What it says.
+    /// Execution that the source asks for.
     pub execution: Execution,
-    /// Why, where somebody said.
+    /// Reason, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it ends by itself.
+    /// Time at which it ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
 
-/// Whether calls run.
+/// Effective execution, with its sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Effective {
-    /// Whether they do.
+    /// Live or shadow.
     pub execution: Execution,
-    /// Who decided.
+    /// Source that decided.
     pub won: Source,
-    /// Who else has something to say, in the order of precedence.
+    /// Other sources, in order of precedence.
     pub overruled: Vec<Source>,
 }
 
-/// Decides.
+/// Determines the effective execution.
 pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'_>, now: Timestamp) -> Effective {
     let mut sources: Vec<Source> = Vec::new();
     if let Some(Descent::Shadow(run)) = whose.descent {
@@ -117,7 +117,7 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
     sources.extend(said);
     let default = plain("environment", &configured.environment, configured.default);
     sources.push(default);
-    // Where it is shadow anyway, whoever says so is named.
+    // If another source already says shadow, that source is named.
     if let (Some(Descent::Began(run)), Some(Source { execution: Execution::Live, .. })) =
         (whose.descent, sources.first())
     {
@@ -127,7 +127,7 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
     Effective { execution: won.execution, won, overruled: sources }
 }
 
-/// Whether an override is for this call.
+/// True if an override applies to this call.
 fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
     match one.scope {
         OverrideScope::Global => true,
@@ -144,7 +144,7 @@ pub fn is_of_agent(one: &Override, agent: &str) -> bool {
     globbed(one, &one.value, agent) || is_shadow && globbed(one, &one.value.to_lowercase(), &agent.to_lowercase())
 }
 
-/// True if an override is for a tool: shadow for all that it may be, live for what it surely is.
+/// True if an override is for a tool: shadow for all that its name may denote, live for what it surely denotes.
 pub fn is_of_tool(one: &Override, tool: &Readings) -> bool {
     let is_shadow = one.execution == Execution::Shadow;
     ToolPatterns::compile([(one.value.as_str(), 0)]).map_or(is_shadow, |pattern| {
@@ -153,23 +153,23 @@ pub fn is_of_tool(one: &Override, tool: &Readings) -> bool {
     })
 }
 
-/// Whether its glob matches every name.
+/// True if the override's pattern matches every name.
 fn is_for_all(one: &Override) -> bool {
     one.value.chars().all(|char| char == '*')
 }
 
-/// A glob that cannot be read any more counts where it is strict.
+/// Matches a name against a glob. A glob that is no longer valid matches in shadow only.
 fn globbed(one: &Override, value: &str, name: &str) -> bool {
     value == name
         || Glob::new(value).map_or(one.execution == Execution::Shadow, |glob| glob.compile_matcher().is_match(name))
 }
 
-/// Whether two names are of one environment, in whatever letters: `Production` is `production`.
+/// True if two names denote one environment, ignoring case: `Production` is `production`.
 pub fn same_environment(one: &str, other: &str) -> bool {
     one.trim().to_lowercase() == other.trim().to_lowercase()
 }
 
-/// Its scope and value in one word.
+/// Scope and value of an override in one word.
 pub(super) fn named(one: &Override) -> String {
     if one.value.is_empty() { one.scope.as_str().to_owned() } else { format!("{}:{}", one.scope.as_str(), one.value) }
 }

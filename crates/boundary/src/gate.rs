@@ -1,5 +1,5 @@
-//! Whether anything stands against an environment as production. In: what is in force, and what the database knows, or why
-//! it does not say. Out: each reason by itself. Whoever asks, `umbra check` or a running server, asks here.
+//! Gate: lists the reasons against an environment as production. In: the rules in force, and the facts of the database
+//! or why they are missing. Out: each reason by itself. `umbra check` and a running server both ask here.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,96 +14,95 @@ use super::{
 use umbra_domain::nearest::misspelling_of;
 use umbra_domain::{Effect, Execution, Override, OverrideScope, RunRow, ToolName, contract::ContractState};
 
-/// What the gate asks for.
+/// Standards that the gate applies.
 #[derive(Debug, Clone, Default)]
 pub struct Standards {
     /// Environments whose default is shadow.
     pub shadow_environments: Vec<String>,
-    /// A live override that ends within so long may be about to fall into shadow.
+    /// A live override that ends within this time may fall back to shadow.
     pub expires_within: Duration,
-    /// Tools that were called within so long count.
+    /// Tools count if they were called within this time.
     pub tools_seen_within: Duration,
-    /// Calls without a decision within so long count.
+    /// Calls without a decision count if they were made within this time.
     pub unguarded_within: Duration,
-    /// /readyz fails while stubs alone have answered for so long; never where not set.
+    /// `/readyz` fails while only stubs have answered for this time; never if not set.
     pub only_stubs_for: Option<Duration>,
-    /// /readyz fails while nothing but reads has run for so long; never where not set.
+    /// `/readyz` fails while nothing but reads has run for this time; never if not set.
     pub no_side_effect_for: Option<Duration>,
-    /// The MCP servers whose tools can be called, each with its profile.
+    /// MCP servers whose tools can be called, each with its profile.
     pub servers: Vec<(String, String)>,
 }
 
-/// A tool that somebody has called, or may call.
+/// Tool that was called, or may be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownTool {
-    /// The tool; of one that was called, the whole is its name.
+    /// Tool name; for a called tool, the full name without a separate server.
     pub tool: ToolName,
-    /// What its server says of it.
+    /// Description by the tool's server.
     pub description: String,
-    /// What it was decided to do when it was called last; none where it never was.
+    /// Effect decided at its last call; none if it was never called.
     pub effect: Option<Effect>,
 }
 
-/// Calls of a tool by an agent that no decision was asked for, or that ran against theirs.
+/// Calls of a tool by an agent without a decision, or against their decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unguarded {
-    /// Who called.
+    /// Calling agent.
     pub agent: String,
-    /// What.
+    /// Called tool.
     pub tool: String,
-    /// How often.
+    /// Number of calls.
     pub calls: i64,
-    /// The last time.
+    /// Time of the last call.
     pub last_at: Timestamp,
 }
 
-/// What the database knows.
+/// Facts from the database.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Its time.
+    /// Time of the database.
     pub now: Timestamp,
     /// Overrides, in force or past.
     pub overrides: Vec<Override>,
     /// Tools that were called within [`Standards::tools_seen_within`], and those of MCP servers.
     pub tools: Vec<KnownTool>,
-    /// What live results have shown of contracts.
+    /// States of contracts, learned from live results.
     pub contracts: Vec<ContractState>,
     /// Unguarded calls within [`Standards::unguarded_within`].
     pub unguarded: Vec<Unguarded>,
-    /// Calls that ran although they were told not to, within as long.
+    /// Calls that ran against their decision, within the same time.
     pub unexpected: Vec<Unguarded>,
     /// Runs that stay in shadow, with a call within [`Standards::tools_seen_within`].
     pub bound_runs: Vec<RunRow>,
 }
 
-/// Something that stands against it.
+/// Reason against an environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = GateReason)]
 pub struct Reason {
-    /// `execution_shadow`, `safe_mode`, `run_in_shadow`, `override_expires`, `no_contract`, `stale_contract`, `unguarded_call`,
-    /// `unexpected_call`, `unknown_environment` or `database`.
+    /// Code of the reason: `execution_shadow`, `safe_mode`, `run_in_shadow`, `override_expires`, `no_contract`,
+    /// `stale_contract`, `unguarded_call`, `unexpected_call`, `unknown_environment` or `database`.
     #[schema(value_type = String, example = "no_contract")]
     pub rule: &'static str,
-    /// What it is about: a setting, a variable, an override, a tool, a contract.
+    /// Setting, variable, override, tool or contract concerned.
     #[schema(example = "mail.send_email")]
     pub subject: String,
-    /// In words, with what to do.
+    /// Explanation, with what to do.
     pub detail: String,
 }
 
-/// The answer.
+/// Result of the gate for an environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Gate {
-    /// The environment that was asked about.
+    /// Environment that was asked about.
     pub environment: String,
-    /// Whether nothing stands against it.
+    /// True if there is no reason against it.
     pub pass: bool,
-    /// What does.
+    /// Reasons against it.
     pub reasons: Vec<Reason>,
 }
 
-/// Judges an environment. Where the database says nothing, that is a reason by itself: what is laid over the settings is
-/// not known then.
+/// Judges an environment. Missing facts are a reason by themselves: overrides are not known then.
 pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) -> Gate {
     let configured = configured(environment, rules);
     let mut reasons = Vec::new();
@@ -150,8 +149,7 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
     Gate { environment: environment.to_owned(), pass: reasons.is_empty(), reasons }
 }
 
-/// A name that nothing knows, and that is nearly one that something does: whoever asks about `prodution` must not be told
-/// that it passes.
+/// Notes an unknown environment that resembles a known one: a typo such as `prodution` must not pass.
 fn misspelt(environment: &str, rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
     let overridden = facts.overrides.iter().filter(|one| one.scope == OverrideScope::Environment).map(|one| &one.value);
     let known = rules.gate.shadow_environments.iter().chain([&rules.configured.environment]).chain(overridden);
@@ -169,7 +167,7 @@ fn reason(rule: &'static str, subject: &str, detail: String) -> Reason {
     Reason { rule, subject: subject.to_owned(), detail }
 }
 
-/// What was said before the server started, in this environment.
+/// Execution as configured for this environment.
 fn configured(environment: &str, rules: &Rules) -> Configured {
     let in_shadow = rules.gate.shadow_environments.iter().any(|name| same_environment(name, environment));
     Configured {
@@ -179,13 +177,13 @@ fn configured(environment: &str, rules: &Rules) -> Configured {
     }
 }
 
-/// Whether one is in force, and for this environment.
+/// True if an override is in force and applies to this environment.
 fn is_here(one: &Override, environment: &str, now: Timestamp) -> bool {
     one.expires_at.is_none_or(|end| now < end)
         && (one.scope != OverrideScope::Environment || same_environment(&one.value, environment))
 }
 
-/// Whether the calls that an override is for run at a time.
+/// Effective execution, at a time, of the calls that an override is for.
 fn effective_for(configured: &Configured, one: &Override, facts: &Facts, at: Timestamp) -> Effective {
     let of = |scope| (one.scope == scope).then_some(one.value.as_str());
     let tool = of(OverrideScope::Tool).map(|tool| ToolName::bare(tool).readings());
@@ -194,7 +192,7 @@ fn effective_for(configured: &Configured, one: &Override, facts: &Facts, at: Tim
     effective(configured, &facts.overrides, whose, at)
 }
 
-/// Calls that would not run.
+/// Notes that calls would not run: in general, or by a narrower override.
 fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
     // The variable is a reason of its own.
     let without = Configured { variable: (configured.variable.0.clone(), None), ..configured.clone() };
@@ -211,7 +209,7 @@ fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
             && one.execution == Execution::Shadow
             && is_here(one, &configured.environment, facts.now)
             && wide != Some(&named(one))
-            // A narrower one may make all its calls run.
+            // A narrower override may make all of its calls run.
             && effective_for(&without, one, facts, facts.now).execution == Execution::Shadow
     });
     for one in narrow {
@@ -221,7 +219,7 @@ fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// Runs that stay in shadow where nothing else says so.
+/// Notes runs that stay in shadow where nothing else keeps them there.
 fn bound_runs(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
     for RunRow { agent, run, session, .. } in facts.bound_runs.iter().filter(|row| row.is_bound()) {
         let whose = Whose { agent: Some(agent), session: session.as_deref(), ..Whose::default() };
@@ -235,7 +233,7 @@ fn bound_runs(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>)
     }
 }
 
-/// Live overrides behind whose end shadow waits.
+/// Notes live overrides that fall back to shadow when they end.
 fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &mut Vec<Reason>) {
     for one in &facts.overrides {
         let Some(end) = one.expires_at else { continue };
@@ -254,14 +252,14 @@ fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &
     }
 }
 
-/// Tools that change something, of which nobody has written what they answer.
+/// Notes tools that change something and whose answers no contract describes.
 fn without_contract(rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
     let mut tools: BTreeMap<String, Effect> = BTreeMap::new();
     for known in &facts.tools {
         let name = known.tool.to_string();
         if rules.tools.contracts().find(&known.tool).is_none() {
             let effect = rules.tools.effect_as_known(&known.tool, &known.description, known.effect);
-            // What was seen of a call says more than a description.
+            // The effect of an actual call says more than a description.
             if known.effect.is_some() || !tools.contains_key(&name) {
                 tools.insert(name, effect);
             }

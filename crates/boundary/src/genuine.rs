@@ -1,15 +1,15 @@
-//! Keyed hashes (MACs) of the rows that decisions rest on: overrides, approvals and runs. In: a key, the content of a row.
-//! Out: its hash. Pure.
+//! Message authentication codes (MACs) of the rows that decisions rest on: overrides, approvals and runs. In: a key and
+//! the content of a row. Out: its MAC. Pure.
 //!
-//! The key is derived from that of the audit's folder and is not in the database. A hash is enough, and cheaper than a
-//! signature: only processes with the key check these rows, and each decision does.
+//! The key is derived from that of the audit's folder and is not in the database. A MAC is enough, and cheaper than a
+//! signature: only processes with the key check these rows, and they do so in each decision.
 
 use jiff::Timestamp;
 
 use super::seal::{Fields, Hash};
 use umbra_domain::{ApprovalRow, Execution, Override, RunRow};
 
-/// The key of rows' hashes.
+/// Key of the rows' MACs.
 #[derive(Clone)]
 pub struct RowKey(Hash);
 
@@ -20,12 +20,12 @@ impl std::fmt::Debug for RowKey {
 }
 
 impl RowKey {
-    /// The key that comes from a secret.
+    /// Derives the key from a secret.
     pub fn of(secret: &[u8]) -> Self {
         Self(blake3::derive_key("umbra 2026 rows of overrides and approvals", secret))
     }
 
-    /// The keyed hash of an override.
+    /// MAC of an override.
     pub fn of_override(&self, one: &Override) -> Hash {
         let Override { id, scope, value, execution, reason, set_at, expires_at } = one;
         let fields = Fields::of("umbra-override")
@@ -38,7 +38,7 @@ impl RowKey {
         self.keyed(fields.optional(expires_at.map(time).as_ref().map(<[u8; 8]>::as_slice)))
     }
 
-    /// The keyed hash of an approval.
+    /// MAC of an approval.
     pub fn of_approval(&self, row: &ApprovalRow) -> Hash {
         let ApprovalRow { id, agent, tool, digest, rule, reason, state, asked_at, expires_at, mac: _ } = row;
         let fields = Fields::of("umbra-approval")
@@ -51,12 +51,12 @@ impl RowKey {
         self.keyed(fields.field(state.as_str().as_bytes()).field(&time(*asked_at)).field(&time(*expires_at)))
     }
 
-    /// Whether the approval is as a process with this key wrote it.
+    /// True if a process with this key wrote the approval as it is.
     pub fn is_authentic_approval(&self, row: &ApprovalRow) -> bool {
         row.mac.as_ref().is_some_and(|mac| *mac == self.of_approval(row))
     }
 
-    /// The keyed hash of a run. The memory of its stubs is not in it: no call runs by that.
+    /// MAC of a run. It leaves out the memory of the run's stubs, which lets no call run.
     pub fn of_run(&self, row: &RunRow) -> Hash {
         let RunRow { agent, run, execution, began, parent, started_by, session, named, mac: _ } = row;
         let is_shadow = |execution: &Execution| u8::from(*execution == Execution::Shadow);
@@ -66,11 +66,11 @@ impl RowKey {
             .field(&[is_shadow(execution), is_shadow(began)]);
         let names = [parent, started_by, session];
         let fields = names.iter().fold(fields, |fields, name| fields.optional(name.as_deref().map(str::as_bytes)));
-        // Rows of before there were others have the hash of a named one.
+        // Only unnamed runs add a field: named ones keep the MACs from before there were unnamed ones.
         self.keyed(if *named { fields } else { fields.field(b"unnamed") })
     }
 
-    /// Whether the run is as a process with this key wrote it.
+    /// True if a process with this key wrote the run as it is.
     pub fn is_authentic_run(&self, row: &RunRow) -> bool {
         row.mac.as_ref().is_some_and(|mac| *mac == self.of_run(row))
     }
@@ -80,7 +80,7 @@ impl RowKey {
     }
 }
 
-/// As exactly as the database keeps it.
+/// Time in microseconds, the precision of the database.
 fn time(at: Timestamp) -> [u8; 8] {
     at.as_microsecond().to_be_bytes()
 }

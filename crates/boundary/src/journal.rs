@@ -1,7 +1,9 @@
-//! The audit as files: one line of JSON a row, in the order of their numbers. `audit.jsonl` is written; a full one becomes
-//! `audit-N.jsonl`, N being its last row. None is ever removed: whoever needs the room moves the full ones away.
+//! The audit as JSON Lines files: one line per row, in order of row numbers. Rows are appended to `audit.jsonl`; a full
+//! file is renamed `audit-N.jsonl`, where N is its last row. No file is ever removed: to free space, move full ones
+//! away.
 //!
-//! The file itself says how far it is. What a crash has torn is cut off and written again, so no line is lost or doubled.
+//! The file itself tells how far it was written. A line torn by a crash is cut off and written again, so no line is
+//! lost or doubled.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -15,12 +17,12 @@ use serde_json::Value;
 
 use super::line::ERASABLE;
 
-/// The file that is written.
+/// Name of the file that is appended to.
 pub(super) const FILE: &str = "audit.jsonl";
-/// Held by the one process that writes.
+/// Name of the lock file, held by the one process that writes.
 const LOCK: &str = "lock";
 
-/// Writes the files of one folder.
+/// Writer of the audit files of one folder.
 #[derive(Debug)]
 pub struct Journal {
     dir: PathBuf,
@@ -37,14 +39,14 @@ struct Open {
 }
 
 impl Open {
-    /// Whether the file is still there as we left it.
+    /// True if the file at this path is still the open one, with the length that we left.
     fn is_at(&self, path: &Path) -> bool {
         let (Ok(there), Ok(ours)) = (fs::metadata(path), self.file.metadata()) else { return false };
         (there.dev(), there.ino(), there.len()) == (ours.dev(), ours.ino(), self.len)
     }
 }
 
-/// What is read of a line to know it again.
+/// Members that identify a line.
 #[derive(Deserialize)]
 pub(super) struct Known {
     pub seq: i64,
@@ -53,8 +55,8 @@ pub(super) struct Known {
 }
 
 impl Journal {
-    /// Takes the right to write in this folder; `None` while another process has it. A file is full before it holds more
-    /// bytes than this.
+    /// Locks this folder for writing; `None` while another process holds the lock. A file is rotated before it exceeds
+    /// `max_bytes`.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -68,21 +70,21 @@ impl Journal {
         }
     }
 
-    /// The number of the last row that is there whole; 0 before the first.
+    /// Number of the last row that was written whole; 0 before the first.
     ///
     /// # Errors
     /// The file cannot be read or opened.
     pub fn last(&mut self) -> io::Result<i64> {
-        // Cut, emptied or taken away, it is looked at anew: what is missing from its end is written again.
+        // A file that was cut, emptied or moved is read anew: rows missing from its end are written again.
         let path = self.dir.join(FILE);
         self.open = self.open.take().filter(|open| open.is_at(&path));
         Ok(self.opened()?.last)
     }
 
-    /// Appends rows with their numbers, durably.
+    /// Appends numbered rows, durably.
     ///
     /// # Errors
-    /// A file cannot be written: some lines may be there; [`Journal::last`] tells.
+    /// A file cannot be written. Some lines may have been; [`Journal::last`] tells how far.
     pub fn append(&mut self, lines: &[(i64, Value)]) -> io::Result<()> {
         let written = self.try_append(lines);
         if written.is_err() {
@@ -142,12 +144,12 @@ impl Journal {
     }
 }
 
-/// How long the file is up to the end of its last whole line, and that line's number.
+/// Returns the file's length up to the end of its last whole line, and the row number of that line.
 fn whole(file: &File) -> io::Result<(u64, Option<i64>)> {
     let mut len = file.metadata()?.len();
     let mut tail = Vec::new();
     let mut reader = file;
-    // Backwards in growing pieces, until a whole line is in sight.
+    // Read backwards in growing pieces, until a whole line is found.
     let mut piece = 64 * 1024;
     while len > 0 {
         let from = len.saturating_sub(piece);
@@ -162,7 +164,7 @@ fn whole(file: &File) -> io::Result<(u64, Option<i64>)> {
                 if let Ok(Known { seq, .. }) = serde_json::from_slice(line) {
                     return Ok((from + end as u64, Some(seq)));
                 }
-                // It is none of ours: what stands before it is looked at.
+                // Not a line of the audit: go on with the one before.
                 len = from + start.map_or(0, |at| at as u64 + 1);
             }
             (_, _) if from == 0 => return Ok((0, None)),
@@ -172,7 +174,7 @@ fn whole(file: &File) -> io::Result<(u64, Option<i64>)> {
     Ok((0, None))
 }
 
-/// The full files.
+/// Lists the full files of a folder, in order.
 pub(super) fn full(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -185,16 +187,16 @@ pub(super) fn full(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The last row of a full file, by its name.
+/// Last row of a full file, by its name.
 pub(super) fn last_of(path: &Path) -> Option<i64> {
     path.file_name()?.to_str()?.strip_prefix("audit-")?.strip_suffix(".jsonl")?.parse().ok()
 }
 
-/// Takes what an agent's rows say out of the files of a folder, or only counts the rows: the lines keep their length, so
-/// that whoever writes to the same file notices nothing. Answers of how many rows.
+/// Removes the payload from an agent's rows in the files of a folder, or only counts those rows. Lines keep their
+/// length, so a process that appends to the same file is not disturbed. Returns the number of rows.
 ///
 /// # Errors
-/// A file cannot be read or written; done again, it goes on.
+/// A file cannot be read or written. Calling it again continues.
 pub fn erase(dir: &Path, agent: &str, count_only: bool) -> io::Result<u64> {
     if !dir.is_dir() {
         return Ok(0);
@@ -228,7 +230,8 @@ pub fn erase(dir: &Path, agent: &str, count_only: bool) -> io::Result<u64> {
     Ok(erased)
 }
 
-/// The line without what is erasable, as long as before; none where it is another agent's, or has nothing.
+/// Blanks a line: removes erasable members and keeps the length. None for another agent's line, or without such
+/// members.
 fn without_payload(line: &[u8], agent: &str) -> Option<Vec<u8>> {
     let known: Known = serde_json::from_slice(line).ok()?;
     if known.agent.as_deref() != Some(agent) {
@@ -242,7 +245,7 @@ fn without_payload(line: &[u8], agent: &str) -> Option<Vec<u8>> {
     }
     members.insert("erased".to_owned(), Value::Bool(true));
     let mut blank = serde_json::to_vec(&members).ok()?;
-    // What went is longer than the mark: arguments come with their hash.
+    // The removed members are longer than the mark: arguments come with their hash.
     blank.resize(line.len().saturating_sub(1).max(blank.len()), b' ');
     blank.push(b'\n');
     (blank.len() == line.len()).then_some(blank)

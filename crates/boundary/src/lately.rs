@@ -1,5 +1,5 @@
-//! What calls came to lately in this process: whether it answers with stubs alone, or lets nothing run but reads. In: each
-//! decision with its time. Out: what is wrong with that, where an operator has said for how long it is not.
+//! Recent outcomes of this process's calls, for `/readyz`: detects a process that answers with stubs alone, or runs
+//! only reads. In: each decision with its time. Out: a complaint, once that has lasted for the operator's limit.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -11,19 +11,19 @@ use jiff::Timestamp;
 use super::{decide::Decision, gate::Standards};
 use umbra_domain::{Effect, Execution};
 
-/// The first and the last of something, since the last call that changed something.
+/// First and last time of a kind of outcome since the last executed call that changes something.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     first: Timestamp,
     last: Timestamp,
 }
 
-/// What calls came to lately.
+/// Recent stubs and recent live reads, each as a stretch of time.
 #[derive(Debug, Default)]
 pub struct Lately(Mutex<[Option<Stretch>; 2]>);
 
 impl Lately {
-    /// Takes a decision in.
+    /// Records a decision.
     pub fn note(&self, decision: Decision, effect: Effect, execution: Execution, at: Timestamp) {
         let mut stretches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let [stubs, reads] = &mut *stretches;
@@ -39,8 +39,8 @@ impl Lately {
         stretch.get_or_insert(Stretch { first: at, last: at }).last = at;
     }
 
-    /// What stands against taking more calls. It ends with a call that changes something; and, so that one can come, when
-    /// none has come for as long.
+    /// Readiness complaint while only stubs, or only reads, have run for the limit. Cleared by the next call that
+    /// changes something, or after as long without stubs or reads, so that new calls can arrive.
     pub fn complaint(&self, standards: &Standards, now: Timestamp) -> Option<&'static str> {
         let [stubs, reads] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lasts = |stretch: Option<Stretch>, limit: Option<Duration>| {
@@ -88,7 +88,7 @@ mod tests {
             note(Decision::Execute, Effect::Destructive, 22);
             assert_eq!(said(&lately, 22), None);
         }
-        // In shadow, reads are what shall run.
+        // In shadow, reads are all that should run.
         let lately = Lately::default();
         lately.note(Decision::Execute, Effect::Read, Execution::Shadow, at(0));
         lately.note(Decision::Execute, Effect::Read, Execution::Shadow, at(30));

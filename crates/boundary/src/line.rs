@@ -1,4 +1,4 @@
-//! A row of the audit as a line of JSON, the same in `GET /v1/audit`, in the files and in `umbra audit export`.
+//! A row of the audit as a line of JSON, identical in `GET /v1/audit`, in the files and in `umbra audit export`.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -6,11 +6,11 @@ use sha2::{Digest, Sha256};
 use super::seal::leaf;
 use umbra_domain::audit::AuditRecord;
 
-/// What comes from the payload: it goes when that is erased.
+/// Members that come from the payload and are removed when it is erased.
 pub const ERASABLE: [&str; 7] =
     ["args", "args_sha256", "stub_response", "outcome", "detail", "explain", "stub_override"];
 
-/// The line, without its end.
+/// Builds the line, without its line end.
 pub fn line(record: &AuditRecord) -> Value {
     let AuditRecord { row, payload } = record;
     let mut line = Map::new();

@@ -1,8 +1,8 @@
-//! The audit's files held against the rows of the database. In: folders, then every row in order. Out: what does not fit,
-//! by file and line. It writes nothing.
+//! Compares the audit's files with the rows of the database. In: folders, then every row in order. Out: each
+//! difference, by file and line. It writes nothing.
 //!
-//! A line is our own word for word, so it is compared byte by byte: a member that stands twice is a change as well. What a
-//! crash has torn at the very end is written again by the next server, and is no fault.
+//! Umbra writes lines word for word, so they are compared byte by byte: a duplicate member is a change as well. A line
+//! torn by a crash at the very end is no fault: the next server writes it again.
 
 use std::{
     collections::HashSet,
@@ -21,42 +21,42 @@ use super::{
 };
 use umbra_domain::audit::AuditRecord;
 
-/// Longest line: far more than the largest arguments and results give.
+/// Longest line, in bytes: far more than the largest arguments and results give.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
-/// How lines that are gone come back.
+/// Advice on how to restore missing lines.
 const AGAIN: &str =
     "move that file and those after it away and restart the server, which writes them again from the database";
 
-/// One file, as long as it was when it was opened.
+/// One file, up to the length that it had when it was opened.
 struct Source {
     path: PathBuf,
     reader: BufReader<io::Take<File>>,
-    /// Of a full file, the row that its name says is its last.
+    /// Last row by the name of a full file; none for the current file.
     named: Option<i64>,
     line: u64,
     last: i64,
 }
 
-/// A line that was read and not compared yet.
+/// Line that was read and is not compared yet.
 struct Next {
     seq: i64,
     text: String,
     place: String,
 }
 
-/// What does not fit, with the row that it is about.
+/// A difference between files and database, with the row concerned.
 pub type LineFault = (Option<i64>, String);
 
-/// Reads the files of an audit beside its rows.
+/// Reader of an audit's files, side by side with its rows.
 pub struct Lines {
     sources: vec::IntoIter<Source>,
     source: Option<Source>,
     next: Option<Next>,
-    /// Rows up to this one lie in files that were moved away.
+    /// Last row whose line lies in files that were moved away.
     moved: i64,
-    /// Rows that had no line, up to the one that was compared last.
+    /// First and last row of the current gap: rows without a line, with no later line so far.
     missing: Option<(i64, i64)>,
-    /// Lines that still hold what was erased, and where the first of them is.
+    /// Number of lines that still hold erased data, and the place of the first.
     unerased: Option<(u64, String)>,
     compared: u64,
     faults: Vec<LineFault>,
@@ -64,13 +64,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Opens the files of the audit's folder, and full ones that were moved to others; each as long as it is now: whatever
-    /// is in them was in the database before. Rows up to `moved` need not be there.
+    /// Opens the files of the audit's folder, and full ones that were moved to other folders, each up to its present
+    /// length: all of that was in the database before. Rows up to `moved` may be missing.
     ///
     /// # Errors
     /// A folder or file cannot be read.
     pub fn open(dir: &Path, others: &[PathBuf], moved: i64) -> io::Result<Self> {
-        // The one that is written first: it may become a full one while those are listed, and is then known by that name.
+        // The current file first: it may become a full one while those are listed, and goes by that name then.
         let mut opened: Vec<(PathBuf, File)> = Vec::new();
         let written = dir.join(FILE);
         if written.exists() {
@@ -105,12 +105,12 @@ impl Lines {
         })
     }
 
-    /// Whether there is no file at all.
+    /// True if there are no files.
     pub fn is_empty(&self) -> bool {
         self.sources.len() == 0 && self.source.is_none()
     }
 
-    /// Compares the next row with its line; answers what does not fit.
+    /// Compares the next row with its line. Returns the differences.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -140,8 +140,8 @@ impl Lines {
         Ok(self.faults.drain(..))
     }
 
-    /// Those were all rows. `written` is the last one that the database was told is in these files. Answers how many lines
-    /// fitted, what does not fit, and what is worth knowing.
+    /// Finishes after the last row. `written` is the last row that the database recorded as written to these files.
+    /// Returns the number of matching lines, the faults, and notes that are no faults.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -178,7 +178,7 @@ impl Lines {
         Ok((self.compared, self.faults, self.warnings))
     }
 
-    /// The next whole line of ours.
+    /// Reads the next whole line of the audit.
     fn read(&mut self) -> io::Result<Option<Next>> {
         loop {
             let Some(source) = &mut self.source else {
@@ -217,12 +217,12 @@ impl Lines {
         }
     }
 
-    /// Holds a line against its row.
+    /// Compares a line with its row.
     fn hold(&mut self, Next { seq, text, place }: &Next, record: &AuditRecord) {
         let expected = line(record);
         let ours = expected.to_string();
         let erased = record.payload.is_none() && record.row.payload_mac.is_some();
-        // What was erased in the file keeps its length.
+        // A line erased in the file keeps its length.
         let text = if erased { text.trim_end_matches(' ') } else { text.as_str() };
         self.compared += 1;
         if text == ours {
@@ -250,7 +250,7 @@ impl Lines {
         }
     }
 
-    /// What was missing up to here is missing for good: others follow.
+    /// Reports the current gap: a later line follows, so its rows are missing for good.
     fn gap(&mut self, place: &str) {
         let Some((first, last)) = self.missing.take() else { return };
         let rows = if first == last { format!("row {first} is") } else { format!("rows {first} to {last} are") };
@@ -266,7 +266,7 @@ impl Lines {
     }
 }
 
-/// The line as it is once its payload was erased.
+/// The line after its payload is erased.
 fn blank(said: &Value) -> Value {
     let Value::Object(mut members) = said.clone() else { return Value::Null };
     members.retain(|key, _| !ERASABLE.contains(&key.as_str()));

@@ -1,6 +1,6 @@
-//! Read your writes: what a run in shadow only seemed to write, it can read back. A call that did not run leaves
-//! records in the run's state ([`keep`]); a read of such a record is answered by it ([`look`]); a list that runs live
-//! is told what to merge into its result ([`merge`]).
+//! Overlay: lets a run in shadow read back its own writes. A call that did not run leaves records in the run's state
+//! ([`keep`]). They answer a read of such a record ([`look`]) and are merged into the result of a list that runs live
+//! ([`merge`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use umbra_policy::{EvalError, Expression, Scope};
 
-/// The error of a record that the run removed.
+/// Error of a read of a record that the run removed.
 const NOT_FOUND: &str = "not_found";
 
 /// A tool that reads one record of a collection.
@@ -44,41 +44,41 @@ pub(super) struct Lister {
     pub line: Option<Template>,
 }
 
-/// What is to be merged into the result of a read that ran live: of a list, or of one record.
+/// Changes to merge into the result of a read that ran live: of a list, or of one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Merge {
-    /// Where the list, or the record, stands in the result, as `data.items`; the result itself where empty.
+    /// Path of the list or record in the result, as `data.items`; empty for the result itself.
     pub items: String,
-    /// The field of an item that is its key; empty where the result is of one record.
+    /// Key field of an item; empty where the result is one record.
     pub key: String,
     /// Records that the run wrote.
     pub put: Vec<Value>,
     /// Keys of records that the run removed.
     pub remove: Vec<String>,
-    /// By their keys, fields that the run changed of live records.
+    /// Fields that the run changed in live records, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub patch: BTreeMap<String, Value>,
-    /// Where the result says that more pages follow: what the run added comes with the last one.
+    /// Path at which the result says that more pages follow: added records come with the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<String>,
-    /// Changes of a text that stands there.
+    /// Changes of a text at `items`.
     #[serde(default, skip_serializing_if = "TextMerge::is_empty")]
     pub text: TextMerge,
 }
 
-/// Changes of a text: within it, and of its lines.
+/// Changes of a text: replacements within it, and changed lines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextMerge {
-    /// Replacements, in their order; one whose text is not there changes nothing.
+    /// Replacements, in order; one whose text is absent changes nothing.
     pub edits: Vec<Edit>,
-    /// Lines that go.
+    /// Lines to remove.
     pub remove: Vec<String>,
-    /// Lines that come, at the end, unless they are there.
+    /// Lines to append, unless they are present.
     pub add: Vec<String>,
 }
 
-/// A text in the place of another, where that stands first.
+/// Replacement of a text where it occurs first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edit {
     /// Replaced text.
@@ -111,21 +111,21 @@ impl TextMerge {
     }
 }
 
-/// What a run knows of what a read asks for.
+/// The run's own records, as they bear on a read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Look {
-    /// Nothing: the call runs live.
+    /// No record bears on the read: the call runs live.
     Live,
-    /// It wrote or removed that very record.
+    /// The run wrote or removed this very record, which answers the read.
     Stub(Stub),
-    /// The call runs live, and its result is merged with this.
+    /// The call runs live, and these changes are merged into its result.
     Merge(Merge),
 }
 
-/// What a run knows of what a read asks for.
+/// Looks up the run's own records that a read asks for.
 ///
 /// # Errors
-/// When the record cannot be shown as the reading tool would; the run is unchanged then.
+/// The record cannot be rendered as the reading tool would answer; the run is unchanged then.
 pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<Look, StubError> {
     let name = call.tool.to_string();
     let tool = tool_variable(call.tool);
@@ -134,7 +134,7 @@ pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Res
     scope.set("tool", &tool);
     template::add_text_functions(&mut scope);
     for reader in contracts.readers(&name) {
-        // A call that lacks what the key is made of asks for no record of ours.
+        // A call without the arguments that form the key asks for no record of the run.
         let Some(key) = reader.key.value(&scope).ok().and_then(|key| key_text(&key)) else { continue };
         let Some(record) = state.records.get(&reader.collection).and_then(|records| records.get(&key)) else {
             continue;
@@ -177,7 +177,7 @@ fn listed(contracts: &Contracts, name: &str, call: &Call<'_>, state: &RunState) 
     all
 }
 
-/// A record as the reading tool gives it.
+/// Renders a record as the reading tool returns it.
 fn show(
     contracts: &Contracts,
     reader: &Reader,
@@ -212,7 +212,7 @@ fn show(
     scope.set("record", record);
     let result = match &reader.result {
         Some(result) => result.render(&scope).map_err(failed("result"))?,
-        // As a live result holds it.
+        // Nested as in a live result.
         None => steps(&reader.at).rev().fold(record.clone(), |inner, step| json!({ step: inner })),
     };
     if result.is_null() {
@@ -228,7 +228,7 @@ fn show(
     Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })
 }
 
-/// What the run wrote and removed, for a list; none where that is nothing.
+/// Collects the records that the run wrote and removed, for a list; none if there are no such records.
 fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
     let records = state.records.get(&lister.collection).filter(|records| !records.is_empty())?;
     let (items, key, more) = (lister.items.clone(), lister.key.clone(), lister.more.clone());
@@ -241,7 +241,7 @@ fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
             scope.set(variable, value);
         }
         template::add_text_functions(&mut scope);
-        // A record that cannot be told from others is shown.
+        // A record on which the condition fails with an error is shown.
         if lister.when.as_ref().is_some_and(|when| when.holds(&scope) == Ok(false)) {
             continue;
         }
@@ -260,7 +260,7 @@ fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
                 fields.entry(lister.key.clone()).or_insert_with(|| Value::String(key.clone()));
                 merge.put.push(Value::Object(fields));
             }
-            // A record without fields has no place for its key.
+            // A record without fields has no room for its key: wrap it.
             Some(record) => {
                 let fields = [(lister.key.clone(), json!(key)), ("value".to_owned(), record.clone())];
                 merge.put.push(Value::Object(Map::from_iter(fields)));
@@ -271,15 +271,15 @@ fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
     (!is_empty).then_some(merge)
 }
 
-/// The live result of a list with what the run wrote: changed, removed, replaced, added (to the last page); or that of one
-/// record with the fields that the run changed. A result without such a list or record stays as it is.
+/// Merges a run's changes into a live result: of a list (changed, removed, replaced, added on the last page), or of one
+/// record (changed fields). A result without such a list or record stays as it is.
 pub fn merge(mut result: Value, merge: &Merge) -> Value {
     let follows = merge.more.as_ref().and_then(|more| steps(more).try_fold(&result, |at, step| at.get(step)));
     let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "" || *more == 0);
     match steps(&merge.items).try_fold(&mut result, |at, step| at.get_mut(step)) {
         Some(Value::Array(items)) => merge_items(items, merge, is_last),
         Some(Value::String(text)) => merge.text.apply(text),
-        // An error is no record, and has no fields to change.
+        // An error is no record: it has no fields to change.
         Some(record @ Value::Object(_)) if merge.key.is_empty() && record.get("error").is_none_or(Value::is_null) => {
             merge.patch.values().for_each(|fields| lay_over(record, fields));
         }
@@ -307,7 +307,7 @@ fn merge_items(items: &mut Vec<Value>, merge: &Merge, is_last: bool) {
     }
 }
 
-/// Fields laid over those of a value, members of members as well (RFC 7396, but that null is a value).
+/// Lays fields over those of a value, recursively (RFC 7396, except that null is a value).
 fn lay_over(value: &mut Value, patch: &Value) {
     match (value, patch) {
         (Value::Object(own), Value::Object(fields)) => {
@@ -322,12 +322,12 @@ fn lay_over(value: &mut Value, patch: &Value) {
     }
 }
 
-/// The fields of a path, as of `data.items`.
+/// Fields of a path such as `data.items`.
 fn steps(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('.').filter(|step| !step.is_empty())
 }
 
-/// Notes in the run what a call would have written.
+/// Stores in the run's state the records that a call would have written or removed.
 pub(super) fn keep(
     contract: &CompiledContract,
     call: &Call<'_>,
@@ -345,7 +345,7 @@ pub(super) fn keep(
     }
     template::add_functions(&mut scope, mint);
     let writing = Writing { contract, scope: &scope };
-    // All is reckoned before anything is kept.
+    // Everything is evaluated before anything is stored.
     let deleted = contract.delete.as_ref().map(|delete| writing.key("delete.key", &delete.key)).transpose()?;
     let put = match &contract.put {
         Some(put) => {
@@ -374,13 +374,13 @@ pub(super) fn keep(
 
 /// A record that a call leaves.
 enum Record {
-    /// All of it.
+    /// The whole record.
     Whole(Value),
-    /// Only what changes of a live one: fields, or edits of a text.
+    /// Only the changes of a live record: fields, or edits of a text.
     Part(Value),
 }
 
-/// A call that writes, as its overlay is reckoned.
+/// Evaluates the overlay of a call that writes.
 struct Writing<'a> {
     contract: &'a CompiledContract,
     scope: &'a Scope<'a>,
@@ -401,7 +401,7 @@ impl Writing<'_> {
         key_text(&value).ok_or_else(found)
     }
 
-    /// The text that a record becomes by replacements; of a live text the replacements themselves.
+    /// Applies replacements to the text of a record; for a live text, keeps the replacements themselves.
     fn edited(
         &self,
         put: &CompiledPut,
@@ -431,7 +431,7 @@ impl Writing<'_> {
         }
     }
 
-    /// The record that is stored; none where there is nothing to change or to move.
+    /// Renders the record to store; none where there is nothing to change or move.
     fn record(
         &self,
         put: &CompiledPut,
@@ -467,18 +467,18 @@ impl Writing<'_> {
                 lay_over(&mut laid, &value);
                 Some(if is_partial { Record::Part(laid) } else { Record::Whole(laid) })
             }
-            // What the run has removed has no fields to change.
+            // A record that the run removed has no fields to change.
             (true, Some(None)) => None,
         })
     }
 }
 
-/// The replacements of a list of `{oldText, newText}`; none where it is no such list.
+/// Parses a list of `{oldText, newText}`; none for any other value.
 fn edits(value: &Value) -> Option<Vec<Edit>> {
     Vec::deserialize(value).ok()
 }
 
-/// A key as text.
+/// Key as text; none unless it is a number or a text that is not empty.
 fn key_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),

@@ -1,9 +1,9 @@
-//! How the audit is sealed: a row becomes a hash, rows become a block, a block covers the one before, and a signature
-//! over the newest block lies outside the database. In: rows, hashes, a key. Out: hashes and checkpoints. Pure.
-//! That a row was written by one of our processes at all is said by its stamp, which the hash covers ([`super::stamp`]).
+//! Seals of the audit: a row becomes a hash, rows become a block, each block covers the one before, and a signature
+//! over the newest block lies outside the database. In: rows, hashes, a key. Out: hashes and checkpoints. Pure. A row's
+//! stamp, which the hash covers, proves that one of our processes wrote it ([`super::stamp`]).
 //!
-//! Every field goes in with its length before it, so that no two rows read alike. Payloads go in by their keyed hash:
-//! an erased one leaves the chain whole.
+//! Each field goes in with its length before it, so that no two rows read alike. Payloads go in by their MAC: an erased
+//! one leaves the chain whole.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -14,13 +14,13 @@ use sha2::{Digest, Sha256};
 
 use umbra_domain::audit::{AuditPayload, AuditRow, AuditSeal};
 
-/// A SHA-256.
+/// A 256-bit hash.
 pub type Hash = [u8; 32];
 
-/// What stands before the first block.
+/// Hash in the place of a block before the first.
 pub const GENESIS: Hash = [0; 32];
 
-/// Hashes fields, each with its length; one that is missing differs from an empty one.
+/// Hasher of fields, each with its length; a missing field differs from an empty one.
 #[derive(Debug)]
 pub(super) struct Fields(Sha256);
 
@@ -49,7 +49,7 @@ impl Fields {
     }
 }
 
-/// The hash of a row.
+/// Hash of a row.
 pub fn leaf(row: &AuditRow) -> Hash {
     let fields = Fields::of("umbra-audit-row")
         .field(&row.seq.to_be_bytes())
@@ -63,14 +63,14 @@ pub fn leaf(row: &AuditRow) -> Hash {
         .optional(row.tool.as_deref().map(str::as_bytes))
         .field(row.body.as_bytes())
         .optional(row.payload_mac.as_deref());
-    // Rows of before there were stamps keep their hashes.
+    // Rows from before there were stamps keep their hashes.
     match &row.stamp {
         Some(stamp) => fields.field(stamp).hash(),
         None => fields.hash(),
     }
 }
 
-/// The hash of a block: of the one before it, its number and its rows, in order.
+/// Hash of a block: of the previous block's hash, its own number and its rows, in order.
 pub fn block(previous: &[u8], number: i64, rows: &[AuditRow]) -> Hash {
     let start = Fields::of("umbra-audit-block")
         .field(previous)
@@ -79,40 +79,40 @@ pub fn block(previous: &[u8], number: i64, rows: &[AuditRow]) -> Hash {
     rows.iter().fold(start, |fields, row| fields.field(&leaf(row))).hash()
 }
 
-/// The keyed hash that a row keeps of its payload.
+/// MAC of a payload, which its row keeps.
 pub fn payload_mac(payload: &AuditPayload) -> Vec<u8> {
-    // A key of any length is taken.
+    // HMAC takes a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&payload.salt) else { return Vec::new() };
     mac.update(payload.body.as_bytes());
     mac.finalize().into_bytes().to_vec()
 }
 
-/// A signed statement of how far the audit was, and of its hash there. One line of `checkpoints.jsonl`.
+/// Signed statement of the audit's newest block and its hash. One line of `checkpoints.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    /// The newest block.
+    /// Newest block.
     pub block: i64,
-    /// Its last row.
+    /// Last row of the block.
     pub seq: i64,
-    /// Its hash, in hex.
+    /// Hash of the block, in hex.
     pub hash: String,
-    /// When it was written.
+    /// Time of signing.
     pub at: Timestamp,
-    /// The block of the checkpoint before it under the same key, 0 for the first: one that went is missed.
+    /// Block of the previous checkpoint by the same key, 0 for the first: a lost checkpoint is missed by this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<i64>,
-    /// The last row of before rows were signed, 0 where all are.
+    /// Last row from before rows were signed, 0 where all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsigned: Option<i64>,
-    /// The Ed25519 key that signed it, in base64.
+    /// Ed25519 key that signed it, in base64.
     pub public_key: String,
-    /// The signature, in base64.
+    /// Signature, in base64.
     pub signature: String,
 }
 
 impl Checkpoint {
-    /// Signs how far the audit is. `behind` are the block of the checkpoint before, and the last row that nobody signed.
+    /// Signs the newest block. `behind` holds the block of the checkpoint before, and the last unsigned row.
     pub fn sign(key: &Ed25519KeyPair, seal: &AuditSeal, at: Timestamp, behind: (i64, i64)) -> Self {
         let mut checkpoint = Self {
             block: seal.block,
@@ -128,7 +128,7 @@ impl Checkpoint {
         checkpoint
     }
 
-    /// Whether the signature is that of the key that it names.
+    /// True if the signature is by the key that the checkpoint names.
     pub fn is_genuine(&self) -> bool {
         let (Ok(key), Ok(signature)) = (STANDARD.decode(&self.public_key), STANDARD.decode(&self.signature)) else {
             return false;
@@ -136,12 +136,12 @@ impl Checkpoint {
         UnparsedPublicKey::new(&ED25519, key).verify(&self.signed(), &signature).is_ok()
     }
 
-    /// The key that signed it.
+    /// Public key that signed it.
     pub fn key(&self) -> Vec<u8> {
         STANDARD.decode(&self.public_key).unwrap_or_default()
     }
 
-    /// What is signed.
+    /// Hash that is signed.
     fn signed(&self) -> Hash {
         let fields = Fields::of("umbra-audit-checkpoint")
             .field(&self.block.to_be_bytes())

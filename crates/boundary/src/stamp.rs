@@ -1,8 +1,8 @@
-//! That rows of the audit were written by one of our processes: what a transaction writes is signed with the key of the
-//! checkpoints, which is not in the database. In: rows, keys. Out: a stamp, or what is wrong with one. Pure.
+//! Stamps prove that rows of the audit were written by one of our processes: each transaction's rows are signed with
+//! the checkpoint key, which is not in the database. In: rows, keys. Out: a stamp, or its faults. Pure.
 //!
-//! One signature covers all rows of a transaction, in order, so that it costs the decision of one call as much as that of
-//! a hundred. It does not cover numbers and times, which the database gives: blocks and checkpoints do, a second later.
+//! One signature covers all rows of a transaction, in order, so it costs the same for one decision as for a hundred. It
+//! leaves out row numbers and times, which the database assigns: blocks and checkpoints cover those a second later.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,12 +11,12 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use super::seal::{Fields, Hash};
 use umbra_domain::audit::{AuditRow, AuditSaid};
 
-/// Bytes of a public key.
+/// Length of a public key, in bytes.
 const KEY: usize = 32;
-/// Bytes of the number of rows.
+/// Length of the row count, in bytes.
 const COUNT: usize = 4;
 
-/// Signs the rows of a transaction: the public key, how many rows there are, the signature.
+/// Signs the rows of a transaction. Returns public key, row count and signature, concatenated.
 pub fn stamp(key: &Ed25519KeyPair, rows: &[AuditSaid<'_>]) -> Vec<u8> {
     let count = u32::try_from(rows.len()).unwrap_or(u32::MAX).to_be_bytes();
     let signed = rows.iter().fold(start(count), |fields, row| fields.field(&content(row))).hash();
@@ -27,14 +27,14 @@ fn start(count: [u8; COUNT]) -> Fields {
     Fields::of("umbra-audit-stamp").field(&count)
 }
 
-/// The hash of what a row says.
+/// Hash of a row's signed content.
 fn content(AuditSaid { id, kind, names, body, payload_mac }: &AuditSaid<'_>) -> Hash {
     let fields = Fields::of("umbra-audit-said").field(id.as_bytes()).field(kind.as_str().as_bytes());
     let fields = names.iter().fold(fields, |fields, name| fields.optional(name.map(str::as_bytes)));
     fields.field(body.as_bytes()).optional(*payload_mac).hash()
 }
 
-/// Rows that one signature covers, while they are read.
+/// Rows under one signature, while they are read.
 #[derive(Debug)]
 struct Open {
     first: i64,
@@ -44,29 +44,29 @@ struct Open {
     signature: Vec<u8>,
 }
 
-/// Reads rows in order and says which of them nobody has signed whom we know.
+/// Checks the stamps of rows, which are read in order.
 #[derive(Debug)]
 pub(super) struct Stamps {
-    /// The public keys that are believed.
+    /// Trusted public keys.
     pub keys: BTreeSet<Vec<u8>>,
-    /// The last row that may be unsigned; `None` where nobody has said, and all before the first stamp may.
+    /// Last row that may be unsigned; `None` if unknown: then all rows before the first stamp may be.
     pub unsigned_until: Option<i64>,
-    /// Rows of before rows were signed.
+    /// Number of rows from before rows were signed.
     pub unsigned: u64,
     begun: bool,
     open: Option<Open>,
-    /// Half of each id, which are random: a row that is copied keeps its id.
+    /// Half of each row id. Ids are random, so an id that returns shows a copied row.
     ids: HashSet<u64>,
 }
 
 impl Stamps {
-    /// Believes these keys.
+    /// Trusts these keys.
     pub fn of(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let (keys, ids) = (keys.into_iter().collect(), HashSet::new());
         Self { keys, unsigned_until: None, unsigned: 0, begun: false, open: None, ids }
     }
 
-    /// Reads the next row; answers what is wrong.
+    /// Reads the next row. Returns its faults.
     pub fn take(&mut self, row: &AuditRow) -> Vec<String> {
         let mut faults = Vec::new();
         if !self.ids.insert(row.id.as_u64_pair().1) {
@@ -95,7 +95,7 @@ impl Stamps {
         faults
     }
 
-    /// Rows that are missing from those of the last stamp.
+    /// Reports the rows that the last stamp covers and that are missing.
     pub fn ended(&mut self) -> Option<String> {
         let Open { first, left, .. } = self.open.take()?;
         Some(format!("{left} rows are missing that were signed together with row {first}"))
@@ -108,7 +108,7 @@ impl Stamps {
         if UnparsedPublicKey::new(&ED25519, &key).verify(&signed, &signature).is_err() {
             return Some(format!("what {rows} says is not what was signed"));
         }
-        // Where none is known at all, that is said once.
+        // Without any trusted key, that is reported once and not for each row.
         (!self.keys.is_empty() && !self.keys.contains(&key)).then(|| {
             format!(
                 "{rows}: signed with the key {}, which nothing here vouches for; if it is another server's, give its \
@@ -119,7 +119,7 @@ impl Stamps {
     }
 }
 
-/// A stamp of at least one row.
+/// Parses a stamp; none if it is malformed or covers no row.
 fn opened(first: i64, stamp: &[u8]) -> Option<Open> {
     let (key, rest) = stamp.split_at_checked(KEY)?;
     let (count, signature) = rest.split_first_chunk::<COUNT>()?;
@@ -128,7 +128,7 @@ fn opened(first: i64, stamp: &[u8]) -> Option<Open> {
     (left > 0).then_some(open)
 }
 
-/// The beginning of a key, to know it by.
+/// First six bytes of a key in hex, for messages.
 pub fn named(key: &[u8]) -> String {
     hex::encode(key.get(..6).unwrap_or(key))
 }

@@ -1,8 +1,8 @@
-//! Whether overrides and approvals stand as the audit says. In: both tables, read together with the audit's last number, and the
-//! rows of the audit up to it. Out: what does not fit. Pure.
+//! Compares overrides and approvals with the audit. In: both tables, read together with the audit's last row number,
+//! and the rows of the audit up to it. Out: each difference. Pure.
 //!
-//! A row that was deleted or set back is genuine, or none at all: only what was said last can tell. Rows go for their age
-//! once they are past, so that one is missed only while it is not.
+//! A deleted row leaves no trace in its table, and a row set back to an older state has a valid MAC: only the audit's
+//! last word on it can tell. Expired rows are removed by age, so a missing row is a fault only before it expires.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use umbra_domain::{
     audit::{AuditKind, AuditRecord, Standing, StandingApproval, StandingOverride},
 };
 
-/// What the audit says of an approval.
+/// State of an approval according to the audit.
 #[derive(Debug, Default)]
 struct Word {
     state: Option<ApprovalState>,
@@ -25,7 +25,7 @@ struct Word {
     expires_at: Option<Timestamp>,
 }
 
-/// What the audit says of overrides and approvals, row by row.
+/// Overrides and approvals according to the audit, built row by row.
 #[derive(Debug)]
 pub(super) struct Words {
     standing: Standing,
@@ -34,12 +34,12 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Of what is to be compared with these tables.
+    /// Starts a comparison with these tables.
     pub fn on(standing: Standing) -> Self {
         Self { standing, overrides: BTreeMap::new(), approvals: BTreeMap::new() }
     }
 
-    /// Takes in the next row, which somebody of ours signed.
+    /// Reads the next row, whose signature is valid.
     pub fn take(&mut self, AuditRecord { row, payload }: &AuditRecord) {
         let kinds = [AuditKind::Execution, AuditKind::Approval, AuditKind::Decision];
         if row.seq > self.standing.seq || !kinds.contains(&row.kind) {
@@ -73,7 +73,7 @@ impl Words {
         word.digest = digest.or_else(|| word.digest.take());
     }
 
-    /// That was all; answers what does not fit.
+    /// Returns every difference.
     pub fn compare(self) -> Vec<String> {
         let Self { standing: Standing { now, overrides, approvals, .. }, overrides: said, approvals: words } = self;
         let mut faults = Vec::new();
@@ -112,7 +112,7 @@ impl Words {
     }
 }
 
-/// How an approval differs from what the audit says of it.
+/// Describes how an approval differs from the audit.
 fn unlike(there: &StandingApproval, word: &Word) -> Option<String> {
     let of_before = !there.keyed && (there.state, word.state) == (ApprovalState::Used, Some(ApprovalState::Approved));
     if Some(there.state) != word.state && !of_before {

@@ -1,4 +1,4 @@
-//! What is known of tools, put together: effects, contracts and rules. The one place of the boundary where they meet.
+//! Declarations about tools, combined: effects, contracts, packs and rules meet only here.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -20,14 +20,14 @@ use umbra_domain::{
 };
 use umbra_policy::{Asked, Policy};
 
-/// Faults of arguments that are told.
+/// Most faults of arguments in one message.
 const TOLD: usize = 5;
 
-/// What is in force about tools.
+/// Declarations about tools that are in force.
 #[derive(Debug)]
 pub struct Tools {
     contracts: Contracts,
-    /// Packs by the names that servers give themselves.
+    /// Packs, by the name that an MCP server gives itself.
     packs: HashMap<String, Arc<CompiledPack>>,
     effects: Overrides,
     trusted_servers: Vec<String>,
@@ -37,21 +37,21 @@ pub struct Tools {
 /// Contracts of a well-known server.
 #[derive(Debug)]
 struct CompiledPack {
-    /// Server in the names of its tools.
+    /// Server part of the names of the pack's tools.
     name: String,
     contracts: Contracts,
 }
 
-/// Why what a file says cannot be applied. Whoever has read it with our judgement has seen it there.
+/// Declarations that cannot be applied. The reader of the tools file reports the same faults earlier.
 #[derive(Debug, thiserror::Error)]
 pub enum BadTools {
-    /// A contract is none.
+    /// A contract with faults.
     #[error(transparent)]
     Contracts(#[from] super::contract::ContractsError),
-    /// An effect's pattern is no glob.
+    /// A pattern of an effect that is no glob.
     #[error(transparent)]
     Effects(#[from] umbra_domain::tool::BadPattern),
-    /// A rule is none.
+    /// A rule with faults.
     #[error(transparent)]
     Policy(#[from] umbra_policy::BadRule),
 }
@@ -61,14 +61,14 @@ pub enum BadTools {
 pub struct Given<'a> {
     /// The call.
     pub call: &'a Call,
-    /// Its arguments.
+    /// Arguments of the call.
     pub args: &'a Value,
     /// Live calls of the tool by any agent, and their results, oldest first.
     pub recorded: &'a [Recorded],
 }
 
 impl<'a> Given<'a> {
-    /// The call as stubs see it, of a tool by this name.
+    /// The call as stubs see it, under this tool name.
     fn stub<'b>(self, tool: &'b ToolName) -> stub::Call<'b>
     where
         'a: 'b,
@@ -86,7 +86,7 @@ impl<'a> Given<'a> {
 }
 
 impl Tools {
-    /// Puts in force what a file and packs say.
+    /// Compiles a tools file and packs.
     ///
     /// # Errors
     /// The first contract, pattern or condition that cannot be compiled.
@@ -105,7 +105,7 @@ impl Tools {
         })
     }
 
-    /// What the call would do.
+    /// Rates the effect of a call.
     pub fn effect(&self, call: &Call) -> EffectOf {
         let trusted = call.by_proxy && self.trusts(&call.tool);
         let found = self.contracts.find(&call.tool);
@@ -128,9 +128,9 @@ impl Tools {
         self.at_least(&readings, rated)
     }
 
-    /// Raises the effect of a tool to that of the gravest tool that it may be.
+    /// Raises a rated effect to that of the most severe tool that this name may denote.
     fn at_least(&self, tool: &Readings, rated: EffectOf) -> EffectOf {
-        // The word on this very tool goes before the word on others.
+        // A declaration of this very tool goes before one of others.
         if self.contracts.names(tool) || rated.source == EffectSource::Override && self.effects.names(tool) {
             return rated;
         }
@@ -145,7 +145,7 @@ impl Tools {
         }
     }
 
-    /// All that a tool may be, by its spelling and by the names that contracts have for tools of servers.
+    /// All tools that a name may denote, by its spelling and by the servers that contracts name.
     pub fn readings(&self, tool: &ToolName) -> Readings {
         let mut readings = tool.readings();
         if readings.sure().server.is_none() {
@@ -156,7 +156,7 @@ impl Tools {
         readings
     }
 
-    /// The pack of the tool's server, and the tool's name in it; none where a contract of the file names the tool.
+    /// The pack of the tool's server, with the tool's name in it; none if a contract of the file names the tool.
     fn pack(&self, call: &Call) -> Option<(&Contracts, ToolName)> {
         let pack = self.packs.get(call.server_name.as_ref()?)?;
         let tool = ToolName::of(&*pack.name, &*call.tool.name);
@@ -164,36 +164,36 @@ impl Tools {
         is_in_pack.then_some((&pack.contracts, tool))
     }
 
-    /// The contract of the called tool, by the file or by the pack of its server.
+    /// The contract of the called tool, from the file or from its server's pack.
     fn contract_of(&self, call: &Call) -> Option<&Arc<CompiledContract>> {
         let of_pack = || self.pack(call).and_then(|(pack, tool)| pack.find(&tool));
         self.contracts.find(&call.tool).or_else(of_pack)
     }
 
-    /// Whether the operator believes what the tool's server says of it. That it is this server, only our own proxy knows.
+    /// True if the operator trusts what this server declares. Only our own proxy knows that it is this server.
     fn trusts(&self, tool: &ToolName) -> bool {
         tool.server.as_ref().is_some_and(|server| self.trusted_servers.contains(server))
     }
 
-    /// What a tool would do, as far as that is known without a call; `seen` is what it was decided to do when it was called
-    /// last.
+    /// Effect of a tool as far as it is known without a call: by contract, override, `seen` (the effect decided at its
+    /// last call) or classifier.
     pub fn effect_as_known(&self, tool: &ToolName, description: &str, seen: Option<Effect>) -> Effect {
         let contract = self.contracts.find(tool).map(|contract| contract.effect());
         let said = contract.or_else(|| self.effects.of(&tool.readings())).or(seen);
         said.unwrap_or_else(|| classify(tool, description, &Value::Null, self.trusts(tool)).effect)
     }
 
-    /// The rules in force, in the order of the file.
+    /// Rules in force, in the order of the file.
     pub fn policies(&self) -> impl Iterator<Item = &PolicyRule> {
         self.policy.rules()
     }
 
-    /// The contracts in force.
+    /// Contracts in force.
     pub fn contracts(&self) -> &Contracts {
         &self.contracts
     }
 
-    /// Those contracts in force that are not believed any more.
+    /// Contracts in force that have become stale.
     pub fn stale(&self, states: &[ContractState], now: Timestamp) -> Vec<StaleContract> {
         let states: HashMap<(&str, u32), &ContractState> =
             states.iter().map(|state| ((state.tool.as_str(), state.version), state)).collect();
@@ -209,7 +209,7 @@ impl Tools {
         self.contracts.all().filter_map(|contract| stale(contract.contract())).collect()
     }
 
-    /// Faults of the arguments, by the contract and by what the tool's server declares.
+    /// Describes faults of the arguments, by the contract and by the schema that the tool's server declares.
     pub fn invalid_arguments(&self, given: Given<'_>) -> Option<String> {
         let faults = match self.contract_of(given.call) {
             Some(contract) => contract.check_arguments(given.args),
@@ -232,7 +232,7 @@ impl Tools {
         Some(told.collect::<Vec<_>>().join("; "))
     }
 
-    /// What the rules say.
+    /// Applies the rules to a call.
     pub fn judge(&self, given: Given<'_>, effect: Effect, taints: &[String]) -> Guard {
         let call = given.call;
         let readings = self.readings(&call.tool);
@@ -249,37 +249,37 @@ impl Tools {
         })
     }
 
-    /// `tool@version` of the contract.
+    /// `tool@version` of the call's contract.
     pub fn contract(&self, call: &Call) -> Option<String> {
         self.contract_of(call).map(|contract| contract.id().to_owned())
     }
 
-    /// Address where the call can be tried without consequences.
+    /// Address where the call can be tried without consequences, by its contract.
     pub fn sandbox(&self, call: &Call) -> Option<String> {
         self.contract_of(call).and_then(|contract| contract.contract().sandbox.clone())
     }
 
-    /// The labels that the call adds to its session.
+    /// Labels that the call adds to its session.
     pub fn taints(&self, call: &Call) -> Vec<String> {
         self.contract_of(call).map(|contract| contract.contract().taints.clone()).unwrap_or_default()
     }
 
-    /// Whether the call may run live while nobody can be asked.
+    /// True if the contract lets the call run live while no decision can be stored.
     pub fn allows_unavailable(&self, call: &Call) -> bool {
         let contract = self.contract_of(call);
         contract.is_some_and(|contract| contract.contract().on_unavailable == OnUnavailable::Allow)
     }
 
-    /// True if a stub of the call would be inferred from recorded results, where there are enough.
+    /// True if a stub of the call would be inferred from recorded results, given enough of them.
     pub fn needs_recorded(&self, call: &Call) -> bool {
         let responds = self.contract_of(call).is_some_and(|contract| !contract.contract().responses.is_empty());
         !responds && call.stub_override.is_none() && call.stub_fallback.is_none()
     }
 
-    /// What a run remembers of what this read asks for.
+    /// Looks up the run's own records that this read asks for.
     ///
     /// # Errors
-    /// It cannot be shown as the tool would.
+    /// A record cannot be rendered as the tool would answer.
     pub fn remembered(&self, given: Given<'_>, state: &mut RunState) -> Result<Look, StubError> {
         let look = overlay::look(&self.contracts, &given.stub(&given.call.tool), state)?;
         match (look, self.pack(given.call)) {
@@ -288,10 +288,10 @@ impl Tools {
         }
     }
 
-    /// What the tool would have answered.
+    /// Builds the stub: the result that the tool would have returned.
     ///
     /// # Errors
-    /// Nothing says what that is, or it is not what the contract promises.
+    /// Nothing describes the result, or it does not fit the contract.
     pub fn stub(&self, given: Given<'_>, state: &mut RunState) -> Result<Stub, StubError> {
         let pack = self.pack(given.call);
         let (contracts, tool) = pack.as_ref().map_or((&self.contracts, &given.call.tool), |(pack, tool)| (*pack, tool));
@@ -302,8 +302,8 @@ impl Tools {
     }
 }
 
-/// The state of a run that begins with this call. Without a seed of its own it is as good as random, but the same for the
-/// same run.
+/// Initial state of a run that begins with this call. Without a seed in the call, agent and run are the seed: as good
+/// as random, but the same for the same run.
 pub fn begin(call: &Call, now: Timestamp) -> RunState {
     let mut state = match &call.seed {
         Some(seed) => RunState::seeded(seed.clone(), None),

@@ -1,9 +1,9 @@
-//! Whether an audit is what it was. In: its blocks and rows in order, and checkpoints from outside of the database. Out:
-//! what does not fit. Pure.
+//! Verifies that an audit is unchanged. In: its blocks and rows in order, and checkpoints from outside the database.
+//! Out: every fault. Pure.
 //!
-//! A row that was changed, moved, added or removed changes its block's hash; whoever computes the chain anew changes the
-//! hash that a checkpoint has signed; whoever cuts the end off is behind it. What came after the last checkpoint is
-//! covered by the numbers, which have no gap, and by the signatures of those who wrote it.
+//! A changed, moved, added or removed row changes the hash of its block. A recomputed chain differs from the hash that
+//! a checkpoint has signed, and a truncated one ends before it. Rows after the last checkpoint are covered by their
+//! gapless numbers and by the signatures of the processes that wrote them.
 
 use std::collections::BTreeMap;
 
@@ -18,60 +18,60 @@ use super::{
 };
 use umbra_domain::audit::{AuditKind, AuditRecord, AuditRow, AuditSeal, Standing};
 
-/// Faults that are told; the rest are counted.
+/// Most faults that are listed; the rest are counted.
 const TOLD: usize = 100;
 
-/// What does not fit.
+/// A fault of the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditFault {
-    /// The row, if it is about one.
+    /// Number of the row concerned, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<i64>,
-    /// What is wrong.
+    /// Description of the fault.
     pub problem: String,
 }
 
-/// How it went.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// Whether everything fits.
+    /// True if there is no fault.
     pub intact: bool,
     /// Rows that were read.
     pub rows: u64,
     /// Blocks that were recomputed.
     pub blocks: i64,
-    /// Rows after the newest block: not sealed yet.
+    /// Rows after the newest block, not sealed yet.
     pub unsealed: u64,
-    /// Rows after the newest checkpoint: only their numbers are vouched for.
+    /// Rows after the newest checkpoint, which vouches only for rows up to it.
     pub after_checkpoint: u64,
     /// Checkpoints that were compared.
     pub checkpoints: usize,
-    /// Payloads that were erased, as rows of the audit say.
+    /// Payloads that were erased, according to rows of the audit.
     pub erased: u64,
-    /// Rows of before rows were signed.
+    /// Rows from before rows were signed.
     pub unsigned: u64,
     /// Lines of files that were compared with their rows.
     pub lines: u64,
-    /// What is worth knowing and no fault.
+    /// Notes that are no faults.
     pub warnings: Vec<String>,
-    /// What does not fit, at most a hundred.
+    /// Faults, at most 100.
     pub faults: Vec<AuditFault>,
-    /// How many faults there are.
+    /// Number of all faults.
     pub faults_total: u64,
 }
 
-/// What the body of an erasure says: the rows whose payloads went, as first and last numbers.
+/// Body of an erasure's row: the ranges of rows whose payloads were erased.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ErasedPayloads {
-    /// First and last, both included, in order.
+    /// First and last row of each range, both included, in order.
     pub payloads: Vec<(i64, i64)>,
-    /// SHA-256 over the numbers and keyed hashes of all of them, in hex; none in erasures of before rows were signed.
+    /// SHA-256 over the row numbers and MACs of these payloads, in hex; none in erasures from before rows were signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub macs_sha256: Option<String>,
 }
 
 impl ErasedPayloads {
-    /// Numbers in order with the keyed hashes of their payloads, put together.
+    /// Builds the body from row numbers, in order, with the MACs of their payloads.
     pub fn of(gone: &[(i64, Vec<u8>)]) -> Self {
         let mut payloads: Vec<(i64, i64)> = Vec::new();
         for (seq, _) in gone {
@@ -84,7 +84,7 @@ impl ErasedPayloads {
     }
 }
 
-/// The hash of numbers and keyed hashes.
+/// SHA-256 over row numbers and payload MACs.
 fn macs<'m>(gone: impl Iterator<Item = (i64, &'m Vec<u8>)>) -> String {
     let mut hash = Sha256::new();
     for (seq, mac) in gone {
@@ -95,23 +95,23 @@ fn macs<'m>(gone: impl Iterator<Item = (i64, &'m Vec<u8>)>) -> String {
     hex::encode(hash.finalize())
 }
 
-/// Reads an audit from its first row to its last.
+/// Verifier of an audit, which is read from its first row to its last.
 #[derive(Debug)]
 pub struct Verifier {
     checkpoints: BTreeMap<i64, Vec<Checkpoint>>,
     compared: usize,
-    /// The last row that any checkpoint has signed.
+    /// Last row that any checkpoint has signed.
     vouched: i64,
     chain: Vec<u8>,
     blocks: i64,
     rows: i64,
-    /// Number of the last row that was read or is missed.
+    /// Number of the last row that was read, or that the last block should hold.
     last: i64,
     unsealed: u64,
     stamps: Stamps,
-    /// Rows without the payload that they had, with its keyed hash.
+    /// Rows whose payload is gone, with its MAC.
     missing: BTreeMap<i64, Vec<u8>>,
-    /// What erasures say, with their own numbers.
+    /// Erasures, each with its own row number.
     erasures: Vec<(i64, ErasedPayloads)>,
     words: Option<Words>,
     bound: Bound,
@@ -120,7 +120,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// With what is known from outside: checkpoints, whose keys are believed, and keys that are believed beside them.
+    /// Starts with trust from outside the database: the keys of genuine checkpoints, and other trusted keys.
     pub fn new(checkpoints: Vec<Checkpoint>, keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut verifier = Self {
             checkpoints: BTreeMap::new(),
@@ -153,19 +153,19 @@ impl Verifier {
         verifier
     }
 
-    /// Compares overrides and approvals as well with what the audit says of them.
+    /// Compares overrides and approvals with the audit as well.
     #[must_use]
     pub fn with_standing(mut self, standing: Standing) -> Self {
         self.words = Some(Words::on(standing));
         self
     }
 
-    /// What the rows that were read say of runs and sessions.
+    /// Shadow runs and session labels according to the rows that were read.
     pub fn bound(&self) -> &Bound {
         &self.bound
     }
 
-    /// The next block, as the database has it, with all rows from its first to its last.
+    /// Verifies the next block of the database, with all rows from its first to its last.
     pub fn block(&mut self, seal: &AuditSeal, records: &[AuditRecord]) {
         self.blocks += 1;
         if seal.block != self.blocks {
@@ -188,7 +188,7 @@ impl Verifier {
         if self.chain != seal.hash {
             let what = format!("rows {} to {} are not those that block {} sealed", seal.first, seal.last, self.blocks);
             self.fault(Some(seal.first), what);
-            // What follows is held against what was sealed: one row that is missing is told once.
+            // Go on from the stored hash, so that one missing row is reported once.
             self.chain.clone_from(&seal.hash);
         }
         self.last = seal.last;
@@ -201,13 +201,13 @@ impl Verifier {
         }
     }
 
-    /// The rows behind the last block. May be called again for more.
+    /// Verifies rows after the last block. May be called again for more.
     pub fn unsealed(&mut self, records: &[AuditRecord]) {
         self.unsealed += records.len() as u64;
         self.take(records);
     }
 
-    /// That was all; `drawn` is the last number that the database says it has given.
+    /// Finishes the verification; `drawn` is the last row number that the database has given.
     pub fn finish(mut self, drawn: i64) -> Verified {
         if self.rows != drawn {
             self.fault(None, format!("{drawn} rows were written, {} are there", self.rows));
@@ -243,8 +243,8 @@ impl Verifier {
         }
     }
 
-    /// Takes what erasures say out of what is missing; answers how much that was. One that names what it did not erase
-    /// erased nothing.
+    /// Removes erased payloads from `missing` and returns their number. An erasure whose hash does not match its rows
+    /// is a fault and removes none.
     fn erasures_hold(&mut self) -> u64 {
         let before = self.missing.len();
         for (said_by, ErasedPayloads { payloads, macs_sha256 }) in std::mem::take(&mut self.erasures) {
@@ -272,7 +272,7 @@ impl Verifier {
             }
             self.last = row.seq;
             let unsigned = self.stamps.take(row);
-            // What nobody signed says nothing.
+            // Rows with a faulty signature are no evidence.
             let counts = unsigned.is_empty();
             for what in unsigned {
                 self.fault(Some(row.seq), what);
@@ -298,7 +298,7 @@ impl Verifier {
         }
     }
 
-    /// Notes a fault that was seen elsewhere, or here.
+    /// Records a fault that was found here or by the caller.
     pub fn fault(&mut self, seq: Option<i64>, problem: String) {
         self.faults_total += 1;
         if self.faults.len() < TOLD {

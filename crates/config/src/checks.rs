@@ -1,8 +1,8 @@
-//! Files of rules of the built-in checks: TOML in, their rows out, or every fault at once. The form is that of gitleaks,
-//! with members of our own, so that a file of gitleaks loads as it is; what of it has no meaning here is named.
+//! Reader of the built-in checks' rule files: TOML in, rules or every fault at once out. The format is that of gitleaks
+//! with members of our own, so a gitleaks file loads as it is. Members of gitleaks without a meaning here give a
+//! warning.
 //!
-//! What an expression or a pattern means is the business of the room that applies it; whoever reads a file brings its
-//! judgement along ([`RowRule`]).
+//! The caller judges expressions and patterns: it passes the judgement in as [`RowRule`].
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -21,17 +21,17 @@ use umbra_domain::{
     AllowList, AllowTarget, Begins, CheckName, CheckRule, Checksum, RuleFault, RuleFile, Sample, Severity, TextScope,
 };
 
-/// Most rows of a file; gitleaks' own has some two hundred.
+/// Most rules in a file; gitleaks' own file has some two hundred.
 const MAX_ROWS: usize = 5_000;
-/// Most items of a list of a row.
+/// Most items in one list of a rule.
 const MAX_ITEMS: usize = 10_000;
 /// Longest expression or example, in characters.
 const MAX_TEXT: usize = 16_384;
 
-/// Says what is wrong with a row.
+/// Judges one rule and returns its faults.
 pub type RowRule<'a> = &'a dyn Fn(&CheckRule) -> Vec<RuleFault>;
 
-/// Reads a file of rules.
+/// Reads a rule file.
 pub fn read(path: &Path, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report> {
     let name = path.display().to_string();
     let mut faults = Faults::default();
@@ -51,12 +51,12 @@ pub fn read(path: &Path, judge: RowRule<'_>) -> Result<Loaded<RuleFile>, Report>
     faults.finish(found)
 }
 
-/// The JSON Schema (draft 2020-12) of a file of rules, for editors.
+/// Returns the JSON Schema (draft 2020-12) of a rule file, for editors.
 pub fn rules_schema() -> serde_json::Value {
     document("Umbra rules", Record(|keys: &mut Keys<'_>| file(keys, "", &|_| Vec::new())).schema())
 }
 
-/// An id is one row of a file.
+/// Notes a fault for each id that a file uses twice.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
     let mut first = BTreeMap::<&str, Place>::new();
     let Some(Kind::List(rows)) = root.get("rules").map(|node| &node.kind) else { return };
@@ -72,7 +72,7 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
     }
 }
 
-/// The file's keys.
+/// Declares the top-level keys of a rule file.
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
 fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile> {
     let terms = keys.optional(
@@ -100,7 +100,7 @@ fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile>
     Some(RuleFile { terms, rules, allowlists: lists.into_iter().flatten().flatten().flatten().collect() })
 }
 
-/// What a file of gitleaks builds on.
+/// Declares gitleaks' table `extend`, which names the rules that a file builds on. None of its keys has an effect here.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
 fn extend(keys: &mut Keys<'_>) -> Option<()> {
     keys.optional("useDefault", "Of gitleaks: its own rules; those of Umbra are always there.", Flag);
@@ -119,7 +119,7 @@ fn extend(keys: &mut Keys<'_>) -> Option<()> {
     Some(())
 }
 
-/// One row; `None` within for one that has no meaning here.
+/// Declares one rule. `Some(None)` for a rule that has no meaning here.
 #[expect(clippy::option_option, reason = "a record that is read well may have to be left out")]
 fn row(
     keys: &mut Keys<'_>,
@@ -212,7 +212,7 @@ fn row(
     Some(Some(rule))
 }
 
-/// Reads the members that rules of injection alone have.
+/// Declares the keys that only rules of injection have.
 fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
     rule.scope = keys.optional(
         "scope",
@@ -229,7 +229,7 @@ fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
         .unwrap_or_default();
 }
 
-/// Declares what gitleaks says of a rule and has no meaning here; `true` where the rule is about paths.
+/// Declares gitleaks' keys that have no effect here and warns of each. Returns true if the rule is about paths.
 fn not_taken_over(keys: &mut Keys<'_>) -> bool {
     for (key, why) in [
         ("path", "texts of agents have no path"),
@@ -244,7 +244,7 @@ fn not_taken_over(keys: &mut Keys<'_>) -> bool {
     keys.has("path")
 }
 
-/// One list of matches that are left alone; `None` for one that cannot be judged here.
+/// Declares one allow list: matches that are not reported. `Some(None)` for a list that cannot be applied here.
 #[expect(
     clippy::option_option,
     clippy::unnecessary_wraps,
@@ -269,7 +269,7 @@ fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
     for key in ["paths", "commits", "targetRules"] {
         if keys.optional(key, "Of gitleaks: not taken over.", texts()).is_some() {
             let message = format!("`{key}` is not taken over: texts of agents have none");
-            // With AND, or for rules that are named, what is left of it would leave more alone than was meant.
+            // With AND, or for named rules, the rest of the list would exempt more than was meant.
             left_out |= all || key == "targetRules";
             keys.warn(key, message, if left_out { "the list is left out" } else { "the rest of the list is" });
         }
@@ -278,7 +278,7 @@ fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
     Some((!left_out).then_some(AllowList { regexes, stopwords, regex_target, all }))
 }
 
-/// Checks that a name may stand in braces, where digits would be a repetition.
+/// Checks that a name may stand in braces. Digits there would read as a repetition.
 fn is_term(name: &str) -> Result<(), &'static str> {
     let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if plain && !name.is_empty() { Ok(()) } else { Err("use lower-case letters and `_`") }
@@ -303,7 +303,7 @@ fn samples() -> List<OneSample> {
     List { len: 0..=MAX_ITEMS, single: false, item: OneSample }
 }
 
-/// An example: a text, or an array of its parts.
+/// Shape of an example: a text, or an array of its parts.
 struct OneSample;
 
 impl Shape for OneSample {
@@ -336,7 +336,7 @@ impl Shape for OneSample {
     }
 }
 
-/// Anything at all.
+/// Shape that accepts any value and drops it.
 struct Any;
 
 impl Shape for Any {

@@ -1,8 +1,8 @@
-//! The environment: variables in, a layer over the settings' tree out, and the keys of model providers.
+//! Environment variables of the process: a layer over the tree of the settings, and the keys of model providers.
 //!
-//! `UMBRA__SECTION__KEY` sets any setting; its value is read as YAML, and as plain text where it is none. Each
-//! variable is a source of its own, so that a fault names the variable. Empty variables count as not set.
-//! Values never show in faults' snippets: they may be secrets.
+//! `UMBRA__SECTION__KEY` sets any setting. Its value is read as YAML, and as plain text where it is not YAML. Each
+//! variable is a source of its own, so a fault names the variable. Empty variables count as not set. Values never
+//! appear in snippets of faults: they may be secrets.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,13 +17,14 @@ use super::{
 };
 use umbra_domain::{ModelSpec, nearest::nearest};
 
-/// What every variable of ours begins with.
+/// Prefix of every variable that is a setting.
 const PREFIX: &str = "UMBRA__";
-/// Variables of other conventions, and the settings they stand for. `UMBRA__…` goes before them.
+/// Variables of other conventions, and the settings that they stand for. `UMBRA__…` overrides them.
 const ALIASES: [(&str, &[&str]); 2] =
     [("DATABASE_URL", &["database", "url"]), ("UMBRA_PG_BIN", &["storage", "pg_bin"])];
 
-/// Variables of ours that are no settings: what the client for Python, the tests, the scripts and the compose file read.
+/// Variables with our prefix that are not settings: read by the Python client, the tests, the scripts and the compose
+/// file.
 const OTHERS: [&str; 17] = [
     "UMBRA_AGENT",
     "UMBRA_API_KEY",
@@ -44,18 +45,18 @@ const OTHERS: [&str; 17] = [
     "UMBRA_URL",
 ];
 
-/// Variables by name.
+/// Environment variables by name.
 #[derive(Clone, Default)]
 pub struct Environment {
     set: BTreeMap<String, String>,
-    /// Names of those that are set to nothing.
+    /// Names of variables with an empty value.
     empty: BTreeSet<String>,
     /// True if webhooks may go without their secrets.
     sends_nothing: bool,
 }
 
 impl std::fmt::Debug for Environment {
-    /// Names only.
+    /// Shows the names only.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.set.keys()).finish()
     }
@@ -69,14 +70,14 @@ impl FromIterator<(String, String)> for Environment {
 }
 
 impl Environment {
-    /// The process's own. The only place in the service that reads it.
+    /// Captures the environment of this process. The only place in the service that reads it.
     pub fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.to_string_lossy().into_owned())))
             .collect()
     }
 
-    /// The same for a command that sends no webhook: a secret that is not there is no fault.
+    /// Returns the environment for a command that sends no webhook: a missing webhook secret is then no fault.
     #[must_use]
     pub fn sending_nothing(self) -> Self {
         Self { sends_nothing: true, ..self }
@@ -87,29 +88,29 @@ impl Environment {
         self.sends_nothing
     }
 
-    /// The program that this process runs, where the system tells.
+    /// Returns the path of the program that this process runs, where the system tells it.
     pub fn program() -> Option<std::path::PathBuf> {
         std::env::current_exe().ok()
     }
 
-    /// The value of a variable that is set and not empty.
+    /// Returns the value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.set.get(name).map(String::as_str)
     }
 
-    /// The values of a variable that is set and not empty, in whatever letters its name is written, with `_` or without.
+    /// Returns the values of the variables with this name, in upper or lower case, with or without `_` and `-`.
     pub fn spelled(&self, name: &str) -> impl Iterator<Item = &str> {
         let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
         let wanted = plain(name);
         self.set.iter().filter(move |(known, _)| plain(known) == wanted).map(|(_, value)| value.as_str())
     }
 
-    /// Every variable.
+    /// Returns every variable that is set and not empty, with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.set.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The providers' keys that these models name and that are set, by the name of their variable.
+    /// Returns the providers' keys that these models name and that are set, by variable name.
     pub fn provider_keys<'a>(&self, models: impl IntoIterator<Item = &'a ModelSpec>) -> HashMap<String, SecretString> {
         models
             .into_iter()
@@ -118,7 +119,7 @@ impl Environment {
             .collect()
     }
 
-    /// Looks at the keys that these models name.
+    /// Checks that an HTTP header can carry each key that these models name.
     ///
     /// # Errors
     /// Each variable whose value no header can carry.
@@ -135,9 +136,9 @@ impl Environment {
         faults.finish(Some(())).map(drop)
     }
 
-    /// Lays the variables over the settings. One that was meant as a setting and is none is a fault, so that
-    /// `UMBRA_BOUNDARY_EXECUTION=shadow` is not found out later to have done nothing; one that resembles no setting is
-    /// worth a warning.
+    /// Lays the variables over the settings. A variable that resembles a setting without being one is a fault:
+    /// `UMBRA_BOUNDARY_EXECUTION=shadow` would otherwise be ignored silently. One that resembles no setting gives a
+    /// warning.
     pub(super) fn overlay(&self, root: &mut Node, faults: &mut Faults) {
         for (name, path) in ALIASES {
             if let Some(value) = self.get(name) {
@@ -190,7 +191,7 @@ impl Environment {
     }
 }
 
-/// Whether Kubernetes sets such a variable for each service whose name begins with `umbra`: `UMBRA_SERVICE_HOST`,
+/// True if Kubernetes sets the variable for each service whose name begins with `umbra`: `UMBRA_SERVICE_HOST`,
 /// `UMBRA_PORT_7817_TCP_ADDR`.
 fn is_of_cluster(name: &str, value: &str) -> bool {
     let tail = name.split_once("_SERVICE_").map(|(_, tail)| tail);
@@ -205,7 +206,7 @@ fn is_of_cluster(name: &str, value: &str) -> bool {
     service || port || name.ends_with("_PORT") && value.contains("://")
 }
 
-/// Whether a setting names a variable: the key of a provider, the secret of a webhook.
+/// True if any setting holds the variable's name: the key of a provider, the secret of a webhook.
 fn mentions(node: &Node, name: &str) -> bool {
     match &node.kind {
         Kind::Text(text) => text == name,
@@ -215,7 +216,7 @@ fn mentions(node: &Node, name: &str) -> bool {
     }
 }
 
-/// Every key of the settings below `section`: as words, and as a variable.
+/// Lists every key of the settings below `section`: as words, and as a variable.
 fn paths(schema: &Value, section: &str, found: &mut Vec<(String, String)>) {
     let Some(keys) = schema.get("properties").and_then(Value::as_object) else { return };
     for (key, schema) in keys {
@@ -225,14 +226,15 @@ fn paths(schema: &Value, section: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The value as YAML, or as plain text.
+/// Parses a value as YAML, or takes it as plain text.
 fn value_of(value: &str, source: usize) -> Kind {
-    // What cannot be read as YAML is text, so faults of the attempt are dropped.
+    // Faults of the attempt are dropped: what is not YAML is text.
     parse(source, value, &mut Faults::default()).map_or_else(|| Kind::Text(value.to_owned()), |node| node.kind)
 }
 
-/// Sets one value in the tree, making the mappings on its way. Twins (`key_file` of `key`, and the other way
-/// round) from sources before `layer` go: the later layer decides alone. A key within a value that has none is a fault.
+/// Sets one value in the tree and creates the mappings on the way to it. Twins (`key_file` of `key`, and the reverse)
+/// from sources before `layer` are removed: the later layer decides alone. A key below a value that is no mapping is a
+/// fault.
 fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize, faults: &mut Faults) {
     let Some((key, rest)) = path.split_first() else {
         *node = Node { kind, at };

@@ -1,7 +1,7 @@
-//! Faults of configuration: where, what is wrong, what would be right.
+//! Faults of configuration: place, message and help.
 //!
-//! The reader writes into a [`Faults`]; what comes out is a [`Report`], for people (`FILE:LINE:COLUMN: message`,
-//! then the line with a caret) or for tools (JSON). A value that may be a secret is never repeated.
+//! The reader writes into a [`Faults`], which ends as a [`Report`] for people (`FILE:LINE:COLUMN: message`, then the
+//! line with a caret) or for tools (JSON). A value that may be a secret is never repeated.
 
 use std::{
     fmt::{self, Write as _},
@@ -13,27 +13,27 @@ use utoipa::ToSchema;
 
 use super::Loaded;
 
-/// Longest part of a line that is shown, in characters.
+/// Longest part of a line that a snippet shows, in characters.
 const SNIPPET_CHARS: usize = 120;
 /// Longest value that a message repeats, in characters.
 const QUOTED_CHARS: usize = 60;
 
-/// Whether something must be put right.
+/// Severity of a fault: it must be put right, or it is a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FaultLevel)]
 pub enum Level {
     /// The configuration is refused.
     Fault,
-    /// It is accepted, and this is worth knowing.
+    /// The configuration is accepted; the message is advice.
     Warning,
 }
 
-/// One thing to say about a place in the configuration.
+/// One fault or warning about a place in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = FileFault)]
 pub struct Fault {
-    /// Refused, or only remarked on.
+    /// A fault that must be put right, or a warning.
     pub level: Level,
     /// The file as it was given, or the environment variable.
     pub file: String,
@@ -43,17 +43,17 @@ pub struct Fault {
     pub column: usize,
     /// The key's path, such as `shadow_agents[0].model`; empty at the top.
     pub key: String,
-    /// What is wrong.
+    /// The fault in words.
     pub message: String,
-    /// What would be right.
+    /// Advice on how to put it right.
     pub help: String,
-    /// The line and a caret below the column; absent where it might show a secret.
+    /// The line, and a caret below the column; absent where it might show a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<String>,
 }
 
 impl Fault {
-    /// `FILE:LINE:COLUMN`; what is the file's as a whole stands at its beginning.
+    /// Returns `FILE:LINE:COLUMN`. A fault of a file as a whole is placed at 1:1.
     pub fn place(&self) -> String {
         format!("{}:{}:{}", clean(&self.file), self.line.max(1), self.column.max(1))
     }
@@ -84,14 +84,14 @@ impl fmt::Display for Fault {
 /// Every fault that was found, and the warnings beside them.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What must be put right; never empty. In order of place.
+    /// Faults that must be put right, in order of place; never empty.
     pub faults: Vec<Fault>,
-    /// What is worth saying besides.
+    /// Warnings, in order of place.
     pub warnings: Vec<Fault>,
 }
 
 impl Report {
-    /// A report of one fault of a file that is no YAML, named by a setting.
+    /// Creates a report of one fault in a file that is not YAML and that a setting names.
     pub fn of_file(file: &Path, key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
         let fault = Fault {
             level: Level::Fault,
@@ -106,7 +106,7 @@ impl Report {
         Self { faults: vec![fault], warnings: Vec::new() }
     }
 
-    /// The report for tools: `{"faults": [...], "warnings": [...]}`.
+    /// Returns the report for tools: `{"faults": [...], "warnings": [...]}`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
@@ -126,7 +126,7 @@ impl fmt::Display for Report {
 
 impl std::error::Error for Report {}
 
-/// Where a node stands: a source's number, a line and a column, both from 1.
+/// Position of a node: a source's number, a line and a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     /// Index into the sources of [`Faults`].
@@ -137,18 +137,18 @@ pub(super) struct Place {
     pub column: usize,
 }
 
-/// How much of the line a fault may show.
+/// Part of the line that a fault may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Show {
-    /// All of it.
+    /// The whole line.
     Line,
-    /// Up to so many characters after the column: the value behind a mistaken key may be a secret.
+    /// So many characters from the column on: the value behind a mistaken key may be a secret.
     Upto(usize),
-    /// Nothing.
+    /// No snippet.
     Nothing,
 }
 
-/// Collects what is found while sources are read.
+/// Collector of faults while sources are read.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// Name and text of each source.
@@ -159,13 +159,13 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Takes a source up and gives its number. An empty text is never shown in snippets.
+    /// Adds a source and returns its number. An empty text is never shown in snippets.
     pub fn add_source(&mut self, name: &str, text: &str) -> usize {
         self.sources.push((name.to_owned(), text.to_owned()));
         self.sources.len() - 1
     }
 
-    /// Takes an environment variable up as a source, whose value is never shown, and gives the place of its value.
+    /// Adds an environment variable as a source, whose value is never shown, and returns the place of its value.
     pub fn add_variable(&mut self, name: &str) -> Place {
         Place { source: self.add_source(name, ""), line: 1, column: 1 }
     }
@@ -183,18 +183,18 @@ impl Faults {
         self.note(Level::Fault, at, Show::Line, message.into(), help.into());
     }
 
-    /// Notes a fault and shows only so much of the line.
+    /// Notes a fault with a limited snippet.
     pub fn fault_showing(&mut self, at: Place, show: Show, message: impl Into<String>, help: impl Into<String>) {
         self.note(Level::Fault, at, show, message.into(), help.into());
     }
 
-    /// Notes something that is accepted.
+    /// Notes a warning.
     pub fn warn(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
         self.note(Level::Warning, at, Show::Line, message.into(), help.into());
     }
 
-    /// Ends the reading: the value, or what stands against it. A `None` without a fault cannot come from the
-    /// reader; it is reported all the same.
+    /// Ends the reading: returns the value, or the report of its faults. A `None` without a fault is reported too,
+    /// though readers note a fault first.
     pub fn finish<T>(mut self, value: Option<T>) -> Result<Loaded<T>, Report> {
         self.found.sort_by_key(|(at, _)| (at.source, at.line, at.column));
         let (faults, warnings): (Vec<_>, Vec<_>) =
@@ -222,7 +222,7 @@ impl Faults {
     }
 }
 
-/// The line at `at` with a caret below its column, cut to a window around it.
+/// Returns the line at `at` with a caret below its column, cut to a window around it.
 fn snippet(text: &str, at: Place, show: Show) -> Option<String> {
     let line = text.trim_start_matches('\u{feff}').lines().nth(at.line.checked_sub(1)?)?;
     let until = match show {
@@ -236,7 +236,7 @@ fn snippet(text: &str, at: Place, show: Show) -> Option<String> {
     Some(format!("{}\n{:caret$}^", mask_passwords(&clean(&shown)), ""))
 }
 
-/// Text without characters that could move a terminal's cursor or reorder what it shows, one for one.
+/// Replaces characters that could move a terminal's cursor or reorder its text, one for one.
 pub(super) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| {
@@ -251,14 +251,14 @@ pub(super) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Whether a character shows as itself: no control, bidirectional or invisible character.
+/// True if a character is visible as itself: no control, bidirectional or invisible character.
 pub fn is_printable(c: char) -> bool {
     let invisible = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{e0000}'..='\u{e0fff}');
     !c.is_control() && !invisible
 }
 
-/// A value for a message: cleaned, cut and in quotes.
+/// Returns a value for a message: cleaned, cut and in quotes.
 pub(super) fn quoted(text: &str) -> String {
     let mut shown = String::from("\"");
     for (index, c) in mask_passwords(&clean(text)).chars().enumerate() {
@@ -272,7 +272,7 @@ pub(super) fn quoted(text: &str) -> String {
     shown
 }
 
-/// Words for a message: `a, b or c`.
+/// Joins words for a message: `a, b or c`.
 pub(super) fn listed(words: &[&str]) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
@@ -287,7 +287,7 @@ pub(super) fn listed(words: &[&str]) -> String {
     text
 }
 
-/// Stars, one for one, over `user:password` in whatever looks like a URL.
+/// Replaces `user:password` by stars, one for one, in each text that looks like a URL.
 fn mask_passwords(line: &str) -> String {
     let mut chars: Vec<char> = line.chars().collect();
     let mut from = 0;

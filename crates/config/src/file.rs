@@ -1,4 +1,4 @@
-//! Files of configuration: a path in, a tree or a fault out. Reads at most what configuration may have.
+//! Reader of configuration files: a path in, a tree or a fault out. Reads at most [`MAX_FILE_BYTES`].
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -7,7 +7,7 @@ use super::{
     tree::{MAX_FILE_BYTES, Node, parse},
 };
 
-/// Reads and parses a file, as a source of its own.
+/// Reads and parses a file as a source of its own.
 pub(super) fn read_tree(path: &Path, faults: &mut Faults) -> Option<Node> {
     let name = path.display().to_string();
     match read_text(path) {
@@ -34,7 +34,7 @@ pub(super) fn read_secret(path: &Path) -> Result<String, String> {
     }
 }
 
-/// Why a file was not read.
+/// Reason why a file was not read, with its place.
 pub(super) struct Refused {
     line: usize,
     column: usize,
@@ -43,27 +43,27 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// Notes it as a fault of the source.
+    /// Notes the reason as a fault of the source.
     pub(super) fn note(self, source: usize, faults: &mut Faults) {
         faults.fault(Place { source, line: self.line, column: self.column }, self.message, self.help);
     }
 }
 
-/// False for a directory, a device, or a pipe, which would hang until somebody writes to it; but what the process
-/// was started with is open already. What is not there is told by opening it.
+/// True for a regular file, for standard input and inherited descriptors, and for a path that does not exist: opening
+/// it tells why. False for a directory, a device, or a pipe, which would block until a writer opens it.
 fn is_readable_file(path: &Path) -> bool {
     let inherited = path == Path::new("/dev/stdin") || path.starts_with("/dev/fd");
     inherited || path.metadata().map_or(true, |meta| meta.is_file())
 }
 
-/// Reads a file of text, if it is not too long.
+/// Reads a text file of at most [`MAX_FILE_BYTES`].
 pub(super) fn read_text(path: &Path) -> Result<String, Refused> {
     let refused = |message: String, help: &str| Refused { line: 0, column: 0, message, help: help.to_owned() };
     if !is_readable_file(path) {
         return Err(refused("this is no regular file".to_owned(), "name a file, or /dev/stdin to pipe one in"));
     }
     let mut bytes = Vec::new();
-    // One byte more than is accepted, so that a file that is too long is seen to be.
+    // One byte more than the limit, which reveals a file that is too long.
     let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(|error| {
         refused(format!("the file cannot be read: {error}"), "check the path, and that this user may read it")

@@ -1,8 +1,8 @@
-//! The reader: a mapping of the tree in, values out, every fault noted on the way.
+//! Declarative reader of mappings: a node of the tree in, values out, with every fault noted on the way.
 //!
-//! A record is one function that declares its keys in turn. Run over a node it reads them; run without one it
-//! describes them as JSON Schema. So a key cannot be read without being documented, nor documented without
-//! being read, and "did you mean" knows exactly the keys that exist.
+//! A record is one function that declares its keys in turn. Over a node it reads them; without a node it describes them
+//! as JSON Schema. So a key cannot be read without being documented, nor documented without being read, and "did you
+//! mean" knows exactly the keys that exist.
 
 use serde_json::{Map, Value, json};
 
@@ -12,19 +12,19 @@ use super::{
 };
 use umbra_domain::nearest::nearest;
 
-/// What a value may look like.
+/// The form of a value: reads a node, and describes itself as JSON Schema.
 pub(super) trait Shape {
-    /// What it becomes.
+    /// Type of the value that is read.
     type Value;
 
-    /// Reads a node; `None` after noting at least one fault.
+    /// Reads a node. Returns `None` after noting at least one fault.
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value>;
 
-    /// The same rule as JSON Schema.
+    /// Describes the same rule as JSON Schema.
     fn schema(&mut self) -> Value;
 }
 
-/// A mapping whose keys the function declares.
+/// Shape of a mapping whose keys the function declares.
 pub(super) struct Record<F>(pub F);
 
 impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
@@ -58,9 +58,9 @@ impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
 
 /// The keys of one record, while they are declared.
 pub(super) struct Keys<'a> {
-    /// The keys declared so far.
+    /// Keys declared so far.
     known: Vec<&'static str>,
-    /// Keys that are refused with their own word, and not suggested.
+    /// Keys that are refused with a message of their own, and never suggested.
     hidden: Vec<&'static str>,
     work: Work<'a>,
 }
@@ -71,7 +71,7 @@ enum Work<'a> {
 }
 
 impl Keys<'_> {
-    /// A key that must be there. `None` when it is missing or faulty, and while describing.
+    /// Declares a key that must be present. Returns `None` when it is missing or faulty, and while describing.
     pub fn required<S: Shape>(&mut self, key: &'static str, about: &str, shape: S) -> Option<S::Value> {
         let missing = match &self.work {
             Work::Read { at, .. } => (self.entry(key).is_none()).then_some(*at),
@@ -88,7 +88,7 @@ impl Keys<'_> {
         self.optional(key, about, shape)
     }
 
-    /// A key that must be there, and whose value may be null.
+    /// Declares a key that must be present, and whose value may be null.
     pub fn required_or_null<S: Shape<Value = Value>>(
         &mut self,
         key: &'static str,
@@ -104,7 +104,7 @@ impl Keys<'_> {
         self.required(key, about, shape)
     }
 
-    /// A key that may be there. An empty value is as good as none. `None` also when it is faulty.
+    /// Declares a key that may be absent. An empty value counts as absent. Returns `None` also when it is faulty.
     pub fn optional<S: Shape>(&mut self, key: &'static str, about: &str, mut shape: S) -> Option<S::Value> {
         self.known.push(key);
         match &mut self.work {
@@ -123,14 +123,14 @@ impl Keys<'_> {
         }
     }
 
-    /// A key whose value takes the place of a default.
+    /// Declares a key whose value replaces a default.
     pub fn set<S: Shape>(&mut self, key: &'static str, about: &str, shape: S, slot: &mut S::Value) {
         if let Some(value) = self.optional(key, about, shape) {
             *slot = value;
         }
     }
 
-    /// A key of a later version: refused with a word that says so, never ignored.
+    /// Declares a key of a later version: it is refused with a message that says so, never ignored.
     pub fn later(&mut self, key: &'static str, help: &str) {
         if self.has(key) {
             self.fault(key, "this is not available in this version", help);
@@ -138,17 +138,17 @@ impl Keys<'_> {
         self.hidden.push(key);
     }
 
-    /// Whether the key is there with a value.
+    /// True if the key is present with a value.
     pub fn has(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// The first of these keys that is there, or the first: where a rule between them is best pointed out.
+    /// Returns the first of these keys that is present, else the first: the place to report a fault between them.
     pub fn first_of<const N: usize>(&self, keys: [&'static str; N]) -> &'static str {
         keys.iter().copied().find(|key| self.has(key)).or(keys.first().copied()).unwrap_or_default()
     }
 
-    /// Where the key's value stands, or else the record.
+    /// Returns the place of the key's value, or of the record where the key is absent.
     pub fn place(&self, key: &str) -> Place {
         match &self.work {
             Work::Read { at, .. } => self.entry(key).map_or(*at, |entry| entry.value.at),
@@ -156,7 +156,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Notes a fault of one key's value, or, where the key is not there, of the record.
+    /// Notes a fault of one key's value, or of the record where the key is absent.
     pub fn fault(&mut self, key: &str, message: impl Into<String>, help: impl Into<String>) {
         let at = self.place(key);
         let there = self.has(key);
@@ -166,7 +166,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Notes a fault of one item of a key's list, or of the key where it is no list.
+    /// Notes a fault of one item of a key's list, or of the key where its value is no list.
     pub fn fault_of(&mut self, key: &str, index: Option<usize>, message: impl Into<String>, help: impl Into<String>) {
         let item = self.entry(key).zip(index).and_then(|(entry, index)| match &entry.value.kind {
             Kind::List(items) => items.get(index).map(|item| (item.at, index)),
@@ -210,7 +210,7 @@ impl Keys<'_> {
     }
 }
 
-/// The entry of a key, unless its value is empty.
+/// Finds the entry of a key, unless its value is empty.
 fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
     entries.iter().find(|entry| entry.key == key && entry.value.kind != Kind::Null)
 }
@@ -219,7 +219,7 @@ fn first_sentence(about: &str) -> String {
     about.trim().split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned()
 }
 
-/// A schema as a document of its own.
+/// Turns a schema into a document of its own.
 pub(super) fn document(title: &str, schema: Value) -> Value {
     let mut document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title});
     if let (Some(document), Value::Object(schema)) = (document.as_object_mut(), schema) {

@@ -1,18 +1,19 @@
 //! Configuration: YAML and environment in, checked settings and shadows out.
 //!
-//! Everything a person writes takes the same way:
+//! Every file takes the same way:
 //!
-//! 1. [`tree`] (YAML) and [`toml`] read a file, within budgets, into nodes that know where they stand.
+//! 1. [`tree`] (YAML) and [`toml`] read a file, within budgets, into nodes that carry their place.
 //! 2. [`environment`] lays `UMBRA__SECTION__KEY` over the settings' tree, each variable a source of its own.
 //! 3. [`keys`] walks the tree. Each key is declared once, with its [`shape`] and its description; the same
 //!    declaration reads the value, knows the key for "did you mean", and writes the JSON Schema for editors.
-//! 4. Every fault is collected ([`fault`]), with file, line, column, the line itself and what would be right.
+//! 4. Every fault is collected ([`fault`]), with file, line, column, the line itself and advice.
 //!
-//! [`settings`] holds one file per section of the settings, [`shadows`] the observers, [`tools`] what is known and allowed of
-//! agents' tools, [`checks`] rules of the built-in checks, [`sidecar`] what the guardrail of a session holds them to. A value is either within its bounds or a fault:
-//! nothing is clamped, ignored or half applied, and a file with faults changes nothing.
+//! [`settings`] holds one file per section of the settings, [`shadows`] the observers, [`tools`] contracts, effects and
+//! rules of agents' tools, [`checks`] rules of the built-in checks, [`sidecar`] the guardrail rules of sessions. A
+//! value is either within its bounds or a fault: nothing is clamped, ignored or half applied, and a file with faults
+//! changes nothing.
 //!
-//! This room reads files and the process's environment, and nothing else: no network, no database, no clock.
+//! This crate reads files and the process's environment, and nothing else: no network, no database, no clock.
 
 pub mod checks;
 pub mod environment;
@@ -55,11 +56,11 @@ pub const EXAMPLE_TOOLS: &str = include_str!("../../../config/tools.example.yaml
 /// Rules that show every key of the sidecar file.
 pub const EXAMPLE_SIDECAR: &str = include_str!("../../../config/sidecar.example.yaml");
 
-/// Something that was read without a fault, and what is worth saying about it all the same.
+/// A value that was read without a fault, and its warnings.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
-    /// What was read.
+    /// The value.
     pub value: T,
-    /// Remarks, in order of place.
+    /// Warnings, in order of place.
     pub warnings: Vec<Fault>,
 }

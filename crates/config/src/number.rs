@@ -1,5 +1,5 @@
-//! What numbers may look like: counts, money, durations and sizes. Nodes in, values within their bounds out; the
-//! same bounds as JSON Schema.
+//! Shapes of numbers: counts, money, durations and sizes. Nodes in, values within their bounds out; the same bounds as
+//! JSON Schema.
 
 use std::{marker::PhantomData, ops::RangeInclusive, time::Duration};
 
@@ -13,20 +13,20 @@ use super::{
     tree::{Kind, Node},
 };
 
-/// A whole number within bounds, as an integer type that holds them.
+/// Shape of a whole number within bounds, read as an integer type that holds them.
 pub(super) struct Whole<T> {
     range: RangeInclusive<u64>,
     hint: &'static str,
     integer: PhantomData<T>,
 }
 
-/// A whole number within `range`.
+/// Returns the shape of a whole number within `range`.
 pub(super) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> Whole<T> {
     Whole { range, hint: "", integer: PhantomData }
 }
 
 impl<T> Whole<T> {
-    /// What to say besides when the number is out of bounds.
+    /// Adds advice for a number that is out of bounds.
     pub fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
@@ -56,7 +56,7 @@ impl<T: TryFrom<u64>> Shape for Whole<T> {
     }
 }
 
-/// The value that `within` makes of what was read. Notes a fault where nothing was read, or `within` gives nothing.
+/// Converts a read number by `within`. Notes a fault where no number was read, or `within` returns `None`.
 fn bounded<R, V>(
     node: &Node,
     read: Option<R>,
@@ -73,14 +73,14 @@ fn bounded<R, V>(
     value
 }
 
-/// A number within bounds, such as money.
+/// Shape of a number within bounds, such as money.
 pub(super) struct Decimal<T> {
     what: &'static str,
     range: RangeInclusive<f64>,
     convert: fn(f64) -> Option<T>,
 }
 
-/// `what` within `range`, given to `convert`.
+/// Returns the shape of `what` within `range`, converted by `convert`.
 pub(super) fn decimal<T>(what: &'static str, range: RangeInclusive<f64>, convert: fn(f64) -> Option<T>) -> Decimal<T> {
     Decimal { what, range, convert }
 }
@@ -107,7 +107,7 @@ impl<T> Shape for Decimal<T> {
     }
 }
 
-/// A duration such as `30s`.
+/// Shape of a duration such as `30s`, within bounds.
 pub(super) struct Time(pub RangeInclusive<Duration>);
 
 impl Shape for Time {
@@ -129,7 +129,7 @@ impl Shape for Time {
     }
 }
 
-/// A size in bytes: a whole number, or text such as `4MiB`.
+/// Shape of a size in bytes: a whole number, or text such as `4MiB`.
 pub(super) struct Bytes(pub RangeInclusive<u64>);
 
 impl Shape for Bytes {

@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them: `500ms`, `2h`, `1h30m`; `4MiB`. Text in, numbers out, and back.
+//! Durations and sizes in human notation: `500ms`, `2h`, `1h30m`; `4MiB`. Text in, numbers out, and back.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ const TIME: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_00
 /// Units of size with their bytes, largest first.
 const SIZE: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// Reads `2h`, `30s`, `500ms`, `1d` or a sum such as `1h30m`. `None` where it is none of these.
+/// Reads `2h`, `30s`, `500ms`, `1d` or a sum such as `1h30m`. Returns `None` for any other text.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,8 +31,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (!text.is_empty()).then(|| Duration::from_millis(millis))
 }
 
-/// Reads a moment of the past: `24h` is so long before `now`, and an RFC 3339 time is itself. `None` where it is neither,
-/// or out of the range that the database holds.
+/// Reads a moment of the past: `24h` is that long before `now`, and an RFC 3339 time is itself. Returns `None` for any
+/// other text, and for a time outside the range that the database holds.
 ///
 /// ```
 /// use umbra::config::quantity::parse_moment;
@@ -50,19 +50,19 @@ pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     (0..=253_402_207_200).contains(&moment.as_second()).then_some(moment)
 }
 
-/// Reads `4MiB`, `512 KiB` or `100B`. `None` where it is none of these.
+/// Reads `4MiB`, `512 KiB` or `100B`. Returns `None` for any other text.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let (count, unit) = leading_number(text)?;
     let (_, factor) = SIZE.into_iter().find(|(name, _)| *name == unit.trim_start())?;
     count.checked_mul(factor)
 }
 
-/// The shortest way to write a duration of whole milliseconds: `2h`, `90s`.
+/// Writes a duration of whole milliseconds in its shortest form: `2h`, `90s`.
 pub fn show_duration(duration: Duration) -> String {
     show(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX), &TIME, "s")
 }
 
-/// The shortest way to write a size: `4MiB`, `1000B`.
+/// Writes a size in its shortest form: `4MiB`, `1000B`.
 pub fn show_bytes(bytes: u64) -> String {
     show(bytes, &SIZE, "B")
 }

@@ -1,5 +1,5 @@
-//! What rules have in common, whichever file they stand in: names, modes, whom they are about, patterns, and rules about calls,
-//! which are the same in the tools file and in the sidecar file.
+//! Keys that rules of several files share: names, modes, agents, patterns, and rules about calls, which are the same in
+//! the tools file and in the sidecar file.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,26 @@ use super::{
 };
 use umbra_domain::{Effect, GuardVerdict, PolicyMode, PolicyRule};
 
-/// The key of the rules about calls, and of a rule's name.
+/// Key of the rules about calls, and key of a rule's name.
 pub(super) const POLICIES: &str = "policies";
 pub(super) const NAME: &str = "name";
-/// Most rules of a list.
+/// Most rules in a list.
 pub(super) const MAX_RULES: usize = 1_000;
-/// Most patterns of one list of a rule.
+/// Most patterns in one list of a rule.
 pub(super) const MAX_PATTERNS: usize = 256;
-/// Most labels of a rule.
+/// Most taint labels of a rule.
 const MAX_TAINTS: usize = 16;
 /// Longest condition, in characters.
 const MAX_CONDITION: usize = 4_096;
 /// Longest reason, in characters.
 const MAX_REASON: usize = 500;
 
-/// Says what is wrong with a condition, if anything is.
+/// Judges the condition of a rule. The error says what is wrong.
 pub type ConditionRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
-/// What every rule begins with.
+/// The keys that every rule begins with.
 pub(super) struct Head {
-    /// `None` where it is missing or faulty.
+    /// Name of the rule; `None` where it is missing or faulty.
     pub name: Option<String>,
     pub mode: PolicyMode,
     pub agents: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct Head {
     pub modes: Vec<String>,
 }
 
-/// Declares what every rule begins with.
+/// Declares the keys that every rule begins with.
 pub(super) fn head(keys: &mut Keys<'_>) -> Head {
     let name = keys.required(NAME, "Its unique name.", printable("a rule's name", 100));
     let mode = keys.optional(
@@ -95,7 +95,7 @@ pub(super) fn policies(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Vec
     rules.unwrap_or_default()
 }
 
-/// Names are unique over all these lists of rules: whoever is stopped is told the name.
+/// Notes a fault for each name that occurs twice in these lists: a caller that is stopped is told the rule's name.
 pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();
     for list in lists {
@@ -113,7 +113,7 @@ pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
     }
 }
 
-/// One rule about calls.
+/// Declares one rule about calls.
 fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRule> {
     let Head { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(keys, "Tools (names or globs), as `server.tool` or by the name alone; every one unless set.");
@@ -170,12 +170,12 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
     })
 }
 
-/// A tool's name, or a glob over such names.
+/// Shape of a tool's name, or of a glob over such names.
 pub(super) fn tool_glob() -> Text<String> {
     pattern("a tool's name or a glob")
 }
 
-/// A name or a glob of at most 256 characters without spaces.
+/// Shape of a name or a glob of at most 256 characters without spaces.
 fn pattern(what: &'static str) -> Text<String> {
     text(what, 256, |text| {
         if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {

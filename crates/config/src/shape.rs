@@ -1,5 +1,4 @@
-//! What values may look like: flags, words, lists and tables. Nodes in, values out; the same rules as JSON
-//! Schema.
+//! Shapes of simple values: flags, words, lists and tables. Nodes in, values out; the same rules as JSON Schema.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -12,7 +11,7 @@ use super::{
 };
 use umbra_domain::nearest::nearest;
 
-/// A node's value, for messages.
+/// Returns a node's value for messages.
 pub(super) fn shown(node: &Node) -> String {
     match &node.kind {
         Kind::Text(text) => quoted(text),
@@ -23,7 +22,7 @@ pub(super) fn shown(node: &Node) -> String {
     }
 }
 
-/// `true` or `false`.
+/// Shape of `true` or `false`.
 pub(super) struct Flag;
 
 impl Shape for Flag {
@@ -42,7 +41,7 @@ impl Shape for Flag {
     }
 }
 
-/// `off`, or what is on: what is read is `Some`.
+/// Shape of `off` (read as `None`) or of a value (read as `Some`).
 pub(super) struct Off<S>(pub S);
 
 impl<S: Shape> Shape for Off<S> {
@@ -66,18 +65,18 @@ impl<S: Shape> Shape for Off<S> {
     }
 }
 
-/// One of a few words.
+/// Shape of one word out of a few.
 pub(super) struct Word<T> {
     words: Vec<(&'static str, T)>,
 }
 
-/// One of `all`, by its name.
+/// Returns the shape of one of `all`, by its name.
 pub(super) fn word<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Word<T> {
     Word { words: all.iter().map(|value| (name(*value), *value)).collect() }
 }
 
 impl<T: Copy> Word<T> {
-    /// The same with one more word.
+    /// Adds one more word.
     pub fn or(mut self, word: &'static str, value: T) -> Self {
         self.words.push((word, value));
         self
@@ -107,13 +106,13 @@ impl<T: Copy> Shape for Word<T> {
     }
 }
 
-/// A list, or where `single` one value that stands for a list of one.
+/// Shape of a list; where `single`, one value stands for a list of one.
 pub(super) struct List<S> {
-    /// How many items.
+    /// Allowed number of items.
     pub len: RangeInclusive<usize>,
-    /// Whether a bare item is accepted.
+    /// True if a bare item is accepted.
     pub single: bool,
-    /// Each item.
+    /// Shape of each item.
     pub item: S,
 }
 
@@ -152,13 +151,13 @@ impl<S: Shape> Shape for List<S> {
     }
 }
 
-/// A mapping with keys of the user's own.
+/// Shape of a mapping with keys of the user's own.
 pub(super) struct Table<S> {
     /// Most entries.
     pub max: usize,
-    /// What a key must be; the error says what would be right.
+    /// Judges a key; the error gives advice.
     pub key: fn(&str) -> Result<(), &'static str>,
-    /// Each value.
+    /// Shape of each value.
     pub value: S,
 }
 
@@ -191,7 +190,7 @@ impl<S: Shape> Shape for Table<S> {
     }
 }
 
-/// A value that may be left out: what is read is `Some`.
+/// Shape of a value that may be left out, read as `Some`.
 pub(super) struct Maybe<S>(pub S);
 
 impl<S: Shape> Shape for Maybe<S> {

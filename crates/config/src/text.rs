@@ -1,5 +1,5 @@
-//! What texts may look like: addresses, names, globs, paths, secrets. Nodes in, parsed values out. A secret is
-//! never repeated in a fault.
+//! Shapes of texts: addresses, names, globs, paths, secrets. Nodes in, parsed values out. A secret is never repeated in
+//! a fault.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -14,7 +14,7 @@ use super::{
     tree::{Kind, Node},
 };
 
-/// A text that `parse` understands.
+/// Shape of a text that `parse` understands.
 pub(super) struct Text<T> {
     what: &'static str,
     max_chars: usize,
@@ -22,13 +22,13 @@ pub(super) struct Text<T> {
     secret: bool,
 }
 
-/// `what`, of 1 to `max_chars` characters. The error of `parse` says what would be right.
+/// Returns the shape of `what`, of 1 to `max_chars` characters. The error of `parse` gives advice.
 pub(super) fn text<T>(what: &'static str, max_chars: usize, parse: fn(&str) -> Result<T, String>) -> Text<T> {
     Text { what, max_chars, parse, secret: false }
 }
 
 impl<T> Text<T> {
-    /// The same where the value, or what is written there by mistake, may be a secret.
+    /// Marks the value as a possible secret: faults show nothing of it.
     pub fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
@@ -63,10 +63,10 @@ impl<T> Shape for Text<T> {
     }
 }
 
-/// An address to listen on, as `IP:PORT`; `localhost` is the loopback address of IPv4.
+/// Parses an address to listen on, as `IP:PORT`; `localhost` is the loopback address of IPv4.
 ///
 /// # Errors
-/// What would be right.
+/// Advice on the right form.
 pub fn parse_bind(text: &str) -> Result<SocketAddr, String> {
     let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     numbers
@@ -76,12 +76,12 @@ pub fn parse_bind(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "write an IP address and a port: 127.0.0.1:7817, localhost:7817, 0.0.0.0:7817, [::1]:0".to_owned())
 }
 
-/// Any text.
+/// Shape of any text.
 pub(super) fn free_text(max_chars: usize) -> Text<String> {
     text("text", max_chars, |text| Ok(text.to_owned()))
 }
 
-/// A text on one line that shows as itself.
+/// Shape of a text on one line of visible characters.
 pub(super) fn printable(what: &'static str, max_chars: usize) -> Text<String> {
     text(what, max_chars, |text| {
         let plain = text.chars().all(is_printable) && text.trim() == text;
@@ -89,14 +89,14 @@ pub(super) fn printable(what: &'static str, max_chars: usize) -> Text<String> {
     })
 }
 
-/// A path of a file or folder. Relative ones begin at the working directory.
+/// Shape of a path of a file or folder. Relative paths begin at the working directory.
 pub(super) fn path() -> Text<PathBuf> {
     text("a path", 4_096, |text| {
         if text.contains('\0') { Err("write a path without NUL".to_owned()) } else { Ok(PathBuf::from(text)) }
     })
 }
 
-/// An agent's name, or a glob over names: at most 256 bytes.
+/// Shape of an agent's name, or of a glob over names: at most 256 bytes.
 pub(super) fn agent_glob() -> Text<String> {
     text("an agent's name or a glob", 256, |text| {
         if text.len() > 256 || !text.chars().all(is_printable) {
@@ -109,12 +109,12 @@ pub(super) fn agent_glob() -> Text<String> {
     })
 }
 
-/// A secret that `parse` accepts.
+/// Shape of a secret that `parse` accepts.
 pub(super) fn secret(what: &'static str, parse: fn(&str) -> Result<SecretString, String>) -> Text<SecretString> {
     text(what, 16_384, parse).secret()
 }
 
-/// A host as an allow list names it: a name, `*.` and a name for all below it, or an address; in lower case.
+/// Shape of a host in an allow list: a name, `*.` and a name for all hosts below it, or an address; in lower case.
 pub(super) fn host_pattern() -> Text<String> {
     text("a host", 253, |text| {
         let name = text.strip_prefix("*.").unwrap_or(text);

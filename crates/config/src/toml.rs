@@ -1,4 +1,4 @@
-//! TOML text in, a tree of nodes with their places out: the same tree as that of a file in YAML.
+//! TOML reader: text in, a tree of nodes with their places out, the same tree as for YAML.
 
 use ::toml::{
     Spanned,
@@ -10,7 +10,7 @@ use super::{
     tree::{Entry, Kind, Node},
 };
 
-/// Reads a whole source, and notes every fault of its syntax.
+/// Reads a whole source and notes every fault of its syntax.
 pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<Node> {
     let lines = Lines::of(source, text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -22,7 +22,7 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
     errors.is_empty().then(|| Node { at: lines.place(0), kind: entries(table.into_inner(), &lines) })
 }
 
-/// Where the lines of a text begin.
+/// Byte offsets of the lines of a text.
 struct Lines<'t> {
     source: usize,
     text: &'t str,

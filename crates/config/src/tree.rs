@@ -1,8 +1,8 @@
-//! YAML text in, a tree of nodes with their places out.
+//! YAML reader: text in, a tree of nodes with their places out.
 //!
-//! The parser works within budgets, so that a small file cannot become a large tree: the bounds below keep the
-//! worst alias bomb under 100 MiB and a second (`serde_yaml` takes 3.9 GB for one of 260 KB). Duplicate keys,
-//! several documents in a file and texts of more than 16 KiB are refused. It never gives a partial tree.
+//! The parser works within budgets, so a small file cannot become a large tree: the bounds below keep the worst alias
+//! bomb under 100 MiB and a second (`serde_yaml` takes 3.9 GB for one of 260 KB). Duplicate keys, several documents in
+//! a file and texts of more than 16 KiB are refused. A partial tree is never returned.
 
 use std::fmt;
 
@@ -24,16 +24,16 @@ const MAX_NODES: usize = 100_000;
 /// Deepest nesting; the deepest key is at 6.
 const MAX_DEPTH: usize = 32;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     /// The value.
     pub kind: Kind,
-    /// Where it stands.
+    /// Place of the value.
     pub at: Place,
 }
 
-/// What a node holds.
+/// Value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     /// Nothing, or `null`.
@@ -57,14 +57,14 @@ pub(super) enum Kind {
 pub(super) struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Place of the key.
     pub at: Place,
-    /// Its value.
+    /// Value of the key.
     pub value: Node,
 }
 
 impl Node {
-    /// The value of a key, where this is a mapping that has it.
+    /// Returns the value of a key, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Kind::Map(entries) = &self.kind else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
@@ -72,7 +72,7 @@ impl Node {
 }
 
 impl Kind {
-    /// What it is, for messages.
+    /// Returns the kind of the value, for messages.
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// Reads a whole source. On a fault of syntax or budget it notes that one fault and gives nothing.
+/// Reads a whole source. Notes the first fault of syntax or budget, and returns `None` for it.
 pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<Node> {
     let whole = Place { source, line: 0, column: 0 };
     if text.len() > MAX_FILE_BYTES {
@@ -105,7 +105,7 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
             max_recorded_anchor_events: 2 * MAX_NODES,
             max_recorded_anchor_bytes: MAX_FILE_BYTES,
             max_merge_keys: MAX_ALIASES,
-            // A file that uses one anchor for all of its shadows is fine: what aliases stand for is bounded below.
+            // A file that uses one anchor for all of its shadows is fine: the expansion of aliases is bounded below.
             enforce_alias_anchor_ratio: false,
         },
         alias_limits: serde_saphyr::alias_limits! {
@@ -115,7 +115,7 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
         duplicate_keys: DuplicateKeyPolicy::Error,
         // `yes`, `no`, `on` and `off` are words.
         strict_booleans: true,
-        // Infinities come as text, and whoever asks for a number says that it is none.
+        // Infinities come as text; a shape of a number then refuses them.
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         reject_unsupported_tags: true,
         with_snippet: false,
@@ -138,12 +138,12 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
     }
 }
 
-/// What the parser refused, in our words where its own would not help.
+/// Returns message and help for an error of the parser, in our words where its own would not help.
 fn explain(error: &Error) -> (String, String) {
     let bomb = "write it out, or use fewer aliases (`*name`)";
     match error {
         Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => explain(error),
-        // What the scanner says of brackets within each other.
+        // The scanner's message for brackets nested too deep.
         Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } if msg.contains("recursion limit") => {
             (exceeded(&BudgetBreach::Depth { depth: MAX_DEPTH }), "write it flatter".to_owned())
         }
@@ -176,7 +176,7 @@ fn explain(error: &Error) -> (String, String) {
     }
 }
 
-/// Which bound a file breaks.
+/// Returns the message for a bound that a file exceeds.
 fn exceeded(breach: &BudgetBreach) -> String {
     match breach {
         BudgetBreach::Aliases { .. } => format!("more than {MAX_ALIASES} aliases (`*name`) stand in the file"),
@@ -197,13 +197,13 @@ fn exceeded(breach: &BudgetBreach) -> String {
     }
 }
 
-/// The place within a source that is not noted yet.
+/// Returns the place within a source whose number is not known yet.
 fn place(location: Location) -> Place {
     let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     Place { source: 0, line: whole(location.line()), column: whole(location.column()) }
 }
 
-/// Notes the source of a node and of all below it.
+/// Sets the source of a node and of all nodes below it.
 fn set_source(node: &mut Node, source: usize) {
     node.at.source = source;
     match &mut node.kind {

@@ -1,4 +1,4 @@
-//! Approvals: permission for one call of an agent with just these arguments.
+//! Approvals: permission for an agent to make one call with exactly these arguments.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ words! {
         Approved = "approved",
         /// The call may not run.
         Denied = "denied",
-        /// The call was let run.
+        /// The approval was spent on a call.
         Used = "used",
     }
 }
@@ -22,24 +22,24 @@ words! {
 /// Row of an approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRow {
-    /// Its id.
+    /// Id of the approval.
     pub id: ApprovalId,
-    /// The agent that calls.
+    /// Agent that calls.
     pub agent: String,
     /// The tool, as `server.name`.
     pub tool: String,
     /// Keyed hash of agent, tool and arguments.
     pub digest: HexBytes,
-    /// The rule that asks.
+    /// Name of the rule that asks for approval.
     pub rule: Option<String>,
     /// The rule's reason.
     pub reason: Option<String>,
-    /// Its state.
+    /// State of the approval.
     pub state: ApprovalState,
     /// Time of the request.
     pub asked_at: Timestamp,
-    /// End of its validity.
+    /// Time at which the approval expires.
     pub expires_at: Timestamp,
-    /// Keyed hash of all fields above; none in rows from before there were such.
+    /// Keyed hash of all fields above; `None` in rows older than keyed hashes.
     pub mac: Option<HexBytes>,
 }

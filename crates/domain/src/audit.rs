@@ -1,4 +1,4 @@
-//! What the audit holds: a row that never changes, and beside it a payload that may be erased.
+//! Rows of the audit: a part that never changes, and beside it a payload that may be erased.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use uuid::Uuid;
 use super::{ApprovalId, ApprovalState, Execution, Override};
 
 words! {
-    /// What an audit row says happened.
+    /// Kind of an audit row.
     #[derive(ToSchema)]
     pub enum AuditKind {
         /// A call was decided.
         Decision = "decision",
-        /// What came of a call.
+        /// The outcome of a call was reported.
         Outcome = "outcome",
         /// An override of the execution was set or lifted.
         Execution = "execution",
@@ -28,56 +28,56 @@ words! {
     }
 }
 
-/// A row of the audit. It is inserted, never updated or deleted.
+/// Row of the audit: inserted, never updated or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
-    /// Its number in feed `audit`: 1, 2, 3, without a gap.
+    /// Number of the row in feed `audit`: 1, 2, 3, without a gap.
     pub seq: i64,
-    /// Its id, minted by the process that wrote it; a decision's is its [`super::DecisionId`].
+    /// Id, minted by the process that wrote the row; in the row of a decision it is the [`super::DecisionId`].
     pub id: Uuid,
-    /// The database's time of its transaction.
+    /// Database time of the transaction that wrote the row.
     pub at: Timestamp,
-    /// What happened.
+    /// Kind of the row.
     pub kind: AuditKind,
-    /// The agent, if it is about one.
+    /// Agent, if the row concerns one.
     pub agent: Option<String>,
-    /// The session, if there was one.
+    /// Session, if there was one.
     pub session: Option<String>,
-    /// The run, if there was one.
+    /// Run, if there was one.
     pub run: Option<String>,
-    /// The call, if it is about one.
+    /// Id of the call, if the row concerns one.
     pub call_id: Option<String>,
-    /// The tool, if it is about one.
+    /// Tool, if the row concerns one.
     pub tool: Option<String>,
-    /// Everything else that is no payload, as JSON; kept byte by byte.
+    /// Everything else except the payload, as JSON; kept byte for byte.
     pub body: String,
-    /// HMAC-SHA256 of the payload under its salt; none where there is no payload.
+    /// HMAC-SHA256 of the payload under its salt; `None` without a payload.
     pub payload_mac: Option<Vec<u8>>,
-    /// The signature of the process that wrote it, over this row and those of the same transaction that follow it; none
-    /// where an earlier row's covers it.
+    /// Signature of the process that wrote the row, over this row and the rows that follow it in the same transaction;
+    /// `None` if an earlier row's signature covers this row.
     pub stamp: Option<Vec<u8>>,
 }
 
-/// What a row says: all of it that is known before the database gives it a number and a time.
+/// Content of an audit row that is known before the database assigns its number and time.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditSaid<'r> {
-    /// Its id.
+    /// Id of the row.
     pub id: Uuid,
-    /// What happened.
+    /// Kind of the row.
     pub kind: AuditKind,
-    /// Agent, session, run, call and tool, as far as it is about any.
+    /// Agent, session, run, call and tool, each if the row concerns one.
     pub names: [Option<&'r str>; 5],
-    /// Everything else, as JSON.
+    /// Everything else except the payload, as JSON.
     pub body: &'r str,
-    /// The keyed hash of its payload.
+    /// Keyed hash of the payload.
     pub payload_mac: Option<&'r [u8]>,
 }
 
-/// Signs the rows of a transaction, in order. What it signs with is not in the database.
+/// Signs the rows of a transaction, in order, with a key that is not in the database.
 pub type AuditSigner = Arc<dyn Fn(&[AuditSaid<'_>]) -> Vec<u8> + Send + Sync>;
 
 impl AuditRow {
-    /// What it says.
+    /// Returns the content that is signed: the row without number, time and signature.
     pub fn said(&self) -> AuditSaid<'_> {
         let Self { id, kind, agent, session, run, call_id, tool, body, payload_mac, .. } = self;
         let names = [agent, session, run, call_id, tool].map(Option::as_deref);
@@ -85,72 +85,72 @@ impl AuditRow {
     }
 }
 
-/// How far the files of one folder are, as the database was told after they were written.
+/// Progress of one folder of audit files, as reported to the database after the files were written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFolder {
-    /// The public key of its checkpoints.
+    /// Public key of the folder's checkpoints.
     pub key: Vec<u8>,
-    /// The newest block that has a checkpoint there.
+    /// Number of the newest block with a checkpoint in the folder.
     pub block: i64,
-    /// The last row that is written there.
+    /// Number of the last row that is written to the folder.
     pub written: i64,
 }
 
-/// What an agent or a tool said in a call: redacted, and erasable.
+/// Arguments, stub, result and error of a call: redacted, and erasable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPayload {
-    /// 16 random bytes. Without them nobody can try out what an erased payload was.
+    /// 16 random bytes. Without them, guesses at an erased payload cannot be tested against its MAC.
     pub salt: Vec<u8>,
-    /// Arguments, stub, result, error: a JSON object, kept byte by byte.
+    /// JSON object with arguments, stub, result and error; kept byte for byte.
     pub body: String,
 }
 
-/// A row with what is left of its payload.
+/// Audit row with its payload, unless that was erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRecord {
     /// The row.
     pub row: AuditRow,
-    /// Its payload; none where it has none, or where it was erased.
+    /// Payload; `None` if the row has none, or if it was erased.
     pub payload: Option<AuditPayload>,
 }
 
-/// A block of rows that the sealer has chained.
+/// Block of rows that the sealer has chained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSeal {
-    /// Its number: 1, 2, 3.
+    /// Number of the block: 1, 2, 3.
     pub block: i64,
-    /// The first row.
+    /// Number of the first row.
     pub first: i64,
-    /// The last row.
+    /// Number of the last row.
     pub last: i64,
-    /// The hash of the block before and of the rows of this one.
+    /// Hash of the previous block's hash and of this block's rows.
     pub hash: Vec<u8>,
 }
 
-/// What binds those who come later, as the body of a decision's row says it.
+/// Lasting effects of a decision on its run and its session, stored in the body of its row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
-    /// Shadow where the run stays there: it began so, or descends from a run in shadow.
+    /// Shadow if the run stays in shadow, since it began there or descends from a run in shadow.
     #[serde(default)]
     pub run_execution: Option<Execution>,
-    /// What the session got by this call.
+    /// Labels that the session got by this call.
     #[serde(default)]
     pub labels: Option<Labels>,
 }
 
-/// What a session carries.
+/// Labels of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
-    /// Its labels.
+    /// Taint labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<String>,
-    /// Its ways to write that nobody can intercept.
+    /// Ways to write that cannot be intercepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uninterceptable: Vec<String>,
 }
 
 impl Labels {
-    /// Adds what is not there yet; answers whether anything was.
+    /// Adds the labels that are missing. Returns true if there were any.
     pub fn add(&mut self, more: Self) -> bool {
         let mut new = false;
         for (to, more) in [(&mut self.taints, more.taints), (&mut self.uninterceptable, more.uninterceptable)] {
@@ -165,55 +165,55 @@ impl Labels {
     }
 }
 
-/// An override, as the table has it.
+/// Row of the table of overrides.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StandingOverride {
-    /// What it says.
+    /// The override.
     #[serde(flatten)]
     pub said: Override,
-    /// Whether it has a keyed hash: without one it is of before, when its time was not that of the audit.
+    /// True if the row has a keyed hash. In rows without one, `set_at` may differ from the time in the audit.
     pub keyed: bool,
 }
 
-/// An approval, as the table has it.
+/// Row of the table of approvals.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StandingApproval {
-    /// Its id.
+    /// Id of the approval.
     pub id: ApprovalId,
-    /// Who calls.
+    /// Agent that calls.
     pub agent: String,
-    /// Which tool.
+    /// Tool, as `server.name`.
     pub tool: String,
     /// Keyed hash of agent, tool and arguments, in hex.
     pub digest: String,
-    /// Its state.
+    /// State of the approval.
     pub state: ApprovalState,
-    /// When it is past.
+    /// Time at which the approval expires.
     pub expires_at: Timestamp,
-    /// Whether it has a keyed hash: without one it is of before, when the audit had no word of its use.
+    /// True if the row has a keyed hash. The use of an approval without one was not written to the audit.
     pub keyed: bool,
 }
 
-/// A session, as the table has it.
+/// Row of the table of sessions.
 #[derive(Debug, Clone)]
 pub struct StandingSession {
-    /// Whose.
+    /// Agent of the session.
     pub agent: String,
-    /// Its name.
+    /// Name of the session.
     pub session: String,
-    /// What it carries.
+    /// Labels of the session.
     pub labels: Labels,
 }
 
-/// Both tables, as they stood when the audit had its last number.
+/// Tables of overrides and approvals, read together with the audit's last number.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
-    /// The database's time.
+    /// Database time of the reading.
     pub now: Timestamp,
-    /// The audit's last number.
+    /// Last number of the audit.
     pub seq: i64,
-    /// Overrides, also past ones.
+    /// Overrides, including expired ones.
     pub overrides: Vec<StandingOverride>,
-    /// Approvals, also past ones.
+    /// Approvals, including expired ones.
     pub approvals: Vec<StandingApproval>,
 }

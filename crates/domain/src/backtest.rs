@@ -1,4 +1,4 @@
-//! A version of a shadow that is tried on stored events: where it stands, and what it would change.
+//! Backtests, which try a version of a shadow on stored events: state, forecast and changes of assessments.
 
 use std::collections::BTreeMap;
 
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 use super::Assessment;
 
 words! {
-    /// Where a backtest stands.
+    /// State of a backtest.
     #[derive(PartialOrd, Ord, utoipa::ToSchema)]
     pub enum BacktestState {
-        /// Its events are being looked through for the forecast.
+        /// The events are being read for the forecast.
         Planning = "planning",
-        /// The forecast stands; it waits to be confirmed.
+        /// The forecast is ready; the backtest waits to be confirmed.
         Planned = "planned",
-        /// It reviews.
+        /// Reviews are being made.
         Running = "running",
-        /// Something keeps it from going on; it can be resumed.
+        /// An obstacle stopped the backtest; it can be resumed.
         Stopped = "stopped",
-        /// It is done.
+        /// The backtest has ended.
         Done = "done",
     }
 }
 
 words! {
-    /// What becomes of an event in a backtest.
+    /// Outcome of an event in a backtest.
     #[derive(PartialOrd, Ord, utoipa::ToSchema)]
     pub enum ItemOutcome {
-        /// It is still to be reviewed.
+        /// The event is still to be reviewed.
         Waiting = "waiting",
-        /// It was reviewed.
+        /// The event was reviewed.
         Reviewed = "reviewed",
         /// The reviewer gave no answer, or the event is gone.
         Failed = "failed",
-        /// The version would not have reviewed it, for the reason given.
+        /// The version would have skipped the event, for the reason given.
         Skipped = "skipped",
-        /// The version does not watch it, though a review of the shadow stands.
+        /// The version does not watch the event, though the shadow has a review of it.
         NotWatched = "not_watched",
     }
 }
 
 words! {
-    /// How an event fares under the tried version, beside what really ran.
+    /// Change of an event's assessment under the tried version, compared with the review that really ran.
     #[derive(PartialOrd, Ord, utoipa::ToSchema)]
     pub enum Change {
         /// FLAG now, and not before.
@@ -56,13 +56,13 @@ words! {
         NewlyReviewed = "newly_reviewed",
         /// Reviewed before, and not now; not flagged.
         NoLongerReviewed = "no_longer_reviewed",
-        /// The same assessment; nothing found by a model is the same as nothing found by the checks alone.
+        /// The same assessment. A model's approval and a clean result of the checks alone count as the same.
         Same = "same",
     }
 }
 
 impl Change {
-    /// What lies between two assessments, each of which may be missing; `None` where both are.
+    /// Returns the change between two assessments, each of which may be missing; `None` if both are.
     pub fn between(before: Option<Assessment>, after: Option<Assessment>) -> Option<Self> {
         let flagged = |assessment| assessment == Some(Assessment::Flag);
         Some(match (before, after) {
@@ -80,49 +80,49 @@ impl Change {
 }
 
 words! {
-    /// From what the cost that is to be expected was reckoned.
+    /// Basis of the expected cost.
     #[derive(PartialOrd, Ord, utoipa::ToSchema)]
     pub enum Basis {
-        /// The built-in checks review, which costs nothing.
+        /// No cost: the built-in checks review.
         Checks = "checks",
-        /// What this shadow's reviews by the same model have cost.
+        /// Cost of this shadow's past reviews by the same model.
         PastReviews = "past_reviews",
-        /// The lengths of the prompts: a token for four bytes, and a reply of ordinary length.
+        /// Lengths of the prompts, at four bytes a token, and a reply of ordinary length.
         PromptSizes = "prompt_sizes",
     }
 }
 
-/// What a backtest will do and cost, before it begins.
+/// Extent and cost of a backtest, estimated before it begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Forecast {
-    /// Events looked at.
+    /// Events examined.
     pub events: u64,
-    /// Whether the range held more than `max_events`: then the oldest were left out.
+    /// True if the range held more than `max_events` events; the oldest were left out.
     pub is_cut: bool,
-    /// Of them, those that the version watches.
+    /// Examined events that the version watches.
     pub watched: u64,
-    /// Of those, what would not be reviewed, by reason. Cooldown and caps go by the time of the events.
+    /// Watched events that would be skipped, by reason. Cooldown and caps are applied at the time of the events.
     #[schema(value_type = HashMap<String, u64>)]
     pub skips: BTreeMap<String, u64>,
-    /// The rest: reviews to be made.
+    /// Reviews to be made.
     pub reviews: u64,
-    /// `model`, or `checks` where the built-in checks review alone.
+    /// `model`, or `checks` if the built-in checks review alone.
     pub reviewer: String,
-    /// Calls to the model, one a review.
+    /// Model calls, one for each review.
     pub calls: u64,
-    /// Calls at most: a review that fails or cannot be read is asked for again.
+    /// Most model calls: a failed or unreadable review is asked for again.
     pub max_calls: u64,
-    /// What is to be expected, in US dollars; null where the model has no price.
+    /// Expected cost in US dollars; null if the model has no price.
     pub expected_usd: Option<f64>,
-    /// What it costs at worst, in US dollars, but for the budget.
+    /// Highest cost in US dollars, ignoring the budget; null if the model has no price.
     pub worst_usd: Option<f64>,
-    /// Tokens to be expected.
+    /// Expected tokens.
     pub expected_tokens: u64,
-    /// Tokens at worst, but for the budget.
+    /// Highest number of tokens, ignoring the budget.
     pub worst_tokens: u64,
-    /// From what the expectation was reckoned.
+    /// Basis of the expected cost.
     pub basis: Basis,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 

@@ -1,15 +1,15 @@
-//! What is recommended about an agent.
+//! Breaker of an agent: a recommendation to let it work or to hold it back.
 
 words! {
-    /// Where an agent's breaker stands: what is recommended to whoever steers the agent.
+    /// State of an agent's breaker: a recommendation to the person or program that steers the agent.
     #[derive(PartialOrd, Ord, Default, utoipa::ToSchema)]
     pub enum BreakerState {
         /// Let the agent work.
         #[default]
         Closed = "closed",
-        /// Let it try: its next reviews decide.
+        /// Let the agent try; its next reviews decide.
         HalfOpen = "half_open",
-        /// Hold it back.
+        /// Hold the agent back.
         Open = "open",
     }
 }

@@ -1,74 +1,74 @@
-//! A call of a tool that somebody asks the boundary about.
+//! Tool call that the boundary is asked to decide, and its outcome.
 
 use serde_json::{Map, Value};
 
 use super::{Effect, ToolAnnotations, ToolName};
 
-/// An effect that a caller declares.
+/// Effect that a caller declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredEffect {
-    /// The effect.
+    /// Declared effect.
     pub effect: Effect,
-    /// True where it is believed although it is a lesser one than is known otherwise.
+    /// True if the declaration counts even if it is milder than the effect known otherwise.
     pub is_believed: bool,
 }
 
-/// A call, as its caller describes it. Nothing in it is redacted yet.
+/// Tool call as its caller describes it, not redacted yet.
 #[derive(Clone, PartialEq)]
 pub struct Call {
-    /// The caller's id of it: a repetition gets the same decision.
+    /// The caller's id of the call. A repetition gets the same decision.
     pub call_id: String,
-    /// Who calls.
+    /// Agent that calls.
     pub agent: String,
-    /// The session it belongs to.
+    /// Session of the call.
     pub session: Option<String>,
-    /// The run it belongs to; stubs of a run remember each other.
+    /// Run of the call. Stubs of one run remember each other.
     pub run: Option<String>,
-    /// Nobody chose the name of the run: it is that of a session or a process, and ends when shadow is lifted.
+    /// True if the run's name is that of a session or a process. Such a run ends when shadow is lifted.
     pub default_run: bool,
-    /// The run that started this one: its execution is inherited.
+    /// Run that started this run; its execution is inherited.
     pub parent_run: Option<String>,
-    /// What makes the stubs of a run repeatable; the first call of the run sets it.
+    /// Seed that makes the run's stubs repeatable; set by the first call of the run.
     pub seed: Option<String>,
-    /// Whether the run is shown the faults that contracts name; the first call of the run sets it.
+    /// True if stubs of the run may show the faults that contracts name; set by the first call of the run.
     pub faults: bool,
-    /// The route that the agent works on.
+    /// Route that the agent works on.
     pub route: Option<String>,
-    /// The modes that it is in, the outermost first.
+    /// Modes of the agent, the outermost first.
     pub modes: Vec<String>,
-    /// Which tool.
+    /// Tool that is called.
     pub tool: ToolName,
-    /// Whether our own proxy asks, which has the tool's server at its other end: then which server that is, and what it says of
-    /// the tool, is no caller's word.
+    /// True if Umbra's own proxy asks. The proxy is connected to the tool's server, so the server's name and
+    /// annotations are no claims of a caller.
     pub by_proxy: bool,
-    /// Name that the tool's server gives itself, as our own proxy heard it.
+    /// Name that the tool's server gives itself, as the proxy heard it.
     pub server_name: Option<String>,
-    /// What the tool's server says about it.
+    /// Annotations by the tool's server.
     pub annotations: ToolAnnotations,
-    /// What the caller says that the tool does.
+    /// Effect that the caller declares.
     pub declared_effect: Option<DeclaredEffect>,
-    /// The tool's description, as its server gives it.
+    /// Description by the tool's server.
     pub description: Option<String>,
-    /// JSON Schema of the arguments, as its server gives it.
+    /// JSON Schema of the arguments, by the tool's server.
     pub input_schema: Option<Value>,
-    /// JSON Schema of the result, as its server gives it.
+    /// JSON Schema of the result, by the tool's server.
     pub output_schema: Option<Value>,
-    /// The arguments.
+    /// Arguments of the call.
     pub arguments: Map<String, Value>,
-    /// The result that a stub shall have.
+    /// Result that the caller wants a stub to return.
     pub stub_override: Option<Value>,
-    /// The result of a stub where no contract says what it is; `Some(Null)` for a tool that gives nothing.
+    /// Result of a stub if no contract defines one; `Some(Null)` for a tool that returns nothing.
     pub stub_fallback: Option<Value>,
-    /// Ways to write that nobody can intercept, which the session has.
+    /// Ways to write that the session has and that cannot be intercepted.
     pub uninterceptable: Vec<String>,
     /// W3C trace context.
     pub traceparent: Option<String>,
-    /// Milliseconds that the caller waits.
+    /// Time that the caller waits, in milliseconds.
     pub deadline_ms: Option<u64>,
 }
 
 impl Call {
-    /// Whether its caller, or the tool's server, calls it a read.
+    /// True if the caller, or the tool's server, declares the tool a read.
     pub fn says_read(&self) -> bool {
         self.declared_effect.is_some_and(|declared| declared.effect == Effect::Read)
             || self.annotations.read_only == Some(true)
@@ -81,18 +81,18 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// What came of a call that ran.
+/// Outcome of a call that ran.
 #[derive(Clone, PartialEq)]
 pub struct CallOutcome {
-    /// Who called.
+    /// Agent that called.
     pub agent: String,
-    /// Whether it went well.
+    /// Success or failure of the call.
     pub status: OutcomeStatus,
-    /// What the tool answered.
+    /// Result of the tool.
     pub result: Option<Value>,
-    /// What went wrong.
+    /// Error message.
     pub error: Option<String>,
-    /// How long it took.
+    /// Duration of the call, in milliseconds.
     pub duration_ms: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl std::fmt::Debug for CallOutcome {
 }
 
 words! {
-    /// Whether a call went well.
+    /// Success or failure of a call.
     pub enum OutcomeStatus {
         /// The tool answered.
         Ok = "ok",

@@ -1,8 +1,8 @@
 //! Time and identifiers: the only place that reads the system's clock or makes ids.
 //!
-//! In SQL, time is the function `clock()` of our schema. Here it is an estimate of the same clock: the
-//! system's, corrected by the offset that the store measures. Decisions about leases, caps and days are made
-//! by the database's clock alone; this one mints ids, stamps answers and expires memories.
+//! In SQL, time is the function `clock()` of Umbra's schema. Here it is an estimate of the same clock: the system's
+//! clock, corrected by the offset that the store measures. Leases, caps and days are decided by the database's clock
+//! alone; this one mints ids, stamps answers and expires cached values.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use uuid::{NoContext, Uuid};
 
-/// A source of time: the system's, or one that a test sets.
+/// Source of time: the system's clock, or one that a test sets.
 #[derive(Debug, Clone)]
 pub struct Clock(Arc<Source>);
 
@@ -28,17 +28,17 @@ enum Source {
 }
 
 impl Clock {
-    /// The system's clock, uncorrected at first.
+    /// Returns the system's clock, uncorrected at first.
     pub fn system() -> Self {
         Self(Arc::new(Source::System { offset_us: AtomicI64::new(0) }))
     }
 
-    /// A clock that stands still until it is set.
+    /// Returns a clock that stands still until it is set.
     pub fn manual(now: Timestamp) -> Self {
         Self(Arc::new(Source::Manual { now_us: AtomicI64::new(now.as_microsecond()) }))
     }
 
-    /// The time now, as near to the database's clock as is known.
+    /// Returns the time now, as near to the database's clock as is known.
     pub fn now(&self) -> Timestamp {
         let us = match &*self.0 {
             Source::System { offset_us } => {
@@ -49,8 +49,8 @@ impl Clock {
         Timestamp::from_microsecond(us).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// Corrects the clock by the database's time, whose reading took so long and has just arrived. An offset that the
-    /// reading does not contradict stays, so that a slow answer sets no clock back. A manual clock ignores it.
+    /// Corrects the offset by the database's time, which took `took` to arrive. An offset that the reading does not
+    /// contradict is kept, so that a slow answer does not set the clock back. A manual clock ignores the reading.
     pub fn follow(&self, database_now: Timestamp, took: Duration) {
         if let Source::System { offset_us } = &*self.0 {
             let least = database_now.as_microsecond() - system_now().as_microsecond();
@@ -59,19 +59,19 @@ impl Clock {
         }
     }
 
-    /// Sets a manual clock; the system's is not to be set.
+    /// Sets a manual clock; the system's clock ignores it.
     pub fn set(&self, now: Timestamp) {
         if let Source::Manual { now_us } = &*self.0 {
             now_us.store(now.as_microsecond(), Ordering::Relaxed);
         }
     }
 
-    /// Moves a manual clock forward.
+    /// Moves a manual clock forward; the system's clock ignores it.
     pub fn advance(&self, by: SignedDuration) {
         self.set(self.now().saturating_add(by).unwrap_or(Timestamp::MAX));
     }
 
-    /// A new `UUIDv7` of this moment.
+    /// Returns a new `UUIDv7` of this moment.
     pub fn new_id(&self) -> Uuid {
         let now = self.now();
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
@@ -80,7 +80,7 @@ impl Clock {
     }
 }
 
-/// The smallest `UUIDv7` of a moment: the bound of a partition or of a search by time.
+/// Returns the smallest `UUIDv7` of a moment: the bound of a partition or of a search by time.
 pub fn first_id_at(at: Timestamp) -> Uuid {
     let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
     let mut bytes = [0_u8; 16];

@@ -1,4 +1,4 @@
-//! A tool's contract: what it does, takes and gives, and how it is answered where nothing may run.
+//! Contract of a tool: its effect, its schemas, and the answers of its stub.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use serde_json::Value;
 
 use super::Effect;
 
-/// What a tool promises, as an operator wrote it down.
+/// Contract of a tool, as an operator wrote it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolContract {
-    /// `server.tool`, or the name of a tool without a server; a glob may stand for several.
+    /// `server.tool`, or the name of a tool without a server; a glob matches several tools.
     pub tool: String,
-    /// Which edition this is; the audit keeps `tool@version`.
+    /// Version of the contract; the audit keeps `tool@version`.
     pub version: u32,
-    /// What calling it does.
+    /// Effect of a call.
     pub effect: Effect,
-    /// Whether the arguments of a tool that reads are looked at.
+    /// Treatment of the arguments of a tool that reads.
     pub arguments: Arguments,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub input_schema: Option<Value>,
-    /// JSON Schema of its result.
+    /// JSON Schema of the result.
     pub output_schema: Option<Value>,
-    /// A result that the tool's own documentation shows.
+    /// Result shown in the tool's own documentation.
     pub example: Option<Value>,
-    /// How it is answered without being run; the first that applies.
+    /// Answers of the stub; the first that applies is used.
     pub responses: Vec<Response>,
-    /// Errors that a run may ask to be shown now and then.
+    /// Errors that stubs return now and then, if the run asks for them.
     pub faults: Vec<FaultRule>,
-    /// What of a call that did not run can be read back in the same run.
+    /// Records of calls that did not run, for later reads in the same run.
     pub overlay: Option<Overlay>,
-    /// When the contract is no longer believed.
+    /// Limits after which the contract is stale.
     pub stale: Staleness,
-    /// What happens to a live call when no decision can be stored.
+    /// Handling of a live call when no decision can be stored.
     pub on_unavailable: OnUnavailable,
-    /// Where the real thing can be tried without consequences.
+    /// Endpoint where the tool can be tried without consequences.
     pub sandbox: Option<String>,
-    /// Labels that a call of it adds to its session.
+    /// Labels that a call adds to its session.
     pub taints: Vec<String>,
 }
 
 impl ToolContract {
-    /// A contract that says what a tool does and nothing else.
+    /// Creates a contract that states the effect and nothing else.
     pub fn new(tool: impl Into<String>, effect: Effect) -> Self {
         Self {
             tool: tool.into(),
@@ -61,40 +61,40 @@ impl ToolContract {
         }
     }
 
-    /// `tool@version`, as the audit keeps it.
+    /// Returns `tool@version`, as the audit keeps it.
     pub fn id(&self) -> String {
         format!("{}@{}", self.tool, self.version)
     }
 }
 
-/// One way to answer.
+/// One answer of a stub.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// When it applies, in CEL; always where absent.
+    /// Condition under which the answer applies, in CEL; always if absent.
     pub when: Option<String>,
-    /// The result: JSON whose texts may hold `{{ CEL }}`.
+    /// Result: JSON whose strings may hold `{{ CEL }}`.
     pub result: Value,
 }
 
-/// An error that is shown at a rate.
+/// Error that stubs return at a given rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultRule {
     /// Share of calls, 0 to 1.
     pub rate: f64,
-    /// The error's code, such as `rate_limited`.
+    /// Code of the error, such as `rate_limited`.
     pub error: String,
-    /// The error in words.
+    /// Message of the error.
     pub message: Option<String>,
-    /// What the tool gives then; `{"error": ..., "message": ...}` where absent.
+    /// Result of the failed call; `{"error": ..., "message": ...}` if absent.
     pub result: Option<Value>,
 }
 
-/// What a call that did not run leaves to be read back.
+/// Records that calls which did not run leave behind, and the tools that read them back.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overlay {
-    /// A record that it stores.
+    /// Record that the call stores.
     pub put: Option<Put>,
-    /// A record that it removes.
+    /// Record that the call removes.
     pub delete: Option<Delete>,
     /// Tools that read one record.
     pub reads: Vec<ReadBack>,
@@ -102,170 +102,170 @@ pub struct Overlay {
     pub lists: Vec<ListBack>,
 }
 
-/// A record that is stored.
+/// Record that a call stores.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Put {
-    /// Where it is kept.
+    /// Collection of the record.
     pub collection: String,
-    /// Its key, in CEL over `args`, `tool` and `result`.
+    /// Key of the record, in CEL over `args`, `tool` and `result`.
     pub key: String,
-    /// The record, over `record` besides, which is what the run had stored there; the result where absent.
+    /// Template over `args`, `tool`, `result` and `record`, the run's earlier record; the result if absent.
     pub value: Option<Value>,
-    /// The record holds only the fields that change; the others stay what they are.
+    /// True if the record holds only the fields that change; the other fields keep their values.
     pub partial: bool,
     /// Replacements within a record that is text, in CEL: a list of `{oldText, newText}`.
     pub edits: Option<String>,
-    /// Key of the record that becomes this one, in CEL; nothing is stored where the run has none.
+    /// Key of the run's record that becomes this one, in CEL; nothing is stored if the run has no such record.
     pub from: Option<String>,
 }
 
-/// A record that is removed.
+/// Record that a call removes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delete {
-    /// Where it is kept.
+    /// Collection of the record.
     pub collection: String,
-    /// Its key, in CEL over `args`, `tool` and `result`.
+    /// Key of the record, in CEL over `args`, `tool` and `result`.
     pub key: String,
 }
 
-/// A tool that reads one record.
+/// Tool that reads one record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadBack {
-    /// The tool, as its contract or its server names it.
+    /// Name of the tool, as in its contract or at its server.
     pub tool: String,
-    /// Where it looks; the collection of `put` or `delete` where absent.
+    /// Collection that is read; that of `put` or `delete` if absent.
     pub collection: Option<String>,
-    /// The key that a call asks for, in CEL over `args` and `tool`.
+    /// Key that a call asks for, in CEL over `args` and `tool`.
     pub key: String,
-    /// Where the record stands in the tool's result, as `data.item`; the result itself where empty.
+    /// Path of the record in the tool's result, such as `data.item`; the whole result if empty.
     pub at: String,
-    /// What it gives, over `record` besides; the record where absent.
+    /// Template of the tool's result, over `args`, `tool` and `record`; the record if absent.
     pub result: Option<Value>,
-    /// What it gives for a record that was removed; an error `not_found` where absent.
+    /// Template of the result for a removed record, over `args` and `tool`; an error `not_found` if absent.
     pub on_missing: Option<Value>,
 }
 
-/// A tool that lists records.
+/// Tool that lists records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListBack {
-    /// The tool, as its contract or its server names it.
+    /// Name of the tool, as in its contract or at its server.
     pub tool: String,
-    /// Where it looks; the collection of `put` or `delete` where absent.
+    /// Collection that is listed; that of `put` or `delete` if absent.
     pub collection: Option<String>,
-    /// Where the list stands in the result, as `data.items`; the result itself where empty.
+    /// Path of the list in the result, such as `data.items`; the whole result if empty.
     pub items: String,
-    /// Field of an item that is its key; empty where items are lines of text.
+    /// Field that holds an item's key; empty if items are lines of text.
     pub key: String,
-    /// Where the result says that more pages follow, as `has_more`: what the run added comes with the last one.
+    /// Path of the field that announces more pages, such as `has_more`. The run's records come with the last page.
     pub more: Option<String>,
-    /// Condition for a record to be listed, in CEL over `args`, `tool`, `key` and `record`; none for all.
+    /// Condition for a record to be listed, in CEL over `args`, `tool`, `key` and `record`; every record if absent.
     pub when: Option<String>,
-    /// Line of a record, over `args`, `tool`, `key` and `record`, in a result that is lines of text.
+    /// Line of a record in a result that is lines of text, over `args`, `tool`, `key` and `record`.
     pub line: Option<String>,
 }
 
-/// Live results in a row that must not fit a contract before it is stale.
+/// Consecutive mismatching live results after which a contract is stale, unless it sets another number.
 pub const DEFAULT_MISMATCHES: u32 = 3;
 
-/// When a contract is no longer believed.
+/// Limits after which a contract is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Staleness {
-    /// After so many live results in a row that do not fit it; [`DEFAULT_MISMATCHES`] unless set.
+    /// Consecutive live results that do not fit the contract; [`DEFAULT_MISMATCHES`] unless set.
     pub live_mismatches: Option<u32>,
-    /// When it is so old.
+    /// Time since a live result fitted, a person confirmed the contract, or its version came into force.
     pub max_age: Option<Duration>,
 }
 
 words! {
-    /// What happens to a live call of this tool when no decision can be stored.
+    /// Handling of a live call when no decision can be stored.
     #[derive(Default)]
     pub enum OnUnavailable {
-        /// It is not executed.
+        /// The call is not executed.
         #[default]
         Block = "block",
-        /// It is executed where the last known state was live, and audited to a local file first.
+        /// The call is audited to a local file, then executed if the last known state was live.
         Allow = "allow",
     }
 }
 
 words! {
-    /// Whether the arguments of a call can make more of a tool that reads.
+    /// Treatment of the arguments of a tool that reads.
     #[derive(Default)]
     pub enum Arguments {
-        /// They may: a call whose arguments are not understood as a read is none.
+        /// The arguments are examined: a call whose arguments are not understood as a read is no read.
         #[default]
         LookedAt = "looked_at",
-        /// They cannot, whatever they say: the operator vouches for it.
+        /// The arguments are ignored: the operator vouches that they never make the call more than a read.
         Trusted = "trusted",
     }
 }
 
-/// What live results have shown of an edition of a contract.
+/// Live results observed against one version of a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContractState {
-    /// The tool, or the glob.
+    /// Tool or glob of the contract.
     pub tool: String,
-    /// The edition.
+    /// Version of the contract.
     pub version: u32,
-    /// When it was first in force.
+    /// Time at which the version came into force.
     pub since: Timestamp,
-    /// Live results that were held against it.
+    /// Live results that were compared with the contract.
     pub results: i64,
-    /// The last so many of them did not fit.
+    /// Consecutive results up to the latest that did not fit.
     pub misfits: i64,
-    /// When the last one was reported.
+    /// Time of the latest result.
     pub last_at: Option<Timestamp>,
-    /// When the last one that fitted was reported.
+    /// Time of the latest result that fitted.
     pub fit_at: Option<Timestamp>,
-    /// What did not fit last. Repeats nothing of the result.
+    /// Description of the latest mismatch, without any content of the result.
     pub misfit: Option<String>,
-    /// Results since it no longer fits, as numbers in the audit, oldest first.
+    /// Audit numbers of the results since the contract stopped fitting, oldest first.
     pub recent: Vec<i64>,
-    /// Since when it is not believed any more, and why; what is too old by now may not be noted yet.
+    /// Staleness, once it is noted; a contract that has just become too old may lack it.
     pub stale: Option<Stale>,
-    /// When a person last said that it holds.
+    /// Time at which a person last confirmed the contract.
     pub confirmed_at: Option<Timestamp>,
 }
 
-/// That a contract is not believed any more.
+/// Time and reason at which a contract became stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stale {
-    /// Since when.
+    /// Start of the staleness.
     pub since: Timestamp,
-    /// Why.
+    /// Reason for the staleness.
     pub why: StaleWhy,
 }
 
 words! {
-    /// Why a contract is not believed any more.
+    /// Reason for which a contract is stale.
     pub enum StaleWhy {
-        /// Live results in a row did not fit it.
+        /// Consecutive live results did not fit the contract.
         Misfits = "misfits",
-        /// No live result has confirmed it for too long.
+        /// No live result has fitted the contract for too long.
         Age = "age",
     }
 }
 
-/// What is wrong with a contract, and where.
+/// Fault in a contract, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContractFault {
-    /// The key that holds it.
+    /// Key that holds the fault.
     pub key: &'static str,
-    /// Which item of it, where it is a list.
+    /// Index of the faulty item, if the key holds a list.
     pub index: Option<usize>,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What would be right.
+    /// Remedy.
     pub help: String,
 }
 
 impl ContractFault {
-    /// A fault of one key.
+    /// Creates a fault of one key.
     pub fn of(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { key, index: None, message: message.into(), help: help.into() }
     }
 
-    /// The same of one item.
+    /// Sets the index of the faulty item.
     #[must_use]
     pub fn at(self, index: usize) -> Self {
         Self { index: Some(index), ..self }

@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use super::SkipReason;
 
-/// Looks at one step of a task, by all shadows together.
+/// Coverage of one step of a task, by all shadows together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct StepCoverage {
-    /// True if a shadow watches it, or a review of the whole task covers it.
+    /// True if a shadow watches the step, or a review of the whole task covers it.
     pub watched: bool,
-    /// True if a model gave a verdict on it, alone or as part of the whole task.
+    /// True if a model gave a verdict on the step, alone or as part of the whole task.
     pub judged: bool,
-    /// True if the built-in checks looked at it.
+    /// True if the built-in checks looked at the step.
     pub checked: bool,
-    /// True if a review of it has not ended.
+    /// True if a review of the step has not ended.
     pub open: bool,
-    /// Reasons for which shadows left it out, each once.
+    /// Reasons for which shadows skipped the step, each once.
     pub skipped: Vec<SkipReason>,
 }
 
@@ -35,22 +35,22 @@ pub struct Coverage {
     pub open: u64,
     /// Steps that no shadow watches.
     pub unwatched: u64,
-    /// Steps that no model judged, by each reason for which a shadow left them out.
+    /// Steps that no model judged, by each reason for which a shadow skipped them.
     #[schema(value_type = std::collections::HashMap<String, u64>)]
     pub skipped: BTreeMap<&'static str, u64>,
-    /// All this in words.
+    /// These counts in words.
     #[schema(example = "1 of 4 steps judged, 3 below the cost floor")]
     pub summary: String,
     /// Watched steps that neither a model nor the checks have looked at.
     #[serde(skip)]
     unseen: u64,
-    /// Watched steps that no model judged, but those that a sample alone left to the checks.
+    /// Watched steps that no model judged, except those that a sample alone left to the checks.
     #[serde(skip)]
     unjudged: u64,
 }
 
 impl Coverage {
-    /// Coverage of these steps, each so many times.
+    /// Computes the coverage of steps, each with its number of repetitions.
     pub fn of(steps: impl IntoIterator<Item = (StepCoverage, u64)>) -> Self {
         let mut coverage = Self::default();
         for (step, n) in steps {
@@ -60,12 +60,12 @@ impl Coverage {
         coverage
     }
 
-    /// True if a watched step was looked at by nothing.
+    /// True if neither a model nor the checks looked at some watched step.
     pub fn is_unseen(&self) -> bool {
         self.unseen > 0
     }
 
-    /// True if a model judged each watched step, or a sample alone left it to the checks.
+    /// True if each watched step was judged by a model, or left to the checks by a sample alone.
     pub fn is_judged(&self) -> bool {
         self.unjudged == 0
     }

@@ -1,16 +1,16 @@
-//! Decisions about calls of tools, as they are told and as they are stored.
+//! Decisions about tool calls, as told to the caller and as stored.
 
 use utoipa::ToSchema;
 
 words! {
-    /// What becomes of a call.
+    /// Decision about a call.
     #[derive(ToSchema)]
     pub enum Decision {
         /// Let it run.
         Execute = "execute",
         /// Do not let it run; answer with the stub.
         Stub = "stub",
-        /// Do not let it run before somebody has approved it.
+        /// Do not let it run before a person has approved it.
         Ask = "ask",
         /// Do not let it run.
         Block = "block",
@@ -28,13 +28,13 @@ words! {
         Ask = "ask",
         /// Told as [`Decision::Block`].
         Block = "block",
-        /// Refused without the database: the call is decided when it is asked about again.
+        /// Refused while the database was away: the next question about the call is decided anew.
         Closed = "closed",
     }
 }
 
 impl StoredDecision {
-    /// The decision that the caller was told.
+    /// Returns the decision that the caller was told.
     pub fn told(self) -> Decision {
         match self {
             Self::Execute => Decision::Execute,

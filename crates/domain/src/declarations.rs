@@ -22,6 +22,6 @@ pub struct Pack {
     pub name: String,
     /// Names that the server gives itself.
     pub server_names: Vec<String>,
-    /// Contracts of its tools.
+    /// Contracts of the server's tools.
     pub contracts: Vec<ToolContract>,
 }

@@ -1,10 +1,10 @@
-//! What a tool does to the world, and what an operator says of it.
+//! Effects of tools, and an operator's overrides of them.
 
 words! {
-    /// What calling a tool leaves behind; graver is greater.
+    /// Effect of calling a tool; graver is greater.
     #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Effect {
-        /// Nothing: it looks, or computes.
+        /// Nothing changes: the tool looks, or computes.
         Read = "read",
         /// Something is added or changed.
         Write = "write",
@@ -14,31 +14,31 @@ words! {
 }
 
 words! {
-    /// Who said what the effect of a call is, the one that is believed before the others first.
+    /// Source of a call's effect, in order of precedence.
     #[derive(schemars::JsonSchema, utoipa::ToSchema)]
     pub enum EffectSource {
-        /// The arguments of the call: they ask for more than the tool is said to do.
+        /// The arguments of the call: they ask for more than the tool's own effect.
         Arguments = "arguments",
         /// The tool's contract.
         Contract = "contract",
         /// `effects` in the tools file.
         Override = "override",
-        /// The caller, whose key may declare effects, or who declares a graver one.
+        /// The caller, if its key may declare effects or it declares a graver one.
         Declared = "declared",
         /// The annotations of the tool's server.
         Annotations = "annotations",
-        /// The tool's name, description and arguments, by our lexicon.
+        /// The tool's name, description and arguments, by Umbra's lexicon.
         Classifier = "classifier",
-        /// Nobody: what is not known is destructive.
+        /// No source: an unknown effect counts as destructive.
         Unknown = "unknown",
     }
 }
 
-/// An operator's word on the tools that a glob names.
+/// Effect that an operator sets for the tools that a glob names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectOverride {
-    /// `server.tool`, or the name of a tool without a server; a glob may stand for several.
+    /// `server.tool`, or the name of a tool without a server; a glob matches several tools.
     pub tool: String,
-    /// What they do.
+    /// Effect of the tools.
     pub effect: Effect,
 }

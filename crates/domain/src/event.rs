@@ -1,4 +1,4 @@
-//! A copy of one action or output of an agent.
+//! Event: a copy of one action or output of an agent.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,39 +8,39 @@ use serde_json::{Map, Value};
 
 use super::{EventId, Mark, NanoUsd, Trigger, TriggerMark};
 
-/// The name of a text in an event: `task`, `input`, `output`, `tool.name`, `tool.result`, `tool.error`,
-/// and a path with dots for strings within JSON, such as `tool.args.command` or `metadata.repo`.
+/// Name of a text in an event: `task`, `input`, `output`, `tool.name`, `tool.result`, `tool.error`, or a path with dots
+/// for strings within JSON, such as `tool.args.command` or `metadata.repo`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FieldName(pub Cow<'static, str>);
 
 impl FieldName {
-    /// A field with a fixed name.
+    /// Returns the field with a fixed name.
     pub const fn fixed(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this text is what the agent itself produced for its user.
+    /// True for text that the agent itself produced for its user.
     pub fn is_output(&self) -> bool {
         self.0 == "output"
     }
 
-    /// Whether this text is an argument that the agent gave to a tool.
+    /// True for an argument that the agent gave to a tool.
     pub fn is_tool_argument(&self) -> bool {
         self.0.starts_with("tool.args")
     }
 
-    /// Whether this text came to the agent from outside: its input, or a tool's result.
+    /// True for text that came to the agent from outside: its input, or a tool's result or error.
     pub fn is_outside_data(&self) -> bool {
         matches!(&*self.0, "input" | "tool.result" | "tool.error")
     }
 
-    /// Whether the agent was given this text, and answers for none of it: its task, its input, or a tool's result.
+    /// True for text that the agent was given and does not answer for: its task, its input, a tool's result or error.
     pub fn is_given(&self) -> bool {
         self.is_outside_data() || self.0 == "task"
     }
@@ -52,18 +52,18 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// A tool call and what came of it.
+/// Tool call and its result.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments, any JSON.
+    /// Arguments, any JSON.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub args: Value,
-    /// Its result as text (JSON results are kept as their compact text).
+    /// Result as text; JSON results are kept as their compact text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Its error as text.
+    /// Error as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Exit code of the program that the tool ran; 0 is success.
@@ -92,10 +92,10 @@ pub enum OutputForm {
 }
 
 impl OutputForm {
-    /// Every form.
+    /// All forms.
     pub const ALL: [Self; 3] = [Self::Text, Self::Code, Self::Shell];
 
-    /// Form of a text that is given for review: what is looked at as code or as a risk is a program or a command.
+    /// Returns the form of a text that is submitted for review: code for `code_written` and `security_risk`, else text.
     pub fn on_demand(trigger: Trigger) -> Self {
         match trigger {
             Trigger::CodeWritten | Trigger::SecurityRisk => Self::Code,
@@ -103,7 +103,7 @@ impl OutputForm {
         }
     }
 
-    /// The word on the command line.
+    /// Returns the word on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -113,7 +113,7 @@ impl OutputForm {
     }
 }
 
-/// Tokens that a call took.
+/// Tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TokenCount {
     /// Tokens read.
@@ -125,87 +125,86 @@ pub struct TokenCount {
 }
 
 impl TokenCount {
-    /// Both together.
+    /// Returns the sum of both.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }
 
-/// An event's content. Before `checks::screen` it is as the sender wrote it; what is stored went through it.
-/// `Debug` shows no text.
+/// Content of an event: as the sender wrote it before `checks::screen`, screened once stored. `Debug` shows no text.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Event {
-    /// The watched agent's name.
+    /// Name of the watched agent.
     pub agent: String,
-    /// The piece of work that it belongs to.
+    /// Id of the task that the action belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The agent's session.
+    /// Session of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Triggers that the sender named, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<Trigger>,
-    /// What was asked of the agent.
+    /// Task that the agent was given, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The kind of task, for baselines.
+    /// Kind of the task, for baselines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
-    /// What the agent was given.
+    /// Input of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// What the agent produced.
+    /// Output of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// A tool call.
+    /// Tool call of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolCall>,
-    /// What this action cost, in nano-dollars.
+    /// Cost of this action, in nano-dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<NanoUsd>,
-    /// What the whole task has cost so far, in nano-dollars.
+    /// Cost of the whole task so far, in nano-dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_cost_usd: Option<NanoUsd>,
-    /// Tokens that the action took.
+    /// Tokens of this action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenCount>,
-    /// How the action ended, in the sender's word: `ok`, `error`, …
+    /// Status at the end of the action, in the sender's word: `ok`, `error`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Why the model stopped, in the sender's word: `stop`, `length`, …
+    /// Reason for which the model stopped, in the sender's word: `stop`, `length`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// Which attempt at the same output this is, from 1.
+    /// Number of this attempt at the same output, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// The event whose output this one replaces.
+    /// Event whose output this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<EventId>,
-    /// When it happened, as the sender claims.
+    /// Time of the action, as the sender claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<Timestamp>,
     /// The sender's own data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// Form that the caller named for the output; without it the declared triggers decide.
+    /// Form that the caller named for the output; without one, the declared triggers decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_form: Option<OutputForm>,
 }
 
-/// An event as it rests in the database: screened, with what the screening saw.
+/// Event as stored: screened, with its triggers and marks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredEvent {
-    /// The event, normalised and redacted.
+    /// The event, normalized and redacted.
     pub event: Event,
-    /// The triggers that it carries, declared ones first.
+    /// Triggers of the event, declared ones first.
     pub triggers: Vec<TriggerMark>,
-    /// What was found while it was accepted.
+    /// Hits found while the event was accepted.
     pub marks: Vec<Mark>,
 }
 
 impl StoredEvent {
-    /// What is left of it when its contents are erased: whose it was, and its triggers' names.
+    /// Returns the remains of an erased event: agent, task id, and triggers without their reasons.
     #[must_use]
     pub fn erased(self) -> Self {
         let Event { agent, task_id, .. } = self.event;
@@ -219,7 +218,7 @@ impl StoredEvent {
 }
 
 impl Event {
-    /// Calls `visit` with each text that a review looks at, in reading order.
+    /// Calls `visit` with each text that a review reads, in reading order.
     pub fn for_each_text<'a>(&'a self, mut visit: impl FnMut(FieldName, &'a str)) {
         let fixed = |name: &'static str| FieldName::fixed(name);
         if let Some(text) = &self.task {
@@ -229,7 +228,7 @@ impl Event {
             visit(fixed("input"), text);
         }
         if let Some(tool) = &self.tool {
-            // With room for names: to grow costs as much as to look at a text.
+            // Preallocated for names: growing costs as much as reading a text.
             let mut path = String::with_capacity(64);
             path.push_str("tool.args");
             walk(&tool.args, &mut path, &mut visit);
@@ -245,7 +244,7 @@ impl Event {
         }
     }
 
-    /// The text of one field, if the event has it.
+    /// Returns the text of one field, if the event has it.
     pub fn text(&self, field: &FieldName) -> Option<&str> {
         let mut found = None;
         self.for_each_text(|name, text| {
@@ -256,7 +255,7 @@ impl Event {
         found
     }
 
-    /// Bytes of all texts that a review looks at.
+    /// Returns the number of bytes of all texts that a review reads.
     pub fn text_len(&self) -> usize {
         fn below(value: &Value) -> usize {
             match value {
@@ -271,7 +270,7 @@ impl Event {
         of(&self.task) + of(&self.input) + self.tool.as_ref().map_or(0, of_tool) + of(&self.output)
     }
 
-    /// Whether the sender marked the action, or its tool call, as failed.
+    /// True if the sender marked the action, or its tool call, as failed.
     pub fn is_failed(&self) -> bool {
         let failed = |status: &str| {
             [
@@ -293,19 +292,19 @@ impl Event {
         self.status.as_deref().is_some_and(failed) || self.tool.as_ref().is_some_and(ToolCall::has_failed)
     }
 
-    /// Form in which the output is read: the one that was named, else code where the sender says that code was written.
+    /// Returns the form of the output: the named one, else code if the sender declared `code_written`, else text.
     pub fn output_form(&self) -> OutputForm {
         let declared = self.triggers.contains(&Trigger::CodeWritten);
         self.output_form.unwrap_or(if declared { OutputForm::Code } else { OutputForm::Text })
     }
 
-    /// The cost that a floor is compared with: the whole task's, else the action's own; `None` is unknown.
+    /// Returns the cost that is compared with a floor: the whole task's, else the action's own; `None` is unknown.
     pub fn floor_cost(&self) -> Option<NanoUsd> {
         self.task_cost_usd.or(self.cost_usd)
     }
 }
 
-/// Visits the texts in JSON; `path` names where it stands, and is as it was afterwards.
+/// Visits the texts in JSON. `path` is the path of `value`; it is restored at the end.
 fn walk<'a>(value: &'a Value, path: &mut String, visit: &mut impl FnMut(FieldName, &'a str)) {
     let mut below = |part: &str, item: &'a Value, visit: &mut _| {
         let length = path.len();

@@ -1,4 +1,4 @@
-//! Whether calls of tools run: the two modes, and what is laid over the settings at run time.
+//! Execution of tool calls: live or shadow, and the overrides that are set at run time.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,18 @@ use utoipa::ToSchema;
 use super::OverrideId;
 
 words! {
-    /// Whether calls run. The order is that of strictness.
+    /// Execution of calls, in order of strictness.
     #[derive(PartialOrd, Ord, ToSchema)]
     pub enum Execution {
         /// Calls run.
         Live = "live",
-        /// Reads run; whatever would change something is answered by a stub, and nothing runs.
+        /// Reads run; every other call is answered by a stub and does not run.
         Shadow = "shadow",
     }
 }
 
 words! {
-    /// What an override is for. The order is from wide to narrow: the narrowest that applies wins.
+    /// Scope of an override, from wide to narrow: the narrowest that applies wins.
     #[derive(PartialOrd, Ord, ToSchema)]
     pub enum OverrideScope {
         /// Every call.
@@ -34,24 +34,24 @@ words! {
     }
 }
 
-/// What somebody laid over the settings at run time.
+/// Override of the configured execution, set at run time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Override {
-    /// Its id.
+    /// Id of the override.
     #[schema(value_type = String, example = "ovr_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: OverrideId,
-    /// What it is for.
+    /// Scope of the override.
     pub scope: OverrideScope,
-    /// Which: a name or a glob; empty for all.
+    /// Name or glob within the scope; empty for all.
     pub value: String,
-    /// Whether calls run.
+    /// Execution of the calls in scope.
     pub execution: Execution,
-    /// Why.
+    /// Reason for the override.
     pub reason: String,
-    /// When it was set.
+    /// Time at which the override was set.
     #[schema(value_type = String, format = DateTime)]
     pub set_at: Timestamp,
-    /// When it ends by itself; null: when somebody lifts it.
+    /// Time at which the override ends by itself; null if it stands until it is lifted.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }

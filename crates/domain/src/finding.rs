@@ -1,11 +1,11 @@
-//! What a review found.
+//! Findings of reviews and checks.
 
 use serde::{Deserialize, Serialize};
 
 use super::{EventId, FieldName};
 
 words! {
-    /// How bad a finding is.
+    /// Severity of a finding.
     #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Severity {
         /// Worth knowing.
@@ -18,18 +18,18 @@ words! {
 }
 
 words! {
-    /// What a finding is about.
+    /// Category of a finding.
     #[derive(schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Category {
         /// Credentials, unsafe operations, attacks.
         Security = "security",
-        /// Contradicts what is known.
+        /// Content that contradicts known facts.
         Factual = "factual",
-        /// Missing or cut off.
+        /// Content that is missing or cut off.
         Completeness = "completeness",
-        /// Beside the task.
+        /// Content that does not serve the task.
         Relevance = "relevance",
-        /// Below what the agent usually delivers, or badly made.
+        /// Work that is badly made, or below what the agent usually delivers.
         Quality = "quality",
         /// From a shadow's own criteria.
         Custom = "custom",
@@ -37,7 +37,7 @@ words! {
 }
 
 words! {
-    /// Who found it.
+    /// Source of a finding.
     #[derive(utoipa::ToSchema)]
     pub enum Source {
         /// A built-in check.
@@ -48,51 +48,51 @@ words! {
 }
 
 words! {
-    /// Subject of a finding: whose words or acts it speaks against.
+    /// Subject of a finding: the author of the words or acts that it speaks against.
     #[derive(Default, utoipa::ToSchema)]
     pub enum About {
         /// The watched agent.
         #[default]
         Agent = "agent",
-        /// Text that the agent was given (its task, its input, a tool's result), also where its output quotes it: no fault
-        /// of the agent's, so nothing is rejected for it, and no breaker counts it.
+        /// Text that the agent was given (its task, its input, a tool's result), also where its output quotes the text.
+        /// Such a finding is no fault of the agent's: it rejects nothing, and no breaker counts it.
         Given = "given",
     }
 }
 
-/// Where in the event a finding stands.
+/// Place of a finding in the event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Evidence {
     /// The event's field, such as `output` or `tool.args.command`.
     #[schema(value_type = String, example = "output")]
     pub field: FieldName,
-    /// The text there, verbatim from the stored (redacted) field.
+    /// Text at that place, verbatim from the stored (redacted) field.
     pub quote: String,
     /// First byte of the quote in the field's stored text (UTF-8).
     pub start: usize,
-    /// One past its last byte.
+    /// One past the last byte of the quote.
     pub end: usize,
 }
 
-/// One thing that a review found.
+/// One finding of a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The event in which it was found.
+    /// Event of the finding.
     pub event_id: EventId,
-    /// How bad.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// About what.
+    /// Category of the finding.
     pub category: Category,
-    /// One or two sentences.
+    /// Description in one or two sentences.
     pub description: String,
-    /// Where; a model's finding without a quote that was found has none.
+    /// Place of the finding; `None` for a model's finding whose quote was not found.
     pub evidence: Option<Evidence>,
-    /// True if the evidence stands in the text, or a second call agreed on what cannot be quoted.
+    /// True if the evidence stands in the text, or a second call agreed on a finding that cannot be quoted.
     pub verified: bool,
     /// Author of the words or acts that the finding speaks against.
     #[serde(default)]
     pub about: About,
-    /// A check or the model.
+    /// Source of the finding.
     pub source: Source,
     /// The check's rule (`secret.aws_access_key`), or the model's checklist item.
     pub rule: String,

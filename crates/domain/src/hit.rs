@@ -1,11 +1,11 @@
-//! What a built-in check saw: a rule, a place, a severity.
+//! Hits of the built-in checks: a rule, a place, a severity.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Category, FieldName, Severity};
 
 words! {
-    /// The families of built-in checks, as `checks:` in a shadow names them.
+    /// Family of built-in checks, as named under `checks:` in a shadow.
     #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum CheckName {
         /// Credentials in text.
@@ -20,9 +20,9 @@ words! {
         Emptiness = "emptiness",
         /// Hidden or bidirectional characters.
         Hidden = "hidden",
-        /// Calls that a task repeats over and over, and text that an output repeats.
+        /// Calls that a task keeps repeating, and text that an output repeats.
         Loops = "loops",
-        /// Personal data in what an agent hands out.
+        /// Personal data in text that an agent sends out.
         Pii = "pii",
         /// Output that its tool call contradicts.
         Contradictions = "contradictions",
@@ -32,7 +32,7 @@ words! {
 }
 
 impl CheckName {
-    /// What its findings are about.
+    /// Returns the category of the check's findings.
     pub fn category(self) -> Category {
         match self {
             Self::Secrets | Self::Commands | Self::Injection | Self::Hidden | Self::Pii | Self::OutsideHosts => {
@@ -48,21 +48,21 @@ impl CheckName {
 /// A hit of a built-in check, with offsets into the field's stored text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
-    /// The family.
+    /// Family of the check.
     pub check: CheckName,
-    /// The rule within it, such as `aws_access_key`.
+    /// Rule within the family, such as `aws_access_key`.
     pub rule: String,
-    /// How bad.
+    /// Severity of the hit.
     pub severity: Severity,
-    /// Where: the event's field.
+    /// Field of the event.
     pub field: FieldName,
     /// First byte in the field's stored text (UTF-8).
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
-    /// One sentence that explains it to a person, without quoting a secret.
+    /// Explanation for people in one sentence, without quoting a secret.
     pub description: String,
-    /// Keyed hash, in hex, of the value that was taken out here; none where the text itself is stored.
+    /// Keyed hash, in hex, of the value that was redacted here; `None` if the text itself is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
-/// Why a text is not an identifier of the wanted kind.
+/// Error for a text that is not an identifier of the wanted kind.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("expected an id of the form {prefix}<32 hex digits>")]
 pub struct BadId {
@@ -63,7 +63,7 @@ typed_id!(
     EventId, "evt_"
 );
 typed_id!(
-    /// One review; it is the reservation and the job as well.
+    /// One review, which is also its reservation and its job.
     ReviewId, "rev_"
 );
 typed_id!(
@@ -71,7 +71,7 @@ typed_id!(
     FindingId, "fnd_"
 );
 typed_id!(
-    /// One fault that recurred.
+    /// One reflexion: a fault that recurred.
     ReflexionId, "rfx_"
 );
 typed_id!(
@@ -95,11 +95,11 @@ typed_id!(
     WorkerId, "wrk_"
 );
 typed_id!(
-    /// One decision about a call of a tool; it is a row of the audit.
+    /// One decision about a tool call, which is a row of the audit.
     DecisionId, "dec_"
 );
 typed_id!(
-    /// One question to a person whether a call may run.
+    /// One request to a person to approve a call.
     ApprovalId, "apr_"
 );
 typed_id!(
@@ -107,6 +107,6 @@ typed_id!(
     OverrideId, "ovr_"
 );
 typed_id!(
-    /// One pattern: what worked for a task.
+    /// One pattern: a way of doing a task.
     PatternId, "pat_"
 );

@@ -1,10 +1,10 @@
-//! Sizes of JSON text, without the text.
+//! Sizes of JSON text, counted without building the text.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Bytes of the compact JSON of a value; the most there are where it cannot be written.
+/// Returns the length of a value's compact JSON, in bytes; `usize::MAX` if the value cannot be written as JSON.
 pub fn encoded_len<T: Serialize + ?Sized>(value: &T) -> usize {
     struct ByteCount(usize);
     impl Write for ByteCount {

@@ -1,5 +1,4 @@
-//! The nouns of the product, as the user meets them in YAML, URLs and tables.
-//! Plain data and its rules; no input or output, nothing of the rooms.
+//! Nouns of the product, as users meet them in YAML, URLs and tables: plain data with rules, no input or output.
 
 #[macro_use]
 mod words;

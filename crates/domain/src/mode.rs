@@ -1,20 +1,20 @@
-//! What a shadow may do with what it finds.
+//! Modes of a shadow: the consequences that its findings may have.
 
 words! {
-    /// How far a shadow's opinion reaches; further is greater.
+    /// Mode of a shadow, from the least consequence to the greatest.
     #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Mode {
-        /// Logged only.
+        /// Findings are logged only.
         Passive = "passive",
-        /// Comments that people and orchestrators see.
+        /// Findings are comments that people and orchestrators see.
         Review = "review",
-        /// May reject an output.
+        /// Findings may reject an output.
         Active = "active",
     }
 }
 
 impl Mode {
-    /// Rank in the queue: lower runs first (somebody may be waiting for an active review).
+    /// Returns the rank in the queue: lower runs first, since callers may wait for active reviews.
     pub fn priority(self) -> i16 {
         match self {
             Self::Active => 0,

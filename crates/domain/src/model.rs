@@ -1,4 +1,4 @@
-//! A model as the settings declare it.
+//! Models as the settings declare them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{NanoUsd, PricePerMtok};
 
 words! {
-    /// The wire protocol by which a model is reached.
+    /// Wire protocol of a model.
     #[derive(schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Provider {
         /// Anthropic's messages API.
@@ -22,63 +22,63 @@ words! {
 }
 
 words! {
-    /// The kind of answer that a model gives.
+    /// Kind of answer that a model gives.
     #[derive(Default)]
     pub enum ModelKind {
-        /// Text: it reviews.
+        /// Text, for reviews.
         #[default]
         Chat = "chat",
-        /// Vectors of texts: it tells which tools are close to a task.
+        /// Vectors of texts, to find the tools close to a task.
         Embedding = "embedding",
     }
 }
 
-/// Most tokens that a call may write which judges several events, unless the model's own limit is higher. What small
-/// models of all makers allow.
+/// Most tokens that a call for several events may write, unless the model's own limit is higher. Small models of all
+/// makers allow this number.
 pub const MOST_OUTPUT_TOKENS: u32 = 8_192;
 
-/// What a model costs.
+/// Prices of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Per million tokens read.
+    /// Price per million tokens read.
     pub input: PricePerMtok,
-    /// Per million tokens written.
+    /// Price per million tokens written.
     pub output: PricePerMtok,
 }
 
 impl Prices {
-    /// What so many tokens cost, each part rounded up to a whole nano-dollar.
+    /// Returns the cost of the tokens, each part rounded up to a whole nano-dollar.
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> NanoUsd {
         self.input.cost(input_tokens) + self.output.cost(output_tokens)
     }
 }
 
-/// A model that a shadow may name by its alias.
+/// Model that a shadow may name by its alias.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelSpec {
-    /// The name by which shadows call it.
+    /// Name that shadows use for the model.
     pub alias: String,
-    /// The wire protocol.
+    /// Wire protocol of the model.
     pub provider: Provider,
-    /// The kind of its answers.
+    /// Kind of answer that the model gives.
     #[serde(default)]
     pub kind: ModelKind,
-    /// The provider's name for it.
+    /// Name of the model at the provider.
     pub name: String,
-    /// The API's root, without the protocol's own path; `None` is the provider's public address.
+    /// Root URL of the API, without the protocol's own path; `None` is the provider's public address.
     pub base_url: Option<String>,
-    /// The environment variable that holds the key; `None`: no key is needed or sent.
+    /// Environment variable that holds the API key; `None` if no key is needed or sent.
     pub api_key_env: Option<String>,
-    /// Its prices; `None` is unknown, and no money cap can be kept with it.
+    /// Prices; `None` is unknown, and no money cap can be kept then.
     pub prices: Option<Prices>,
-    /// Most tokens that it may write in one call.
+    /// Most tokens that one call may write.
     pub max_output_tokens: u32,
-    /// Longest that one call may take.
+    /// Longest duration of one call.
     pub timeout: Duration,
 }
 
 impl ModelSpec {
-    /// Most tokens that it may write in a call that judges so many events: its limit for each, up to
+    /// Returns the most tokens that a call for so many events may write: the model's limit for each event, up to
     /// [`MOST_OUTPUT_TOKENS`] in all.
     pub fn output_limit(&self, events: usize) -> u32 {
         let events = u32::try_from(events).unwrap_or(u32::MAX);

@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 pub struct NanoUsd(pub i64);
 
 impl NanoUsd {
-    /// Nothing.
+    /// No money.
     pub const ZERO: Self = Self(0);
 
-    /// From dollars, rounded to the nearest nano-dollar; `None` if negative, not finite or above 9 billion.
+    /// Converts dollars, rounded to the nearest nano-dollar; `None` if negative, not finite or above 9 billion.
     pub fn from_usd(usd: f64) -> Option<Self> {
         let nano = usd * 1e9;
         #[expect(clippy::cast_possible_truncation, reason = "the range is checked just before")]
         (nano.is_finite() && (0.0..9.0e18).contains(&nano)).then(|| Self(nano.round() as i64))
     }
 
-    /// As dollars, for people and JSON.
+    /// Returns the amount in dollars, for people and JSON.
     #[expect(clippy::cast_precision_loss, reason = "display only; sums are made on the integer")]
     pub fn usd(self) -> f64 {
         self.0 as f64 / 1e9
@@ -56,31 +56,31 @@ impl Sub for NanoUsd {
     }
 }
 
-/// A price in nano-dollars per million tokens (so 0.15 USD/Mtok is 150,000,000).
+/// Price in nano-dollars per million tokens (so 0.15 USD/Mtok is 150,000,000).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct PricePerMtok(pub u64);
 
 impl PricePerMtok {
-    /// From dollars per million tokens; `None` if negative, not finite or above a million dollars.
+    /// Converts dollars per million tokens; `None` if negative, not finite or above a million dollars.
     pub fn from_usd(usd: f64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked just before")]
         (usd.is_finite() && (0.0..=1e6).contains(&usd)).then(|| Self((usd * 1e9).round() as u64))
     }
 
-    /// As dollars per million tokens.
+    /// Returns the price in dollars per million tokens.
     #[expect(clippy::cast_precision_loss, reason = "display only")]
     pub fn usd(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// What `tokens` cost, rounded up to a whole nano-dollar: a hold is never too small.
+    /// Returns the cost of `tokens`, rounded up to a whole nano-dollar so that a hold is never too small.
     pub fn cost(self, tokens: u64) -> NanoUsd {
         let nano = (u128::from(self.0) * u128::from(tokens)).div_ceil(1_000_000);
         NanoUsd(i64::try_from(nano).unwrap_or(i64::MAX))
     }
 }
-/// Money that may be unknown, as dollars in JSON: for what people read and write.
+/// Serde form of money that may be unknown: dollars or null in JSON.
 pub mod dollars {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -89,7 +89,7 @@ pub mod dollars {
     /// Writes dollars, or null.
     ///
     /// # Errors
-    /// As the serializer's.
+    /// The error of the serializer.
     pub fn serialize<S: Serializer>(money: &Option<NanoUsd>, serializer: S) -> Result<S::Ok, S::Error> {
         match money {
             Some(money) => serializer.serialize_f64(money.usd()),
@@ -100,7 +100,7 @@ pub mod dollars {
     /// Reads dollars, or null.
     ///
     /// # Errors
-    /// It is no amount of dollars.
+    /// The value is no amount of dollars.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NanoUsd>, D::Error> {
         let Some(usd) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
         NanoUsd::from_usd(usd).map(Some).ok_or_else(|| D::Error::custom("expected dollars, such as 0.012"))

@@ -1,6 +1,6 @@
-//! "Did you mean": a mistaken word and the known ones in, the nearest one out, or none that is near.
+//! Suggestions for "did you mean": the known word nearest to a mistaken one, if any is near.
 
-/// The known word that was most likely meant.
+/// Returns the known word that was most likely meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace(['-', ' '], "_");
     let word = plain(word);
@@ -18,7 +18,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// The known word of which this one is a misspelling: one or two letters differ, according to its length.
+/// Returns the known word that this one misspells: one letter differs, or up to two in words of seven letters or more.
 pub fn misspelling_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.trim().to_lowercase();
     let bound = if word.chars().count() < 7 { 1 } else { 2 };
@@ -26,7 +26,7 @@ pub fn misspelling_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     near.filter(|(near, _)| (1..=bound).contains(near)).min_by_key(|(near, _)| *near).map(|(_, known)| known)
 }
 
-/// Edits, and swaps of neighbours, between the first 64 characters of two words.
+/// Returns the number of edits, and swaps of neighbours, between the first 64 characters of two words.
 fn distance(a: &str, b: &str) -> usize {
     let start = |text: &str| text.chars().take(64).collect::<String>();
     strsim::osa_distance(&start(a), &start(b))

@@ -1,4 +1,4 @@
-//! What others are told by webhook, and about whom.
+//! Notices that webhooks send: topic, kind, agent and content.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Severity;
 
 words! {
-    /// What a notice is about: the word in an endpoint's `events`.
+    /// Subject of a notice: the word in an endpoint's `events`.
     #[derive(PartialOrd, Ord)]
     pub enum Topic {
         /// A finding.
@@ -27,19 +27,19 @@ words! {
 }
 
 words! {
-    /// What happened: the `type` of a message.
+    /// Kind of a notice: the `type` of a message.
     pub enum NoticeKind {
-        /// Something was found.
+        /// A finding was stored.
         FindingCreated = "finding.created",
         /// An output was accepted or rejected.
         VerdictDecided = "verdict.decided",
         /// A breaker recommends to stop an agent.
         BreakerOpened = "breaker.opened",
-        /// A breaker lets an agent try.
+        /// A breaker lets an agent try again.
         BreakerHalfOpen = "breaker.half_open",
-        /// A breaker recommends nothing any more.
+        /// A breaker has closed and recommends nothing.
         BreakerClosed = "breaker.closed",
-        /// A breaker has been open for long.
+        /// A breaker has been open for a long time.
         BreakerStillOpen = "breaker.still_open",
         /// A fault recurs.
         ReflexionOpened = "reflexion.opened",
@@ -49,19 +49,19 @@ words! {
         BriefingReady = "briefing.ready",
         /// Live results no longer fit a contract, or none has confirmed it for too long.
         ContractStale = "contract.stale",
-        /// A call was seen that no decision was asked for.
+        /// A call was seen for which no decision was asked.
         CallUnguarded = "call.unguarded",
-        /// A call ran although it was told not to.
+        /// A call ran although its decision did not allow it.
         CallUnexpected = "call.unexpected",
-        /// A call waits for a person's word.
+        /// A call waits for a person's approval.
         ApprovalRequested = "approval.requested",
-        /// A person has approved or denied it.
+        /// A person has approved or denied a call.
         ApprovalDecided = "approval.decided",
     }
 }
 
 impl NoticeKind {
-    /// What it is about.
+    /// Returns the topic of the kind.
     pub fn topic(self) -> Topic {
         match self {
             Self::FindingCreated => Topic::Finding,
@@ -77,21 +77,21 @@ impl NoticeKind {
     }
 }
 
-/// Something that others may be told. Never made of what passive shadows see; texts in it are redacted.
+/// Notice for webhooks. Never made from the findings of passive shadows; texts in it are redacted.
 #[derive(Debug, Clone)]
 pub struct Notice {
-    /// What happened.
+    /// Kind of the notice.
     pub kind: NoticeKind,
-    /// When.
+    /// Time at which it happened.
     pub at: Timestamp,
-    /// The agent that it is about, if it is about one.
+    /// Agent that the notice is about, if any.
     pub agent: Option<String>,
-    /// The task that it is about, if it is about one.
+    /// Task that the notice is about, if any.
     pub task_id: Option<String>,
-    /// The shadow that saw it, if one did.
+    /// Shadow that saw it, if any.
     pub shadow: Option<String>,
-    /// How bad, if that can be said.
+    /// Severity, if known.
     pub severity: Option<Severity>,
-    /// What is told.
+    /// Content of the message.
     pub data: Value,
 }

@@ -1,5 +1,5 @@
-//! What was done before: a task, the prompt and the tools that it was done with, and how that ended. All of its texts are an
-//! agent's words: whoever is shown them is shown data.
+//! Patterns: a task, the prompt and tools with which it was done, and the result. All texts in a pattern are an agent's
+//! words, and are shown as data only.
 
 use std::fmt;
 
@@ -10,174 +10,174 @@ use utoipa::ToSchema;
 use super::{NanoUsd, PatternId, ReviewId, ToolName};
 
 words! {
-    /// How a task ended that was done in a way.
+    /// Result of a task that was done by a pattern.
     #[derive(PartialOrd, Ord, Default, ToSchema)]
     pub enum PatternOutcome {
-        /// It was done.
+        /// The task was done.
         #[default]
         Succeeded = "succeeded",
-        /// It was not.
+        /// The task was not done.
         Failed = "failed",
     }
 }
 
 words! {
-    /// Who says that a task was done in a way.
+    /// Source of a pattern, or of a report of its use.
     #[derive(PartialOrd, Ord, Default, ToSchema)]
     pub enum PatternSource {
-        /// Somebody recorded it.
+        /// Reported by a client or by the agent.
         #[default]
         Recorded = "recorded",
-        /// It was taken from the steps of a task whose reviews approved it.
+        /// Mined from the steps of a task whose reviews approved it.
         Mined = "mined",
     }
 }
 
 words! {
-    /// What becomes of a pattern.
+    /// Status of a pattern.
     #[derive(PartialOrd, Ord, Default, ToSchema)]
     pub enum PatternStatus {
-        /// It is offered for tasks like its own.
+        /// Offered for similar tasks.
         #[default]
         Active = "active",
-        /// It failed too often, and is not offered.
+        /// Failed too often, and is not offered.
         Retired = "retired",
-        /// The built-in checks saw in it what no pattern needs. It is kept for people, and never offered.
+        /// The built-in checks found something that no pattern needs. Kept for people, and never offered.
         Quarantined = "quarantined",
     }
 }
 
-/// A way in which a task was done once, as somebody tells it.
+/// A way in which a task was done, as reported by a client.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPattern {
-    /// Who did it.
+    /// Agent that did the task.
     #[schema(min_length = 1, max_length = 256)]
     pub agent: String,
-    /// The kind of task.
+    /// Kind of task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub task_type: Option<String>,
-    /// What was to be done.
+    /// Task, in words.
     #[schema(min_length = 1, max_length = 2048)]
     pub task: String,
-    /// The prompt that it was done with.
+    /// Prompt that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 8192)]
     pub prompt: Option<String>,
-    /// The tools that did it, in order; a text is a tool's name as well.
+    /// Tools that were used, in order. A string is the name of a tool as well.
     #[serde(default, deserialize_with = "super::tool::named_or_in_parts")]
     #[schema(max_items = 50)]
     pub tools: Vec<ToolName>,
-    /// How it ended: well, where it is not said.
+    /// Result of the task; success if absent.
     #[serde(default)]
     pub outcome: PatternOutcome,
-    /// What is to be said of that.
+    /// Remarks on the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 2048)]
     pub summary: Option<String>,
-    /// The session in which it was done.
+    /// Session in which the task was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub session: Option<String>,
-    /// The task's id, as events carry it.
+    /// Id of the task, as events carry it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub task_id: Option<String>,
-    /// What it cost, in dollars.
+    /// Cost, in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::money::dollars")]
     #[schema(value_type = Option<f64>, minimum = 0)]
     pub cost_usd: Option<NanoUsd>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
 }
 
-/// What came of doing a task in a known way once more.
+/// One more use of a known pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatternUse {
-    /// How it ended.
+    /// Result of the use.
     pub outcome: PatternOutcome,
-    /// Who says so.
+    /// Source of the report.
     pub source: PatternSource,
-    /// What it cost, in nano-dollars.
+    /// Cost, in nano-dollars.
     pub cost_usd: Option<NanoUsd>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub ms: Option<u64>,
 }
 
-/// Where a pattern comes from: what was told of the first time that it was met.
+/// Origin of a pattern: its first report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PatternProvenance {
-    /// Whether it was recorded or mined.
+    /// Recorded or mined.
     pub source: PatternSource,
-    /// Who told: the id of an API key, or what of ours mined it.
+    /// Reporter: the id of an API key, or the part of Umbra that mined the pattern.
     pub by: String,
-    /// The session in which it was done.
+    /// Session in which the task was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The task's id.
+    /// Id of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The review that approved the task it was mined from.
+    /// Review that approved the mined task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub review: Option<ReviewId>,
-    /// When.
+    /// Time of the report.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
 }
 
-/// A way in which tasks were done, and how often that went well.
+/// A way in which tasks were done, with its numbers of successes and failures.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pattern {
-    /// Its id.
+    /// Id of the pattern.
     #[schema(value_type = String, example = "pat_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: PatternId,
-    /// Who did it.
+    /// Agent that did the task.
     pub agent: String,
-    /// The kind of task.
+    /// Kind of task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
-    /// What was to be done.
+    /// Task, in words.
     pub task: String,
-    /// The prompt that it was done with.
+    /// Prompt that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// The tools that did it, in order.
+    /// Tools that were used, in order.
     pub tools: Vec<ToolName>,
-    /// What was said of the first time.
+    /// Remarks of the first report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Where it comes from.
+    /// Origin of the pattern.
     pub provenance: PatternProvenance,
-    /// How often it went well.
+    /// Number of uses that succeeded.
     pub successes: u32,
-    /// How often it did not.
+    /// Number of uses that failed.
     pub failures: u32,
-    /// What all these together cost, in dollars, as far as that was told; none where it never was.
+    /// Total cost of the uses that reported one, in dollars; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "super::money::dollars")]
     #[schema(value_type = Option<f64>)]
     pub cost_usd: Option<NanoUsd>,
-    /// How long they took together, in milliseconds, as far as that was told; none where it never was.
+    /// Total duration of the uses that reported one, in milliseconds; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
-    /// What became of it.
+    /// Status of the pattern.
     pub status: PatternStatus,
-    /// Why it is not active, in words of ours; none where it is.
+    /// Reason for which the pattern is not active, in Umbra's words; absent if it is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl NewPattern {
-    /// What came of it, for a pattern that is known already.
+    /// Returns the report as a use of a pattern that is known already.
     pub fn used(&self, source: PatternSource) -> PatternUse {
         PatternUse { outcome: self.outcome, source, cost_usd: self.cost_usd, ms: self.ms }
     }
 }
 
 impl Pattern {
-    /// How often it was used.
+    /// Returns the number of uses.
     pub fn uses(&self) -> u64 {
         u64::from(self.successes) + u64::from(self.failures)
     }

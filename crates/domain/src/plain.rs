@@ -1,8 +1,8 @@
-//! Text that agents or models wrote, made fit for a page.
+//! Escaping of text that agents or models wrote, for pages.
 
 use std::fmt::Write;
 
-/// The text on one line of markdown, in a table too, without any markup that would act.
+/// Escapes text for one line of markdown, in a table too, without any markup that would act.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -11,7 +11,7 @@ pub fn plain(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // Not by a backslash: not every reader of markdown knows that one.
+            // As entities: not every reader of markdown accepts a backslash here.
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
@@ -22,7 +22,7 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// The text as a double-quoted YAML scalar that may stand in an HTML comment: on one line, without `--`.
+/// Quotes text as a YAML scalar that may stand in an HTML comment: on one line, without `--`.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -32,7 +32,7 @@ pub fn quoted(text: &str) -> String {
                 out.pop();
                 out.push_str("\\x2d\\x2d");
             }
-            // YAML has no place for these, or a reader would not see them.
+            // Characters that YAML does not allow, or that a reader would not see.
             c if c.is_control() || is_hidden(c) || matches!(c, '\u{FFFE}' | '\u{FFFF}') => {
                 let _ = write!(out, "\\U{:08x}", u32::from(c));
             }
@@ -43,7 +43,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Whether a character shows nothing, or turns the order of others around.
+/// True if the character is invisible, or reorders other characters.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
 }

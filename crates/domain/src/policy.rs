@@ -1,87 +1,87 @@
-//! What an operator allows: rules as the tools file says them, and what they say of one call.
+//! Rules of the tools file about calls, and their verdict on one call.
 
 use serde::{Deserialize, Serialize};
 
 use super::Effect;
 
 words! {
-    /// What a rule says of a call that it matches; a later one wins over an earlier one.
+    /// Verdict of a rule on a matching call; a later one wins over an earlier one.
     #[derive(PartialOrd, Ord, Default, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum GuardVerdict {
-        /// It may run.
+        /// The call may run.
         #[default]
         Allow = "allow",
-        /// It may run, and the caller is told why that is worth a thought.
+        /// The call may run, with a warning to the caller.
         Warn = "warn",
-        /// A person must approve it first.
+        /// A person must approve the call first.
         Ask = "ask",
-        /// It does not run.
+        /// The call does not run.
         Block = "block",
     }
 }
 
 words! {
-    /// Whether what a rule says holds.
+    /// Force of a rule: enforced, or only tried.
     #[derive(PartialOrd, Ord, Default, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum PolicyMode {
-        /// It holds.
+        /// The rule is enforced.
         #[default]
         Enforce = "enforce",
-        /// It is recorded beside what holds, and changes nothing.
+        /// The rule is recorded beside the enforced ones, and changes nothing.
         Audit = "audit",
     }
 }
 
-/// One rule. An empty list matches everything; a rule matches where all of its lists do, and `when` holds.
+/// Rule about calls. An empty list matches everything; a rule matches if all of its lists match and `when` holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PolicyRule {
-    /// Its unique name.
+    /// Unique name of the rule.
     pub name: String,
-    /// Whether it holds or is tried.
+    /// Enforced, or only tried (audit).
     pub mode: PolicyMode,
     /// Agents: names or globs.
     pub agents: Vec<String>,
     /// Routes: names or globs. A call without a route matches an empty list alone.
     pub routes: Vec<String>,
-    /// Modes: names or globs, one of which must match one of the call's.
+    /// Modes: names or globs, one of which must match a mode of the call.
     pub modes: Vec<String>,
     /// Tools: `server.tool` or a tool's name, or globs.
     pub tools: Vec<String>,
-    /// Tools that it is not about, though they are among `tools`.
+    /// Tools that the rule leaves out, though they match `tools`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
     /// Effects.
     pub effects: Vec<Effect>,
     /// A predicate in CEL over `args`, `agent`, `route`, `modes`, `tool`, `effect` and `session`.
     pub when: Option<String>,
-    /// What it says of a call that it matches.
+    /// Verdict on a matching call.
     pub verdict: GuardVerdict,
-    /// Why, for whoever is stopped by it.
+    /// Reason, told to the caller.
     pub reason: String,
     /// Labels that a matching call adds to its session.
     pub taints: Vec<String>,
 }
 
-/// What the rules say of one call.
+/// Verdict of the rules on one call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Guard {
-    /// What holds: the gravest verdict of the rules in force that match.
+    /// Gravest verdict of the matching rules that are enforced.
     pub verdict: GuardVerdict,
-    /// What would hold if the rules that are only tried did too. Never less than `verdict`.
+    /// Gravest verdict if the rules in audit mode were enforced too. Never milder than `verdict`.
     pub would: GuardVerdict,
-    /// Of the rule that is named; absent where none matched.
+    /// Mode of the rule in `rule`; absent if none matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PolicyMode>,
-    /// The rule that decided the verdict; where none in force did, the one that decided what would hold.
+    /// Rule that decided `verdict`; if no enforced rule matched, the rule that decided `would`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// The reason that it gives.
+    /// Reason that the rule gives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The rule that decided what would hold, where that is another one.
+    /// Rule that decided `would`, if that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_rule: Option<String>,
-    /// Names the text of all rules: two equal versions are equal rules.
+    /// Digest of all rules: equal versions mean equal rules.
     pub policy_version: String,
     /// Labels that the call adds to its session, in order, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! Text that agents wrote, after secrets were taken out. It reaches no log line: `Debug` shows its length alone.
+//! Text of agents after redaction. `Debug` shows the length alone, so the text reaches no log line.
 
 use std::fmt;
 
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 pub struct Redacted(String);
 
 impl Redacted {
-    /// Wraps text that the redactor has seen. Call it nowhere else.
+    /// Wraps text that the redactor has processed. Only the redactor may call this.
     pub fn seal(text: String) -> Self {
         Self(text)
     }
 
-    /// The text, for storage, prompts and answers.
+    /// Returns the text, for storage, prompts and answers.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no text.
+    /// True if the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

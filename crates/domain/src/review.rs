@@ -1,8 +1,8 @@
-//! The words of a review's life and result.
+//! States, scopes and conclusions of reviews.
 
 words! {
-    /// Conclusion of a review. Stricter is greater, so the stricter of two is their maximum:
-    /// [`Self::Inconclusive`] only ever replaces an approval.
+    /// Conclusion of a review. Stricter is greater, so the stricter of two is their maximum: [`Self::Inconclusive`]
+    /// only ever replaces an approval.
     #[derive(PartialOrd, Ord, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Assessment {
         /// Approval by a model.
@@ -29,24 +29,24 @@ impl Assessment {
 }
 
 words! {
-    /// Where a review stands.
+    /// State of a review.
     #[derive(utoipa::ToSchema)]
     pub enum ReviewState {
         /// Reserved, waiting for a worker.
         Queued = "queued",
-        /// A worker holds it.
+        /// A worker holds the review.
         Running = "running",
-        /// An assessment stands.
+        /// The review ended with an assessment.
         Done = "done",
         /// Given up without an assessment.
         Failed = "failed",
-        /// Given up, and its unit returned.
+        /// Given up, and its unit returned to the budget.
         Released = "released",
     }
 }
 
 impl ReviewState {
-    /// As it is told outside: that a unit returned is the budget's affair, the review failed.
+    /// Returns the state as users see it: `Released` shows as `Failed`, since a returned unit concerns only the budget.
     #[must_use]
     pub fn shown(self) -> Self {
         if self == Self::Released { Self::Failed } else { self }
@@ -54,7 +54,7 @@ impl ReviewState {
 }
 
 words! {
-    /// What a review is of.
+    /// Scope of a review.
     #[derive(Default, utoipa::ToSchema)]
     pub enum ReviewScope {
         /// One event.
@@ -68,17 +68,17 @@ words! {
 }
 
 impl ReviewScope {
-    /// Whether it is the ordinary one.
+    /// True for the default scope, one event.
     pub fn is_event(&self) -> bool {
         *self == Self::Event
     }
 }
 
 words! {
-    /// Who performed a review.
+    /// Kind of reviewer.
     #[derive(utoipa::ToSchema)]
     pub enum Reviewer {
-        /// A model answered (the built-in checks ran as well).
+        /// A model; the built-in checks ran as well.
         Model = "model",
         /// The built-in checks alone.
         Checks = "checks",

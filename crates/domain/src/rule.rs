@@ -1,4 +1,4 @@
-//! Rules of the built-in checks as data: rows of a rules file, one of those that are built in or one of a user's.
+//! Rules of the built-in checks as data: rows of a built-in rules file or of a user's.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ words! {
         Keyword = "keyword",
         /// Up to 80 letters, digits, and `_ ~ . -` before a keyword.
         Word = "word",
-        /// At a keyword, whatever stands before: it names a provider, the credential follows.
+        /// At a keyword with anything before it: the keyword names a provider, and the credential follows.
         Anywhere = "anywhere",
     }
 }
 
 words! {
-    /// Texts in which a rule about orders counts.
+    /// Texts to which an injection rule applies.
     pub enum TextScope {
-        /// The output, and what the agent was given.
+        /// The output, and everything that the agent was given.
         All = "all",
         /// Everything that the agent was given.
         Outside = "outside",
-        /// Results and errors of tools, where a person's own request may say the same.
+        /// Results and errors of tools. A person's own request may use the same words.
         Tools = "tools",
     }
 }
@@ -41,9 +41,9 @@ words! {
 }
 
 words! {
-    /// Part of a text that an allow-list looks at.
+    /// Text that an allow-list searches.
     pub enum AllowTarget {
-        /// The credential, or what the rule found.
+        /// The credential, or the text that the rule found.
         Secret = "secret",
         /// The whole match.
         Match = "match",
@@ -52,33 +52,33 @@ words! {
     }
 }
 
-/// Matches that a rule leaves alone.
+/// Allow-list: matches that a rule ignores.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AllowList {
-    /// Expressions, one of which is found in the target.
+    /// Expressions, one of which must be found in the target.
     pub regexes: Vec<String>,
-    /// Texts, one of which stands in the credential, in upper or lower case.
+    /// Texts, one of which must occur in the credential, in upper or lower case.
     pub stopwords: Vec<String>,
-    /// Where `regexes` are searched; the credential unless set.
+    /// Text in which `regexes` are searched; the credential unless set.
     #[serde(rename = "regexTarget")]
     pub regex_target: Option<AllowTarget>,
     /// True if both an expression and a text must be found.
     pub all: bool,
 }
 
-/// Example of a rule. Written as an array its parts are joined, so that scanners of repositories find nothing in it.
+/// Example of a rule. The parts of an array are joined, so that scanners of repositories find nothing in the example.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Sample {
-    /// The text.
+    /// Whole text.
     Whole(String),
-    /// Its parts.
+    /// Parts of the text.
     Parts(Vec<String>),
 }
 
 impl Sample {
-    /// The text.
+    /// Returns the text, with its parts joined.
     pub fn text(&self) -> String {
         match self {
             Self::Whole(text) => text.clone(),
@@ -91,43 +91,43 @@ impl Sample {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckRule {
-    /// Name in findings and markers.
+    /// Name of the rule in findings and markers.
     pub id: String,
-    /// Check that it belongs to; secrets unless set.
+    /// Check that the rule belongs to; see [`Self::check`] for the default.
     pub check: Option<CheckName>,
-    /// For `secrets` and `pii` it completes "looks like ..."; otherwise it is the sentence of a finding, where
-    /// `{command}` stands for the call.
+    /// Description of a finding: for `secrets` and `pii` the end of "looks like ...", otherwise the whole sentence,
+    /// where `{command}` stands for the call.
     pub description: Option<String>,
     /// Severity of findings.
     pub severity: Option<Severity>,
     /// False switches the rule off.
     pub enabled: Option<bool>,
-    /// Texts of three bytes or more, one of which is in every match; letters in either case.
+    /// Texts of three bytes or more, one of which is in every match, in upper or lower case.
     pub keywords: Vec<String>,
-    /// Expression; its first group that took part, where there is one, is the credential.
+    /// Expression. Its first group that took part, if there is one, is the credential.
     pub regex: Option<String>,
-    /// In place of `regex`: form of a value that the first keyword is assigned, as in `KEYWORD_TOKEN=value`.
+    /// Form of the value that is assigned to the first keyword, as in `KEYWORD_TOKEN=value`; in place of `regex`.
     pub assigned: Option<String>,
     /// Patterns of calls.
     pub commands: Vec<String>,
-    /// Place of a match; anywhere unless set.
+    /// Place of a match; [`Begins::Free`] unless set.
     pub begins: Option<Begins>,
-    /// Texts in which a rule about orders counts; all unless set.
+    /// Texts to which an injection rule applies; all unless set.
     pub scope: Option<TextScope>,
-    /// Words of the same sentence that make a finding about an order one degree milder.
+    /// Words of the same sentence that make an injection finding one degree milder.
     pub softened_by: Vec<String>,
-    /// Checksum of a token; where it does not hold, the finding is a warning at most.
+    /// Checksum of a token. If it does not match, the finding is a warning at most.
     pub checksum: Option<Checksum>,
-    /// Group that is the credential.
+    /// Number of the group that is the credential.
     #[serde(rename = "secretGroup")]
     pub secret_group: Option<usize>,
     /// Least Shannon entropy of a credential, in bits per byte.
     pub entropy: Option<f64>,
-    /// Matches that are left alone.
+    /// Matches that the rule ignores.
     pub allowlists: Vec<AllowList>,
-    /// Texts that the rule finds.
+    /// Example texts that the rule finds.
     pub hits: Vec<Sample>,
-    /// Texts that it leaves alone.
+    /// Example texts that the rule ignores.
     pub misses: Vec<Sample>,
     /// Place of the row in a user's file, as `FILE:LINE`; empty for built-in rows.
     #[serde(skip)]
@@ -135,12 +135,12 @@ pub struct CheckRule {
 }
 
 impl CheckRule {
-    /// True if the row says by itself what it finds.
+    /// True if the row has patterns of its own; other rows change a known rule.
     pub fn finds(&self) -> bool {
         self.regex.is_some() || self.assigned.is_some() || !self.commands.is_empty()
     }
 
-    /// Puts terms in the place of their names: `{guard}`.
+    /// Replaces the names of terms in braces, such as `{guard}`, by the terms.
     pub fn expand(&mut self, terms: &BTreeMap<String, String>) {
         for text in self.regex.iter_mut().chain(&mut self.assigned).chain(&mut self.commands) {
             for (name, term) in terms {
@@ -149,7 +149,7 @@ impl CheckRule {
         }
     }
 
-    /// Check of the row: as it says, else that of commands where it has patterns of calls, else that of credentials.
+    /// Returns the check of the row: the stated one, else commands for rows with patterns of calls, else secrets.
     pub fn check(&self) -> CheckName {
         let usual = if self.commands.is_empty() { CheckName::Secrets } else { CheckName::Commands };
         self.check.unwrap_or(usual)
@@ -164,17 +164,17 @@ pub struct RuleFile {
     pub terms: BTreeMap<String, String>,
     /// Rows, in order.
     pub rules: Vec<CheckRule>,
-    /// Matches that every rule about credentials leaves alone.
+    /// Matches that every rule about credentials ignores.
     #[serde(default)]
     pub allowlists: Vec<AllowList>,
 }
 
-/// Something that keeps a row from being put in force.
+/// Fault that keeps a row from being put in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFault {
     /// Member of the row that is at fault.
     pub key: &'static str,
-    /// Item of it, where it is a list.
+    /// Index of the faulty item, if the member is a list.
     pub index: Option<usize>,
     /// Message for people.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Runs of agents, as far as the execution of their calls rests on them.
+//! Runs of agents, as far as they decide the execution of calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,28 @@ use super::{Execution, HexBytes};
 /// Row of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRow {
-    /// The agent.
+    /// Agent of the run.
     pub agent: String,
-    /// The run's name.
+    /// Name of the run.
     pub run: String,
-    /// Strictest execution of its calls so far.
+    /// Strictest execution of the run's calls so far.
     pub execution: Execution,
-    /// Execution that it began with.
+    /// Execution that the run began with.
     pub began: Execution,
-    /// The shadow run that it descends from.
+    /// Shadow run that this run descends from.
     pub parent: Option<String>,
-    /// The run that started it, in shadow or not.
+    /// Run that started this run, in shadow or not.
     pub started_by: Option<String>,
-    /// The session of its last call.
+    /// Session of the last call.
     pub session: Option<String>,
-    /// True where the caller chose its name; false for the run of a session or a process.
+    /// True if the caller chose the name; false for the run of a session or a process.
     pub named: bool,
-    /// Keyed hash of all fields above; none in rows from before there were such.
+    /// Keyed hash of all fields above; `None` in rows older than keyed hashes.
     pub mac: Option<HexBytes>,
 }
 
 impl RunRow {
-    /// Whether it stays in shadow. A run that nobody named never does: it goes by what is in force.
+    /// True if the run stays in shadow. A run without a chosen name never does: it follows the execution in force.
     pub fn is_bound(&self) -> bool {
         self.named && (self.began == Execution::Shadow || self.parent.is_some())
     }

@@ -1,4 +1,4 @@
-//! A session of the sidecar: one agent at one piece of work, as it is kept between two steps.
+//! Session of the sidecar: one agent at one piece of work, as stored between two steps.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,110 +7,110 @@ use utoipa::ToSchema;
 use super::{Effect, PatternOutcome, SessionId, ToolAnnotations, ToolName};
 
 words! {
-    /// What a sidecar does for an agent.
+    /// Service that a sidecar provides for an agent.
     #[derive(PartialOrd, Ord, ToSchema)]
     pub enum Objective {
-        /// It says which tools fit.
+        /// Recommends tools that fit the task.
         ToolSelection = "tool_selection",
-        /// It says which documents are due.
+        /// Reports documents that are due.
         TodoEnforcement = "todo_enforcement",
-        /// It holds calls and messages against the rules.
+        /// Judges calls and messages by the rules.
         Guardrail = "guardrail",
-        /// It keeps what worked, and offers it for the next task like it.
+        /// Records what worked, and offers it for similar tasks.
         PatternCapture = "pattern_capture",
     }
 }
 
 words! {
-    /// Whether a session goes on.
+    /// State of a session.
     #[derive(ToSchema)]
     pub enum SessionState {
-        /// It takes steps.
+        /// The session takes steps.
         Open = "open",
-        /// It was closed, or nobody used it for as long as `sidecar.idle_close` says.
+        /// The session was closed, or was unused for as long as `sidecar.idle_close` says.
         Closed = "closed",
     }
 }
 
-/// A session, as it is kept: everything that a step needs, so that any process can take the next one.
+/// A session as stored, with everything that a step needs, so that any process can take the next step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Session {
-    /// Its id.
+    /// Id of the session.
     #[schema(value_type = String, example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: SessionId,
-    /// Whose it is.
+    /// Agent of the session.
     pub agent: String,
-    /// What is to be done, in words.
+    /// Task, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The task that events name, where it is one.
+    /// Id of the task, as events carry it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The route that the agent is on by now.
+    /// Current route of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// The modes that it is in by now, the outermost first.
+    /// Current modes of the agent, the outermost first.
     pub modes: Vec<String>,
-    /// What the sidecar does here.
+    /// Services of the sidecar in this session.
     pub objectives: Vec<Objective>,
-    /// The model that the agent runs on, as far as it was told.
+    /// Model that the agent runs on, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What clings to the session: labels that rules put on it.
+    /// Labels that rules put on the session.
     pub taints: Vec<String>,
-    /// Tools that were shown at the beginning.
+    /// Number of tools shown at the beginning.
     pub tools: usize,
-    /// Names the set of tools; absent where there are none.
+    /// Digest of the set of tools; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_digest: Option<String>,
-    /// Whether it goes on.
+    /// State of the session.
     pub state: SessionState,
     /// Turns so far.
     pub turns: u32,
     /// Messages so far.
     pub messages: u32,
-    /// What the guardrail said so far.
+    /// Counts of the guardrail's verdicts so far.
     pub rulings: Tally,
-    /// Calls that were made, and what came of them, in order: what a pattern is made of. The latest, at most 64.
+    /// Calls that were made, with their results, in order: the source of patterns. The latest 64 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<MadeCall>,
-    /// The folder with its documents as files, from the server's workspace (`sidecar.workspace`): `NAME.md` or `NAME.yaml`
-    /// each. Absent where they are no files.
+    /// Folder of the session's documents as files (`NAME.md` or `NAME.yaml`), relative to the server's workspace
+    /// (`sidecar.workspace`). Absent if the documents are not files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = ".umbra/ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub files: Option<String>,
-    /// Notes of people that are yet to be told, with the next turn or message.
+    /// Notes of people that wait for the next turn or message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What became of these files and is yet to be told, with the next turn or message: the latest 16, before them how many more
-    /// there were.
+    /// Notices about the document files that wait for the next turn or message: the latest 16, and before them the
+    /// number of omitted ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// Notices that are not among them.
+    /// Number of omitted notices.
     #[serde(default, skip_serializing_if = "is_none")]
     pub notices_left_out: u32,
-    /// When it began.
+    /// Time at which the session began.
     #[schema(value_type = String, format = DateTime)]
     pub opened_at: Timestamp,
-    /// When it was used last.
+    /// Time of the last use.
     #[schema(value_type = String, format = DateTime)]
     pub seen_at: Timestamp,
-    /// When it ended.
+    /// Time at which the session ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub closed_at: Option<Timestamp>,
-    /// What ended it: `closed` by its agent, or `idle`.
+    /// Reason for the end: `closed` by the agent, or `idle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_because: Option<String>,
-    /// What its agent said at the end.
+    /// Result that the agent reported at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<PatternOutcome>,
-    /// Names all steps so far, in order.
+    /// Digest of all steps so far, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
 }
 
-/// What names a step and all before it: 32 hex digits. `body` is what is kept of it.
+/// Returns the digest of a step and all steps before it: 32 hex digits. `body` is the stored content of the step.
 pub fn chained(before: Option<&str>, number: i32, kind: StepKind, body: &str) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("umbra 2026 the steps of a session");
     for part in [before.unwrap_or_default(), &number.to_string(), kind.as_str(), body] {
@@ -122,11 +122,11 @@ pub fn chained(before: Option<&str>, number: i32, kind: StepKind, body: &str) ->
 
 /// Most calls that a session remembers.
 pub const MOST_CALLS: usize = 64;
-/// Most of what is yet to be told.
+/// Most notes, and most notices, that wait to be told.
 const MOST_NOTICES: usize = 16;
 
 impl Session {
-    /// A session that begins, of an agent of which nothing else is known.
+    /// Returns a new session of an agent of which nothing else is known.
     pub fn begin(id: SessionId, agent: &str, now: Timestamp) -> Self {
         Self {
             id,
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// Whether the sidecar does this here.
+    /// True if the sidecar provides this service in the session.
     pub fn has(&self, objective: Objective) -> bool {
         self.objectives.contains(&objective)
     }
@@ -172,7 +172,7 @@ impl Session {
         }
     }
 
-    /// Remembers a call that was made.
+    /// Remembers a call that was made; forgets the oldest beyond [`MOST_CALLS`].
     pub fn remember(&mut self, call: MadeCall) {
         if self.calls.len() == MOST_CALLS {
             self.calls.remove(0);
@@ -180,7 +180,7 @@ impl Session {
         self.calls.push(call);
     }
 
-    /// Keeps a person's note for the next turn or message; false where as many wait as may.
+    /// Keeps a person's note for the next turn or message. Returns false if too many notes wait already.
     pub fn note(&mut self, text: String) -> bool {
         let has_room = self.notes.len() < MOST_NOTICES;
         if has_room {
@@ -189,13 +189,13 @@ impl Session {
         has_room
     }
 
-    /// Takes everything that is yet to be told: people's notes, then notices.
+    /// Takes everything that waits to be told: people's notes, then notices.
     pub fn take_told(&mut self) -> Vec<String> {
         let notes = std::mem::take(&mut self.notes).into_iter().map(|note| format!("A person says: {note}"));
         notes.chain(std::mem::take(&mut self.notices)).collect()
     }
 
-    /// Keeps something to be told with the next turn or message.
+    /// Keeps a notice for the next turn or message. Beyond the limit, the oldest notices are counted and dropped.
     pub fn notice(&mut self, what: String) {
         if self.notices.is_empty() {
             self.notices_left_out = 0;
@@ -215,52 +215,52 @@ fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// How often the guardrail said what.
+/// Counts of the guardrail's verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Tally {
-    /// Nothing stood against it.
+    /// Calls and messages without an objection.
     pub allow: u32,
-    /// A warning.
+    /// Calls and messages with a warning.
     pub warn: u32,
-    /// It was not to be done.
+    /// Calls and messages that were blocked.
     pub block: u32,
 }
 
-/// A call that was made in a session.
+/// Call that was made in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MadeCall {
-    /// Which tool.
+    /// Tool that was called.
     pub tool: ToolName,
-    /// Whether it succeeded; absent while nobody has said.
+    /// True if the call succeeded; absent while its result is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// Whether the rules said that it should not be made.
+    /// True if the rules blocked the call.
     #[serde(default)]
     pub rejected: bool,
 }
 
-/// A tool that an agent may be shown, as its server lists it: without hidden characters and credentials.
+/// Tool that an agent may be shown, as its server lists it, without hidden characters and credentials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShownTool {
-    /// What it is called.
+    /// Name of the tool.
     pub name: ToolName,
-    /// What its server says of it.
+    /// Description by the tool's server.
     pub description: String,
-    /// Names and descriptions of its arguments.
+    /// Names and descriptions of the arguments.
     pub parameters: Vec<(String, String)>,
-    /// What it does to the world, as the boundary sees it.
+    /// Effect of the tool, as the boundary sees it.
     pub effect: Effect,
-    /// What its server claims beside.
+    /// Annotations by the tool's server.
     pub annotations: ToolAnnotations,
 }
 
 words! {
-    /// What kind of step a session took.
+    /// Kind of a step of a session.
     #[derive(ToSchema)]
     pub enum StepKind {
         /// The agent asked what to do next.
         Turn = "turn",
-        /// The agent said what was said or done.
+        /// The agent reported a message, or calls and their results.
         Message = "message",
         /// The agent asked about one call or message.
         Guard = "guard",

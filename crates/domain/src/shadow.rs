@@ -1,4 +1,4 @@
-//! An observer: what it watches, what it may spend, what it looks for.
+//! Shadow: an observer with its watch rules, spending limits and criteria.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use super::{CheckName, Mode, NanoUsd, ReviewScope, Severity, Trigger, verdict::VerdictRules};
 
-/// Which events a shadow watches.
+/// Events that a shadow watches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WatchRule {
-    /// An agent's name or a glob.
+    /// Name or glob of the agent.
     pub agent: String,
-    /// Triggers it matches; `all` is written out here as every one.
+    /// Triggers that match; `all` is written out here as every trigger.
     pub triggers: Vec<Trigger>,
-    /// Whether the rule said `all`: then it also matches events that carry no trigger at all.
+    /// True if the rule said `all`: then it also matches events without any trigger.
     pub all: bool,
     /// Only events of this task type.
     pub task_type: Option<String>,
@@ -26,119 +26,119 @@ pub struct WatchRule {
     pub except: Vec<String>,
 }
 
-/// What a shadow may spend.
+/// Limits on the spending of a shadow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CostControl {
-    /// Reviews a local day.
+    /// Most reviews a local day.
     pub max_reviews_per_day: Option<u32>,
-    /// Reviews a local day for each agent.
+    /// Most reviews a local day for each agent.
     pub max_reviews_per_target_per_day: Option<u32>,
-    /// Money a local day.
+    /// Most money a local day.
     pub max_usd_per_day: Option<NanoUsd>,
-    /// Tokens a local day.
+    /// Most tokens a local day.
     pub max_tokens_per_day: Option<u64>,
     /// Tasks cheaper than this are not reviewed.
     pub skip_if_task_cost_below: Option<NanoUsd>,
-    /// Between reviews of the same (shadow, agent, trigger).
+    /// Least time between reviews of the same (shadow, agent, trigger).
     pub cooldown: Duration,
-    /// Share of matching events, in millionths.
+    /// Share of matching events that are reviewed, in millionths.
     pub sample_ppm: u32,
-    /// Whose calendar day: an IANA name.
+    /// Time zone of the calendar day: an IANA name.
     pub time_zone: String,
-    /// Whether a model above the cheap-model ceiling is allowed.
+    /// True if a model above the cheap-model ceiling is allowed.
     pub allow_costly_model: bool,
-    /// How small events of one agent share a review; `None`: each has its own.
+    /// Rules by which small events of one agent share a review; `None` gives each event its own review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchRules>,
 }
 
-/// How small events of one agent share a review.
+/// Rules by which small events of one agent share a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchRules {
     /// Most events in one review.
     pub max_events: u32,
-    /// Most characters of their texts; an event that has more alone is reviewed by itself.
+    /// Most characters of the events' texts; a longer event is reviewed by itself.
     pub max_chars: u32,
-    /// Longest that the first of them waits for company.
+    /// Longest time that the first event waits to be batched.
     pub max_wait: Duration,
 }
 
 words! {
-    /// How the reviewed data is marked in a prompt, so that a model tells it from its orders.
+    /// Marking of the reviewed data in a prompt, by which a model tells data from its instructions.
     #[derive(Default, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Datamark {
-        /// Not at all: only tags stand around it.
+        /// No marks: only tags enclose the data.
         Off = "off",
         /// Each line begins with a mark of the call.
         #[default]
         Lines = "lines",
-        /// So it does, and a sign stands for each space.
+        /// Each line begins with a mark of the call, and a sign replaces each space.
         Words = "words",
     }
 }
 
 impl Datamark {
-    /// Whether it is the ordinary one.
+    /// True for the default marking.
     pub fn is_ordinary(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// An observer.
+/// A shadow: an observer, as configured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
-    /// Its unique name.
+    /// Unique name of the shadow.
     pub name: String,
-    /// The alias of the model that reviews.
+    /// Alias of the model that reviews.
     pub model: String,
-    /// How far its opinion reaches.
+    /// Mode of the shadow: the consequences that its findings may have.
     pub mode: Mode,
-    /// What it watches.
+    /// Events that the shadow watches.
     pub watch: Vec<WatchRule>,
-    /// What it may spend.
+    /// Limits on the shadow's spending.
     pub cost_control: CostControl,
-    /// More things to check, in words.
+    /// Additional criteria, in words.
     pub criteria: Vec<String>,
-    /// Which built-in checks run.
+    /// Built-in checks that run.
     pub checks: BTreeSet<CheckName>,
-    /// The hosts that agents may reach: names, `*.` and a name, or addresses; `None`: no others are reported.
+    /// Hosts that agents may reach: names, `*.` and a name, or addresses; `None` sets no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_hosts: Option<Vec<String>>,
-    /// Findings of this severity make FLAG (critical unless said otherwise).
+    /// Least severity of findings that make FLAG (critical unless set).
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
-    /// How the data is marked in what the model is shown.
+    /// Marking of the data in the prompt.
     #[serde(default, skip_serializing_if = "Datamark::is_ordinary")]
     pub datamark: Datamark,
-    /// Whether each call holds a planted fault, without whose mention a reply does not count.
+    /// True if each call holds a planted fault; a reply that does not mention the fault does not count.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub canary: bool,
-    /// What one of its reviews is of: an event, or a whole task.
+    /// Scope of one review: an event, or a whole task.
     #[serde(default, skip_serializing_if = "ReviewScope::is_event")]
     pub scope: ReviewScope,
-    /// How it comes to a verdict, where it is active.
+    /// Rules for the verdict of an active shadow.
     #[serde(default)]
     pub verdict: VerdictRules,
-    /// Whether it runs at all.
+    /// True if the shadow runs.
     pub enabled: bool,
 }
 
-/// What a version that was stored before the key says.
+/// Returns the default of `canary`, for versions that were stored before the key existed.
 fn yes() -> bool {
     true
 }
 
 impl Shadow {
-    /// Whether it looks for the same as another, whatever it may spend or do with what it finds: then what people said
-    /// of the one's findings holds for the other's.
+    /// True if model, criteria, checks, allowed hosts and `flag_at` are equal: people's judgements of one shadow's
+    /// findings then hold for the other's.
     pub fn sees_like(&self, other: &Self) -> bool {
         (&self.model, &self.criteria, &self.checks, &self.allowed_hosts, self.flag_at)
             == (&other.model, &other.criteria, &other.checks, &other.allowed_hosts, other.flag_at)
     }
 
-    /// The version under which its reviews are filed: a hash of everything that shapes what it does.
-    /// 16 hex digits, the same on every replica.
+    /// Returns the version under which the shadow's reviews are filed: a hash of its whole configuration, in 16 hex
+    /// digits, the same on every replica.
     pub fn version(&self) -> String {
         let canonical = serde_json::to_vec(self).unwrap_or_default();
         blake3::hash(&canonical).to_hex().chars().take(16).collect()
@@ -146,7 +146,7 @@ impl Shadow {
 }
 
 impl CostControl {
-    /// No cap, no floor, no cooldown, every event.
+    /// Returns limits without cap, floor or cooldown, for every event.
     pub fn unlimited() -> Self {
         Self {
             max_reviews_per_day: None,
@@ -164,7 +164,7 @@ impl CostControl {
 }
 
 impl Shadow {
-    /// A shadow without limits that runs every check and watches nothing: the base of shadows in tests.
+    /// Returns a shadow without limits that runs every check and watches nothing: the base of shadows in tests.
     pub fn plain() -> Self {
         Self {
             name: "plain".to_owned(),

@@ -1,22 +1,22 @@
-//! A share of what was counted, with how far off it may be.
+//! Share of counted items, with its confidence interval.
 
-/// 95 % of a normal distribution lie within so many standard deviations.
+/// Standard deviations within which 95 % of a normal distribution lie.
 const Z: f64 = 1.959_964;
 
-/// A share, and between which shares it may well lie.
+/// A share with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// The share; none of nothing.
+    /// The share; `None` if nothing was counted.
     pub share: Option<f64>,
-    /// The lower end of its 95 % interval.
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the 95 % interval.
     pub high: f64,
 }
 
 impl Share {
-    /// So many of so many, with Wilson's score interval (E. B. Wilson, JASA 22, 1927), which holds for few counts and shares
-    /// near 0 and 1 as well. To four digits: more would claim what the counts do not say.
+    /// Computes the share `right` of `all` with Wilson's score interval (E. B. Wilson, JASA 22, 1927), which also holds
+    /// for small counts and for shares near 0 and 1. Rounded to four digits, since the counts support no more.
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 were counted")]
     pub fn of(right: u64, all: u64) -> Self {
         if all == 0 {

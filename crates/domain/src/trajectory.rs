@@ -4,33 +4,33 @@ use serde::Serialize;
 
 use super::{Assessment, Coverage};
 
-/// Most reasons of a recommendation.
+/// Most reasons in a recommendation.
 const MAX_REASONS: usize = 10;
 
-/// What one review says of one event of a task, or of the whole task.
+/// Opinion of one review on one event of a task, or on the whole task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
-    /// The shadow.
+    /// Shadow of the review.
     pub shadow: String,
-    /// Its assessment.
+    /// Assessment of the review.
     pub assessment: Assessment,
-    /// What it recommends.
+    /// Recommendation of the review.
     pub recommendation: String,
 }
 
-/// One recommendation for a whole task.
+/// Recommendation for a whole task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct TaskRecommendation {
-    /// The strictest assessment of any review; APPROVE only where a model judged every watched step, or a sample left it
-    /// to the built-in checks. Null while nothing is reviewed, or while reviews of steps that no model judged are open.
+    /// The strictest assessment of any review; APPROVE only if each watched step was judged by a model, or left to the
+    /// built-in checks by a sample. Null without any review, and while reviews of unjudged steps are open.
     pub assessment: Option<Assessment>,
-    /// What to do.
+    /// Recommended action.
     pub recommendation: String,
-    /// Why: what the reviews say that stand against the task, the strictest first, or which steps were not judged.
+    /// Reasons: the opinions against the task, the strictest first, or the steps that were not judged.
     pub reasons: Vec<String>,
 }
 
-/// The assessment of a task whose strictest review says `strictest`.
+/// Returns the assessment of a task whose strictest review says `strictest`.
 pub fn conclude(strictest: Option<Assessment>, coverage: &Coverage) -> Option<Assessment> {
     let clean = strictest.unwrap_or(Assessment::Checked);
     if !clean.is_clean() {
@@ -48,8 +48,8 @@ pub fn conclude(strictest: Option<Assessment>, coverage: &Coverage) -> Option<As
     })
 }
 
-/// The recommendation for a task: the strictest opinion decides, in order of receipt where several are as strict, and
-/// where none stands against it the coverage of its steps. `open`: reviews that have not ended.
+/// Returns the recommendation for a task: the strictest opinion decides, of several the first received; if no opinion
+/// is against the task, the coverage of its steps decides. `open` counts reviews that have not ended.
 pub fn recommend(opinions: &[Opinion], open: u64, coverage: &Coverage) -> TaskRecommendation {
     let strictest = opinions.iter().map(|opinion| opinion.assessment).max();
     let assessment = conclude(strictest, coverage);

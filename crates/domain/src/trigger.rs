@@ -1,8 +1,8 @@
-//! The kind of an action, named by its sender or derived from what it did.
+//! Trigger: the kind of an action, named by its sender or derived from the event.
 
 use serde::{Deserialize, Serialize};
 
-/// The kind of an action.
+/// Kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
@@ -14,15 +14,15 @@ pub enum Trigger {
     TaskComplete,
     /// Something failed.
     Error,
-    /// An action that carries none of these, seen by a watch rule that says `all`.
+    /// An action without any of these, matched by a watch rule that says `all`.
     All,
 }
 
 impl Trigger {
-    /// The triggers that an event can carry, in the order of their codes.
+    /// Triggers that an event can carry, in the order of their codes.
     pub const NAMED: [Self; 4] = [Self::CodeWritten, Self::SecurityRisk, Self::TaskComplete, Self::Error];
 
-    /// The word in YAML and JSON.
+    /// Returns the word in YAML and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CodeWritten => "code_written",
@@ -33,17 +33,17 @@ impl Trigger {
         }
     }
 
-    /// The trigger that `word` names; `all` is none that an event could carry.
+    /// Returns the trigger that `word` names; never [`Self::All`], which no event carries.
     pub fn parse(word: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|trigger| trigger.as_str() == word)
     }
 
-    /// The trigger that a stored `word` names, `all` among them.
+    /// Returns the trigger that a stored `word` names, `all` included.
     pub fn parse_stored(word: &str) -> Option<Self> {
         Self::parse(word).or((word == Self::All.as_str()).then_some(Self::All))
     }
 
-    /// A small stable number, as stored.
+    /// Returns a small stable number, as stored.
     pub fn code(self) -> i16 {
         match self {
             Self::CodeWritten => 0,
@@ -54,29 +54,29 @@ impl Trigger {
         }
     }
 
-    /// The trigger with this stored number.
+    /// Returns the trigger with this stored number.
     pub fn from_code(code: i16) -> Option<Self> {
         Self::NAMED.into_iter().chain([Self::All]).find(|trigger| trigger.code() == code)
     }
 }
 
-/// Who said so.
+/// Source of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerSource {
-    /// The sender named it.
+    /// Named by the sender.
     Declared,
-    /// Umbra saw it in the event.
+    /// Derived from the event by Umbra.
     Derived,
 }
 
-/// A trigger that an event carries, and why.
+/// Trigger of an event, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TriggerMark {
-    /// The kind.
+    /// Kind of the action.
     pub name: Trigger,
     /// Declared by the sender or derived by Umbra.
     pub source: TriggerSource,
-    /// One sentence; for a declared trigger "named by the sender".
+    /// Reason in one sentence; for a declared trigger "named by the sender".
     pub why: String,
 }

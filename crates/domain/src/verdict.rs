@@ -1,4 +1,4 @@
-//! What active shadows decide about an output: the opinions of their reviews in, one verdict out.
+//! Verdict of the active shadows on an output: the opinions of their reviews in, one verdict out.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::{Assessment, ReviewId};
 
 words! {
-    /// What an active shadow's silence, or doubt, means.
+    /// Verdict in place of an active shadow's missing or inconclusive review.
     #[derive(schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Otherwise {
-        /// The agent goes on.
+        /// The output is accepted: the agent goes on.
         Accept = "accept",
-        /// The agent does it again.
+        /// The output is rejected: the agent does the work again.
         Reject = "reject",
     }
 }
 
 words! {
-    /// Meaning of an active shadow's FLAG that rests on no quote which is found in the text.
+    /// Meaning of an active shadow's FLAG whose quotes are not found in the text.
     #[derive(Default, schemars::JsonSchema, utoipa::ToSchema)]
     pub enum Unfounded {
         /// Such a FLAG counts as SUGGEST.
@@ -38,16 +38,16 @@ impl Unfounded {
     }
 }
 
-/// How an active shadow comes to its verdict.
+/// Rules for the verdict of an active shadow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictRules {
-    /// A result counts that comes this soon after the event.
+    /// Time after the event within which a result counts.
     pub within: Duration,
-    /// What no result in time means.
+    /// Verdict if no result comes in time.
     pub on_timeout: Otherwise,
-    /// Meaning of a review without a model's verdict: INCONCLUSIVE or CHECKED.
+    /// Verdict if the review ends INCONCLUSIVE or CHECKED.
     pub on_inconclusive: Otherwise,
-    /// Meaning of a FLAG without a quote that is found, once the model was asked for one.
+    /// Meaning of a FLAG whose quotes are not found, after the model was asked for one.
     #[serde(default, skip_serializing_if = "Unfounded::is_default")]
     pub on_unfounded: Unfounded,
 }
@@ -69,7 +69,7 @@ words! {
     pub enum DecidedBy {
         /// Assessment of a review: FLAG rejects, APPROVE and SUGGEST accept.
         Assessment = "assessment",
-        /// FLAG by the built-in checks, which no model lowers; it waits for none.
+        /// FLAG by the built-in checks, which no model lowers and which waits for no model.
         Checks = "checks",
         /// `on_inconclusive`, since the built-in checks alone looked and found nothing.
         ChecksOnly = "checks_only",
@@ -77,13 +77,13 @@ words! {
         OnInconclusive = "on_inconclusive",
         /// `on_timeout`, since no review came in time or it was given up.
         OnTimeout = "on_timeout",
-        /// A FLAG on what cannot be quoted, with which a second, independent call agreed: it rejects.
+        /// A FLAG that cannot be quoted, with which a second, independent call agreed: it rejects.
         SecondCall = "second_call",
         /// A FLAG with which no second call agreed: it counts as SUGGEST.
         Unconfirmed = "unconfirmed",
         /// `on_unfounded`, since no quote of a FLAG stands in the text.
         OnUnfounded = "on_unfounded",
-        /// A fault in what the agent was given, which would reject in its own words: no fault of the agent's.
+        /// A FLAG about text that the agent was given, which is no fault of the agent's: it counts as SUGGEST.
         Given = "given",
         /// No verdict, since an active shadow watches the event and skipped it.
         Skipped = "skipped",
@@ -93,7 +93,7 @@ words! {
 }
 
 impl DecidedBy {
-    /// The rule in words, as a review's notes and a verdict's reasons say it; `None` where the findings say enough.
+    /// Returns the rule in words, for a review's notes and a verdict's reasons; `None` if the findings say enough.
     pub fn sentence(self, assessment: Assessment) -> Option<&'static str> {
         Some(match (self, assessment) {
             (Self::SecondCall, _) => {
@@ -115,88 +115,87 @@ impl DecidedBy {
         })
     }
 
-    /// True if a FLAG of the model was lowered, or kept by a setting alone: it says nothing of the agent for sure.
+    /// True if a FLAG of the model was lowered, or kept by a setting alone, so that it proves nothing about the agent.
     pub fn is_doubtful(self) -> bool {
         matches!(self, Self::Unconfirmed | Self::OnUnfounded | Self::Given)
     }
 }
 
 words! {
-    /// Where an output stands.
+    /// State of the verdict on an output.
     #[derive(utoipa::ToSchema)]
     pub enum Standing {
-        /// Finally: the agent may go on.
+        /// Final: the agent may go on.
         Accepted = "accepted",
-        /// Finally: it should be done again.
+        /// Final: the work should be done again.
         Rejected = "rejected",
         /// A review may still decide.
         Pending = "pending",
-        /// No active shadow reviews it.
+        /// No active shadow reviews the output.
         NotReviewed = "not_reviewed",
     }
 }
 
 impl Standing {
-    /// Whether it stands for good.
+    /// True for a final verdict.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Accepted | Self::Rejected)
     }
 }
 
-/// How far an active review has come.
+/// Progress of an active review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// It waits or runs.
+    /// The review waits or runs.
     Open,
-    /// It has ended, at this moment, with this assessment.
+    /// The review ended at this time, with this assessment.
     Done(Timestamp, Assessment),
-    /// It was given up, for this reason.
+    /// The review was given up, for this reason.
     GivenUp(String),
 }
 
-/// An active review of an output.
+/// Active review of an output, with its opinion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
-    /// Whose.
+    /// Name of the shadow.
     pub shadow: String,
-    /// The review.
+    /// Id of the review.
     pub review: ReviewId,
-    /// When the shadow's time is over.
+    /// End of the shadow's time for the review.
     pub by: Timestamp,
-    /// The shadow's rules.
+    /// Rules of the shadow.
     pub rules: VerdictRules,
-    /// How far it has come.
+    /// Progress of the review.
     pub progress: Progress,
-    /// The rule behind its assessment, once it has one.
+    /// Rule behind the assessment, once the review has one.
     pub decided_by: DecidedBy,
-    /// What the built-in checks have against the output for certain, whatever the review comes to and when: no model
-    /// lowers what they say.
+    /// Objections of the built-in checks, which stand whatever the review concludes and when: no model lowers them.
     pub certain: Vec<String>,
-    /// What it found against the output.
+    /// Objections of the review to the output.
     pub reasons: Vec<String>,
-    /// What it recommends.
+    /// Recommendation of the review.
     pub recommendation: Option<String>,
 }
 
-/// What the opinions come to, for good.
+/// Final verdict of the opinions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     /// [`Standing::Accepted`] or [`Standing::Rejected`].
     pub standing: Standing,
-    /// The rule by which that review decided.
+    /// Rule by which the review decided.
     pub decided_by: DecidedBy,
-    /// Why, in sentences.
+    /// Reasons, in sentences.
     pub reasons: Vec<String>,
-    /// What to do.
+    /// Recommended action.
     pub recommendation: Option<String>,
-    /// The shadow that rejected, or the last that accepted.
+    /// Shadow that rejected, or the last that accepted.
     pub shadow: String,
-    /// Its review.
+    /// Review of that shadow.
     pub review: ReviewId,
 }
 
-/// What the opinions of active reviews come to at `now`: one rejection rejects at once; the output is accepted when
-/// none can reject any more. `None` while a review may still decide, and where there is none.
+/// Returns the verdict of active reviews at `now`: one rejection rejects at once; the output is accepted when no review
+/// can reject it any more. `None` while a review may still decide, and without reviews.
 pub fn rule(opinions: &[Opinion], now: Timestamp) -> Option<Ruling> {
     let said: Vec<Option<Ruling>> = opinions.iter().map(|opinion| opinion.says(now)).collect();
     let rejection = said.iter().flatten().find(|ruling| ruling.standing == Standing::Rejected);
@@ -212,7 +211,7 @@ pub fn rule(opinions: &[Opinion], now: Timestamp) -> Option<Ruling> {
 }
 
 impl Opinion {
-    /// What this review alone says; `None` while it may still decide.
+    /// Returns the ruling of this review alone; `None` while it may still decide.
     fn says(&self, now: Timestamp) -> Option<Ruling> {
         let Self { shadow, by, rules, .. } = self;
         let by_rule = |decided_by, rule, otherwise: Otherwise, why: &str| {
@@ -245,7 +244,7 @@ impl Opinion {
         }
     }
 
-    /// The ruling of an assessment, with the rule behind it before what was found.
+    /// Returns the ruling of an assessment, with the rule behind it before the findings.
     fn assessed(&self, otherwise: Otherwise, assessment: Assessment) -> Ruling {
         let rule = self.decided_by.sentence(assessment).map(|rule| format!("{}: {rule}", self.shadow));
         let reasons = rule.into_iter().chain(self.reasons.iter().cloned()).collect();

@@ -1,10 +1,11 @@
 //! Enums whose variants are words in JSON, YAML, tables and on the command line.
 
-/// Declares an enum whose variants each have one word, written once behind the variant.
+/// Declares an enum whose variants each have one word, written once after the variant.
 ///
-/// It gives `ALL`, `as_str` and `parse`, and derives `Debug`, `Clone`, `Copy`, `PartialEq`, `Eq`, `Hash`, `Serialize` and
-/// `Deserialize`, where the word is the variant's name; further traits are derived as usual. The calling crate depends on
-/// `serde`. With `as NUMBER` behind each word the enum also has `code` and `from_code`, for columns that hold numbers.
+/// The enum has `ALL`, `as_str` and `parse`, and derives `Debug`, `Clone`, `Copy`, `PartialEq`, `Eq`, `Hash`,
+/// `Serialize` and `Deserialize`, with the word as the variant's name; further traits are derived as usual. The calling
+/// crate depends on `serde`. With `as NUMBER` after each word the enum also has `code` and `from_code`, for columns
+/// that hold numbers.
 #[macro_export]
 macro_rules! words {
     (
@@ -14,12 +15,12 @@ macro_rules! words {
         $crate::words! { $(#[$about])* $vis enum $name { $($(#[$inner])* $variant = $word,)+ } }
 
         impl $name {
-            /// The number of a variant, as stored. It never changes.
+            /// Returns the number of a variant, as stored. The number never changes.
             pub const fn code(self) -> i16 {
                 match self { $(Self::$variant => $code,)+ }
             }
 
-            /// The variant with this stored number.
+            /// Returns the variant with this stored number.
             pub fn from_code(code: i16) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.code() == code)
             }
@@ -38,12 +39,12 @@ macro_rules! words {
             /// Every variant, in the order of declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
-            /// The word of a variant.
+            /// Returns the word of a variant.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// The variant that `word` names.
+            /// Returns the variant that `word` names.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.as_str() == word)
             }

@@ -71,7 +71,7 @@ struct Message {
     model: Option<String>,
 }
 
-/// A text, or something that we did not ask for (thinking).
+/// Text block, or a block that was not asked for (thinking).
 #[derive(Deserialize)]
 struct Block {
     #[serde(rename = "type")]
@@ -79,7 +79,7 @@ struct Block {
     text: Option<String>,
 }
 
-/// Tokens served from a cache or written to one are not in `input_tokens`.
+/// Token counts. Tokens served from a cache or written to one are not in `input_tokens`.
 #[derive(Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the provider's own names")]
 struct Counts {

@@ -1,8 +1,8 @@
-//! Provider health: a small state machine that stops calls to a provider that keeps failing.
+//! Circuit breaker of a provider: a small state machine that stops calls to a provider that keeps failing.
 //!
-//! In: how calls ended, and the time. Out: whether the next call may go. It opens after 5 failures in a row, or
-//! when half of the last 20 calls failed within 30 s; it stays open for 30 s, doubling to 5 min; then one call
-//! is let through as a probe. It neither calls nor waits, and reads no clock.
+//! In: outcomes of calls, and the time. Out: whether the next call may go. The breaker opens after 5 failures in a row,
+//! or when half of the last 20 calls failed within 30 s. It stays open for 30 s, doubling up to 5 min; then one call is
+//! let through as a probe. It makes no calls, does not wait, and reads no clock.
 
 use std::{
     collections::VecDeque,
@@ -12,27 +12,27 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Failures in a row that open it.
+/// Failures in a row that open the breaker.
 const IN_A_ROW: u32 = 5;
 /// Calls that the failure rate is taken over, and the time within which they must lie.
 const WINDOW: usize = 20;
 const WITHIN: Duration = Duration::from_secs(30);
-/// First and longest time that it stays open.
+/// First and longest time that the breaker stays open.
 const FIRST_OPEN: Duration = Duration::from_secs(30);
 const LONGEST_OPEN: Duration = Duration::from_mins(5);
-/// What a caller is told to wait while another's probe is under way.
+/// Wait that a caller is told while the probe of another caller is under way.
 const WHILE_PROBING: Duration = Duration::from_secs(5);
 
-/// How a call ended, as far as the provider's health goes.
+/// Outcome of a call, as far as the provider's health is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It answered.
+    /// The provider answered.
     Well,
-    /// It did not, or said that it cannot. `not_before` is its own word on when to come back.
+    /// The provider did not answer, or reported that it cannot. `not_before` is the wait that it asked for.
     Sick { why: String, not_before: Option<Duration> },
-    /// It refuses this key or account: there is no point in asking again soon.
+    /// The provider refuses this key or account: asking again soon is useless.
     Barred { why: String },
-    /// It answered, and the fault is in what we asked (or in how often).
+    /// The provider answered, and the fault lies in the request, or in the rate of requests.
     Blameless { why: String },
 }
 
@@ -45,10 +45,10 @@ struct Inner {
     phase: Phase,
     in_a_row: u32,
     recent: VecDeque<(Instant, bool)>,
-    /// How often it has opened without a good call in between.
+    /// Times that the breaker opened without a good call in between.
     spells: u32,
     last_error: Option<String>,
-    /// The provider refuses our key or account: waiting will not help.
+    /// True if the provider refuses our key or account: waiting does not help.
     barred: bool,
 }
 
@@ -56,22 +56,22 @@ struct Inner {
 enum Phase {
     #[default]
     Closed,
-    /// Until then nothing goes; from then on, one probe.
+    /// No call goes until that time; from then on, one probe.
     Open {
         until: Instant,
     },
     Probing,
 }
 
-/// What the outside may know.
+/// State of a breaker, as shown outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snapshot {
     pub state: State,
     pub in_a_row: u32,
     pub last_error: Option<String>,
-    /// Rest of the time that it stays open.
+    /// Remaining time that the breaker stays open.
     pub rest: Option<Duration>,
-    /// It is open because the provider refuses our key or account.
+    /// True if the breaker is open because the provider refuses our key or account.
     pub barred: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) enum State {
 }
 
 impl Breaker {
-    /// Leave for one call, or how long to wait for it.
+    /// Returns a permit for one call, or the time to wait for it.
     pub fn admit(&self, now: Instant) -> Result<Permit<'_>, Duration> {
         let mut inner = self.inner();
         let probe = match inner.phase {
@@ -98,7 +98,7 @@ impl Breaker {
         Ok(Permit { breaker: self, probe })
     }
 
-    /// How things stand.
+    /// Returns the state at this time.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let inner = self.inner();
         let (state, rest) = match inner.phase {
@@ -115,16 +115,16 @@ impl Breaker {
     }
 }
 
-/// Leave for one call. Dropped without an outcome (the caller was cancelled), it changes nothing.
+/// Permit for one call. Dropped without an outcome (the caller was cancelled), it changes nothing.
 #[derive(Debug)]
 pub(super) struct Permit<'a> {
     breaker: &'a Breaker,
-    /// For the probe of a half-open breaker, since when it may be made.
+    /// For the probe of a half-open breaker: the time since which it may be made.
     probe: Option<Instant>,
 }
 
 impl Permit<'_> {
-    /// Says how the call ended.
+    /// Records the outcome of the call.
     pub fn settle(mut self, outcome: Outcome, now: Instant) {
         let probe = self.probe.take().is_some();
         self.breaker.inner().settle(outcome, probe, now);
@@ -141,7 +141,7 @@ impl Drop for Permit<'_> {
 
 impl Inner {
     fn settle(&mut self, outcome: Outcome, probe: bool, now: Instant) {
-        // A call from before it opened says nothing about the time since.
+        // A call from before the breaker opened says nothing about the time since.
         if !probe && !matches!(self.phase, Phase::Closed) {
             return;
         }

@@ -1,4 +1,4 @@
-//! HTTP clients that keep the outbound policy: the only place where one is built.
+//! Builds HTTP clients that keep the outbound policy. No other module builds one.
 //!
 //! In: a URL from the configuration. Out: a client for that host. Names are resolved here, and each resolved
 //! address is judged at the moment of connecting. Redirects are never followed, proxies of the environment
@@ -14,24 +14,24 @@ use reqwest::{
 
 use super::outbound::{OutboundPolicy, Trust, UrlRefused, judge, parse};
 
-/// Longest that making a connection may take; a call's own deadline may end it sooner.
+/// Longest time to make a connection; a call's own deadline may end it sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Idle connections are dropped before the usual servers drop them.
+/// Time after which an idle connection is dropped, before the usual servers drop it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why no client could be built.
+/// Reason why no client can be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The URL is not allowed.
     #[error(transparent)]
     Url(#[from] UrlRefused),
-    /// The TLS library did not start, mostly for want of root certificates.
+    /// The TLS library did not start, mostly because root certificates are missing.
     #[error("no HTTPS here: install the system's CA certificates")]
     Tls(#[source] reqwest::Error),
 }
 
-/// A client for the host of `url`, and the parsed URL. The client connects to no other name; callers ask it for
-/// no other host.
+/// Builds a client for the host of `url`, and returns it with the parsed URL. Callers use it for no other host; other
+/// names can lead to public addresses only.
 pub fn client(url: &str, policy: &OutboundPolicy) -> Result<(Client, Url), ClientError> {
     client_resolving(url, policy, Arc::new(look_up))
 }
@@ -39,20 +39,20 @@ pub fn client(url: &str, policy: &OutboundPolicy) -> Result<(Client, Url), Clien
 pub(super) type Found = Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>>;
 pub(super) type LookUp = dyn Fn(String) -> Pin<Box<dyn Future<Output = Found> + Send>> + Send + Sync;
 
-/// As [`client`], with the resolver given.
+/// Like [`client`], with the resolver given.
 pub(super) fn client_resolving(
     url: &str,
     policy: &OutboundPolicy,
     look_up: Arc<LookUp>,
 ) -> Result<(Client, Url), ClientError> {
     let url = parse(url, policy)?;
-    // Someone may have installed a provider before: any will do.
+    // A provider may be installed already: any will do.
     let _already_installed = rustls::crypto::ring::default_provider().install_default();
     let resolver =
         Guard { host: url.host_str().unwrap_or_default().to_owned(), trust: Trust::of_name(&url, policy), look_up };
     let mut builder = Client::builder();
     if url.scheme() == "http" {
-        // Without redirects it never meets TLS: a machine without root certificates can still ask a local model.
+        // Without redirects the client never meets TLS, so a machine without root certificates can ask a local model.
         builder = builder.tls_certs_only([]);
     }
     let client = builder
@@ -69,7 +69,7 @@ pub(super) fn client_resolving(
     Ok((client, url))
 }
 
-/// A resolver for one host that lets only allowed addresses through.
+/// Resolver for one host that lets only allowed addresses through.
 struct Guard {
     host: String,
     trust: Trust,
@@ -88,7 +88,7 @@ impl Resolve for Guard {
     }
 }
 
-/// The allowed ones of a name's addresses; the first refusal if there is none.
+/// Returns the allowed addresses of a name, or the first refusal if none is allowed.
 fn filter(name: &str, found: Vec<SocketAddr>, trust: Trust) -> Result<Vec<SocketAddr>, UrlRefused> {
     let mut refused = None;
     let mut allowed = Vec::new();
@@ -109,7 +109,7 @@ fn look_up(name: String) -> Pin<Box<dyn Future<Output = Found> + Send>> {
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
-/// What went wrong between us and an address, in words. The error's own text may hold the URL, so only its kind is told.
+/// Describes a transport error in words. The error's own text may hold the URL, so only its kind is told.
 pub fn transport_fault(error: &reqwest::Error) -> String {
     if let Some(refused) = refusal(error) {
         return refused.to_string();
@@ -123,7 +123,7 @@ pub fn transport_fault(error: &reqwest::Error) -> String {
     what.to_owned()
 }
 
-/// The policy's refusal inside a transport error, if that is what it was.
+/// Returns the policy's refusal inside a transport error, if there is one.
 pub(super) fn refusal(error: &reqwest::Error) -> Option<&UrlRefused> {
     let mut source = error.source();
     while let Some(inner) = source {

@@ -1,7 +1,7 @@
-//! One model at one address with one key: a single exchange with it, in its wire protocol.
+//! Endpoint: one model at one address with one key, and a single exchange with it in its wire protocol.
 //!
-//! In: a request and a deadline. Out: a reply or a failure. It sends once and never again; at most 1 MiB of an
-//! answer is read; no prompt, key or answer reaches an error.
+//! In: a request and a deadline. Out: a reply or a failure. An endpoint sends once and never again, and reads at most
+//! 1 MiB of an answer. No prompt, key or answer reaches an error.
 
 use std::time::Duration;
 
@@ -24,20 +24,19 @@ use super::{
     retry_after, schema,
 };
 
-/// Marks our own traffic, so that a proxy which reports what passes through it can leave it out and the loop
-/// guard can tell it.
+/// Header that marks our own traffic, so that a reporting proxy can leave it out and the loop guard recognizes it.
 pub const ORIGIN_HEADER: &str = "umbra-origin";
-/// The value of [`ORIGIN_HEADER`].
+/// Value of [`ORIGIN_HEADER`].
 pub const ORIGIN: &str = "review";
 
-/// Most of an answer that is read.
+/// Longest answer that is read, in bytes.
 const LONGEST_ANSWER: usize = 1024 * 1024;
-/// The same of vectors: sixteen of 4,096 numbers in decimal digits, and to spare.
+/// Longest answer with vectors, in bytes: sixteen of 4,096 numbers in decimal digits, and to spare.
 const LONGEST_VECTORS: usize = 4 * 1024 * 1024;
-/// Longest name of a model that is believed.
+/// Longest accepted name of the answering model, in bytes.
 const LONGEST_MODEL_NAME: usize = 128;
 
-/// What makes two aliases one endpoint, with one health.
+/// Identity of an endpoint: aliases with equal identities share one endpoint and its health.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     pub provider: Provider,
@@ -71,7 +70,8 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The inner error says why there is no model to call, though nothing is wrong with the settings.
+    /// Builds the endpoint. The inner error is the reason why there is no model to call, although the settings are
+    /// valid.
     pub fn new(
         alias: &str,
         identity: &Identity,
@@ -95,7 +95,7 @@ impl Endpoint {
         Ok(Ok(Self { protocol, client, base, url, headers, model: identity.model.clone(), key: identity.key.clone() }))
     }
 
-    /// Asks once. The model's own limits hold.
+    /// Asks the model once, within its own limits.
     pub async fn ask(&self, spec: &ModelSpec, request: &Request) -> Result<Reply, Failure> {
         within(spec.timeout, self.exchange(spec.output_limit(request.items), request)).await
     }
@@ -128,14 +128,14 @@ impl Endpoint {
         Ok(self.reply(answer, started.elapsed()))
     }
 
-    /// The answer of a 2xx status, and the type that it is declared as.
+    /// Posts a body, and returns the answer of a 2xx status with its declared type.
     async fn post(&self, url: Url, body: &Value, most: usize) -> Result<(Option<HeaderValue>, Vec<u8>), Failure> {
         let sending = self.client.post(url).headers(self.headers.clone()).json(body);
         let mut response = sending.send().await.map_err(|error| broken(&error))?;
         let status = response.status();
         if !status.is_success() {
             let wait = retry_after::from_headers(response.headers());
-            // An error without a legible body is still that error.
+            // An error without a readable body is still that error.
             let body = read(&mut response, LONGEST_ANSWER).await.unwrap_or_default();
             let key = self.key.as_ref().map(ExposeSecret::expose_secret);
             return Err(Failure::of_status(status, wait, &body, key));
@@ -150,7 +150,7 @@ impl Endpoint {
         });
         Reply {
             text: answer.text,
-            // A server that counts nothing says 0; that is not to be taken for a free call.
+            // A server that counts nothing reports 0, which must not pass for a free call.
             usage: answer.usage.filter(|usage| usage.input_tokens > 0),
             finish: answer.finish,
             model: named.unwrap_or_else(|| self.model.clone()),
@@ -159,8 +159,8 @@ impl Endpoint {
     }
 }
 
-/// True if an answer may be a model's that was cut off or is of another protocol. What is declared as something else than
-/// JSON, or does not begin as JSON does, is a page of a proxy or a portal, for which nobody charges.
+/// True if an answer may be a model's that was cut off or is of another protocol. An answer that is not declared as
+/// JSON, or does not begin like JSON, is a page of a proxy or a portal, and costs nothing.
 fn is_json(media: Option<&HeaderValue>, body: &[u8]) -> bool {
     let media = media.and_then(|media| media.to_str().ok()).unwrap_or("json").to_ascii_lowercase();
     let begins = body.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'['));
@@ -174,7 +174,7 @@ async fn within<T>(deadline: Duration, asking: impl Future<Output = Result<T, Fa
     })
 }
 
-/// Vectors of an answer in the order of the texts; `None` where it is none with so many.
+/// Returns the vectors of an answer in the order of the texts; `None` if it does not hold that many.
 fn vectors(answer: &[u8], count: usize) -> Option<Vec<Vec<f32>>> {
     #[derive(Deserialize)]
     struct Answer {
@@ -188,7 +188,7 @@ fn vectors(answer: &[u8], count: usize) -> Option<Vec<Vec<f32>>> {
     let Answer { mut data } = serde_json::from_slice(answer).ok()?;
     data.sort_by_key(|row| row.index);
     let length = data.first()?.embedding.len();
-    // A number that is none would rank its tool before all others.
+    // A vector with a number that is not finite would rank its tool before all others.
     let finite = |row: &Row| row.embedding.iter().map(|number| number * number).sum::<f32>().is_finite();
     let fits = |(at, row): (usize, &Row)| row.index == at && row.embedding.len() == length && finite(row);
     let whole = data.len() == count && length > 0 && data.iter().enumerate().all(fits);
@@ -207,7 +207,7 @@ async fn read(response: &mut Response, most: usize) -> Result<Vec<u8>, Failure> 
     Ok(body)
 }
 
-/// A fault of the transport. Its own text may hold the URL, so only its kind is told.
+/// Builds the failure of a transport error. The error's own text may hold the URL, so only its kind is told.
 fn broken(error: &reqwest::Error) -> Failure {
     if let Some(refused) = connect::refusal(error) {
         return Failure::free(FailureKind::Refused, refused.to_string());

@@ -1,7 +1,7 @@
-//! What is asked of a model and what it answers, whatever the wire protocol.
+//! Request to a model and its reply, whatever the wire protocol.
 //!
-//! In: a prompt and the schema of the wanted reply. Out: the reply's text, its usage and why it ended.
-//! The reply's text is not judged here; that is the review's part.
+//! In: a prompt and the schema of the wanted reply. Out: the reply's text, its usage and the reason why it ended.
+//! The review, not this module, judges the text.
 
 use std::{fmt, time::Duration};
 
@@ -9,26 +9,26 @@ use serde_json::Value;
 
 use super::schema;
 
-/// One question to a model. `Debug` shows no prompt.
+/// One request to a model. `Debug` shows no prompt.
 #[derive(Clone)]
 pub struct Request {
-    /// What the model is told it is and must do.
+    /// System prompt: the role and the rules of the model.
     pub system: String,
-    /// What it is shown.
+    /// User prompt: the material to judge.
     pub user: String,
-    /// A short name of the reply's schema: letters, digits and `_`.
+    /// Short name of the reply's schema: letters, digits and `_`.
     pub schema_name: &'static str,
-    /// The JSON Schema of the reply. What providers' decoders cannot enforce (ranges, lengths, patterns) is
+    /// JSON Schema of the reply. Constraints that providers' decoders cannot enforce (ranges, lengths, patterns) are
     /// left out on the wire, so the caller validates the reply all the same.
     pub schema: Value,
-    /// Most tokens that the reply may have, reasoning included; never more than the model's own limit.
+    /// Most tokens of the reply, reasoning included; never more than the model's own limit.
     pub max_output_tokens: u32,
-    /// How many events it judges: the model's own limit is for each.
+    /// Number of events that the request judges. The model's own limit is per event.
     pub items: usize,
 }
 
 impl Request {
-    /// Bytes of all that the model reads: the figure for [`super::Gateway::worst_case`].
+    /// Returns the number of bytes that the model reads, for [`super::Gateway::worst_case`].
     pub fn prompt_bytes(&self) -> usize {
         self.system.len() + self.user.len() + schema::narrow(&self.schema).to_string().len()
     }
@@ -45,7 +45,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What a call took, as the provider counted it.
+/// Tokens of a call, as the provider counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Tokens read, those served from or written to a cache included.
@@ -55,13 +55,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Read and written together.
+    /// Returns the tokens read and written together.
     pub fn tokens(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The same where it can be true of a call that may take `tokens` in all and write `output` of them; else the
-    /// most of each part that can.
+    /// Caps the usage at the most that is possible for a call that may take `tokens` in all and write `output` of them.
     #[must_use]
     pub fn at_most(self, tokens: u64, output: u32) -> Self {
         let output = u64::from(output).min(tokens);
@@ -69,31 +68,31 @@ impl Usage {
     }
 }
 
-/// Why the model stopped.
+/// Reason why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// It was done.
+    /// The model was done.
     Stop,
-    /// The limit of tokens cut it off: the text is incomplete.
+    /// The limit of tokens cut the reply off: the text is incomplete.
     Length,
-    /// It, or the provider's filter, declined to answer.
+    /// The model, or the provider's filter, declined to answer.
     Refused,
-    /// Anything else, or nothing said.
+    /// Another reason, or none given.
     Other,
 }
 
 /// A model's answer. `Debug` shows no text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// The text, as it came; JSON by the schema if the model obeyed.
+    /// Text, as it came; JSON by the schema if the model obeyed.
     pub text: String,
-    /// What the call took; `None` where the provider did not say.
+    /// Tokens of the call; `None` if the provider did not tell them.
     pub usage: Option<Usage>,
-    /// Why it ended.
+    /// Reason why it ended.
     pub finish: Finish,
-    /// The model that answered, by the provider's own word, else the one asked.
+    /// Model that answered, as named by the provider, else the model asked.
     pub model: String,
-    /// From sending to the last byte.
+    /// Time from sending to the last byte.
     pub latency: Duration,
 }
 

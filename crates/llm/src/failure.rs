@@ -1,7 +1,7 @@
-//! How a call to a model fails: its kind, whether trying again can help, and whether it may have been charged.
+//! Failures of calls to a model: the kind, whether a retry can help, and whether the call may have been charged.
 //!
-//! In: a transport's or provider's error. Out: a [`Failure`]. Of what a provider wrote, at most 200 characters
-//! of its own error message are kept, with everything that looks like a key cut out; never a prompt or a body.
+//! In: a transport's or provider's error. Out: a [`Failure`]. At most 200 characters of a provider's error message are
+//! kept, with everything that looks like a key cut out; never a prompt or a body.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use super::{breaker::Outcome, retry_after};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What went wrong.
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// What went wrong, in words fit for logs and people.
+    /// Description fit for logs and people.
     pub message: String,
-    /// When the provider, or our own breaker, says to come back.
+    /// Wait that the provider, or our own breaker, asks for.
     pub retry_after: Option<Duration>,
-    /// Whether money may have been spent.
+    /// Possible cost of the call.
     pub charge: Charge,
 }
 
 umbra_domain::words! {
-    /// What went wrong with a call.
+    /// Kind of failure of a call.
     pub enum FailureKind {
-        /// No connection came about, or it broke before the whole answer was read.
+        /// No connection was made, or it broke before the whole answer was read.
         Connect = "connect",
         /// The deadline passed, or the provider said that it did (408).
         Timeout = "timeout",
@@ -36,7 +36,7 @@ umbra_domain::words! {
         RateLimited = "rate_limited",
         /// The provider has no capacity (503, 529).
         Overloaded = "overloaded",
-        /// Any other fault on its side (5xx).
+        /// Any other fault of the provider (5xx).
         ServerError = "server_error",
         /// The account's money or quota is used up; waiting does not help (402, some 429).
         SpendLimit = "spend_limit",
@@ -46,7 +46,7 @@ umbra_domain::words! {
         BadRequest = "bad_request",
         /// There is no such model or address (404), or no such alias.
         NotFound = "not_found",
-        /// An answer came that is not of the protocol, or too long.
+        /// The answer is not of the protocol, or is too long.
         BadReply = "bad_reply",
         /// Our breaker is open: nothing was sent.
         BreakerOpen = "breaker_open",
@@ -56,7 +56,7 @@ umbra_domain::words! {
 }
 
 impl FailureKind {
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -70,28 +70,28 @@ impl FailureKind {
     }
 }
 
-/// Whether a failed call may have cost money.
+/// Possible cost of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Charge {
-    /// Surely not: nothing left us, or the provider answered with an error, or no model answered.
+    /// No cost: nothing was sent, the provider answered with an error, or no model answered.
     None,
-    /// It may: the request left us and no answer was understood. Charge the worst case.
+    /// Unknown cost: the request was sent and no answer was understood. Charge the worst case.
     Unknown,
 }
 
 impl Failure {
-    /// A failure for which nothing was charged.
+    /// Builds a failure that cost nothing.
     pub(super) fn free(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None, charge: Charge::None }
     }
 
-    /// A failure after the request had left us.
+    /// Builds a failure after the request was sent.
     pub(super) fn after_sending(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { charge: Charge::Unknown, ..Self::free(kind, message) }
     }
 
-    /// What an HTTP status other than 2xx means. `wait` is what the headers ask for; `secret`, our key, is never
-    /// repeated even if the provider does.
+    /// Builds the failure of an HTTP status other than 2xx. `wait` is the wait that the headers ask for. `secret`, our
+    /// key, is never repeated, even if the provider repeats it.
     pub(super) fn of_status(status: StatusCode, wait: Option<Duration>, body: &[u8], secret: Option<&str>) -> Self {
         let fault = Fault::read(body);
         let wait = wait.or(fault.wait);
@@ -118,12 +118,12 @@ impl Failure {
         Self { kind, message, retry_after: wait, charge: Charge::None }
     }
 
-    /// The same without what it repeats of the prompt: some gateways echo a request that they refuse, and an error goes to
-    /// the log and to everybody who may read the status.
+    /// Replaces a message that repeats the prompt: some gateways echo a request that they refuse, and an error goes to
+    /// the log and to all readers of the status.
     pub(super) fn without_quotes_of(mut self, prompt: &str) -> Self {
         let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
         let prompt: String = prompt.chars().map(plain).collect();
-        // Every run of three steps in common holds a window that begins at such a step.
+        // Every common run of three steps holds a window that begins at a whole step.
         let windows = self.message.as_bytes().windows(2 * STEP).step_by(STEP);
         if windows.into_iter().any(|window| memmem::find(prompt.as_bytes(), window).is_some()) {
             let head = self.message.split_once(": ").map_or("the provider failed", |(head, _)| head);
@@ -132,8 +132,8 @@ impl Failure {
         self
     }
 
-    /// What this failure says about the provider's health. A 429 that names its own end does not count: the
-    /// provider is well, and the job comes back when told.
+    /// Returns the outcome for the provider's health. A 429 that names its own end does not count: the provider is
+    /// well, and the job comes back when told.
     pub(super) fn outcome(&self) -> Outcome {
         let why = self.message.clone();
         match self.kind {
@@ -147,13 +147,13 @@ impl Failure {
     }
 }
 
-/// A provider's error body, in whichever of the known shapes.
+/// Error body of a provider, in any of the known shapes.
 #[derive(Debug, Default)]
 struct Fault {
     message: String,
     /// Machine-readable words: `type`, `code`, `status`, `reason`.
     codes: Vec<String>,
-    /// Google's `RetryInfo`.
+    /// Wait by Google's `RetryInfo`.
     wait: Option<Duration>,
 }
 
@@ -183,8 +183,8 @@ impl Fault {
         self.codes.iter().any(|have| have == code)
     }
 
-    /// Whether it speaks of money that is used up (`insufficient_quota`, `enforced_spend_limit_reached`, a
-    /// credit balance that is too low) and not of a pace that is too fast.
+    /// True if the error is about money that is used up (`insufficient_quota`, `enforced_spend_limit_reached`, a
+    /// credit balance that is too low), not about the rate of requests.
     fn names_spending(&self) -> bool {
         let code = |word: &str| self.codes.iter().any(|code| code.to_ascii_lowercase().contains(word));
         let message = self.message.to_ascii_lowercase();
@@ -197,14 +197,14 @@ impl Fault {
     }
 }
 
-/// Two of these are bytes that a message has in common with a prompt by more than chance.
+/// Bytes of a step in the search for the prompt in a message. Two steps in common are more than chance.
 const STEP: usize = 8;
 /// Longest part of a provider's message that is kept, in characters.
 const LONGEST_MESSAGE: usize = 200;
-/// Words longer than this may be keys.
+/// Longest word that is shown, in bytes: longer ones may be keys.
 const LONGEST_WORD: usize = 20;
 
-/// A provider's message as it may be shown: on one line, short, without anything like a key.
+/// Returns a provider's message as it may be shown: on one line, short, without anything like a key.
 pub(super) fn presentable(message: &str, secret: Option<&str>) -> String {
     let message = match secret {
         Some(secret) if !secret.is_empty() => message.replace(secret, "[cut]"),

@@ -1,8 +1,8 @@
-//! All declared models behind one face: who can review, what a call may cost at most, the call itself, health.
+//! Gateway to all declared models: which can review, the worst case of a call, the call itself, health.
 //!
 //! In: the models, keys and outbound policy of the settings. Out: replies and failures. A gateway does not
 //! change: after a reload a new one is built, which takes over the health of every endpoint that stayed the
-//! same. It never retries and never spends more than it said.
+//! same. It never retries and never spends more than the worst case.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,10 +24,10 @@ use super::{
 };
 
 /// Tokens that a protocol adds around a prompt: roles, separators, the decoder's own instructions. Generous; the
-/// makers name a few hundred for structured output.
+/// providers name a few hundred for structured output.
 const FRAME_TOKENS: u64 = 1024;
 
-/// Why the settings make no gateway.
+/// Reason why no gateway can be built from the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Two models share an alias.
@@ -36,90 +36,90 @@ pub enum GatewayError {
     /// The base URL is not allowed.
     #[error("model `{alias}`: base_url")]
     Url {
-        /// The model.
+        /// Alias of the model.
         alias: String,
-        /// What is wrong.
+        /// Reason.
         source: UrlRefused,
     },
-    /// The key holds characters that no HTTP header may have.
+    /// The key holds characters that an HTTP header cannot have.
     #[error("model `{alias}`: the key in {env} holds a line break or another character that no header may have")]
     Key {
-        /// The model.
+        /// Alias of the model.
         alias: String,
-        /// The environment variable.
+        /// Environment variable of the key.
         env: String,
     },
 }
 
-/// Whether an alias can review with its model.
+/// Readiness of an alias to review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// It can be called.
+    /// The model can be called.
     Ready,
-    /// Only the built-in checks can.
+    /// Only the built-in checks can review.
     ChecksOnly {
-        /// In words for status, review and log.
+        /// Reason, in words for status, review and log.
         why: String,
     },
 }
 
-/// The most that one call can take.
+/// Upper bound of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstCase {
     /// Tokens read and written together.
     pub tokens: u64,
-    /// Their cost; `None` where the model's prices are unknown.
+    /// Cost; `None` if the model's prices are unknown.
     pub usd: Option<NanoUsd>,
 }
 
-/// How an endpoint is doing.
+/// Health of a model's endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct ProviderHealth {
-    /// The aliases that lead to it, in order.
+    /// Aliases of the endpoint, sorted.
     pub aliases: Vec<String>,
-    /// Its wire protocol.
+    /// Wire protocol.
     pub provider: Provider,
-    /// The provider's name of the model.
+    /// Name of the model at the provider.
     pub model: String,
-    /// Whether it is called.
+    /// State of the endpoint.
     pub state: ProviderState,
     /// Failures since the last good call.
     pub consecutive_failures: u32,
-    /// What went wrong last; `None` after a good call.
+    /// Message of the last failure; `None` after a good call.
     pub last_error: Option<String>,
-    /// While open: milliseconds until it is tried again.
+    /// While open: milliseconds until the next try.
     pub retry_in_ms: Option<u64>,
 }
 
-/// Whether a model is called.
+/// State of a model's endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderState {
-    /// It is.
+    /// The model is called.
     Ok,
-    /// It failed too often and is left alone for a while.
+    /// The model failed too often, and is not called for a while.
     Open,
     /// The next call is a probe.
     HalfOpen,
-    /// Its key is not set: reviews run on checks.
+    /// The key is not set: reviews run on the built-in checks.
     NoKey,
-    /// There is no model behind it, or no way to it from here (`last_error` says why).
+    /// No model is behind it, or it cannot be called from here (`last_error` says why).
     Checks,
 }
 
-/// Why a model is left alone.
+/// Reason why a model is not called for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rest {
-    /// It failed too often; it is tried again after a while.
+    /// The model failed too often, and is tried again after a wait.
     Sick {
-        /// The while.
+        /// Time until the next try.
         wait: Duration,
-        /// Its last failure, in words.
+        /// Message of the last failure.
         why: String,
     },
-    /// It refuses our key or account: somebody must act, waiting does not help.
+    /// The provider refuses our key or account. Waiting does not help: an operator must act.
     Barred {
-        /// Its word.
+        /// Message of the last failure.
         why: String,
     },
 }
@@ -135,17 +135,17 @@ struct Route {
     link: Arc<Link>,
 }
 
-/// An endpoint and its health; shared by aliases, and by one gateway with the next.
+/// An endpoint and its health, shared by aliases and passed on from one gateway to the next.
 struct Link {
     identity: Identity,
-    /// Or why there is none.
+    /// The endpoint, or the reason why there is none.
     endpoint: Result<Endpoint, String>,
     breaker: Arc<Breaker>,
 }
 
 impl Gateway {
-    /// Builds the clients. `keys` are those that are set, by the name of their environment variable; health is
-    /// taken over from `previous` where provider, base URL, model and key stayed the same.
+    /// Builds the clients. `keys` holds the keys that are set, by the name of their environment variable. Health is
+    /// taken over from `previous` if provider, base URL, model and key stayed the same.
     pub fn new(
         models: Vec<ModelSpec>,
         keys: &HashMap<String, SecretString>,
@@ -182,7 +182,7 @@ impl Gateway {
         Ok(Self { routes, policy })
     }
 
-    /// The same models with a health of their own: what fails here keeps nobody else from calling.
+    /// Returns the same models with a health of their own: failures there do not stop other callers.
     #[must_use]
     pub fn apart(&self) -> Self {
         let mut links: Vec<(&Arc<Link>, Arc<Link>)> = Vec::new();
@@ -200,18 +200,18 @@ impl Gateway {
         Self { routes, policy: self.policy.clone() }
     }
 
-    /// Every model, by its alias.
+    /// Returns every model, by its alias.
     pub fn specs(&self) -> BTreeMap<String, ModelSpec> {
         self.routes.iter().map(|(alias, route)| (alias.clone(), route.spec.clone())).collect()
     }
 
-    /// The model behind an alias.
+    /// Returns the model behind an alias.
     pub fn spec(&self, alias: &str) -> Option<&ModelSpec> {
         self.routes.get(alias).map(|route| &route.spec)
     }
 
-    /// Whether the alias can review with its model, or only with checks. A provider that is down for now is
-    /// still a reviewer.
+    /// Returns the readiness of an alias to review with its model. A provider that is down for now still counts as
+    /// ready.
     pub fn reviewer(&self, alias: &str) -> Readiness {
         match self.callable(alias, ModelKind::Chat) {
             Ok(_) => Readiness::Ready,
@@ -219,15 +219,15 @@ impl Gateway {
         }
     }
 
-    /// A true upper bound of one call's tokens and cost: a token for each byte of the prompt (no tokenizer makes
-    /// more), the protocol's frame, and all the output that is allowed. `prompt_bytes` is
+    /// Returns a true upper bound of one call's tokens and cost: a token for each byte of the prompt (no tokenizer
+    /// makes more), the protocol's frame, and all the output that is allowed. `prompt_bytes` is
     /// [`Request::prompt_bytes`] or more; without `max_output_tokens` the model's own limit counts. `None` for an
     /// unknown alias.
     pub fn worst_case(&self, alias: &str, prompt_bytes: usize, max_output_tokens: Option<u32>) -> Option<WorstCase> {
         self.worst_case_of(alias, prompt_bytes, max_output_tokens, 1)
     }
 
-    /// The same for a call that judges so many events.
+    /// Like [`Self::worst_case`], for a call that judges so many events.
     pub fn worst_case_of(
         &self,
         alias: &str,
@@ -248,7 +248,7 @@ impl Gateway {
         Some(WorstCase { tokens, usd: prices::cost(spec, usage) })
     }
 
-    /// Why the model is left alone for now; `None` if it may be asked.
+    /// Returns the reason why the model is not called for now; `None` if it may be called.
     pub fn rest(&self, alias: &str) -> Option<Rest> {
         let snapshot = self.routes.get(alias)?.link.breaker.snapshot(Instant::now());
         let wait = snapshot.rest?;
@@ -256,30 +256,31 @@ impl Gateway {
         Some(if snapshot.barred { Rest::Barred { why } } else { Rest::Sick { wait, why } })
     }
 
-    /// Failure of the last call of the model behind an alias; `None` after a good one.
+    /// Returns the message of the last failure of the model behind an alias; `None` after a good call.
     pub fn last_error(&self, alias: &str) -> Option<String> {
         self.routes.get(alias)?.link.breaker.snapshot(Instant::now()).last_error
     }
 
-    /// Asks a model once, within its timeout. Cancelling it (dropping the future) leaves the health as it was.
+    /// Calls a model once, within its timeout. Cancelling the call (dropping the future) leaves the health as it was.
     pub async fn call(&self, alias: &str, request: &Request) -> Result<Reply, Failure> {
         let (route, endpoint) = self.callable(alias, ModelKind::Chat)?;
         route.asked(endpoint.ask(&route.spec, request), &request.user).await
     }
 
-    /// The model that makes vectors of texts, where one is declared.
+    /// Returns the model for embeddings, if one is declared.
     pub fn embedding_model(&self) -> Option<&ModelSpec> {
         self.routes.values().map(|route| &route.spec).find(|spec| spec.kind == ModelKind::Embedding)
     }
 
-    /// Vectors of texts, in their order, all of one length: one call of [`Self::embedding_model`], within its timeout.
+    /// Returns vectors of texts, in order, all of one length, by one call of [`Self::embedding_model`] within its
+    /// timeout.
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
         let alias = self.embedding_model().map_or("", |spec| spec.alias.as_str());
         let (route, endpoint) = self.callable(alias, ModelKind::Embedding)?;
         route.asked(endpoint.embed(&route.spec, texts), &texts.join(" ")).await
     }
 
-    /// The health of each endpoint, in the order of its first alias.
+    /// Returns the health of each endpoint, in the order of its first alias.
     pub fn health(&self) -> Vec<ProviderHealth> {
         let mut links: Vec<(&Arc<Link>, Vec<String>)> = Vec::new();
         for (alias, route) in &self.routes {
@@ -310,7 +311,7 @@ impl Gateway {
 }
 
 impl Route {
-    /// What came of asking, unless the model is left alone; its health goes by it. Failures repeat nothing of `prompt`.
+    /// Awaits a call, if the breaker admits it, and records its outcome. Failures repeat nothing of `prompt`.
     async fn asked<T>(&self, asking: impl Future<Output = Result<T, Failure>>, prompt: &str) -> Result<T, Failure> {
         let breaker = &self.link.breaker;
         let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;

@@ -57,7 +57,7 @@ impl Protocol for Gemini {
         let usage = response.usage_metadata.and_then(usage);
         let model = response.model_version;
         let Some(candidate) = response.candidates.into_iter().next() else {
-            // A prompt that the filter stopped has no candidate at all.
+            // A prompt that was stopped by the filter has no candidate at all.
             response.prompt_feedback?.block_reason?;
             return Some(Answer { text: String::new(), usage, finish: Finish::Refused, model });
         };
@@ -109,7 +109,7 @@ struct Feedback {
     block_reason: Option<String>,
 }
 
-/// Cached tokens are within the prompt's; those of tools and thoughts are counted apart. Zeros are left out.
+/// Token counts. Cached tokens are part of the prompt's; those of tools and thoughts are separate. Zeros are left out.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Tokens {

@@ -1,4 +1,4 @@
-//! Talking to a model over HTTP.
+//! Calls of language models over HTTP.
 //!
 //! A review asks a [`Gateway`] for the model behind an alias and gets a [`Reply`] or a [`Failure`]. Three thin
 //! wire protocols (`anthropic`, `openai`, `gemini`) turn one [`Request`] into one POST and one answer into one
@@ -8,13 +8,13 @@
 //! are counted in one place. A [`Failure`] carries what that loop needs: whether trying again can help, when, and
 //! whether the failed attempt may have cost money.
 //!
-//! **Money.** [`Gateway::worst_case`] is a true upper bound, held before bytes leave; [`cost`] is what a call
-//! with a known usage cost. A usage that a provider does not tell stays unknown: the caller charges the hold.
+//! **Money.** [`Gateway::worst_case`] is a true upper bound, held before bytes leave; [`cost`] computes the cost of a
+//! known usage. If a provider does not tell the usage, the caller charges the hold.
 //!
 //! **Health.** Each endpoint (provider, base URL, model, key) has a `breaker`. It stops calls to a provider that
 //! keeps failing and lets one probe through now and then; a key that is refused opens it at once.
 //!
-//! **Outbound.** Addresses come from configuration only. `outbound` says which are allowed, `connect` builds
+//! **Outbound.** Addresses come from configuration only. `outbound` decides which are allowed. `connect` builds
 //! every HTTP client and asks `outbound` again for each address that a name resolves to. No redirects, no
 //! proxies from the environment.
 //!

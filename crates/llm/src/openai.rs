@@ -2,7 +2,7 @@
 //! `POST {base}/chat/completions`, structured output by a strict `response_format`.
 //!
 //! Shapes by developers.openai.com ("Chat Completions", "Structured Outputs"), read 2026-11. Servers other than
-//! OpenAI's own are asked in the older way where the two differ, since that is what all of them understand.
+//! OpenAI's own get the older form where the two differ, since all of them understand it.
 
 use reqwest::{
     Url,
@@ -52,7 +52,7 @@ impl Protocol for Openai {
             },
         });
         // OpenAI's reasoning models refuse `max_tokens`; many compatible servers ignore its successor, and a
-        // limit that is ignored would break the promise of a worst case.
+        // limit that is ignored would break the worst case.
         let limit = if is_official(base) || is_azure(base) { "max_completion_tokens" } else { "max_tokens" };
         body[limit] = json!(max_output_tokens);
         if is_official(base) && effort::openai(model) {
@@ -108,7 +108,7 @@ struct Message {
     refusal: Option<String>,
 }
 
-/// Cached and reasoning tokens are within these.
+/// Token counts. Cached and reasoning tokens are part of these.
 #[derive(Deserialize)]
 struct Tokens {
     prompt_tokens: u64,

@@ -1,9 +1,9 @@
-//! Where Umbra may connect to: a URL, or the addresses that a name resolved to, in; yes or a reason out. Pure.
+//! Outbound policy. In: a URL, or the addresses that a name resolved to. Out: yes, or a reason. Pure.
 //!
 //! URLs come from configuration only. Public addresses and a literal loopback are allowed; everything that
 //! leads into a private network must be listed by its host; link-local addresses (where clouds keep their
 //! metadata and credentials) and IPv4-mapped ones are never allowed. `connect` applies the same rules to each
-//! resolved address when a connection is made, so that a name cannot change its mind in between.
+//! resolved address when a connection is made, so a name cannot lead elsewhere in between.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,12 +16,12 @@ pub struct OutboundPolicy {
 }
 
 impl OutboundPolicy {
-    /// From entries of the form `name`, `ip`, `name:port`, `ip:port` or `[ipv6]:port`, in any case.
+    /// Builds a policy from entries of the form `name`, `ip`, `name:port`, `ip:port` or `[ipv6]:port`, in any case.
     pub fn new(allow: impl IntoIterator<Item = String>) -> Self {
         Self { allow: allow.into_iter().map(|entry| entry.trim().to_ascii_lowercase()).collect() }
     }
 
-    /// Whether the host of this URL is listed, with its port or without one.
+    /// True if the host of this URL is listed, with its port or without one.
     pub(super) fn lists(&self, url: &Url) -> bool {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
         let host = host.trim_end_matches('.');
@@ -30,43 +30,43 @@ impl OutboundPolicy {
     }
 }
 
-/// Why a URL or an address is refused. Each says what to do about it.
+/// Reason why a URL or an address is refused. Each message says what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlRefused {
-    /// It is no absolute URL.
+    /// The text is no absolute URL.
     #[error("not a URL: write it as https://host/path")]
     Malformed,
-    /// Its scheme is neither http nor https.
+    /// The scheme is neither http nor https.
     #[error("scheme `{0}` is not allowed: use https or http")]
     Scheme(String),
-    /// It carries a user name or password.
+    /// The URL carries a user name or password.
     #[error("a URL must not carry a user name or password: put the key into an environment variable")]
     Credentials,
-    /// Its host is an address in disguise: hexadecimal, octal, one number, or with parts left out.
+    /// The host is an unusual form of an address: hexadecimal, octal, one number, or with parts left out.
     #[error("the host is an unusual way of writing {0}: write that address itself")]
     OddHost(IpAddr),
     /// The address lies in a network that is not public.
     #[error("{host} is a private address ({address}): list `{host}` in outbound.allow if that is intended")]
     Private {
-        /// The host as the URL has it.
+        /// Host, as in the URL.
         host: String,
-        /// Where it leads.
+        /// Address of the host.
         address: IpAddr,
     },
-    /// Its host is the address of no host at all.
+    /// The host is the unspecified address (`0.0.0.0` or `::`), which belongs to no host.
     #[error("{0} is an address to listen on, of no host: write 127.0.0.1 if the model runs on this machine")]
     Unspecified(IpAddr),
     /// The address is never allowed.
     #[error("{host} leads to {address}, a link-local or IPv4-mapped address: these are never allowed")]
     Never {
-        /// The host as the URL has it.
+        /// Host, as in the URL.
         host: String,
-        /// Where it leads.
+        /// Address of the host.
         address: IpAddr,
     },
 }
 
-/// What a network an address belongs to means for us.
+/// Class of the network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Public,
@@ -75,13 +75,13 @@ pub(super) enum Reach {
     Never,
 }
 
-/// Whether the configuration may name this URL. A name is not resolved here: its addresses are judged when a
+/// Checks that the configuration may name this URL. A name is not resolved here: its addresses are judged when a
 /// connection is made.
 pub fn check_url(url: &str, policy: &OutboundPolicy) -> Result<(), UrlRefused> {
     parse(url, policy).map(|_| ())
 }
 
-/// The URL, if it is allowed.
+/// Parses a URL, if it is allowed.
 pub(super) fn parse(text: &str, policy: &OutboundPolicy) -> Result<Url, UrlRefused> {
     let url = Url::parse(text).map_err(|_| UrlRefused::Malformed)?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -92,7 +92,7 @@ pub(super) fn parse(text: &str, policy: &OutboundPolicy) -> Result<Url, UrlRefus
     }
     let host = url.host_str().ok_or(UrlRefused::Malformed)?;
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-        // The parser turns `0x7f.1`, `2130706433` and `0177.0.0.1` into an address; we want it written plainly.
+        // The parser turns `0x7f.1`, `2130706433` and `0177.0.0.1` into an address; it must be written plainly.
         if written_host(text).parse::<IpAddr>() != Ok(address) {
             return Err(UrlRefused::OddHost(address));
         }
@@ -104,16 +104,16 @@ pub(super) fn parse(text: &str, policy: &OutboundPolicy) -> Result<Url, UrlRefus
     Ok(url)
 }
 
-/// What a host may lead to besides public addresses.
+/// Trust in a host: the addresses that it may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Nothing.
+    /// Public addresses.
     Public,
-    /// A loopback address and nothing else, public ones included: the name is `localhost`.
+    /// Loopback addresses and nothing else: the name is `localhost`.
     LoopbackOnly,
-    /// A loopback address: it is written as one.
+    /// Public and loopback addresses: the host is written as an address.
     Loopback,
-    /// Anything but what is never allowed: the host is listed.
+    /// All addresses except those that are never allowed: the host is listed.
     Listed,
 }
 
@@ -122,7 +122,7 @@ impl Trust {
         if listed { Self::Listed } else { Self::Loopback }
     }
 
-    /// For a name in a URL.
+    /// Returns the trust in the name of a URL.
     pub(super) fn of_name(url: &Url, policy: &OutboundPolicy) -> Self {
         let name = url.host_str().unwrap_or_default().trim_end_matches('.');
         if policy.lists(url) {
@@ -135,7 +135,7 @@ impl Trust {
     }
 }
 
-/// Whether `host`, trusted that far, may be reached at `address`.
+/// Checks that `host`, with this trust, may be reached at `address`.
 pub(super) fn judge(host: &str, address: IpAddr, trust: Trust) -> Result<(), UrlRefused> {
     let allowed = match reach(address) {
         Reach::Never => return Err(UrlRefused::Never { host: host.to_owned(), address }),
@@ -146,7 +146,7 @@ pub(super) fn judge(host: &str, address: IpAddr, trust: Trust) -> Result<(), Url
     if allowed { Ok(()) } else { Err(UrlRefused::Private { host: host.to_owned(), address }) }
 }
 
-/// The network of an address, by IANA's registries of special-purpose addresses.
+/// Returns the class of an address's network, by IANA's registries of special-purpose addresses.
 pub(super) fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(v4) => reach_v4(v4),
@@ -175,7 +175,7 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
     }
 }
 
-/// Networks of IPv6 that are not public, as (first address, bits of the prefix, what it is).
+/// Networks of IPv6 that are not public, as (first address, bits of the prefix, class).
 const NETWORKS_V6: [(&str, u32, Reach); 10] = [
     ("::1", 128, Reach::Loopback),
     // IPv4-mapped, link-local, and a large cloud's metadata service within the unique local ones.
@@ -191,8 +191,8 @@ const NETWORKS_V6: [(&str, u32, Reach); 10] = [
     ("2001:db8::", 32, Reach::Private),
 ];
 
-/// Networks of IPv6 whose addresses hold an IPv4 address, as (first address, bits of the prefix, bits after it):
-/// IPv4-compatible (the unspecified address among them), IPv4-translated, NAT64 (two of them), 6to4.
+/// Networks of IPv6 whose addresses embed an IPv4 address, as (first address, bits of the prefix, bits behind the IPv4
+/// address): IPv4-compatible (the unspecified address among them), IPv4-translated, NAT64 (two of them), 6to4.
 const DETOURS_V6: [(&str, u32, u32); 5] =
     [("::", 96, 0), ("::ffff:0:0:0", 96, 0), ("64:ff9b::", 96, 0), ("64:ff9b:1::", 48, 0), ("2002::", 16, 80)];
 
@@ -207,13 +207,13 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     let Some((_, _, after)) = DETOURS_V6.iter().find(|(first, prefix, _)| within(first, *prefix)) else {
         return Reach::Public;
     };
-    // The detour is listed at best, and never leads to where IPv4 itself may not go.
+    // An embedded address must be listed at best, and is never allowed where IPv4 itself is not.
     #[expect(clippy::cast_possible_truncation, reason = "the lowest 32 bits are wanted")]
     let inner = Ipv4Addr::from_bits((bits >> after) as u32);
     if reach_v4(inner) == Reach::Never { Reach::Never } else { Reach::Private }
 }
 
-/// The host as the text has it, without brackets and port; the parser's own view is already normalised.
+/// Returns the host as written, without brackets and port; the parser's own result is already normalised.
 fn written_host(text: &str) -> &str {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();

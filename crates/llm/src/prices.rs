@@ -1,8 +1,8 @@
-//! The models that come built in, with their prices, and what a call costs.
+//! Built-in models with their prices, and the cost of a call.
 //!
 //! Source of names and prices: the Python package `genai-prices` 0.2.3 (its rates were checked against the
 //! makers' pages on 2026-10-14), read on 2026-11-21. Chosen is each maker's cheapest current text model whose
-//! rates have no announced end. A declared alias replaces a built-in one whole.
+//! rates have no announced end. A declared alias replaces the whole built-in one.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use umbra_domain::{ModelKind, ModelSpec, NanoUsd, PricePerMtok, Prices, Provider
 
 use super::Usage;
 
-/// The day on which the built-in prices were read.
+/// Date on which the built-in prices were read.
 pub const PRICES_AS_OF: &str = "2026-11-21";
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 const MAX_OUTPUT_TOKENS: u32 = 1500;
 
-/// A model whose price rises for every token once a prompt is long.
+/// Model whose price rises for every token once a prompt is long.
 struct LongPrompt {
-    /// The model's name, or the start of it.
+    /// Name of the model, or the start of it.
     model: &'static str,
-    /// More prompt tokens than this are long.
+    /// Longest prompt at ordinary prices, in tokens.
     above: u64,
-    /// Per cent of the ordinary prices, input and output.
+    /// Prices above that, in per cent of the ordinary ones: input and output.
     percent: (u64, u64),
 }
 
-/// From the same source: "every token in a request whose prompt exceeds 100,000 tokens" costs five times as
-/// much; above 272,000, twice for input and one and a half times for output.
+/// Long prompts, from the same source: "every token in a request whose prompt exceeds 100,000 tokens" costs five times
+/// as much; above 272,000, twice for input and one and a half times for output.
 const LONG_PROMPTS: [LongPrompt; 2] = [
     LongPrompt { model: "claude-haiku-5-5", above: 100_000, percent: (500, 500) },
     LongPrompt { model: "gpt-6-luna", above: 272_000, percent: (200, 150) },
 ];
 
-/// The built-in aliases: `haiku`, `mini`, `flash`, `local`, `checks`.
+/// Returns the built-in models: `haiku`, `mini`, `flash`, `local`, `checks`.
 pub fn builtin_models() -> Vec<ModelSpec> {
     let model = |alias: &str, provider, name: &str, key: Option<&str>, prices| ModelSpec {
         alias: alias.to_owned(),
@@ -60,7 +60,7 @@ pub fn builtin_models() -> Vec<ModelSpec> {
     ]
 }
 
-/// What a call with this usage cost; `None` where the model's prices are unknown.
+/// Returns the cost of a call with this usage; `None` if the model's prices are unknown.
 pub fn cost(spec: &ModelSpec, usage: Usage) -> Option<NanoUsd> {
     let prices = spec.prices?;
     let long = LONG_PROMPTS.iter().find(|long| spec.name.starts_with(long.model) && usage.input_tokens > long.above);
@@ -72,7 +72,7 @@ pub fn cost(spec: &ModelSpec, usage: Usage) -> Option<NanoUsd> {
     Some(prices.cost(usage.input_tokens, usage.output_tokens))
 }
 
-/// Prices in thousandths of a dollar per million tokens.
+/// Builds prices from thousandths of a dollar per million tokens.
 const fn milli_usd(input: u64, output: u64) -> Prices {
     Prices { input: PricePerMtok(input * 1_000_000), output: PricePerMtok(output * 1_000_000) }
 }

@@ -1,7 +1,7 @@
-//! What the wire protocols have in common: how to ask, and how to read the answer.
+//! Common interface of the wire protocols: building a request, and reading the answer.
 //!
 //! In: a request. Out: the URL, headers and body of one POST; and from the answer's bytes, its text. One file
-//! implements each protocol. It neither connects nor judges an HTTP status.
+//! implements each protocol. A protocol neither connects nor judges an HTTP status.
 
 use reqwest::{
     Url,
@@ -16,23 +16,23 @@ use super::{Finish, Request, Usage, anthropic::Anthropic, gemini::Gemini, openai
 
 /// One wire protocol. The base URL is already parsed and allowed.
 pub(super) trait Protocol: Send + Sync {
-    /// The provider's public address.
+    /// Returns the provider's public address.
     fn default_base(&self) -> &'static str;
 
-    /// Where a model is asked.
+    /// Returns the URL for requests to a model.
     fn url(&self, base: &Url, model: &str) -> Url;
 
-    /// The headers that carry the key and the protocol's version.
+    /// Returns the headers that carry the key and the protocol's version.
     fn headers(&self, base: &Url, key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue>;
 
-    /// The request as JSON; `schema` is already narrowed.
+    /// Returns the request as JSON; `schema` is already narrowed.
     fn body(&self, base: &Url, model: &str, request: &Request, schema: Value, max_output_tokens: u32) -> Value;
 
-    /// The answer of a 2xx status; `None` if it is not of this protocol.
+    /// Reads the answer of a 2xx status; `None` if it is not of this protocol.
     fn read(&self, body: &[u8]) -> Option<Answer>;
 }
 
-/// What a protocol found in an answer.
+/// Parts of an answer, read by its protocol.
 pub(super) struct Answer {
     pub text: String,
     pub usage: Option<Usage>,
@@ -40,7 +40,7 @@ pub(super) struct Answer {
     pub model: Option<String>,
 }
 
-/// The protocol of a provider; `None` for the built-in checks.
+/// Returns the protocol of a provider; `None` for the built-in checks.
 pub(super) fn of(provider: Provider) -> Option<&'static dyn Protocol> {
     match provider {
         Provider::Anthropic => Some(&Anthropic),
@@ -50,7 +50,7 @@ pub(super) fn of(provider: Provider) -> Option<&'static dyn Protocol> {
     }
 }
 
-/// `base` with more path segments, whether or not it ends in a slash; its query stays.
+/// Appends path segments to `base`, with or without a slash at its end; its query stays.
 pub(super) fn join(base: &Url, segments: &[&str]) -> Url {
     let mut url = base.clone();
     // Fails only for URLs without a host, which the outbound policy refuses.
@@ -60,7 +60,7 @@ pub(super) fn join(base: &Url, segments: &[&str]) -> Url {
     url
 }
 
-/// A header value that no log shows.
+/// Builds a header value that no log shows.
 pub(super) fn sensitive(prefix: &str, key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
     let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret()))?;
     value.set_sensitive(true);

@@ -1,17 +1,17 @@
-//! When a provider says that it may be asked again.
+//! Reads the wait that a provider asks for.
 //!
-//! In: an answer's headers. Out: how long to wait from now. Known are `retry-after-ms`, and `retry-after` in
-//! seconds or as an HTTP date (RFC 9110, section 10.2.3). It never waits itself.
+//! In: an answer's headers. Out: the time to wait from now. Known are `retry-after-ms`, and `retry-after` in
+//! seconds or as an HTTP date (RFC 9110, section 10.2.3). This module itself never waits.
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// Longest wait that is believed.
+/// Longest wait that is accepted.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// The wait that the headers ask for. A date is measured against the answer's own `Date`, so that neither
+/// Returns the wait that the headers ask for. A date is measured against the answer's own `Date`, so that neither
 /// side's clock matters; a date in the past means now.
 pub fn from_headers(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
@@ -27,7 +27,7 @@ pub fn from_headers(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO).min(LONGEST))
 }
 
-/// A number of seconds as a wait; `None` for what is negative or no number.
+/// Converts seconds to a wait; `None` if they are negative or not a number.
 pub(super) fn seconds(given: f64) -> Option<Duration> {
     (given >= 0.0).then(|| Duration::try_from_secs_f64(given).unwrap_or(LONGEST).min(LONGEST))
 }

@@ -1,16 +1,16 @@
-//! A JSON Schema in, the part of it out that every provider's constrained decoder accepts.
+//! Narrows a JSON Schema to the part that every provider's constrained decoder accepts.
 //!
 //! The strictest common subset: every property required, no others allowed, no ranges, lengths or patterns,
 //! nothing beside a `$ref`. Providers refuse a request with more (OpenAI's and Anthropic's guides on structured
-//! outputs), and each refuses something else. It never makes a schema looser in its shape.
+//! outputs), and each refuses something else. Narrowing never makes the shape of a schema looser.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that shape a value and are understood everywhere.
+/// Keywords that shape a value and that every provider understands.
 const KEPT: [&str; 10] =
     ["type", "description", "enum", "const", "items", "properties", "required", "anyOf", "$ref", "$defs"];
 
-/// The schema as it goes onto the wire.
+/// Returns the schema as it goes onto the wire.
 pub(super) fn narrow(schema: &Value) -> Value {
     let Value::Object(given) = schema else { return schema.clone() };
     if let (Some(target), None) = (given.get("$ref"), given.get("$defs")) {

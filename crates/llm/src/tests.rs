@@ -1,4 +1,4 @@
-//! What needs no model server: waits, failures, schemas, prices, and the shapes on the wire.
+//! Tests without a model server: waits, failures, schemas, prices, and the shapes on the wire.
 
 use std::time::Duration;
 
@@ -207,10 +207,10 @@ fn built_in_models_are_complete_and_cheap() {
     assert_eq!(cost(&unpriced, Usage::default()), None);
 }
 
-/// A text, the tokens read and written, and the ending.
+/// Text, tokens read and written, and the reason for the end.
 type Read<'a> = (&'a str, Option<(u64, u64)>, Finish);
 
-/// What the makers' documentation gives as whole answers.
+/// Reads whole answers from the providers' documentation.
 #[test]
 fn answers_are_read() {
     use Provider::{Anthropic, Gemini, Openai};

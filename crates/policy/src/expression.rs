@@ -1,9 +1,9 @@
 //! CEL expressions within budgets: a text in, a predicate or a value over JSON variables out.
 //!
-//! The interpreter has no bound of its own, and what it works on is written by agents. So a text is refused when it is
-//! compiled if it is long, deep or large, or names a function that does not exist ([`vocabulary`]); and before it
-//! is evaluated, the most that it can cost and build is reckoned from the sizes of the variables at hand ([`cost`]).
-//! An error is an error and never `false`: callers fail closed. No error repeats a value of a variable.
+//! The interpreter has no bounds of its own, and agents write the values. So a text is refused at compile time if it is
+//! long, deep or large, or names an unknown function ([`vocabulary`]); and before each evaluation, its highest cost and
+//! size are computed from the variables at hand ([`cost`]). An error is never `false`: callers fail closed. No error
+//! repeats a value of a variable.
 
 mod cost;
 mod order;
@@ -23,89 +23,89 @@ use thiserror::Error;
 
 /// Longest text of an expression, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 4_096;
-/// Deepest nesting, of brackets in the text and of operations in what it means.
+/// Deepest nesting, of brackets in the text and of operations in its meaning.
 pub const MAX_DEPTH: u16 = 32;
-/// Most operations, variables and literals.
+/// Most operations, variables and literals of an expression.
 pub const MAX_NODES: usize = 512;
-/// Most steps of one evaluation: about one for each operation, and one for every eight bytes that are copied
-/// or compared. 20 ms at the very most on a slow core.
+/// Most steps of one evaluation: about one for each operation, and one for every eight bytes that are copied or
+/// compared. At most 20 ms on a slow core.
 pub const MAX_STEPS: u64 = 250_000;
-/// Largest value that an evaluation may build, in bytes of its texts and one for each value.
+/// Largest value that an evaluation may build, in bytes of its texts plus one for each value.
 pub const MAX_VALUE_BYTES: u64 = 256 * 1_024;
 
-/// The functions of the language, without what a caller adds.
+/// Functions of the language, without those that a caller adds.
 static LANGUAGE: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(language()));
 
 fn language() -> Env {
     Env::stdlib().with_optional_support(false)
 }
 
-/// Why a text is no expression.
+/// Error for a text that is no valid expression.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ExpressionError {
     /// The text is empty or too long.
     #[error("an expression of {0} bytes; write 1 to {MAX_SOURCE_BYTES}")]
     Length(usize),
-    /// It does not follow the grammar.
+    /// The text does not follow the grammar.
     #[error("{message} (line {line}, column {column} of the expression); {help}")]
     Syntax {
         /// Line within the expression, from 1.
         line: usize,
         /// Column within the line, in characters, from 1.
         column: usize,
-        /// What the parser met.
+        /// Message of the parser.
         message: String,
-        /// What would be right.
+        /// Hint for a correction.
         help: &'static str,
     },
-    /// It is nested too deeply.
+    /// The expression is nested too deeply.
     #[error("the expression is nested more than {MAX_DEPTH} deep; split it into several rules or responses")]
     Depth,
-    /// It has too many parts.
+    /// The expression has too many parts.
     #[error("the expression has more than {MAX_NODES} parts; split it into several rules or responses")]
     Size,
-    /// It calls what does not exist, or not in that way.
+    /// The expression calls an unknown function, or a known one in a wrong way.
     #[error("{0}")]
     Function(String),
-    /// It uses a part of the language that is not available.
+    /// The expression uses a part of the language that is not available.
     #[error("{0}")]
     Unavailable(&'static str),
-    /// A regular expression of `matches` is none.
+    /// The pattern of `matches` is no regular expression.
     #[error("{0}")]
     Pattern(String),
-    /// It names variables that are not there.
+    /// The expression names an unknown variable.
     #[error("no variable `{name}` is known here; known are {known}")]
     Variable {
-        /// The unknown one.
+        /// Unknown variable.
         name: String,
-        /// Those that may be named.
+        /// Variables that are known.
         known: String,
     },
-    /// It names a member that its variable never has.
+    /// The expression names a member that its variable never has.
     #[error("`{variable}` has no `{name}`; it has {known}")]
     Member {
         /// The variable.
         variable: String,
-        /// The unknown member.
+        /// Unknown member.
         name: String,
-        /// Those that it has.
+        /// Members that the variable has.
         known: String,
     },
 }
 
-/// Why an expression gave no value. Holds no value of a variable.
+/// Error of an evaluation. Holds no value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EvalError {
-    /// It might take too long or build too much.
+    /// The evaluation might exceed its bounds of steps or bytes.
     #[error("the expression would take more than {MAX_STEPS} steps or {MAX_VALUE_BYTES} bytes on these values")]
     Budget,
-    /// Something is missing, of the wrong type, or out of range.
+    /// A value is missing, of the wrong type, or out of range.
     #[error("{0}")]
     Failed(String),
-    /// A predicate gave something that is neither true nor false.
+    /// The result of a predicate is neither true nor false.
     #[error("the expression gives {0}, where true or false is needed; compare it with something")]
     NotBoolean(&'static str),
-    /// The value cannot be written as JSON.
+    /// The result cannot be written as JSON.
     #[error("the expression gives {0}, which JSON cannot hold")]
     NotJson(&'static str),
 }
@@ -122,15 +122,15 @@ impl Expression {
     /// Compiles a text that uses the functions of the language alone.
     ///
     /// # Errors
-    /// What is wrong with the text, and what would be right.
+    /// The fault of the text, with a remedy.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         Self::compile_with(source, &[])
     }
 
-    /// Compiles a text that may also call `functions`, which its [`Scope`] gives.
+    /// Compiles a text that may also call `functions`, which its [`Scope`] provides.
     ///
     /// # Errors
-    /// What is wrong with the text, and what would be right.
+    /// The fault of the text, with a remedy.
     pub fn compile_with(source: &str, functions: &[&str]) -> Result<Self, ExpressionError> {
         if source.trim().is_empty() || source.len() > MAX_SOURCE_BYTES {
             return Err(ExpressionError::Length(source.len()));
@@ -143,20 +143,20 @@ impl Expression {
         Ok(Self { source: source.to_owned(), root, reads })
     }
 
-    /// The text that was compiled.
+    /// Returns the text that was compiled.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The variables that it reads.
+    /// Returns the variables that the expression reads.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.reads.variables.iter().map(String::as_str)
     }
 
-    /// Whether it reads no other variables than these.
+    /// Checks that the expression reads no variables other than these.
     ///
     /// # Errors
-    /// The first one that is not known, with those that are.
+    /// The first unknown variable, with the known ones.
     pub fn expect_variables(&self, known: &[&str]) -> Result<(), ExpressionError> {
         match self.variables().find(|name| !known.contains(name)) {
             Some(name) => Err(ExpressionError::Variable { name: name.to_owned(), known: known.join(", ") }),
@@ -164,10 +164,10 @@ impl Expression {
         }
     }
 
-    /// Whether it names no other members of a variable than these, which are all that it has.
+    /// Checks that the expression names no members of a variable other than these, which are all that it has.
     ///
     /// # Errors
-    /// The first one that is not known, with those that are.
+    /// The first unknown member, with the known ones.
     pub fn expect_members(&self, variable: &str, known: &[&str]) -> Result<(), ExpressionError> {
         let mut named = self.reads.members.iter().filter(|(of, _)| of == variable).map(|(_, name)| name);
         match named.find(|name| !known.contains(&name.as_str())) {
@@ -180,18 +180,18 @@ impl Expression {
         }
     }
 
-    /// Its value.
+    /// Evaluates the expression.
     ///
     /// # Errors
-    /// When it cannot be evaluated, or not within bounds.
+    /// The evaluation fails, or might exceed its bounds.
     pub fn value(&self, scope: &Scope<'_>) -> Result<Value, EvalError> {
         values::to_json(&self.evaluate(scope)?)
     }
 
-    /// Whether it is true.
+    /// Evaluates the expression as a predicate.
     ///
     /// # Errors
-    /// When it cannot be evaluated, or not within bounds, or is neither true nor false. An error is no `false`.
+    /// The evaluation fails, might exceed its bounds, or gives neither true nor false. An error is not `false`.
     pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, EvalError> {
         match self.evaluate(scope)? {
             cel::Value::Bool(holds) => Ok(holds),
@@ -205,7 +205,7 @@ impl Expression {
     }
 }
 
-/// The variables and functions that an expression is evaluated with. One scope serves many expressions.
+/// Variables and functions of an evaluation. One scope serves many expressions.
 pub struct Scope<'v> {
     context: Context<'v, 'v>,
     variables: BTreeMap<String, &'v Value>,
@@ -218,7 +218,7 @@ impl Default for Scope<'_> {
 }
 
 impl<'v> Scope<'v> {
-    /// A scope without variables.
+    /// Returns a scope without variables.
     pub fn new() -> Self {
         let mut context = Context::with_env(Arc::clone(&LANGUAGE));
         // The names are free: the language is built without the interpreter's own `matches`, which has no bound.
@@ -233,8 +233,8 @@ impl<'v> Scope<'v> {
         self.variables.insert(name.to_owned(), value);
     }
 
-    /// Adds a function of global style, `name(...)`; an expression that calls it names it when it is compiled. Its
-    /// error says what is wrong without repeating a value.
+    /// Adds a function of global style, `name(...)`. An expression that calls it must be compiled with its name. Its
+    /// errors describe the fault without repeating a value.
     pub fn function<F>(&mut self, name: &'static str, function: F)
     where
         F: Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
@@ -256,12 +256,12 @@ impl<'v> Scope<'v> {
             Ok(values::to_value(&result))
         };
         let function: Function = Box::new(move |context| Ok(CowVal::Owned(values::boxed(call(context)?)?)));
-        // A name of the language cannot be taken; an expression that calls it gets the language's.
+        // A name of the language cannot be replaced: an expression that calls it gets the language's function.
         drop(self.context.add_function(name, function));
     }
 }
 
-/// The interpreter's type of a function.
+/// Type of a function in the interpreter.
 type Function = Box<
     dyn for<'context, 'call> Fn(
             &mut FunctionContext<'context, 'call>,
@@ -270,7 +270,7 @@ type Function = Box<
         + Sync,
 >;
 
-/// The parser's first error, in our words.
+/// Converts the parser's first error to an [`ExpressionError`].
 fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
     let Some(first) = errors.errors.first() else { return ExpressionError::Depth };
     let known_help = [
@@ -294,7 +294,7 @@ fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
     }
 }
 
-/// What went wrong, without a value that a variable held.
+/// Describes the error of an evaluation, without any value of a variable.
 fn failure(error: &ExecutionError, source: &str) -> EvalError {
     let named = |name: &str| if source.contains(name) { format!(" `{name}`") } else { String::new() };
     EvalError::Failed(match error {

@@ -1,5 +1,5 @@
-//! Rules about tool calls. [`rules`] says what the operator's rules make of a call; [`reach`] whom and what a rule is about;
-//! [`expression`] is what a rule or a contract may say as a predicate: CEL within budgets.
+//! Rules about tool calls: [`rules`] judges calls by the operator's rules, [`reach`] matches rules with agents and
+//! tools, and [`expression`] evaluates predicates in CEL within budgets.
 //!
 //! Pure: values in, values out.
 

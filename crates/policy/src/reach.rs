@@ -1,12 +1,13 @@
-//! Whom and what a rule is about. In: names and globs once, then who acts and which tool it calls. Out: whether a rule is
-//! about it. One meaning of `agents`, `routes`, `modes` and `tools` for every kind of rule.
+//! Reach of a rule: the agents, routes, modes and tools that it is about. In: names and globs once, then an agent and
+//! the tool it calls. Out: whether the rule is about them. `agents`, `routes`, `modes` and `tools` have one meaning for
+//! every kind of rule.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::rules::BadRule;
 use umbra_domain::tool::{BadPattern, ToolPatterns};
 
-/// Whom a rule is about: agents, routes and modes. A list without patterns is about all.
+/// Agents, routes and modes that a rule is about. A list without patterns matches all.
 #[derive(Debug)]
 pub struct Reach {
     agents: Option<GlobSet>,
@@ -15,7 +16,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Of the lists of a rule.
+    /// Compiles the lists of a rule.
     ///
     /// # Errors
     /// The first pattern that is no glob.
@@ -26,7 +27,8 @@ impl Reach {
         Ok(Self { agents: set(agents)?, routes: set(&routes)?, modes: set(modes)? })
     }
 
-    /// Whether the rule is about an agent on a route in these modes. Without a route it is on none.
+    /// True if the rule is about an agent on a route in these modes. Without a route, only an empty list of routes
+    /// matches.
     pub fn has(&self, agent: &str, route: Option<&str>, modes: &[String]) -> bool {
         let among = |set: &Option<GlobSet>, name: &str| set.as_ref().is_none_or(|set| set.is_match(name));
         among(&self.agents, agent)
@@ -35,12 +37,12 @@ impl Reach {
     }
 }
 
-/// The route above all that a pattern matches: `/research` of `/research/*`, which is about it, too.
+/// Returns the route above all that a pattern matches, such as `/research` of `/research/*`: the rule is about it, too.
 fn parent_of(pattern: &str) -> Option<&str> {
     pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*")).filter(|parent| !parent.is_empty())
 }
 
-/// Patterns of rules for tools, each with the place of its rule. A rule without a pattern is for every tool.
+/// Compiles the tool patterns of rules, each with the place of its rule. A rule without a pattern is for every tool.
 ///
 /// # Errors
 /// The first pattern that is no glob.
@@ -64,7 +66,7 @@ fn glob(rule: &str, pattern: &str) -> Result<Glob, BadRule> {
     Glob::new(pattern).map_err(|_| BadRule::Glob { rule: rule.to_owned(), pattern: pattern.to_owned() })
 }
 
-/// `None` where there is no pattern, which matches everything.
+/// Compiles globs; `None` without patterns, which matches everything.
 pub(super) fn glob_set(rule: &str, patterns: &[String]) -> Result<Option<GlobSet>, BadRule> {
     if patterns.is_empty() {
         return Ok(None);

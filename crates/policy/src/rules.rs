@@ -1,9 +1,9 @@
-//! Rules about calls. In: the rules of the tools file once, then calls. Out: what the rules say of a call, which of them
-//! decided, and why. Pure.
+//! Rules about calls. In: the rules of the tools file once, then calls. Out: the verdict on a call, the rules that
+//! decided it, and the reason. Pure.
 //!
-//! The gravest verdict of the rules that match wins (block, ask, warn, allow), so their order decides nothing but who is
-//! named. A rule that is only tried (audit) moves what would hold, and nothing else. Where a rule's condition cannot be
-//! evaluated, the rule counts: doubt is never a yes.
+//! The gravest verdict of the matching rules wins (block, ask, warn, allow), so their order decides only the rule that
+//! is named. A rule in audit mode changes only the verdict that would hold if it were enforced. If a rule's condition
+//! cannot be evaluated, the rule counts: doubt never permits.
 
 use serde_json::{Value, json};
 
@@ -16,13 +16,13 @@ use umbra_domain::{
     tool::{Readings, ToolPatterns},
 };
 
-/// What a condition may ask about.
+/// Variables of a condition.
 pub const VARIABLES: [&str; 7] = ["args", "agent", "route", "modes", "tool", "effect", "session"];
 
-/// Why rules cannot be compiled.
+/// Error for rules that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum BadRule {
-    /// A defect of ours: the rules have no JSON, so no version.
+    /// A defect of Umbra: the rules have no JSON, so no version.
     #[error("the rules cannot be written as JSON ({0}): this is a fault in Umbra, please report it")]
     Unserialisable(#[from] serde_json::Error),
     /// A pattern is no glob.
@@ -38,7 +38,7 @@ pub enum BadRule {
     When {
         /// The rule.
         rule: String,
-        /// What is wrong with it.
+        /// Fault of the condition.
         error: ExpressionError,
     },
 }
@@ -46,23 +46,23 @@ pub enum BadRule {
 /// A call, as rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// Who calls.
+    /// Agent that calls.
     pub agent: &'a str,
-    /// The route that the agent is on, where it has one.
+    /// Route of the agent, if it has one.
     pub route: Option<&'a str>,
-    /// The modes in which it works.
+    /// Modes of the agent.
     pub modes: &'a [String],
-    /// What is called.
+    /// Tool that is called.
     pub tool: &'a ToolName,
-    /// All that it may be.
+    /// All readings of the tool's name.
     pub readings: &'a Readings,
-    /// What that does.
+    /// Effect of the call.
     pub effect: Effect,
-    /// With which arguments.
+    /// Arguments of the call.
     pub args: &'a Value,
-    /// What clings to its session: `session.taint` in conditions.
+    /// Labels of the session: `session.taint` in conditions.
     pub taints: &'a [String],
-    /// Its session: `session.id`.
+    /// Id of the session: `session.id` in conditions.
     pub session: Option<&'a str>,
 }
 
@@ -78,15 +78,15 @@ pub struct Policy {
 struct Rule {
     source: PolicyRule,
     reach: Reach,
-    /// Tools that it is not about.
+    /// Tools that the rule leaves out.
     except: ToolPatterns,
     when: Option<Expression>,
 }
 
-/// Whether a text is a condition that a rule may have.
+/// Checks that a text is a valid condition of a rule.
 ///
 /// # Errors
-/// What is wrong with it, and what would be right.
+/// The fault of the text, with a remedy.
 pub fn check_condition(text: &str) -> Result<(), ExpressionError> {
     condition(text).map(drop)
 }
@@ -99,10 +99,10 @@ fn condition(text: &str) -> Result<Expression, ExpressionError> {
 }
 
 impl Policy {
-    /// Compiles rules. Two lists of equal rules have one version.
+    /// Compiles rules. Equal lists of rules have the same version.
     ///
     /// # Errors
-    /// The first pattern that is no glob, or condition that is none.
+    /// The first pattern that is no glob, or condition that does not compile.
     pub fn compile(rules: Vec<PolicyRule>) -> Result<Self, BadRule> {
         let text = serde_json::to_string(&rules)?;
         let version = blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect();
@@ -111,27 +111,27 @@ impl Policy {
         Ok(Self { rules: compiled, version, by_tool })
     }
 
-    /// Names the text of all rules.
+    /// Returns the digest of all rules.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The rules about an agent on a route in these modes, whatever it calls; in their order.
+    /// Returns the rules about an agent on a route in these modes, whatever tool it calls, in their order.
     pub fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> impl Iterator<Item = &PolicyRule> {
         let reached = move |rule: &&Rule| rule.reach.has(agent, route, modes);
         self.rules.iter().filter(reached).map(|rule| &rule.source)
     }
 
-    /// The rules, in their order.
+    /// Returns the rules, in their order.
     pub fn rules(&self) -> impl Iterator<Item = &PolicyRule> {
         self.rules.iter().map(|rule| &rule.source)
     }
 
-    /// What the rules say of a call.
+    /// Judges a call by the rules.
     pub fn judge(&self, asked: &Asked<'_>) -> Guard {
         let mut guard = Guard { policy_version: self.version.clone(), ..Guard::default() };
         let variables = Variables::of(asked);
-        // Made when the first condition is met: many calls meet none.
+        // Made at the first condition: many calls meet none.
         let mut scope = None;
         let (mut holds, mut would): (Option<&PolicyRule>, Option<&PolicyRule>) = (None, None);
         for rule in self.by_tool.restricting(asked.readings).into_iter().filter_map(|index| self.rules.get(index)) {
@@ -166,7 +166,7 @@ impl Policy {
         }
         guard.verdict = holds.map(|rule| rule.verdict).unwrap_or_default();
         guard.would = would.map(|rule| rule.verdict).unwrap_or_default();
-        // Where a rule in force says as much as one that is tried, it is the one that is named.
+        // Of two equal verdicts, the enforced rule is named, not the one in audit mode.
         let would = if guard.would == guard.verdict { holds.or(would) } else { would };
         if let Some(named) = holds.or(would) {
             guard.mode = Some(named.mode);
@@ -189,17 +189,17 @@ impl Rule {
         Ok(Self { source, reach, except, when })
     }
 
-    /// Whether the rule is about such a call, but for its condition and the tool.
+    /// True if the rule is about the call, apart from `tools` and `when`.
     fn concerns(&self, asked: &Asked<'_>) -> bool {
         let effects = &self.source.effects;
         (effects.is_empty() || effects.contains(&asked.effect))
             && self.reach.has(asked.agent, asked.route, asked.modes)
-            // Only what a tool surely is excepts it.
+            // Only the sure name of a tool can except it.
             && self.except.permitting_any_server(asked.readings).is_empty()
     }
 }
 
-/// What conditions ask about, but for the arguments.
+/// Variables of conditions, except the arguments.
 struct Variables {
     agent: Value,
     route: Value,

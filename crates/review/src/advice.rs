@@ -1,14 +1,14 @@
-//! The recommendation in words where a model's own does not stand.
-//! In: hits, or the conclusion. Out: one to three plain sentences of ours. Never: agents' text.
+//! Writes the recommendation where a model's own does not stand.
+//! In: hits, or the conclusion. Out: one to three plain sentences in fixed words. Never: agents' text.
 
 use std::cmp::Reverse;
 
 use umbra_domain::{Assessment, CheckName, Hit, Severity};
 
-/// Most sentences that the checks' recommendation has.
+/// Most sentences of the checks' recommendation.
 const MAX_SENTENCES: usize = 3;
 
-/// What to do about the hits of at least a warning, the worst kind first.
+/// Returns the recommendation for hits of at least a warning, the worst kind first.
 pub(super) fn of_hits(hits: &[&Hit]) -> String {
     let mut worst: Vec<&Hit> = hits.iter().copied().filter(|hit| hit.severity >= Severity::Warning).collect();
     worst.sort_by_key(|hit| (Reverse(hit.severity), hit.check));
@@ -28,7 +28,7 @@ pub(super) fn of_hits(hits: &[&Hit]) -> String {
     kinds.into_iter().take(MAX_SENTENCES).map(sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// What to do where neither the checks nor the model's own recommendation say it.
+/// Returns the recommendation where neither the checks nor the model give one.
 pub(super) fn of_assessment(assessment: Assessment) -> &'static str {
     match assessment {
         Assessment::Approve => "No concerns found.",

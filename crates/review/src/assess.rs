@@ -1,6 +1,6 @@
 //! Draws the conclusion: from the checks alone, or from the checks and a model's reply.
-//! In: a shadow, its subject, a prompt with the reply to it. Out: a judgement. Never: one below the checks' own, nor
-//! an approval that anything speaks against.
+//! In: a shadow, its subject, a prompt with the reply to it. Out: a judgement. Never: a judgement below the checks'
+//! own, or an approval that anything speaks against.
 
 use std::cmp::Reverse;
 
@@ -17,22 +17,22 @@ use umbra_domain::{About, Assessment, Finding, Hit, Reviewer, Severity, Shadow, 
 
 /// Most hits of one event that become findings, worst first; all count for the assessment.
 const MAX_CHECK_FINDINGS: usize = 50;
-/// An approval with a lower score contradicts itself.
+/// Score below which an approval contradicts itself.
 const APPROVE_SCORE: u8 = 50;
-/// What is said of each event of a batch whose reply holds too many verdicts.
+/// Note on each event of a batch whose reply holds too many verdicts.
 const SURPLUS: &str = "The model's reply judges more events than it was given: it approves none.";
 
-/// What is noted where more was found than a model's word admits.
+/// Note on a judgement that is stricter than the model's verdict.
 const OVERRULED: &str = "The model's verdict is milder than what was found: its score counts for nothing.";
 
-/// True of a review whose score says what its assessment says. The score of a model whose verdict did not stand, or on
-/// which the assessment does not rest, tells nothing of the work.
+/// True if the score of a review says the same as its assessment. The score of a model whose verdict did not stand, or
+/// whose assessment rests on the checks, tells nothing of the work.
 pub fn score_stands(reviewer: Reviewer, decided_by: DecidedBy, notes: &[String]) -> bool {
     let rests_on_checks = reviewer == Reviewer::Model && decided_by == DecidedBy::Checks;
     !decided_by.is_doubtful() && !rests_on_checks && !notes.iter().any(|note| note == OVERRULED)
 }
 
-/// Why a reply is no verdict.
+/// Reason why a reply is no verdict.
 #[derive(Debug, Clone, thiserror::Error)]
 enum NoVerdict {
     #[error("The model refused to review this.")]
@@ -58,12 +58,12 @@ enum NoVerdict {
     Twice,
 }
 
-/// Judges by the built-in checks alone: clean is CHECKED.
+/// Judges by the built-in checks alone; a clean event is CHECKED.
 pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
     of_checks_over(shadow, std::slice::from_ref(subject))
 }
 
-/// The same over several events that are judged as one.
+/// Judges several events as one, by the built-in checks alone.
 pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
     let mut judged = floor(shadow, subjects);
     judged.assessment = judged.assessment.max(Assessment::Checked);
@@ -71,7 +71,7 @@ pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement
     judged.decided(by)
 }
 
-/// The part of the built-in checks in a judgement: no word of a model goes below it.
+/// Returns the checks' part of a judgement: no reply of a model goes below it.
 fn floor(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
     let given = Given::of(subjects.iter().map(|subject| subject.event));
     let mut worst: Vec<(&Subject, &Hit, About)> = Vec::new();
@@ -112,7 +112,7 @@ pub fn of_reply(shadow: &Shadow, subject: &Subject, prompt: &Prompt, reply: Mode
     of_reply_over(shadow, &[(None, *subject)], prompt, reply)
 }
 
-/// The same over several events that are judged as one, each with the number of its step.
+/// Judges several events as one by the checks and a reply, each event with the number of its step.
 pub(super) fn of_reply_over(
     shadow: &Shadow,
     steps: &[(Option<usize>, Subject)],
@@ -132,7 +132,7 @@ pub(super) fn of_reply_over(
     }
 }
 
-/// Judges each event of a batch by the checks and by what one reply says of it.
+/// Judges each event of a batch by the checks and by its verdict in one reply.
 pub(super) fn of_batch_reply(
     shadow: &Shadow,
     subjects: &[Subject],
@@ -140,7 +140,7 @@ pub(super) fn of_batch_reply(
     reply: ModelReply,
 ) -> Vec<Judgement> {
     let mut read = whole(reply).and_then(|text| Ok(reply::parse_batch(text)?));
-    // One that judges more than it was given has counted something in that is none of the events.
+    // A reply with more verdicts than events has judged something that is none of the events.
     let surplus = read.as_ref().is_ok_and(|verdicts| verdicts.len() > subjects.len());
     let mut judge = |(subject, shown): (&Subject, &Shown)| {
         let checks = asked(floor(shadow, std::slice::from_ref(subject)), shown);
@@ -156,7 +156,7 @@ pub(super) fn of_batch_reply(
                 let judged = with_verdict(shadow, &[(None, *subject)], shown, checks, verdict);
                 if surplus { doubted(judged) } else { judged }
             }
-            // Choosing between two is for whoever wrote the text to win.
+            // With two verdicts, either may come from the author of the reviewed text: none counts.
             (Some(_), Some(_)) => without_verdict(checks, &NoVerdict::Twice),
             (None, _) => without_verdict(checks, &NoVerdict::Missing),
         }
@@ -164,7 +164,7 @@ pub(super) fn of_batch_reply(
     subjects.iter().zip(&prompt.shown).map(&mut judge).collect()
 }
 
-/// The judgement, if it is no approval.
+/// Turns an approval into INCONCLUSIVE; other judgements stay.
 fn doubted(mut judged: Judgement) -> Judgement {
     if judged.assessment == Assessment::Approve {
         judged.assessment = Assessment::Inconclusive;
@@ -173,7 +173,7 @@ fn doubted(mut judged: Judgement) -> Judgement {
     judged
 }
 
-/// What the checks say, once a model is asked as well.
+/// Turns the checks' judgement into that of a review in which a model is asked, with notes on what it was not shown.
 fn asked(mut checks: Judgement, shown: &Shown) -> Judgement {
     checks.reviewer = Reviewer::Model;
     for part in &shown.omitted {
@@ -193,7 +193,7 @@ fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
     Ok(reply.text)
 }
 
-/// The checks' judgement stands, save that it approves nothing.
+/// Returns the checks' judgement for a reply that is no verdict. An approval becomes INCONCLUSIVE.
 fn without_verdict(mut checks: Judgement, reason: &NoVerdict) -> Judgement {
     checks.notes.push(reason.to_string());
     let by = checks.decided_by;
@@ -270,18 +270,17 @@ fn with_verdict(
     if judged.follow_up.is_some() { judged } else { judged.decided(by) }
 }
 
-/// "3 of the model's quotes are", as the subject of a sentence.
+/// Returns the subject of a sentence, such as "3 of the model's quotes are".
 fn of_the_models(what: &str, count: usize) -> String {
     format!("{count} of the model's {what} {}", if count == 1 { "is" } else { "are" })
 }
 
-/// Whether a model's recommendation fits what became of its word: advice given with an approval does not fit a
-/// rejection.
+/// True if a model's recommendation fits the assessment: advice given with an approval does not fit a rejection.
 fn stands(word: Assessment, assessment: Assessment) -> bool {
     word == assessment || (word >= Assessment::Suggest && assessment >= Assessment::Suggest)
 }
 
-/// What a finding of this severity makes of its event.
+/// Returns the assessment that a finding of this severity leads to.
 pub(super) fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
     if severity >= shadow.flag_at {
         Assessment::Flag
@@ -292,14 +291,14 @@ pub(super) fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
     }
 }
 
-/// Assessment that a model's finding asks for: SUGGEST at most where its evidence was not found, or was given to the
-/// agent.
+/// Returns the assessment that a model's finding leads to: SUGGEST at most if its evidence was not found, or was given
+/// to the agent.
 fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
     let full = grade(finding.severity, shadow);
     if finding.verified && finding.about == About::Agent { full } else { full.min(Assessment::Suggest) }
 }
 
-/// Author of the words or acts that a hit speaks against.
+/// Returns the author of the words or acts that a hit is about: the agent, or the source that it was given.
 fn about(subject: &Subject, hit: &Hit, given: &Given) -> About {
     let words = evidence::of_hit(subject.event, hit).map(|evidence| evidence.quote).unwrap_or_default();
     given.about_hit(hit.check, &hit.field, &words)

@@ -1,5 +1,5 @@
-//! Compares a score with what the agent usually reaches: arithmetic, which no text can talk out of it.
-//! In: a judgement, a baseline. Out: the judgement, with one finding more where the score is a fall. Never: a milder one.
+//! Compares a score with the agent's usual scores: arithmetic, which no text can talk out of it.
+//! In: a judgement, a baseline. Out: the judgement, with one more finding if the score is a fall. Never: a milder one.
 
 use super::{
     Baseline, Judgement,
@@ -7,21 +7,21 @@ use super::{
 };
 use umbra_domain::{About, Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
 
-/// Least that counts as one spread, in points: scores that hardly ever differ make no fall of a trifle.
+/// Least spread that is used, in points: else a trifle would be a fall where scores hardly ever differ.
 const LEAST_SPREAD: f64 = 5.0;
-/// The rule under which a fall is filed.
+/// Rule of the finding for a fall.
 const RULE: &str = "baseline.fall";
 
-/// What counts as a fall.
+/// Settings that define a fall.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FallRules {
-    /// Fewest scores by which a fall is told.
+    /// Fewest earlier scores for a fall to be reported.
     pub min_scores: u32,
-    /// A score so many spreads below the mean is a fall; 0 tells none.
+    /// Number of spreads below the mean at which a score is a fall; 0 reports none.
     pub spreads: f64,
 }
 
-/// Score that stands for a review by the checks alone, which gives none: 100 for CHECKED, 60 for SUGGEST, 20 for FLAG.
+/// Returns the score for a review by the checks alone, which gives none: 100 for CHECKED, 60 for SUGGEST, 20 for FLAG.
 pub fn score_of_checks(assessment: Assessment) -> Option<u8> {
     match assessment {
         Assessment::Approve | Assessment::Checked => Some(100),
@@ -31,7 +31,7 @@ pub fn score_of_checks(assessment: Assessment) -> Option<u8> {
     }
 }
 
-/// Adds a finding where the score falls below what is usual: for information, or a warning at twice the distance.
+/// Adds a finding if the score falls below the usual ones: for information, or a warning at twice the distance.
 pub fn compare(
     shadow: &Shadow,
     event_id: EventId,

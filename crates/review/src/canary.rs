@@ -1,19 +1,19 @@
-//! A planted fault that an honest reviewer reports: a reply that misses it is not trusted.
+//! Canary: a planted fault that an honest reviewer reports. A reply that misses it is not trusted.
 //!
-//! In: a nonce; later what a reply says. Out: three sums, one of them wrong; and whether the reply names that one. Never:
-//! a sum that the reviewed text could know, or a word about it for people: what a reply says of the canary ends here.
+//! In: a nonce; later the texts of a reply. Out: three sums, one of them wrong; and whether the reply names that one.
+//! Never: a sum that the reviewed text could know, or a word about the canary in a text for people.
 //!
-//! The sums come before the data and the nonce after it, so a reply that has both is of a model that read to the end and
-//! was not cut off at the front, and that still follows our rules where the data orders it to find nothing. A text that
-//! orders it to find nothing *but* the canary is not noticed by this: that is what the checks are the floor for.
+//! The sums come before the data and the nonce after it. So a reply with both is from a model that read to the end, was
+//! not cut off at the front, and still follows our rules if the data orders it to find nothing. A text that orders it
+//! to find nothing *but* the canary is not noticed by this: the floor of the checks is for that case.
 
-/// The item of the checklist under which it is reported.
+/// Checklist item under which the canary is reported.
 pub(super) const CANARY: &str = "canary";
-/// How many sums there are.
+/// Number of sums.
 pub(super) const LINES: usize = 3;
-/// Bytes that no canary exceeds, line breaks included.
+/// Most bytes of a canary, line breaks included.
 pub(super) const BYTES: usize = LINES * 16;
-/// Ways in which a reply speaks of the canary itself.
+/// Phrases by which a reply speaks of the canary itself.
 const NAMES: [&str; 5] = ["canary block", "block canary", "`canary`", "canary finding", "planted sum"];
 
 /// Three sums, one of them wrong.
@@ -24,7 +24,7 @@ pub(super) struct Canary {
 }
 
 impl Canary {
-    /// The canary of the item with this nonce.
+    /// Draws the canary of the item with this nonce.
     pub(super) fn of(nonce: &str) -> Self {
         let drawn = blake3::hash(format!("umbra-canary {nonce}").as_bytes());
         let mut bytes = drawn.as_bytes().iter().copied();
@@ -39,12 +39,12 @@ impl Canary {
         Self { sums, wrong }
     }
 
-    /// As the model is shown it.
+    /// Returns the sums as the model is shown them.
     pub(super) fn text(&self) -> String {
         self.sums.join("\n")
     }
 
-    /// Whether a text of the reply names the wrong sum, and that one alone.
+    /// True if a text of the reply names the wrong sum, and that one alone.
     pub(super) fn is_named(&self, text: &str) -> bool {
         let text = compact(text);
         let holds = |sum: &String| text.contains(&compact(sum));
@@ -52,13 +52,13 @@ impl Canary {
         self.sums.get(self.wrong).is_some_and(holds) && !others.map(|(_, sum)| sum).any(holds)
     }
 
-    /// Whether a text of the reply speaks of the canary.
+    /// True if a text of the reply speaks of the canary.
     pub(super) fn is_meant(&self, text: &str) -> bool {
         let (plain, sums) = (text.to_lowercase(), compact(text));
         NAMES.iter().any(|name| plain.contains(name)) || self.sums.iter().any(|sum| sums.contains(&compact(sum)))
     }
 
-    /// The text without its sentences about the canary.
+    /// Removes the sentences about the canary from a text.
     pub(super) fn without(&self, text: String) -> String {
         if !self.is_meant(&text) {
             return text;

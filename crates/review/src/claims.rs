@@ -1,6 +1,7 @@
-//! Takes what a model claims apart: what it says of the work, with the text it stands on, and what it says of the canary.
-//! In: the findings of a reply, and what the model was shown. Out: findings whose evidence is looked up, and how much of
-//! the reply does not fit what was shown. Never: a finding about the canary, or a mark of ours in a text for people.
+//! Splits a model's claims into findings about the work, with the stored text that they quote, and the canary's report.
+//! In: the findings of a reply, and what the model was shown. Out: findings with their evidence looked up, and the
+//! number of claims that do not fit what was shown. Never: a finding about the canary, or a mark of ours in a text for
+//! people.
 
 use super::{
     FENCE_MARK, Shown, Subject, evidence,
@@ -17,17 +18,17 @@ pub(super) struct Found {
     pub misquoted: bool,
 }
 
-/// The findings of a reply.
+/// Findings of a reply, looked up in the stored texts.
 pub(super) struct Claims {
-    /// What it says of the work.
+    /// Findings about the work.
     pub found: Vec<Found>,
     /// Findings about steps that the model was not shown.
     pub unknown_steps: usize,
-    /// Whether it reports the canary, or there is none.
+    /// True if the reply reports the canary, or there is none.
     pub told: bool,
 }
 
-/// Looks the quotes up in the texts of these events, each with the number of its step.
+/// Looks up the quotes of claims in the texts of these events, each with the number of its step.
 pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims: Vec<Claim>) -> Claims {
     let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
     let of_task = steps.iter().any(|(number, _)| number.is_some());
@@ -40,7 +41,7 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
             all.told = true;
             continue;
         }
-        // The step that it names first, then the others, the latest first: there the work ended.
+        // First the step that the claim names, then the others, the latest first: there the work ended.
         let named = claim.step.and_then(|step| usize::try_from(step).ok());
         let named = named.and_then(|step| steps.iter().position(|(number, _)| *number == Some(step)));
         let mut places = named.into_iter().chain((0..steps.len()).rev());
@@ -52,7 +53,7 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
         let (place, evidence) =
             places.find_map(at).map_or((named.unwrap_or(last), None), |(at, quote)| (at, Some(quote)));
         let Some((_, subject)) = steps.get(place) else { continue };
-        // What is said of the canary and not of the work is for nobody, be it right or wrong.
+        // A claim about the canary and not about the work is dropped, right or wrong.
         if evidence.is_none() && (claim.is_canary() || is_canary_meant(shown, &[&bare, &claim.description])) {
             all.told |= is_canary_named(shown, &[&bare]);
             continue;
@@ -78,8 +79,8 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
     all
 }
 
-/// What a model wrote, without our marks, the nonce, and its sentences about the canary. Our fence would make whatever
-/// quotes this text later pass for our own traffic.
+/// Removes our marks, the nonce and sentences about the canary from a model's text. The fence mark goes as well: else a
+/// later quote of this text would pass for our own traffic.
 pub(super) fn for_people(shown: &Shown, text: &str) -> String {
     let bare = shown.marks.remove(text).replace(&shown.nonce, "").replace(FENCE_MARK, "fence");
     match &shown.canary {

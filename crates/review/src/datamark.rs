@@ -1,20 +1,20 @@
-//! Marks what is data: each line of it begins with a mark of this call, and, where the shadow says so, a sign stands for
-//! each space. A model sees line by line what is not its orders (Hines et al., "Defending Against Indirect Prompt Injection
-//! Attacks With Spotlighting", arXiv:2403.14720).
+//! Datamarks: each line of data begins with a mark of this call and, if the shadow says so, a sign replaces each space.
+//! So a model sees on every line that it is data, not an order (Hines et al., "Defending Against Indirect Prompt
+//! Injection Attacks With Spotlighting", arXiv:2403.14720).
 //!
-//! In: a nonce and a text. Out: the text with marks; and what a reply says without them. Never: a quote that is looked up
-//! only with its marks, since the stored text has none.
+//! In: a nonce and a text. Out: the text with marks; and the text of a reply without them. Never: a quote that is
+//! looked up only with its marks, since the stored text has none.
 
 use umbra_domain::Datamark;
 
-/// Bytes that a line gains.
+/// Bytes that a mark adds to a line.
 pub(super) const LINE_BYTES: usize = 5;
-/// Bytes that a space gains.
+/// Bytes that a sign adds to a space.
 pub(super) const SPACE_BYTES: usize = 1;
 /// Signs that stand for a space: rare, short for tokenizers, of two bytes each.
 const SIGNS: [char; 8] = ['¦', '¤', '¬', '§', '¶', 'ˆ', '˜', '¸'];
 
-/// How the data of one item is marked.
+/// Marks on the data of one item.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Marks {
     line: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// The marks of the item with this nonce.
+    /// Draws the marks of the item with this nonce.
     pub(super) fn of(wanted: Datamark, nonce: &str) -> Self {
         let drawn = blake3::hash(format!("umbra-datamark {nonce}").as_bytes());
         let line = || format!("{}|", drawn.to_hex().get(..LINE_BYTES - 1).unwrap_or_default());
@@ -34,17 +34,17 @@ impl Marks {
         }
     }
 
-    /// What each line begins with.
+    /// Returns the mark that each line begins with.
     pub(super) fn line(&self) -> Option<&str> {
         self.line.as_deref()
     }
 
-    /// What stands for a space.
+    /// Returns the sign that replaces a space.
     pub(super) fn space(&self) -> Option<char> {
         self.space
     }
 
-    /// The text with its marks.
+    /// Adds the marks to a text.
     pub(super) fn put(&self, text: &str) -> String {
         let spaced =
             self.space.map_or_else(|| text.to_owned(), |sign| text.replace(' ', sign.encode_utf8(&mut [0; 4])));
@@ -52,7 +52,7 @@ impl Marks {
         spaced.split('\n').map(|line| format!("{mark}{line}")).collect::<Vec<_>>().join("\n")
     }
 
-    /// What the reply says, without the marks.
+    /// Removes the marks from a text of the reply.
     pub(super) fn remove(&self, text: &str) -> String {
         let bare = self.line.as_ref().map_or_else(|| text.to_owned(), |mark| text.replace(mark, ""));
         self.space.map_or_else(|| bare.clone(), |sign| bare.replace(sign, " "))

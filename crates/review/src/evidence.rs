@@ -1,4 +1,4 @@
-//! Finds the stored text that a finding stands on.
+//! Finds the stored text that a finding quotes.
 //! In: stored fields, and a model's quote or a hit's offsets. Out: evidence whose quote is exactly the stored text
 //! at its offsets, or none. Never: a quote with another word in it.
 
@@ -9,19 +9,19 @@ use regex::{Regex, RegexBuilder};
 use super::sections::{quoted, stored_text};
 use umbra_domain::{Event, Evidence, FieldName, Hit};
 
-/// Fewest characters other than white space by which a quote points at a place, and fewest of small letters alone: such
-/// words stand in any text.
+/// Fewest characters other than white space by which a quote identifies a place, and fewest if all are small letters:
+/// shorter words stand in any text.
 const MIN_QUOTE_CHARS: usize = 3;
 const MIN_SMALL_LETTERS: usize = 5;
-/// A longer quote is looked up exactly alone, in bytes.
+/// Longest quote that is looked up loosely, in bytes. A longer one must match exactly.
 const MAX_LOOSE_BYTES: usize = 2_000;
 /// Most characters stored of a model's quote.
 const MAX_QUOTE_CHARS: usize = 500;
-/// Most characters stored of what a check hit.
+/// Most characters stored of the text that a check hit.
 const MAX_HIT_CHARS: usize = 300;
 
-/// Looks a model's quote up in the fields, in their order: as it stands, else without regard to case and to runs of white
-/// space. It must match whole; a quote that was escaped once too often or once too little for JSON counts as the same.
+/// Looks up a model's quote in the fields, in their order: exactly, else without regard to case and to runs of white
+/// space. It must match whole. A quote with one level of JSON escapes too many or too few counts as the same.
 pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evidence> {
     let mut readings = vec![Cow::Borrowed(quote)];
     if quote.contains('\\') {
@@ -50,8 +50,8 @@ pub(super) fn of_quote(fields: &[(FieldName, &str)], quote: &str) -> Option<Evid
     })
 }
 
-/// The words of a quote in any case, with any white space between them; `None` of a quote that is too long, or whose few
-/// letters stand in any text.
+/// Builds a pattern of a quote's words in any case, with any white space between them; `None` for a quote that is too
+/// long, or whose few letters stand in any text.
 fn loosely(quote: &str) -> Option<Regex> {
     let signs = || quote.chars().filter(|c| !c.is_whitespace());
     if quote.len() > MAX_LOOSE_BYTES || signs().all(char::is_alphabetic) && signs().count() < MIN_SMALL_LETTERS {
@@ -61,21 +61,21 @@ fn loosely(quote: &str) -> Option<Regex> {
     RegexBuilder::new(&words.join(r"\s+")).case_insensitive(true).build().ok()
 }
 
-/// The text that a check hit; `None` if its offsets do not fit the stored field. An empty range at the start of a
-/// field that is absent fits: that is how emptiness is pointed at.
+/// Returns the text that a check hit; `None` if its offsets do not fit the stored field. An empty range at the start of
+/// an absent field fits: emptiness is reported that way.
 pub(super) fn of_hit(event: &Event, hit: &Hit) -> Option<Evidence> {
     let text = stored_text(event, &hit.field).unwrap_or_default();
     cut(&hit.field, text, hit.start, hit.end, MAX_HIT_CHARS)
 }
 
-/// The evidence at these offsets, shortened to `max_chars` at its end.
+/// Returns the evidence at these offsets, shortened to `max_chars` at its end.
 fn cut(field: &FieldName, text: &str, start: usize, end: usize, max_chars: usize) -> Option<Evidence> {
     let quote = text.get(start..end)?;
     let quote = quote.char_indices().nth(max_chars).and_then(|(at, _)| quote.get(..at)).unwrap_or(quote);
     Some(Evidence { field: field.clone(), quote: quote.to_owned(), start, end: start + quote.len() })
 }
 
-/// Resolves JSON's escapes; what is none stays as it is.
+/// Resolves JSON escapes; other backslashes stay as they are.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -8,9 +8,9 @@ use umbra_domain::Severity;
 
 /// Most separate marked parts kept of one text.
 pub(super) const MAX_WINDOWS: usize = 24;
-/// No notice is longer than this, in bytes.
+/// Longest notice, in bytes.
 pub(super) const NOTICE_BYTES: usize = 64;
-/// Characters kept before and after a marked part, most first: the widest that fits is taken.
+/// Characters kept before and after a marked part, most first: the widest context that fits is taken.
 const CONTEXTS: [usize; 4] = [200, 80, 20, 0];
 /// Most characters kept of one marked part.
 const MARK_CHARS: usize = 400;
@@ -18,7 +18,7 @@ const MARK_CHARS: usize = 400;
 /// A text cut to its budget.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Excerpt {
-    /// What is shown, with a notice wherever something is left out.
+    /// Text that is shown, with a notice wherever something is left out.
     pub text: String,
     /// Characters that are not shown.
     pub omitted: usize,
@@ -40,7 +40,7 @@ pub(super) fn share(lengths: &[usize], budget: usize) -> Vec<usize> {
     shares
 }
 
-/// Cuts `text` to `budget` characters. `marks` are byte ranges of it, asked for only when it must be cut.
+/// Cuts `text` to `budget` characters. `marks` returns byte ranges of it, and is called only if the text must be cut.
 pub(super) fn excerpt(text: &str, budget: usize, marks: impl FnOnce() -> Vec<(Severity, Range<usize>)>) -> Excerpt {
     let total = text.chars().count();
     if total <= budget {
@@ -62,7 +62,8 @@ pub(super) fn excerpt(text: &str, budget: usize, marks: impl FnOnce() -> Vec<(Se
     join(text, &starts, &merge(kept))
 }
 
-/// The marked parts (worst first) with the widest context at which all fit; failing that, as many as fit bare.
+/// Returns the marked parts (worst first) with the widest context at which all fit; else as many as fit without
+/// context.
 fn windows(marks: &[(Severity, Range<usize>)], total: usize, budget: usize) -> Vec<Range<usize>> {
     let fits = |kept: &[Range<usize>]| kept.len() <= MAX_WINDOWS && covered(kept) <= budget;
     for context in CONTEXTS {
@@ -88,7 +89,7 @@ fn covered(ranges: &[Range<usize>]) -> usize {
     ranges.iter().map(ExactSizeIterator::len).sum()
 }
 
-/// Sorts ranges and joins those that touch; empty ones vanish.
+/// Sorts ranges and joins those that touch; empty ones are dropped.
 fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_by_key(|range| range.start);
@@ -121,7 +122,7 @@ fn join(text: &str, starts: &[usize], kept: &[Range<usize>]) -> Excerpt {
     out
 }
 
-/// A number with a comma between thousands.
+/// Formats a number with commas between thousands.
 pub(super) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! Names a fault so that its recurrence is recognised.
+//! Fingerprints: names of faults, by which a recurrence is recognised.
 //! In: a finding. Out: 16 hex digits. Never: anything of the place, the quote, the agent or the task: the table's
 //! key adds agent and task type.
 //!
@@ -12,7 +12,7 @@ use regex::Regex;
 
 use umbra_domain::{About, Finding, Source};
 
-/// Function words that change between two tellings of the same fault.
+/// Function words that vary between two descriptions of the same fault.
 const FUNCTION_WORDS: [&str; 44] = [
     "a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "do", "does", "for", "from", "has",
     "have", "in", "into", "is", "it", "its", "may", "of", "on", "or", "so", "that", "the", "their", "then", "there",
@@ -25,14 +25,15 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#""[^"]*"|`[^`]*`|“[^”]*”|«[^»]*»|\B'[^']*'\B"#).expect("a valid pattern")
 });
 
-/// The fingerprint of a finding: 16 hex digits, the same on every replica and in every version that keeps this rule.
+/// Returns the fingerprint of a finding: 16 hex digits, the same on every replica and in every version that keeps this
+/// rule.
 pub fn fingerprint(finding: &Finding) -> String {
     let (kind, words) = match finding.source {
         Source::Check => ("check", BTreeSet::new()),
         Source::Model => ("model", words(&finding.description)),
     };
     let named = [kind, finding.category.as_str(), finding.rule.as_str()];
-    // What an agent was given is no fault of its own, however often it recurs.
+    // A text that an agent was given is no fault of its own, however often it recurs.
     let given = (finding.about == About::Given).then_some("given");
     let mut hasher = blake3::Hasher::new();
     for part in named.into_iter().chain(given).chain(words.iter().map(String::as_str)) {
@@ -51,7 +52,7 @@ fn words(description: &str) -> BTreeSet<String> {
     words.filter(|word| word.len() > 1 && !FUNCTION_WORDS.contains(&word.as_str())).collect()
 }
 
-/// Whether a token names one instance: `2026-02-28`, `src/main.rs`, `a@b.c`, `user_id`, `fetchUser`, `Vec::new`.
+/// True if a token names one instance: `2026-02-28`, `src/main.rs`, `a@b.c`, `user_id`, `fetchUser`, `Vec::new`.
 fn names_instance(token: &str) -> bool {
     let camel = token.chars().zip(token.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
     camel || token.chars().any(|c| c.is_numeric() || matches!(c, '_' | '/' | '\\' | '.' | ':' | '@' | '=' | '(' | '#'))

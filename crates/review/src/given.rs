@@ -1,5 +1,5 @@
-//! Tells what an agent did from what it was given: its task, its input, and what tools returned to it.
-//! In: events, and a place in one of them. Out: who answers for the words there. Never: an act of the agent, such as a
+//! Tells an agent's own words and acts from the texts it was given: its task, its input, and results of tools.
+//! In: events, and a place in one of them. Out: the author of the words there. Never: an act of the agent, such as a
 //! tool's arguments, that passes for a quote.
 
 use std::cell::OnceCell;
@@ -9,23 +9,23 @@ use umbra_domain::{About, CheckName, Event, FieldName};
 /// The texts that agents were given in one or several events.
 pub(super) struct Given<'a> {
     events: Vec<&'a Event>,
-    /// The texts without case and runs of white space.
+    /// Given texts, without case and runs of white space.
     plain: OnceCell<Vec<String>>,
 }
 
 impl<'a> Given<'a> {
-    /// Of these events.
+    /// Prepares the given texts of these events.
     pub fn of(events: impl Iterator<Item = &'a Event>) -> Self {
         Self { events: events.collect(), plain: OnceCell::new() }
     }
 
-    /// Author of these words in this field. An output that quotes what its agent was given repeats another's words.
+    /// Returns the author of these words in this field. An output that quotes a given text repeats another's words.
     pub fn about(&self, field: &FieldName, words: &str) -> About {
         if field.is_given() || field.is_output() && self.holds(words) { About::Given } else { About::Agent }
     }
 
-    /// The same of what a check hit. Only words that address a reader are their author's fault; to hand on a credential
-    /// or a command, or to claim what is not so, is an act of the agent, wherever it has the words from.
+    /// Returns the author of a check's hit. Only words that address a reader are their author's fault. To hand on a
+    /// credential or a command, or to make a false claim, is an act of the agent, wherever the words come from.
     pub fn about_hit(&self, check: CheckName, field: &FieldName, words: &str) -> About {
         match check {
             CheckName::Injection | CheckName::Hidden => self.about(field, words),
@@ -54,7 +54,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A description that says whose words it is about, where they are not the agent's.
+/// Returns a description that names the source of the words, if they are not the agent's.
 pub(super) fn described(about: About, field: Option<&FieldName>, description: &str) -> String {
     match (about, field) {
         (About::Agent, _) => description.to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn described(about: About, field: Option<&FieldName>, description: &s
     }
 }
 
-/// A text without case and runs of white space.
+/// Returns a text without case and runs of white space.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -1,6 +1,6 @@
-//! What one call may be about: an event, a batch of events each judged by itself, or the steps of a task judged as a
-//! whole. In: what is to be judged, then a model's reply. Out: a prompt, and a judgement for each item. Never: a quote
-//! of one event that counts for another's verdict in a batch.
+//! Subject of one model call: an event, a batch of events each judged by itself, or the steps of a task judged as a
+//! whole. In: the subject, then a model's reply. Out: a prompt, and a judgement for each item. Never: a quote of one
+//! event that counts for another's verdict in a batch.
 
 use minijinja::{Value, context};
 
@@ -16,34 +16,34 @@ use umbra_domain::{Event, ReviewScope, Shadow};
 /// Most facts that a task's prompt lists over all its steps.
 const MAX_FACTS: usize = 24;
 
-/// What one review is of.
+/// Subject of one review.
 #[derive(Clone)]
 pub enum Matter<'a> {
     /// One event.
     Event(Subject<'a>),
-    /// Events that share a call; each is judged by itself, and has a nonce and a tag of its own.
+    /// Events that share a call. Each is judged by itself, with its own nonce and tag.
     Batch(Vec<Subject<'a>>),
     /// A task, judged as a whole.
     Trajectory(Trajectory<'a>),
 }
 
-/// A task: the steps that the model is shown.
+/// A task, by the steps that the model is shown.
 #[derive(Clone)]
 pub struct Trajectory<'a> {
-    /// The steps that are shown, in order. Steps with hits of a warning or worse are among them.
+    /// Steps that are shown, in order. Steps with hits of a warning or worse are among them.
     pub steps: Vec<Step<'a>>,
-    /// How many steps the task has.
+    /// Number of steps of the task.
     pub total: usize,
-    /// For people: what of the task was not looked at.
+    /// Notes for people on parts of the task that were not looked at.
     pub notes: Vec<String>,
 }
 
 /// One step of a task.
 #[derive(Clone, Copy)]
 pub struct Step<'a> {
-    /// Its number, from 1.
+    /// Number of the step, counted from 1.
     pub number: usize,
-    /// The event.
+    /// Event of the step.
     pub subject: Subject<'a>,
 }
 
@@ -56,7 +56,7 @@ impl Trajectory<'_> {
         self.total.saturating_sub(self.steps.len())
     }
 
-    /// Says of a judgement what it rests on.
+    /// Adds notes on the steps that a judgement rests on.
     fn noted(&self, mut judgement: Judgement, by_model: bool) -> Judgement {
         let unseen = self.unseen();
         if unseen > 0 && by_model {
@@ -72,7 +72,7 @@ impl Trajectory<'_> {
 }
 
 impl Matter<'_> {
-    /// Its scope.
+    /// Returns the scope of the review.
     pub fn scope(&self) -> ReviewScope {
         match self {
             Self::Event(_) => ReviewScope::Event,
@@ -81,7 +81,7 @@ impl Matter<'_> {
         }
     }
 
-    /// The events that the model is shown.
+    /// Returns the events that the model is shown.
     pub fn events(&self) -> Vec<&Event> {
         match self {
             Self::Event(subject) => vec![subject.event],
@@ -90,7 +90,7 @@ impl Matter<'_> {
         }
     }
 
-    /// The events of a batch at these places; anything else whole.
+    /// Returns a batch of the events at these places; anything else whole.
     #[must_use]
     pub fn part(&self, places: &[usize]) -> Self {
         match self {
@@ -99,7 +99,7 @@ impl Matter<'_> {
         }
     }
 
-    /// How many judgements it comes to.
+    /// Returns the number of judgements.
     pub fn items(&self) -> usize {
         if let Self::Batch(subjects) = self { subjects.len() } else { 1 }
     }

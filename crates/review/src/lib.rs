@@ -1,32 +1,33 @@
-//! Judges one event, or several in one call ([`Matter`]): what the built-in checks hit and what a model replies become an assessment.
+//! Judges one event, or several in one call ([`Matter`]): hits of the built-in checks and a model's reply become an
+//! assessment.
 //!
 //! In: a shadow, a stored (redacted) event with its hits, later a model's reply. Out: a prompt, a judgement, a
-//! finding's fingerprint. It never calls a model, reads no clock and stores nothing: the pipeline calls the model
+//! finding's fingerprint. The crate calls no model, reads no clock and stores nothing: the caller asks the model
 //! between [`prompt()`] and [`of_reply`].
 //!
 //! # How a judgement comes about
-//! 1. [`of_checks`] grades the hits alone. This is the floor: nothing that a model says goes below it. Where no model is
-//!    asked it is the judgement, and a clean one is CHECKED: APPROVE is a model's word.
+//! 1. [`of_checks`] grades the hits alone. This is the floor: no reply of a model goes below it. If no model is asked,
+//!    it is the judgement, and a clean one is CHECKED: only a model can APPROVE.
 //! 2. [`prompt()`] lays the event out as labelled blocks of data. Their tag is drawn from a nonce that the reviewed
-//!    text cannot know, so no text can close its block; each line within has a mark of the call (`datamark`). Before the
-//!    data stands a planted fault (`canary`), after it the nonce. What does not fit is left out in place and counted.
-//! 3. [`of_reply`] reads the reply. A reply that was refused, cut off, unreadable, or came without the nonce or
-//!    the planted fault is no verdict: the checks' assessment stands, and INCONCLUSIVE replaces an approval.
+//!    text cannot know, so no text can close its block; each line within has a mark of the call (`datamark`). A planted
+//!    fault (`canary`) stands before the data, the nonce after it. Text that does not fit is left out in place and
+//!    counted.
+//! 3. [`of_reply`] reads the reply. A reply that was refused, cut off, unreadable, or came without the nonce or the
+//!    planted fault is no verdict: the checks' assessment stands, and INCONCLUSIVE replaces an approval.
+//! 4. [`compare`] compares the score with the agent's usual scores.
 //!
-//! 4. [`compare`] holds the score against what the agent usually reaches.
-//!
-//! # What a model's word is worth
-//! The reviewed text may talk the model into anything, so each direction has its lock.
+//! # Weight of a model's verdict
+//! The reviewed text may talk the model into anything, so each direction is guarded.
 //! - **Down**: APPROVE stands only with a clean floor, everything shown, each quote found in the stored text, a score
-//!   that does not contradict it, and no word of events or steps that were not shown. Otherwise it becomes INCONCLUSIVE.
-//! - **Up**: FLAG stands on a quote that is found in what the agent did. What cannot be quoted, off the task or missing,
-//!   rejects where a second call agrees that knows nothing of the first. A FLAG without either is asked for once more;
-//!   then it counts as SUGGEST, unless the shadow says `on_unfounded: reject`. So text that frames an innocent agent can
-//!   cause a comment, not a rejection out of thin air. [`Judgement::follow_up`] says what is to be asked.
-//! - What an agent was given, or quotes of it, is no fault of the agent's: SUGGEST at most, be it hit by a check or found
-//!   by a model.
-//! - A finding without a quote does not undo an approval by itself (what is missing cannot be quoted). One whose quote is
-//!   not in the text does: the reviewer saw something that is not there.
+//!   that does not contradict it, and no claim about events or steps that were not shown. Otherwise it is INCONCLUSIVE.
+//! - **Up**: FLAG stands on a quote that is found in what the agent did. A fault that cannot be quoted (work off the
+//!   task, or missing) rejects if a second, independent call agrees. A FLAG without either is asked for once more; then
+//!   it counts as SUGGEST, unless the shadow says `on_unfounded: reject`. So a text that frames an innocent agent can
+//!   cause a comment, but no rejection without grounds. [`Judgement::follow_up`] holds the question for the next call.
+//! - A text that an agent was given, or a quote of it, is no fault of the agent's: SUGGEST at most, whether a check hit
+//!   it or a model found it.
+//! - A finding without a quote does not undo an approval by itself (missing work cannot be quoted). A finding whose
+//!   quote is not in the text does: the reviewer saw something that is not there.
 
 mod advice;
 mod assess;
@@ -61,66 +62,66 @@ pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, Shown, prompt, r
 pub use rejection::FollowUp;
 pub use reply::CRITERIA;
 
-/// How every block's tag begins. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
+/// Beginning of every block's tag. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
 pub const FENCE_MARK: &str = "umbra-fence";
 
-/// What is to be judged.
+/// One event to judge, with its context.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// The event's id.
+    /// Id of the event.
     pub event_id: EventId,
-    /// The event as it is stored: normalised and redacted.
+    /// Event as stored: normalised and redacted.
     pub event: &'a Event,
-    /// The trigger by which the shadow matched.
+    /// Trigger by which the shadow matched.
     pub trigger: Trigger,
-    /// What the built-in checks hit, those of the shadow's `checks` only.
+    /// Hits of the built-in checks, those of the shadow's `checks` only.
     pub hits: &'a [Hit],
-    /// What this agent usually scores for this type of task, if that is known.
+    /// Usual scores of this agent for this type of task, if known.
     pub baseline: Option<Baseline>,
-    /// What the reviewer is reminded of: lines from [`recall`].
+    /// Reminders for the reviewer: lines from [`recall`].
     pub memory: &'a [String],
 }
 
 /// An agent's earlier scores (0 to 100) for one type of task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Baseline {
-    /// Their mean.
+    /// Mean score.
     pub mean: f64,
-    /// Their standard deviation.
+    /// Standard deviation of the scores.
     pub spread: f64,
-    /// How many there were.
+    /// Number of scores.
     pub count: u32,
 }
 
-/// What came back from a model.
+/// Reply of a model.
 #[derive(Clone, Copy)]
 pub struct ModelReply<'a> {
-    /// The reply's text.
+    /// Text of the reply.
     pub text: &'a str,
-    /// Whether the provider stopped it at the limit of output tokens.
+    /// True if the provider stopped the reply at the limit of output tokens.
     pub cut_off: bool,
-    /// Whether the provider or the model refused.
+    /// True if the provider or the model refused.
     pub refused: bool,
 }
 
-/// What a review concludes, and on what grounds. `Debug` shows no text.
+/// Conclusion of a review, with its grounds. `Debug` shows no text.
 #[derive(Clone, PartialEq)]
 pub struct Judgement {
-    /// The conclusion.
+    /// Assessment of the subject.
     pub assessment: Assessment,
-    /// The model's score, 0 to 100; `None` where no verdict of a model counts.
+    /// Score by the model, 0 to 100; `None` if no verdict of a model counts.
     pub score: Option<u8>,
-    /// What to do, in one to three sentences.
+    /// Recommendation, in one to three sentences.
     pub recommendation: String,
-    /// What was found: the checks' findings first, each part worst first.
+    /// Findings: those of the checks first, each part worst first.
     pub findings: Vec<Finding>,
-    /// [`Reviewer::Model`] wherever a model was asked, even when its reply is no verdict.
+    /// [`Reviewer::Model`] wherever a model was asked, even if its reply is no verdict.
     pub reviewer: Reviewer,
-    /// For people: why it is inconclusive, what the model was not shown, what of its reply does not count.
+    /// Notes for people: why it is inconclusive, what the model was not shown, what of its reply does not count.
     pub notes: Vec<String>,
-    /// The rule behind the assessment.
+    /// Rule behind the assessment.
     pub decided_by: DecidedBy,
-    /// Question that one more call is to settle, once. Until then the assessment is what this reply alone allows.
+    /// Question for one more call, if any. Until it is settled, the assessment is what this reply alone allows.
     pub follow_up: Option<FollowUp>,
 }
 

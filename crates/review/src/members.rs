@@ -1,7 +1,7 @@
-//! Members of a model's JSON reply, each asked for by its name.
-//! In: JSON as a model wrote it. Out: texts, words, numbers and objects, or the path of the member that is none. Small
-//! models slip in form: a number as text, null or nothing for an empty list, another case of a word. Such slips have one
-//! meaning and are read; a missing member that has no default, another word or a second member of a name is refused.
+//! Reads the members of a model's JSON reply, each by its name. In: JSON as a model wrote it. Out: texts, words,
+//! numbers and objects, or the path of the member at fault. Small models slip in form: a number as text, null or
+//! nothing for an empty list, another case of a word. Such slips have one meaning and are read. A missing member
+//! without a default, an unknown word, or a repeated member is refused.
 
 use std::{fmt, ops::RangeInclusive};
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Number, Value};
 
 use super::reply::Unreadable;
 
-/// JSON in which no object has two members of one name: choosing between them is for whoever wrote the text to win.
+/// JSON in which no object repeats a member: with two, either may come from the author of the reviewed text.
 pub(super) struct UniqueMembers(pub Value);
 
 impl<'de> Deserialize<'de> for UniqueMembers {
@@ -82,7 +82,7 @@ pub(super) struct Members<'v> {
 }
 
 impl<'v> Members<'v> {
-    /// Members of the reply's one object.
+    /// Returns the members of the reply's one object.
     pub fn of(members: &'v Map<String, Value>) -> Self {
         Self { members, path: String::new() }
     }
@@ -99,18 +99,18 @@ impl<'v> Members<'v> {
         self.get(name).ok_or_else(|| self.fault(name, "is missing"))
     }
 
-    /// A text.
+    /// Returns a text.
     pub fn text(&self, name: &str) -> Result<String, Unreadable> {
         let text = self.required(name)?.as_str();
         text.map(ToOwned::to_owned).ok_or_else(|| self.fault(name, "is not a text"))
     }
 
-    /// A text that may be missing.
+    /// Returns a text; empty if it is missing.
     pub fn text_or_empty(&self, name: &str) -> Result<String, Unreadable> {
         self.get(name).map_or_else(|| Ok(String::new()), |_| self.text(name))
     }
 
-    /// One of a few words, in any case.
+    /// Returns one of a few words, in any case.
     pub fn word<T: Copy>(&self, name: &str, all: &[T], word: fn(T) -> &'static str) -> Result<T, Unreadable> {
         let said = self.text(name)?;
         let named = all.iter().find(|known| word(**known).eq_ignore_ascii_case(said.trim()));
@@ -118,7 +118,7 @@ impl<'v> Members<'v> {
         named.copied().ok_or_else(|| self.fault(name, format!("is not one of {}", known())))
     }
 
-    /// A number within bounds, be it written as text.
+    /// Returns a number within bounds, even if it is written as text.
     pub fn number(&self, name: &str, bounds: RangeInclusive<f64>) -> Result<f64, Unreadable> {
         let value = self.required(name)?;
         let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
@@ -126,7 +126,7 @@ impl<'v> Members<'v> {
         number.filter(|number| bounds.contains(number)).ok_or_else(fault)
     }
 
-    /// The number of a step, which may be missing.
+    /// Returns the number of a step, which may be missing.
     pub fn optional_step(&self, name: &str) -> Result<Option<u32>, Unreadable> {
         if self.get(name).is_none() {
             return Ok(None);
@@ -137,13 +137,13 @@ impl<'v> Members<'v> {
         Ok(Some(step))
     }
 
-    /// A list of objects.
+    /// Returns a list of objects.
     pub fn required_objects(&self, name: &str) -> Result<Vec<Members<'v>>, Unreadable> {
         self.required(name)?;
         self.objects(name)
     }
 
-    /// A list of objects; none where it is missing.
+    /// Returns a list of objects; empty if it is missing.
     pub fn objects(&self, name: &str) -> Result<Vec<Members<'v>>, Unreadable> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let items = value.as_array().ok_or_else(|| self.fault(name, "is not a list"))?;

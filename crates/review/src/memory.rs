@@ -1,4 +1,4 @@
-//! Chooses what a reviewer is reminded of: earlier findings that people judged, most like this event first, and lessons
+//! Selects the reminders for a reviewer: earlier findings that people judged, most like this event first, and lessons
 //! that are open for the agent.
 //! In: an event with its hits, cases, lessons. Out: a few lines of JSON within a budget. Never: more than the budget,
 //! or a case that has nothing in common with the event.
@@ -21,9 +21,9 @@ pub(super) const MEMORY_LINES: usize = MAX_CASES + MAX_LESSONS;
 const DESCRIPTION_CHARS: usize = 240;
 /// Most characters of a quote, and of a note.
 const QUOTE_CHARS: usize = 160;
-/// Fewest characters of a word that tells texts apart.
+/// Fewest characters of a word that is compared.
 const WORD_CHARS: usize = 3;
-/// Most different words of an event that are looked at.
+/// Most different words of an event that are compared.
 const MAX_WORDS: usize = 20_000;
 /// Least share of a case's words that the event must hold, unless a check hit by the same rule.
 const LEAST_LIKENESS: f64 = 0.25;
@@ -31,30 +31,30 @@ const LEAST_LIKENESS: f64 = 0.25;
 /// An earlier finding that people judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// Whether they found it right; otherwise it was a false positive.
+    /// True if people confirmed it; otherwise it was a false positive.
     pub was_right: bool,
-    /// Whether it was of the same agent.
+    /// True if it was of the same agent.
     pub same_agent: bool,
-    /// The check's rule, or the model's checklist item.
+    /// Rule of the check, or checklist item of the model.
     pub rule: String,
-    /// What it said.
+    /// Description of the finding.
     pub description: String,
-    /// The text it stood on.
+    /// Text that it quoted.
     pub quote: Option<String>,
-    /// What people noted.
+    /// Note by people.
     pub note: Option<String>,
 }
 
 /// A lesson that is open for the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lesson {
-    /// The lesson, in our words.
+    /// Text of the lesson, in our words.
     pub text: String,
-    /// How a reviewer described the fault.
+    /// Description of the fault by a reviewer.
     pub description: Option<String>,
 }
 
-/// What the reviewer of this event is reminded of, as lines for [`super::Subject::memory`].
+/// Returns the reminders for the reviewer of this event, as lines for [`super::Subject::memory`].
 pub fn recall(event: &Event, hits: &[Hit], cases: &[Case], lessons: &[Lesson]) -> Vec<String> {
     let lessons = lessons.iter().take(MAX_LESSONS).map(|lesson| {
         line([
@@ -71,7 +71,7 @@ pub fn recall(event: &Event, hits: &[Hit], cases: &[Case], lessons: &[Lesson]) -
     lessons.chain(alike(event, hits, cases).into_iter().map(told)).filter(fits).collect()
 }
 
-/// The cases most like the event, most alike first; of those equally alike the agent's own, then the first.
+/// Returns the cases most like the event, most alike first; of equal ones the agent's own, then the first.
 fn alike<'a>(event: &Event, hits: &[Hit], cases: &'a [Case]) -> Vec<&'a Case> {
     if cases.is_empty() {
         return Vec::new();
@@ -97,8 +97,8 @@ fn alike<'a>(event: &Event, hits: &[Hit], cases: &'a [Case]) -> Vec<&'a Case> {
     ranked.into_iter().take(MAX_CASES).map(|(_, case)| case).collect()
 }
 
-/// The share of a case's words that the event holds. The words of its quote count, since they are the event's own kind;
-/// without a quote those of its description.
+/// Returns the share of a case's words that the event holds. The words of its quote count, since they are of the
+/// event's kind; without a quote, those of its description.
 fn likeness(case: &Case, here: &BTreeSet<String>) -> f64 {
     let there: BTreeSet<String> = words(case.quote.as_deref().unwrap_or(&case.description)).collect();
     let shared = there.intersection(here).count();

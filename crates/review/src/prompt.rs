@@ -1,6 +1,6 @@
-//! Writes what a model is asked of one event; what goes for several events too, `group` uses.
-//! In: a shadow, its subject, a nonce. Out: system and user text, the reply's schema, what was left out; and, before
-//! any of it is written, how long it can get at most. Never: agents' text outside the fence or as a template.
+//! Writes the prompt for one event; `group` uses the parts that several events share. In: a shadow, its subject, a
+//! nonce. Out: system and user text, the reply's schema, the omissions; and, in advance, the most bytes that all of it
+//! can have. Never: agents' text outside the fence or as a template.
 
 use std::{cmp::Reverse, fmt, sync::LazyLock};
 
@@ -17,15 +17,15 @@ use super::{
 };
 use umbra_domain::{Datamark, Event, Hit, ReviewScope, Shadow};
 
-/// The version of all that a model is told by us: templates, schemas, the words of a repair. It stands in each result, so
-/// that a judgement can be traced to its words. `templates/versions.txt` holds the sum of each.
+/// Version of all our words to a model: templates, schemas, the words of a repair. Each result stores it, so
+/// that a judgement can be traced to its words. `templates/versions.txt` holds the hash of each version.
 pub const PROMPT_VERSION: i16 = 2;
 
 pub(super) const SYSTEM: &str = include_str!("templates/system.j2");
 pub(super) const USER: &str = include_str!("templates/user.j2");
 pub(super) const BATCH: &str = include_str!("templates/batch.j2");
 pub(super) const TRAJECTORY: &str = include_str!("templates/trajectory.j2");
-/// What follows the message when a model is asked again after an unreadable reply: before and after the reason.
+/// Text behind the message when a model is asked again after an unreadable reply: before and after the reason.
 pub(super) const REPAIR: [&str; 2] = [
     "\n\nYour last reply could not be used: ",
     ". Reply again with one JSON object of the given schema and no other text.",
@@ -33,17 +33,17 @@ pub(super) const REPAIR: [&str; 2] = [
 
 /// Most hits that the model is told of, worst first.
 const MAX_FACTS: usize = 24;
-/// The same for each event of several.
+/// Most hits of each event, where there are several.
 pub(super) const GROUP_FACTS: usize = 8;
 /// Most hits of one section that an excerpt is built around, worst first.
 const MAX_MARKS: usize = 100;
 /// Most characters of a rule's name.
 const RULE_CHARS: usize = 64;
-/// No fact's line is longer, in bytes.
+/// Longest line of a fact, in bytes.
 const FACT_BYTES: usize = 192;
-/// A section's opening and closing line and its line under "left out" are never longer together, in bytes.
+/// Most bytes of a section's opening and closing line and its line under "left out", together.
 const SECTION_BYTES: usize = 256;
-/// The rest that the templates fill in: tag, trigger, baseline, nonce, and a message of repair.
+/// Most bytes of the other values in a template: tag, trigger, baseline, nonce, and a message of repair.
 const FILLED_BYTES: usize = 720;
 /// Bytes of the longest character in UTF-8.
 const UTF8_BYTES: usize = 4;
@@ -61,10 +61,10 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     templates
 });
 
-/// Why no prompt could be written.
+/// Reason why no prompt can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
-    /// The nonce is not of the wanted form.
+    /// The nonce does not have the required form.
     #[error("the nonce must be 32 hex digits in lower case (128 random bits)")]
     BadNonce,
     /// The reviewed text holds the nonce or its tag, so it could close a block.
@@ -78,14 +78,14 @@ pub enum PromptError {
     Template(minijinja::ErrorKind),
 }
 
-/// A text that the model was not shown whole.
+/// A text that the model was shown only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omission {
-    /// Of which step of a task.
+    /// Step of a task that it belongs to.
     pub step: Option<usize>,
-    /// Which: a section's name, such as `output` or `tool.args`.
+    /// Name of the section, such as `output` or `tool.args`.
     pub field: &'static str,
-    /// Characters of it that were left out.
+    /// Number of characters left out.
     pub chars: usize,
 }
 
@@ -98,30 +98,30 @@ impl fmt::Display for Omission {
     }
 }
 
-/// What a model was shown of one item that it judges. `Debug` shows no text.
+/// One item as shown to a model. `Debug` shows no text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// What the reply must echo.
+    /// Nonce that the reply must echo.
     pub nonce: String,
-    /// What the reply must report, and no person sees.
+    /// Canary that the reply must report. It is never shown to people.
     pub(super) canary: Option<Canary>,
-    /// What its data was marked with.
+    /// Marks on the data.
     pub(super) marks: Marks,
-    /// What was left out for `max_input_chars`.
+    /// Texts that were cut for `max_input_chars`.
     pub omitted: Vec<Omission>,
-    /// Steps of a task that were left out whole.
+    /// Number of steps of a task that were left out whole.
     pub unseen_steps: usize,
 }
 
 impl Shown {
-    /// What goes with this nonce; nothing is left out.
+    /// Draws canary and marks for this nonce; nothing is left out yet.
     pub(super) fn new(shadow: &Shadow, nonce: &str) -> Self {
         let canary = shadow.canary.then(|| Canary::of(nonce));
         let marks = Marks::of(shadow.datamark, nonce);
         Self { nonce: nonce.to_owned(), canary, marks, omitted: Vec::new(), unseen_steps: 0 }
     }
 
-    /// What the templates fill in of it.
+    /// Returns the values for the templates.
     pub(super) fn fence(&self, tag: &str) -> Value {
         context! {
             tag,
@@ -139,16 +139,16 @@ impl fmt::Debug for Shown {
     }
 }
 
-/// What a model is asked. `Debug` shows no text.
+/// Prompt for a model. `Debug` shows no text.
 #[derive(Clone)]
 pub struct Prompt {
-    /// The rules: the same for every review of one shadow version, so that providers can cache them.
+    /// System text: the rules, the same for every review of one shadow version, so that providers can cache them.
     pub system: String,
-    /// The event, and what is established of it.
+    /// User text: the event, and the facts established about it.
     pub user: String,
     /// JSON Schema of the reply.
     pub schema: serde_json::Value,
-    /// What it shows of each item that is judged by itself, at least one.
+    /// Items that are judged by themselves, as shown; at least one.
     pub shown: Vec<Shown>,
 }
 
@@ -159,7 +159,7 @@ impl fmt::Debug for Prompt {
 }
 
 impl Prompt {
-    /// Bytes of system, user and schema together: never more than [`worst_prompt_bytes`].
+    /// Returns the bytes of system, user and schema together: never more than [`worst_prompt_bytes`].
     pub fn bytes(&self) -> usize {
         self.system.len() + self.user.len() + self.schema.to_string().len()
     }
@@ -195,35 +195,35 @@ pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt,
     Ok(Prompt { system, user, schema: reply::schema(ReviewScope::Event).clone(), shown: vec![shown] })
 }
 
-/// The rules for reviews of this scope.
+/// Writes the rules for reviews of this scope.
 pub(super) fn system(shadow: &Shadow, scope: ReviewScope) -> Result<String, PromptError> {
     let (criteria, scope, datamark) = (shadow.criteria.clone(), scope.as_str(), shadow.datamark.as_str());
     render("system", context! { criteria, scope, datamark, canary => shadow.canary })
 }
 
-/// A text that holds the nonce or the tag could close its block.
+/// Refuses texts that hold the nonce or the tag: they could close their block.
 pub(super) fn refuse_known(sections: &[Section], nonce: &str, tag: &str) -> Result<(), PromptError> {
     let known = |section: &Section| section.text.contains(nonce) || section.text.contains(tag);
     if sections.iter().any(known) { Err(PromptError::NonceInText) } else { Ok(()) }
 }
 
-/// The same question after a reply that does not suffice; `message` is that of a `FollowUp`. Send it once at most. The
-/// reply itself is not sent back: it may hold what the reviewed text made the model say.
+/// Returns the prompt for another call after a reply that does not suffice; `message` is that of a `FollowUp`. Send it
+/// once at most. The reply itself is not sent back: the reviewed text may have dictated it.
 pub fn repair_prompt(prompt: &Prompt, message: &str) -> Prompt {
     let mut again = prompt.clone();
     again.user.extend([REPAIR[0], message, REPAIR[1]]);
     again
 }
 
-/// Most bytes that the prompt for this event can have, and its repair: an upper bound of its tokens as well, since
+/// Returns the most bytes that the prompt for this event can have, and its repair. They bound its tokens as well, since
 /// no tokenizer in use makes a token of less than a byte. Reads the event's lengths alone.
 ///
-/// Of several events it is the bound of the prompt that holds them all, be it a batch or a task.
+/// For several events, it bounds the prompt that holds them all, as a batch or as a task.
 pub fn worst_prompt_bytes(shadow: &Shadow, events: &[&Event]) -> usize {
     // A template is longer than the fixed text it renders to. Each criterion adds its bullet and line break.
     let (user, facts, filled) = match events.len() {
         0 | 1 => (USER.len(), MAX_FACTS, FILLED_BYTES),
-        // What a batch fills in stands once for each event.
+        // A batch fills these in once for each event.
         many => (BATCH.len().max(TRAJECTORY.len()), MAX_FACTS.max(many * GROUP_FACTS), many * FILLED_BYTES),
     };
     let fixed = SYSTEM.len() + *reply::SCHEMA_BYTES + REPAIR[0].len() + REPAIR[1].len();
@@ -232,14 +232,14 @@ pub fn worst_prompt_bytes(shadow: &Shadow, events: &[&Event]) -> usize {
     let marks = facts * FACT_BYTES + (sections + 1 + events.len().max(1)) * SECTION_BYTES;
     let bytes: usize = events.iter().map(|event| text_bytes(event)).sum();
     let limit = shadow.max_input_chars as usize;
-    // A text of so many bytes has no more characters: nothing is left out, and no notice written.
+    // A text of so many bytes has no more characters than that: nothing is left out, and no notice written.
     let notices = if bytes <= limit { 0 } else { sections * (MAX_WINDOWS + 1) * NOTICE_BYTES };
     let shown = bytes.min(limit.saturating_mul(UTF8_BYTES)) + notices;
     let beside = MEMORY_BYTES + events.len().max(1) * canary::BYTES;
     fixed + user + filled + rules + marks + shown + beside + datamarks(shadow, events, sections, shown + beside)
 }
 
-/// Most bytes that marks add to so many bytes of data.
+/// Returns the most bytes that marks add to so many bytes of data.
 fn datamarks(shadow: &Shadow, events: &[&Event], sections: usize, bytes: usize) -> usize {
     let mut breaks = 0;
     for event in events {
@@ -256,7 +256,7 @@ fn datamarks(shadow: &Shadow, events: &[&Event], sections: usize, bytes: usize) 
     }
 }
 
-/// The tag of this item's blocks: drawn from the nonce, but another word, so that a model that copies the tag for
+/// Draws the tag of an item's blocks from the nonce. The tag differs from the nonce, so a model that copies the tag for
 /// the nonce is noticed.
 pub(super) fn tag(nonce: &str, subject: &Subject) -> Result<String, PromptError> {
     if nonce.len() != 32 || !nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
@@ -266,16 +266,16 @@ pub(super) fn tag(nonce: &str, subject: &Subject) -> Result<String, PromptError>
     Ok(format!("{FENCE_MARK}-{}", drawn.get(..32).unwrap_or_default()))
 }
 
-/// A section, and what the checks hit in its event.
+/// A section, with the hits of the checks in its event.
 pub(super) struct Part<'a> {
-    /// The step of a task that it belongs to.
+    /// Step of a task that it belongs to.
     pub step: Option<usize>,
     pub section: &'a Section<'a>,
     pub hits: &'a [Hit],
     pub marks: &'a Marks,
 }
 
-/// Cuts the sections to `budget` characters in all; answers each with what was left out of it.
+/// Cuts the sections to `budget` characters in all, and returns each with its omission.
 pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>)> {
     let lengths: Vec<usize> = parts.iter().map(|part| part.section.text.chars().count()).collect();
     let mut shown = Vec::with_capacity(parts.len());
@@ -296,7 +296,7 @@ pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>
     shown
 }
 
-/// The hits in our words: rule and place. Their descriptions stay out, since they may repeat the event's words.
+/// Lists the hits in our words: rule and place. Descriptions stay out, since they may repeat the event's words.
 pub(super) fn facts(hits: &[Hit], most: usize) -> Vec<String> {
     let mut worst: Vec<&Hit> = hits.iter().collect();
     worst.sort_by_key(|hit| Reverse(hit.severity));

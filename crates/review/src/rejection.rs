@@ -1,6 +1,6 @@
-//! Weighs a model's FLAG: what it rests on, and what one more call is to settle where that does not suffice.
-//! In: the word of a reply and its findings; later the judgement of another reply. Out: what is to be asked, and what
-//! remains of the FLAG. Never: a rejection that one call alone pronounces without a quote.
+//! Weighs a model's FLAG: its grounds, and the question for one more call if they do not suffice.
+//! In: the assessment of a reply and its findings; later the judgement of another reply. Out: the question to ask, and
+//! what remains of the FLAG. Never: a rejection by one call alone without a quote.
 
 use std::collections::BTreeSet;
 
@@ -10,39 +10,39 @@ use umbra_domain::{
     verdict::{DecidedBy, Unfounded},
 };
 
-/// Items of the checklist under which nothing stands that could be quoted: what is off the task, and what is missing.
+/// Checklist items for faults that cannot be quoted: work off the task, and missing work.
 const UNQUOTABLE: [&str; 2] = ["addresses_task", "complete"];
-/// Asks for quotes after a FLAG without any, in the sentence of a repair.
+/// Request for quotes after a FLAG without any, in the words of a repair.
 pub(super) const QUOTES_WANTED: &str = "it rejects, and none of its quotes stands in what the agent did (output, \
      tool.name, tool.args): quote exactly what must not pass, or judge anew without FLAG and critical findings";
 
-/// Question that one more call is to settle.
+/// Question for one more call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowUp {
     /// The reply could not be read, for this reason.
     Repair(String),
-    /// The model rejects, and quotes nothing that the agent did.
+    /// The model rejects, but quotes nothing that the agent did.
     Quotes {
-        /// True if the quotes stand in what the agent was given.
+        /// True if the quotes are in texts that the agent was given.
         given: bool,
     },
-    /// The model rejects for what cannot be quoted, under these items of the checklist: a call that knows nothing of
-    /// this one has to agree.
+    /// The model rejects for faults that cannot be quoted, under these checklist items. An independent call
+    /// must agree.
     Confirmation(BTreeSet<String>),
 }
 
 /// Grounds of a model's FLAG.
 pub(super) enum Grounds {
-    /// A quote that stands in what the agent did.
+    /// A quote of what the agent did.
     Quoted,
-    /// Not enough, until another call has settled it.
+    /// Not enough, until another call has settled the question.
     Open(FollowUp),
 }
 
-/// The grounds of a FLAG: by its word, or by a finding that makes one. `None` where there is none.
+/// Returns the grounds of a FLAG, given as the assessment or implied by a finding; `None` if there is no FLAG.
 pub(super) fn grounds(word: Assessment, found: &[Found], shadow: &Shadow) -> Option<Grounds> {
     let flagged = word == Assessment::Flag;
-    // Findings of what the agent was given make no FLAG by themselves.
+    // Findings about given texts make no FLAG by themselves.
     let rejects = |found: &&Found| {
         let Finding { severity, verified, about, .. } = found.finding;
         grade(severity, shadow) == Assessment::Flag && !(verified && about == About::Given)
@@ -64,7 +64,7 @@ pub(super) fn grounds(word: Assessment, found: &[Found], shadow: &Shadow) -> Opt
     Some(Grounds::Open(if items.is_empty() { FollowUp::Quotes { given } } else { FollowUp::Confirmation(items) }))
 }
 
-/// True of a finding that needs no quote, and has no false one.
+/// True if a finding needs no quote, and has no false one.
 fn cannot_be_quoted(Found { finding, misquoted }: &Found) -> bool {
     !misquoted && is_unquotable(finding)
 }
@@ -76,7 +76,7 @@ fn is_unquotable(finding: &Finding) -> bool {
 }
 
 impl FollowUp {
-    /// Words that the next prompt adds to this one; `None` for a call that is to know nothing of it.
+    /// Returns the words that the next prompt adds; `None` for an independent call.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Repair(reason) => Some(reason),
@@ -87,13 +87,13 @@ impl FollowUp {
 }
 
 impl Judgement {
-    /// This judgement, settled by the reply to the call that it asked for.
+    /// Settles this judgement by the reply to the call that it asked for.
     #[must_use]
     pub fn settled_by(mut self, second: Self) -> Self {
         match (self.follow_up.clone(), &second.follow_up) {
             (None, _) => self,
             (Some(FollowUp::Repair(_)), _) => second,
-            // It is no verdict: what this one allows remains.
+            // The second reply is no verdict: this judgement remains.
             _ if second.score.is_none() => self,
             (_, None) if second.assessment == Assessment::Flag => second,
             (Some(FollowUp::Quotes { .. }), Some(_)) => second,
@@ -111,7 +111,7 @@ impl Judgement {
         }
     }
 
-    /// The judgement by the rules for what no call has settled.
+    /// Concludes the judgement by the rules for questions that no call has settled.
     #[must_use]
     pub fn concluded(mut self, shadow: &Shadow) -> Self {
         match &self.follow_up {
@@ -136,7 +136,7 @@ impl Judgement {
         self.decided(DecidedBy::SecondCall)
     }
 
-    /// Files the FLAG under a rule that lowers it. A finding is no graver than what it made of its event.
+    /// Records the rule that lowers the FLAG. Unverified findings of the model become warnings at most.
     fn lowered(mut self, by: DecidedBy) -> Self {
         if self.assessment < Assessment::Flag {
             let of_model = |finding: &&mut Finding| finding.source == Source::Model && !finding.verified;
@@ -147,7 +147,7 @@ impl Judgement {
         self.decided(by)
     }
 
-    /// Files the assessment under a rule, and says so.
+    /// Records the rule that decided the assessment, with a note.
     pub(super) fn decided(mut self, by: DecidedBy) -> Self {
         self.follow_up = None;
         self.decided_by = by;

@@ -1,6 +1,6 @@
 //! Reads a model's reply: leniently in form, strictly in meaning.
-//! In: any text. Out: a verdict of the wanted shape with bounded, cleaned strings, or why it is none. Never: a guess
-//! at what a malformed reply meant, or a word of the reply in an error.
+//! In: any text. Out: a verdict of the wanted shape with bounded, cleaned strings, or the reason why there is none.
+//! Never: a guess at the meaning of a malformed reply, or a word of the reply in an error.
 
 use std::{cmp::Reverse, sync::LazyLock};
 
@@ -18,28 +18,28 @@ const MAX_FINDINGS: usize = 20;
 const DESCRIPTION_CHARS: usize = 1_000;
 /// Most characters kept of a recommendation.
 const RECOMMENDATION_CHARS: usize = 2_000;
-/// A longer reply is not read, in bytes: twenty full findings take a quarter of it.
+/// Longest reply that is read, in bytes: twenty full findings take a quarter of it.
 const MAX_REPLY_BYTES: usize = 256 * 1024;
-/// The checklist's item for the operator's own criteria.
+/// Checklist item for the operator's own criteria.
 pub const CRITERIA: &str = "criteria";
-/// The checklist's items, as the system prompt names them. Nothing is filed under the last.
+/// Checklist items, as the system prompt names them. No finding is filed under the last.
 pub(super) const CHECKLIST: [&str; 7] =
     ["addresses_task", "consistent", "safe", "complete", "baseline", CRITERIA, CANARY];
-/// Tags between which models think aloud: `DeepSeek`, Qwen and most others; Cohere and some templates.
+/// Tags around the thoughts of models: `DeepSeek`, Qwen and most others; Cohere and some templates.
 const THOUGHTS: [&str; 3] = ["think", "thinking", "reasoning"];
-/// Stands for any other word in a finding's `checklist_item`.
+/// Replacement for any other word in a finding's `checklist_item`.
 const OTHER_ITEM: &str = "other";
 
 static SCHEMAS: LazyLock<[Value; 3]> = LazyLock::new(|| ReviewScope::ALL.map(build_schema));
-/// Length of the longest schema's compact text.
+/// Length of the longest schema's compact text, in bytes.
 pub(super) static SCHEMA_BYTES: LazyLock<usize> =
     LazyLock::new(|| SCHEMAS.iter().map(|schema| schema.to_string().len()).max().unwrap_or_default());
 
-/// A model's verdict as it came, its strings cleaned.
+/// A model's verdict as it came, with its strings cleaned.
 pub(super) struct Verdict {
     pub nonce: String,
     pub assessment: Assessment,
-    /// 0 to 100, checked by [`parse`].
+    /// Score, 0 to 100, checked by [`parse`].
     score: f64,
     pub recommendation: String,
     pub findings: Vec<Claim>,
@@ -52,11 +52,11 @@ pub(super) struct Claim {
     pub description: String,
     pub evidence_quote: String,
     pub checklist_item: String,
-    /// The step of a task that it is about.
+    /// Step of a task that the finding is about.
     pub step: Option<u32>,
 }
 
-/// Why a reply cannot be read; "it" is the reply. What to do about it, `repair_prompt` says.
+/// Reason why a reply cannot be read; "it" is the reply. `repair_prompt` adds the request to the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unreadable {
     #[error("it is longer than {MAX_REPLY_BYTES} bytes")]
@@ -69,19 +69,20 @@ pub(super) enum Unreadable {
     Broken(usize, usize),
     #[error("it gives a member twice, at line {0}, column {1} of the object")]
     Twice(usize, usize),
-    /// A member by its path, one of our names, and its fault.
+    /// Path of a member, in names of ours, and its fault.
     #[error("its `{0}` {1}")]
     Member(String, String),
 }
 
 impl Verdict {
-    /// The score as a whole number from 0 to 100.
+    /// Returns the score as a whole number from 0 to 100.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`parse` admits 0 to 100 only")]
     pub(super) fn score(&self) -> u8 {
         self.score.round() as u8
     }
 
-    /// Reads one verdict. A nonce, an assessment and a score have no default, nor has a finding's meaning.
+    /// Reads one verdict. Nonce, assessment and score have no default, nor do severity, category and description of a
+    /// finding.
     fn read(verdict: &Members) -> Result<Self, Unreadable> {
         let mut read = Self {
             nonce: verdict.text("nonce")?,
@@ -97,7 +98,7 @@ impl Verdict {
     /// Bounds and cleans the strings.
     fn tidy(&mut self) {
         self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
-        // The canary's own comes first, and takes no other's place.
+        // The canary's claim comes first, and takes no other's place.
         self.findings.sort_by_key(|claim| (!claim.is_canary(), Reverse(claim.severity)));
         let canary = usize::from(self.findings.first().is_some_and(Claim::is_canary));
         self.findings.truncate(MAX_FINDINGS + canary);
@@ -122,19 +123,19 @@ impl Claim {
         })
     }
 
-    /// Whether it is said to be about the planted fault.
+    /// True if the claim is filed under the canary.
     pub(super) fn is_canary(&self) -> bool {
         self.checklist_item == CANARY
     }
 
-    /// The item of the checklist under which it is filed.
+    /// Returns the checklist item under which the finding is filed.
     pub(super) fn filed_under(self) -> String {
         if self.is_canary() { OTHER_ITEM.to_owned() } else { self.checklist_item }
     }
 }
 
-/// Reads the one JSON object of a reply; code fences and prose may surround it, another brace may not: it could be
-/// another verdict, and choosing between two is for whoever wrote the text to win.
+/// Reads the one JSON object of a reply. Code fences and prose may surround it. Another brace may not: it could be a
+/// second verdict, and either may come from the author of the reviewed text.
 pub(super) fn parse(text: &str) -> Result<Verdict, Unreadable> {
     Verdict::read(&Members::of(&object(text)?))
 }
@@ -144,8 +145,8 @@ pub(super) fn parse_batch(text: &str) -> Result<Vec<Verdict>, Unreadable> {
     Members::of(&object(text)?).required_objects("events")?.iter().map(Verdict::read).collect()
 }
 
-/// The reply without what a reasoning model thought aloud before it. Some servers open the thought in the prompt, so that
-/// only its end is in the reply; a reply that begins with its object has none, whatever tags its strings hold.
+/// Returns the reply without the thoughts of a reasoning model before it. Some servers open the thoughts in the prompt,
+/// so only their end is in the reply. A reply that begins with its object has none, whatever tags its strings hold.
 fn without_thoughts(text: &str) -> &str {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if text.starts_with(['{', '`']) {
@@ -155,7 +156,7 @@ fn without_thoughts(text: &str) -> &str {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         match text.split_once(&close) {
             Some((_, said)) => return said,
-            // It thought to the end.
+            // The reply is nothing but thoughts.
             None if text.starts_with(&open) => return "",
             None => {}
         }
@@ -184,8 +185,8 @@ fn object(text: &str) -> Result<serde_json::Map<String, Value>, Unreadable> {
     Ok(found)
 }
 
-/// The reply's JSON Schema. Lengths and ranges are told in words and kept by [`parse`]: not every provider's strict
-/// mode takes them.
+/// Returns the reply's JSON Schema. Lengths and ranges are described in words and checked by [`parse`]: not every
+/// provider's strict mode takes them.
 pub(super) fn schema(scope: ReviewScope) -> &'static Value {
     let [event, batch, trajectory] = &*SCHEMAS;
     match scope {
@@ -240,14 +241,14 @@ fn build_schema(scope: ReviewScope) -> Value {
     })
 }
 
-/// Bounds a text that a model wrote, on one line and without control, hidden or bidirectional characters.
+/// Bounds a text that a model wrote: one line, without control, hidden or bidirectional characters.
 fn clean(text: &str, max_chars: usize) -> String {
     let spaced = text.chars().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c });
     let visible = spaced.filter(|c| !c.is_control() && !is_hidden(*c));
     visible.collect::<String>().trim().chars().take(max_chars).collect()
 }
 
-/// Characters that show nothing, or turn the direction of what follows.
+/// True for characters that show nothing, or change the direction of the text behind them.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')

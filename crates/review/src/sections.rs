@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use umbra_domain::{Event, FieldName, Hit, json::encoded_len};
 
-/// Most sections that an event has.
+/// Most sections of an event.
 pub(super) const MAX_SECTIONS: usize = 8;
 
-/// One text of the event as the model is shown it.
+/// One text of the event, as shown to the model.
 pub(super) struct Section<'a> {
-    /// Its name, one of ours.
+    /// Constant name of the section.
     pub label: &'static str,
-    /// Its text; JSON for `about` and `tool.args`.
+    /// Text of the section; JSON for `about` and `tool.args`.
     pub text: Cow<'a, str>,
-    /// The strings within JSON text, to find a hit's place there.
+    /// Strings within JSON text, to find a hit's place there.
     leaves: Vec<Leaf<'a>>,
 }
 
@@ -24,24 +24,24 @@ pub(super) struct Section<'a> {
 struct Leaf<'a> {
     field: FieldName,
     stored: &'a str,
-    /// Where its opening quote stands in the section's text.
+    /// Position of its opening quote in the section's text, in bytes.
     opens: usize,
 }
 
 impl Section<'_> {
-    /// Where in this section's text a hit stands.
+    /// Returns the byte range of a hit in this section's text.
     pub(super) fn place(&self, hit: &Hit) -> Option<Range<usize>> {
         if hit.field.as_str() == self.label {
             return self.text.get(hit.start..hit.end).map(|_| hit.start..hit.end);
         }
         let leaf = self.leaves.iter().find(|leaf| leaf.field == hit.field)?;
-        // A quoted prefix is one closing quote longer than what stands before the place.
+        // A quoted prefix is one closing quote longer than the text before the place.
         let at = |offset: usize| Some(leaf.opens + quoted(leaf.stored.get(..offset)?).len() - 1);
         Some(at(hit.start)?..at(hit.end)?)
     }
 }
 
-/// The event's sections in reading order; empty ones are kept, absent ones are not.
+/// Returns the event's sections in reading order; empty ones are kept, absent ones are not.
 pub(super) fn sections(event: &Event) -> Vec<Section<'_>> {
     let mut all = vec![Section { label: "about", text: Cow::Owned(about(event)), leaves: Vec::new() }];
     let tool = event.tool.as_ref();
@@ -55,7 +55,7 @@ pub(super) fn sections(event: &Event) -> Vec<Section<'_>> {
     all
 }
 
-/// Bytes of all sections' text, without building them.
+/// Returns the bytes of all sections' text, without building them.
 pub(super) fn text_bytes(event: &Event) -> usize {
     let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let tool = event.tool.as_ref().map_or(0, |tool| {
@@ -65,7 +65,7 @@ pub(super) fn text_bytes(event: &Event) -> usize {
     about(event).len() + len(&event.task) + len(&event.input) + tool + len(&event.output)
 }
 
-/// The stored fields in the order in which a quote is looked up: what the agent did before what it was given.
+/// Returns the stored fields in the order in which a quote is looked up: acts of the agent before texts it was given.
 pub(super) fn stored_texts(event: &Event) -> Vec<(FieldName, &str)> {
     let mut texts = Vec::new();
     event.for_each_text(|field, text| texts.push((field, text)));
@@ -83,7 +83,7 @@ pub(super) fn stored_texts(event: &Event) -> Vec<(FieldName, &str)> {
     texts
 }
 
-/// The stored text of any field that a hit may name.
+/// Returns the stored text of any field that a hit may name.
 pub(super) fn stored_text<'a>(event: &'a Event, field: &FieldName) -> Option<&'a str> {
     if let Some(path) = field.as_str().strip_prefix("metadata.") {
         return within(&event.metadata, path);
@@ -94,7 +94,7 @@ pub(super) fn stored_text<'a>(event: &'a Event, field: &FieldName) -> Option<&'a
     event.text(field)
 }
 
-/// The constant name under which a field may be spoken of outside the fence.
+/// Returns the constant name by which a field is mentioned outside the fence.
 pub(super) fn public_place(field: &FieldName) -> &'static str {
     const FIXED: [&str; 6] = ["task", "input", "tool.name", "tool.result", "tool.error", "output"];
     if let Some(name) = FIXED.into_iter().find(|name| *name == field.as_str()) {
@@ -103,7 +103,7 @@ pub(super) fn public_place(field: &FieldName) -> &'static str {
     if field.is_tool_argument() { "tool.args" } else { "metadata" }
 }
 
-/// The circumstances that the sender reports, as one JSON object: they are the sender's words, hence data.
+/// Returns the circumstances that the sender reports, as one JSON object: they are the sender's words, hence data.
 fn about(event: &Event) -> String {
     let text = |value: &Option<String>| value.as_deref().map(Value::from);
     let facts = [
@@ -130,7 +130,7 @@ fn arguments(args: &Value) -> Section<'_> {
     section
 }
 
-/// Writes compact JSON as `serde_json` would, and notes where each string begins.
+/// Writes compact JSON as `serde_json` would, and notes the start of each string.
 fn write_json<'a>(value: &'a Value, path: &str, out: &mut String, leaves: &mut Vec<Leaf<'a>>) {
     match value {
         Value::String(stored) => {
@@ -159,7 +159,7 @@ fn write_json<'a>(value: &'a Value, path: &str, out: &mut String, leaves: &mut V
     }
 }
 
-/// The string at a path with dots; keys may hold dots themselves.
+/// Returns the string at a path with dots; keys may hold dots themselves.
 fn within<'a>(map: &'a Map<String, Value>, path: &str) -> Option<&'a str> {
     map.iter().find_map(|(key, value)| inside(value, path.strip_prefix(key.as_str())?))
 }
@@ -175,7 +175,7 @@ fn inside<'a>(value: &'a Value, rest: &str) -> Option<&'a str> {
     }
 }
 
-/// A text as a JSON string, with its quotes.
+/// Returns a text as a JSON string, with its quotes.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

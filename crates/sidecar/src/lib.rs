@@ -1,8 +1,8 @@
 //! The sidecar: the companion that keeps an agent on its plan.
 //!
-//! [`document`] holds what an agent works by: its todo, its spec, its notes. [`tools`] says which tools it should be shown for
-//! what it is about to do, [`guard`] what it is held to while it does it, [`patterns`] what worked before for a task like it.
-//! Pure: values in, values out; `flows::sessions` strings them together, a step at a time.
+//! [`document`] holds the agent's working documents: its todo, its spec, its notes. [`tools`] selects the tools to
+//! offer for a task. [`guard`] judges each step by the operator's rules. [`patterns`] offers what worked before for a
+//! similar task. Pure: values in, values out; `flows::sessions` calls them, a step at a time.
 
 pub mod document;
 pub mod guard;

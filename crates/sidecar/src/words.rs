@@ -1,21 +1,20 @@
-//! Words of texts and of identifiers. In: any text. Out: its words, by their stems, without those that only hold a
-//! sentence together.
+//! Words of texts and of identifiers. In: any text. Out: its words, by their stems, without function words.
 //!
-//! The stemmer is our own: ten endings of English, which bring `searching`, `searches` and `searched` together. Measured
-//! with `umbra bench tools` it does as well as Snowball's English, without a dependency of 19,000 lines.
+//! The stemmer is our own: ten endings of English, which bring `searching`, `searches` and `searched` together.
+//! Measured with `umbra bench tools` it does as well as Snowball's English, without a dependency of 19,000 lines.
 
 use std::borrow::Cow;
 
-/// Tasks that have this share of their words in common are like each other.
+/// Least share of common words for two tasks to count as alike.
 pub(super) const LIKE: f64 = 0.3;
 
 /// Most words of a task that count.
 const MOST_OF_A_TASK: usize = 200;
-/// Longer ones are no words: ids, digests, encoded data.
+/// Longest word, in characters: longer ones are ids, digests, encoded data.
 const LONGEST: usize = 40;
 
-/// The closed classes of English (articles, pronouns, auxiliaries, prepositions, conjunctions), and what is left of their
-/// contractions. Tools are described without most of them, so how rare they are there says nothing. In order.
+/// Closed classes of English (articles, pronouns, auxiliaries, prepositions, conjunctions), and the rests of their
+/// contractions. Tools are described without most of them, so their rarity means nothing. Sorted.
 const FUNCTION_WORDS: [&str; 112] = [
     "a", "about", "again", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "being", "both", "but",
     "by", "can", "could", "d", "did", "do", "does", "down", "each", "few", "for", "from", "had", "has", "have",
@@ -27,7 +26,7 @@ const FUNCTION_WORDS: [&str; 112] = [
     "with", "would", "you", "your",
 ];
 
-/// The words of a task, each once, in order of their stems.
+/// Words of a task, each once, in order of their stems.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Task {
     words: Vec<Word>,
@@ -37,12 +36,12 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub stem: String,
-    /// How it stood in the text, in small letters.
+    /// The word as in the text, in small letters.
     pub shown: String,
 }
 
 impl Task {
-    /// The words of a text: what somebody asks for.
+    /// Splits the text of a request into words.
     pub fn of(text: &str) -> Self {
         let mut words: Vec<Word> = words(text).take(MOST_OF_A_TASK).collect();
         words.sort_by(|a, b| a.stem.cmp(&b.stem));
@@ -54,8 +53,8 @@ impl Task {
         &self.words
     }
 
-    /// The share of the words of both that they have in common (Jaccard's): 1 for the same words, 0 for none, and where
-    /// neither has any.
+    /// Returns the share of the words of both tasks that they have in common (Jaccard index): 1 for the same words, 0
+    /// for none, and if neither has any.
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
     pub fn likeness(&self, other: &Self) -> f64 {
         let (mut own, mut others) = (self.words.iter().peekable(), other.words.iter().peekable());
@@ -75,7 +74,7 @@ impl Task {
     }
 }
 
-/// The words of a text, in its order.
+/// Returns the words of a text, in its order.
 pub(super) fn words(text: &str) -> impl Iterator<Item = Word> {
     let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
     runs.flat_map(parts).filter(|part| part.chars().count() <= LONGEST).map(str::to_lowercase).filter_map(|shown| {
@@ -84,7 +83,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word> {
     })
 }
 
-/// The words that are written together in an identifier: `getHTTPUrl2` is get, HTTP, Url, 2; `URLs` is one.
+/// Splits an identifier into words: `getHTTPUrl2` into get, HTTP, Url, 2; `URLs` stays one.
 fn parts(run: &str) -> Vec<&str> {
     let chars: Vec<(usize, char)> = run.char_indices().collect();
     let is = |at: usize, of: fn(char) -> bool| chars.get(at).is_some_and(|(_, c)| of(*c));
@@ -103,7 +102,7 @@ fn parts(run: &str) -> Vec<&str> {
     parts
 }
 
-/// A word without its inflection. Words that are not of ASCII letters stay as they are.
+/// Returns a word without its inflection. Words with other than small ASCII letters stay as they are.
 fn stem(word: &str) -> Cow<'_, str> {
     if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);

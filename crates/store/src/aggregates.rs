@@ -1,4 +1,4 @@
-//! Views of the store, one an aggregate: `store.reviews().list(..)`.
+//! Views of the store, one for each aggregate: `store.reviews().list(..)`.
 
 use super::Store;
 

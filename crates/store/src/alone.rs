@@ -1,5 +1,5 @@
-//! Who comes after another in this process waits here, not with one of the few connections that all share. In: an id. Out:
-//! its turn, until it is dropped. Never: an order over processes, which is the database's.
+//! In-process lock per session id, taken before a pool connection, so queued steps hold no connection. Order across
+//! processes is left to the database's row lock.
 
 use std::{
     collections::HashMap,
@@ -9,15 +9,15 @@ use std::{
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 use uuid::Uuid;
 
-/// Names beyond which those are forgotten that nobody waits for.
+/// Number of entries above which unused ones are removed.
 const MANY: usize = 1_024;
 
-/// Turns by id. All clones count together.
+/// Locks by id. All clones share one map.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turns(Arc<Mutex<HashMap<Uuid, Weak<Turn<()>>>>>);
 
 impl Turns {
-    /// Waits until nobody else has this one's turn.
+    /// Waits for the lock of this id.
     pub async fn take(&self, id: Uuid) -> OwnedMutexGuard<()> {
         self.turn(id).lock_owned().await
     }

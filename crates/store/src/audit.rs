@@ -1,4 +1,4 @@
-//! The audit as it lies in the database: rows appended, pages read, blocks sealed, payloads erased.
+//! The audit in the database: appends rows, reads pages, seals blocks, erases payloads.
 
 use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
 
@@ -13,12 +13,12 @@ use super::{
 };
 use umbra_domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal};
 
-/// Which rows are wanted.
+/// Filter of audit rows. A field that is `None` or empty admits all.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Agents; all without a list.
+    /// Agents.
     pub agents: Option<Vec<String>>,
-    /// Tools, as the rows spell them; all without a list.
+    /// Tools, as the rows spell them.
     pub tools: Option<Vec<String>>,
     /// Of this session.
     pub session: Option<String>,
@@ -26,24 +26,24 @@ pub struct AuditFilter {
     pub run: Option<String>,
     /// Of this call.
     pub call_id: Option<String>,
-    /// Decisions of this word: `execute`, `stub`, `ask` or `block`.
+    /// Decisions with this word: `execute`, `stub`, `ask` or `block`.
     pub decision: Option<String>,
     /// Decisions about calls of this effect.
     pub effect: Option<String>,
     /// Decisions under this execution.
     pub execution: Option<String>,
-    /// Of these kinds; of all where there are none.
+    /// Of these kinds.
     pub kinds: Vec<AuditKind>,
-    /// Of this time.
+    /// Written in this span.
     pub span: Span,
 }
 
-/// The right to seal, and what is to be sealed next.
+/// A sealing transaction: holds the row lock of follower `seal`, with the rows to seal next.
 pub struct Sealing {
     tx: Tx,
-    /// The newest block; none before the first.
+    /// The newest block; `None` before the first.
     pub last: Option<AuditSeal>,
-    /// The rows behind it, at most as many as were asked for.
+    /// The rows after the newest block, in order, at most as many as were asked for.
     pub rows: Vec<AuditRow>,
 }
 
@@ -73,7 +73,7 @@ const COLUMNS: &str =
     "SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
     a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq WHERE true";
 
-/// The rows of a run that are about calls; an outcome without its payload.
+/// Query for the rows of a run that are about calls. Outcomes come without their payloads.
 pub(super) const COLUMNS_OF_RUN: &str =
     "/* runs.rows */ SELECT a.seq, a.id, a.at, a.kind, a.agent, a.session, a.run, a.call_id, a.tool, a.body, a.payload_mac,
     a.stamp, p.salt, p.body AS payload FROM audit a LEFT JOIN audit_payload p ON p.seq = a.seq AND a.kind <> 'outcome'
@@ -105,7 +105,7 @@ pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
 }
 
 impl AuditStore<'_> {
-    /// The rows behind a number, in order, at most so many.
+    /// Returns the rows after number `after`, in order, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -117,7 +117,7 @@ impl AuditStore<'_> {
         query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
     }
 
-    /// The newest rows, newest first, at most so many.
+    /// Returns the newest rows, newest first, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -129,7 +129,7 @@ impl AuditStore<'_> {
         query.build().fetch_all(&self.0.read).await?.iter().map(record).collect()
     }
 
-    /// Agents and tools of the rows behind a number, each pair once.
+    /// Returns the distinct pairs of agent and tool in the rows after number `after`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -146,7 +146,7 @@ impl AuditStore<'_> {
         Ok(query.build_query_as().fetch_all(&self.0.read).await?)
     }
 
-    /// The blocks behind a number, in order, at most so many.
+    /// Returns the blocks after number `after`, in order, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -161,7 +161,7 @@ impl AuditStore<'_> {
         Ok(rows.into_iter().map(seal).collect())
     }
 
-    /// The newest block.
+    /// Returns the newest block.
     ///
     /// # Errors
     /// The database does not answer.
@@ -174,7 +174,7 @@ impl AuditStore<'_> {
         Ok(row.map(seal))
     }
 
-    /// Takes the right to seal, and what comes next; `None` while another process has it, or nothing is there.
+    /// Begins to seal up to `most` rows; returns `None` while another process seals, or if no row is unsealed.
     ///
     /// # Errors
     /// The database does not answer.
@@ -195,7 +195,7 @@ impl AuditStore<'_> {
         let last = last.map(seal);
         let mut query = QueryBuilder::<Postgres>::new("/* audit.unsealed */ ");
         query.push(COLUMNS).push(" AND a.seq > ").push_bind(last.as_ref().map_or(0, |seal| seal.last));
-        // What stands ahead of the numbers that were drawn, none of ours has written.
+        // Rows beyond the last number that was drawn are not ours.
         query.push(" AND a.seq <= (SELECT last FROM feed WHERE name = 'audit') ORDER BY a.seq LIMIT ").push_bind(most);
         let rows: Result<Vec<AuditRecord>, StoreError> =
             query.build().fetch_all(&mut *tx).await?.iter().map(record).collect();
@@ -207,7 +207,7 @@ impl AuditStore<'_> {
         Ok(Some(Sealing { tx, last, rows }))
     }
 
-    /// How many payloads [`Store::erase_audit`] would erase.
+    /// Counts the payloads that [`Store::erase_audit`] would erase.
     ///
     /// # Errors
     /// The database does not answer.
@@ -222,11 +222,12 @@ impl AuditStore<'_> {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    /// Erases the payloads of so many of an agent's rows at most, with what was answered to its calls and what its runs
-    /// remember; `said` makes the row that says so, of their numbers and keyed hashes. Answers of how many rows.
+    /// Erases up to `most` payloads of an agent's rows, with the stored answers to its calls and the state of its runs.
+    /// `said` makes the audit row about it, from the numbers and keyed hashes of the erased payloads. Returns how many
+    /// were erased.
     ///
     /// # Errors
-    /// The database does not answer, or is busy: try again, what was erased stays so.
+    /// The database does not answer, or is busy: try again, erased payloads stay erased.
     pub async fn erase_audit(
         self,
         agent: &str,
@@ -258,7 +259,7 @@ impl AuditStore<'_> {
         Ok(gone.len() as u64)
     }
 
-    /// Appends a row, the last thing before the commit; answers its number.
+    /// Appends a row and returns its number. Called last before the commit.
     pub(super) async fn append_row(self, tx: &mut Connection, row: &NewAudit) -> Result<i64, StoreError> {
         let seq: i64 = sqlx::query_scalar(
             "/* audit.append */

@@ -1,8 +1,8 @@
 //! Availability of the database, as a circuit breaker: no call waits for a database that is known to be away.
 //!
-//! An answer that is overdue and a connection that cannot be made or breaks are suspicions. A probe, on a connection of its
-//! own, confirms or refutes them. While the database is away, waits end and nothing is sent. A probe four times a second
-//! finds it again. Without a probe ([`Store::watch`]), as in short commands, suspicions have no effect.
+//! An answer that is overdue and a connection that cannot be made or breaks are suspicions. A probe, on a connection of
+//! its own, confirms or refutes them. While the database is away, waits end and nothing is sent. A probe four times a
+//! second finds it again. Without a probe ([`Store::watch`]), as in short commands, suspicions have no effect.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -18,25 +18,25 @@ use super::{
     error::{is_absence, unreached},
 };
 
-/// Between probes.
+/// Pause between probes.
 const BETWEEN_PROBES: Duration = Duration::from_millis(250);
-/// Time that callers give an outage to be over again: a private Postgres that died is back within it.
+/// Time that callers wait for the end of an outage: a private Postgres that died is back within it.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The breaker's state. Cheap to clone; all clones are one.
+/// State of the circuit breaker. Cheap to clone; all clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Availability(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Start of the outage; none while the database answers.
+    /// Start of the outage; `None` while the database answers.
     away: watch::Sender<Option<Instant>>,
     suspicions: Notify,
     patience: Duration,
 }
 
 impl Availability {
-    /// A database that answers. After `patience` an answer is overdue, and so is that to a probe.
+    /// Starts with an available database. After `patience` an answer is overdue, also the answer to a probe.
     pub fn new(patience: Duration) -> Self {
         Self(Arc::new(State { away: watch::Sender::new(None), suspicions: Notify::new(), patience }))
     }
@@ -46,7 +46,7 @@ impl Availability {
         self.0.away.borrow().is_some()
     }
 
-    /// Time after which an answer is overdue.
+    /// Returns the time after which an answer is overdue.
     pub fn patience(&self) -> Duration {
         self.0.patience
     }
@@ -74,7 +74,8 @@ impl Availability {
         if matches!(back, Ok(Ok(_))) { Ok(()) } else { Err(unreached(sqlx::Error::PoolTimedOut)) }
     }
 
-    /// The answer, suspicious when it is overdue or a broken connection; none once the database is away.
+    /// Returns the answer, or `None` once the database is away. Reports a suspicion if the answer is overdue or is a
+    /// broken connection.
     pub async fn guard<T>(
         &self,
         overdue: Duration,
@@ -101,7 +102,7 @@ impl Availability {
         self.0.away.send_replace(away.then(Instant::now));
     }
 
-    /// Asks the database on a connection of its own.
+    /// Connects anew and asks the database.
     async fn probe(&self, target: &PgConnectOptions) -> Result<(), StoreError> {
         let asked = async {
             let mut connection = target.connect().await?;
@@ -113,7 +114,7 @@ impl Availability {
                 drop(timeout(self.0.patience, connection.close()).await);
                 Ok(())
             }
-            // What refuses us is there: connections that are open go on.
+            // A refusal shows that the database is there; connections that are open go on.
             Ok(Err(error)) if !is_absence(&error) => Ok(()),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(StoreError::late()),

@@ -1,4 +1,4 @@
-//! What agents' work scored: one row an event and review, and what is usual among them.
+//! Scores of agents' events, one row per event and review, and the baseline computed from them.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use jiff_sqlx::ToSqlx;
 use super::{StoreError, aggregates::ReviewStore, follow::Following, workers::interval};
 use umbra_domain::{EventId, ReviewId, Reviewer};
 
-/// Most scores that a baseline is made of, the newest.
+/// Most scores in a baseline, the newest.
 const MOST_SCORES: i64 = 100;
 
-/// Whose work is scored, and by whom: scores of different kinds do not compare.
+/// Agent, task type, shadow and reviewer of a score. Scores with different keys are not comparable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoreKey {
     /// The agent.
@@ -20,38 +20,38 @@ pub struct ScoreKey {
     pub task_type: Option<String>,
     /// The shadow.
     pub shadow: String,
-    /// Who reviewed for it.
+    /// The reviewer: a model, or the built-in checks alone.
     pub reviewer: Reviewer,
 }
 
-/// What one event scored.
+/// Score of one event in one review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Score {
-    /// Whose work.
+    /// Agent, task type, shadow and reviewer.
     pub key: ScoreKey,
     /// The event.
     pub event: EventId,
     /// The review.
     pub review: ReviewId,
-    /// 0 to 100.
+    /// Score, 0 to 100.
     pub score: u8,
     /// When the review ended.
     pub at: Timestamp,
 }
 
-/// What is usual.
+/// Baseline of an agent's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usual {
-    /// The mean.
+    /// Mean score.
     pub mean: f64,
-    /// The standard deviation.
+    /// Standard deviation of the scores.
     pub spread: f64,
-    /// How many scores.
+    /// Number of scores.
     pub count: u32,
 }
 
 impl Following {
-    /// Stores scores, and forgets those of the same agents that lie further back than `window`.
+    /// Stores scores, and deletes scores of the same agents that are older than `window`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -90,7 +90,7 @@ impl Following {
 }
 
 impl ReviewStore<'_> {
-    /// What an agent's work usually scores, by its newest scores within `window`; `None` without any.
+    /// Returns the baseline of an agent's newest scores within `window`; `None` if there are no scores.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,6 +1,7 @@
-//! Breakers: what one shadow's reviews say of one agent, and what was announced of the agent.
+//! Breakers: the state of one shadow's breaker of one agent, and the state that was announced of the agent.
 //!
-//! Lock order: `breaker_agent`, `breaker`. The follower may hold `feed` beside them; nobody else who holds them asks for it.
+//! Lock order: `breaker_agent`, `breaker`. The follower may hold `feed` as well; no other holder of these locks asks
+//! for it.
 
 mod by_hand;
 
@@ -21,51 +22,51 @@ use super::{
 };
 use umbra_domain::{BreakerState, ReviewId};
 
-/// Where one shadow's breaker of one agent stands.
+/// State of one shadow's breaker of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerRow {
     /// The agent.
     pub agent: String,
     /// The shadow.
     pub shadow: String,
-    /// What the state is folded from, as JSON.
+    /// History from which the state is computed, as JSON.
     pub history: String,
-    /// Where it stands.
+    /// Current state.
     pub recommendation: BreakerState,
-    /// Since when.
+    /// Start of the current state.
     pub since: Option<Timestamp>,
-    /// When it becomes half open, if it is open.
+    /// When an open breaker becomes half open.
     pub half_open_at: Option<Timestamp>,
-    /// Since when it has not been closed.
+    /// When the breaker left the closed state; `None` while it is closed.
     pub troubled_since: Option<Timestamp>,
     /// Rejections in a row.
     pub rejections: u32,
-    /// Rejections of the output that was rejected most often; 0 where none was rejected twice.
+    /// Rejections of the output that was rejected most often; 0 if none was rejected twice.
     pub stuck: u32,
     /// The reviews that rejected, oldest first.
     pub rejected_by: Vec<ReviewId>,
 }
 
-/// What is known of an agent beside its shadows' breakers.
+/// State of an agent as a whole, beside its shadows' breakers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerAgent {
     /// The agent.
     pub agent: String,
-    /// What was announced last.
+    /// State that was announced last.
     pub announced: BreakerState,
-    /// Since when it has not been closed, by what was announced.
+    /// When the announced state left closed; `None` while it is closed.
     pub troubled_since: Option<Timestamp>,
-    /// When somebody acknowledged it last.
+    /// When the open breaker was last acknowledged.
     pub acknowledged_at: Option<Timestamp>,
-    /// Who.
+    /// Name of the person or key that acknowledged it.
     pub acknowledged_by: Option<String>,
-    /// With what note.
+    /// Note of the acknowledgement.
     pub note: Option<String>,
     /// The last reset by hand.
     pub reset: Option<BreakerReset>,
 }
 
-/// Which agents.
+/// Filter of a list of agents. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct BreakerFilter {
     /// This agent.
@@ -109,7 +110,7 @@ const AGENT_COLUMNS: &str =
     reset_by, reset_note";
 
 impl Following {
-    /// The breakers of these agents, held until the page is done; agents that were never judged get their row.
+    /// Reads and locks the breakers of these agents until the page is done; inserts a row for each agent that has none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -145,7 +146,7 @@ impl Following {
         Ok((rows, breakers.into_iter().map(Into::into).collect()))
     }
 
-    /// Agents with a breaker that is open, though its time is over.
+    /// Returns agents with an open breaker whose open period is over.
     ///
     /// # Errors
     /// The database does not answer.
@@ -155,7 +156,7 @@ impl Following {
         Ok(sqlx::query_scalar(due).bind(most).fetch_all(&mut *self.tx).await?)
     }
 
-    /// Stores breakers anew.
+    /// Stores breakers.
     ///
     /// # Errors
     /// The database does not answer.
@@ -166,7 +167,7 @@ impl Following {
         Ok(())
     }
 
-    /// Notes what is announced of an agent.
+    /// Records the announced state of an agent.
     ///
     /// # Errors
     /// The database does not answer.
@@ -179,7 +180,8 @@ impl Following {
         announced(&mut self.tx, agent, recommendation, troubled_since).await
     }
 
-    /// Agents whose breaker has not been closed for so long and that are not told of yet; they are from now on.
+    /// Returns agents whose breaker has not been closed for `after` and that were not reported yet, and marks them as
+    /// reported.
     ///
     /// # Errors
     /// The database does not answer.
@@ -196,7 +198,7 @@ impl Following {
         .await?)
     }
 
-    /// For each of these reviews the worst verified finding against the agent, in words.
+    /// Returns the description of each review's worst verified finding against the agent.
     ///
     /// # Errors
     /// The database does not answer.
@@ -204,7 +206,7 @@ impl Following {
         rejections(&mut *self.tx, reviews).await
     }
 
-    /// The database's time.
+    /// Returns the database's time.
     ///
     /// # Errors
     /// The database does not answer.
@@ -215,7 +217,8 @@ impl Following {
 }
 
 impl BreakerStore<'_> {
-    /// A page of agents that were ever judged, in the order in which they first were; `shadows` are those that count.
+    /// Returns a page of agents with a breaker row, in order of their first judgement. `shadows` are those whose
+    /// breakers count for the filter.
     ///
     /// # Errors
     /// The database does not answer.
@@ -244,7 +247,7 @@ impl BreakerStore<'_> {
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
-    /// The breakers of some agents, and the database's time.
+    /// Returns the breakers of these agents, and the database's time.
     ///
     /// # Errors
     /// The database does not answer.
@@ -254,7 +257,7 @@ impl BreakerStore<'_> {
         Ok((rows.into_iter().map(Into::into).collect(), self.0.now().await?))
     }
 
-    /// Agents whose breakers are not closed by what was announced, those that opened last first.
+    /// Returns agents whose announced state is not closed, those that opened last first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -267,7 +270,7 @@ impl BreakerStore<'_> {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// For each of these reviews the worst verified finding against the agent, in words.
+    /// Returns the description of each review's worst verified finding against the agent.
     ///
     /// # Errors
     /// The database does not answer.

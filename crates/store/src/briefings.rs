@@ -1,7 +1,7 @@
-//! What briefings and reports are made of, counted by the local days of each shadow.
+//! Figures for briefings and reports, counted by the local days of each shadow.
 //!
-//! A review belongs to the day whose unit it holds, money to the day of its call, a skip to the day on which it was
-//! counted, a finding without a review to the day on which it was found: all are days of the shadow's own time zone.
+//! A review belongs to the day whose unit it holds, a cost to the day of its call, a skip to the day on which it was
+//! counted, and a finding of a look to the day on which it was found. All days are in the shadow's own time zone.
 
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
@@ -11,34 +11,34 @@ use sqlx::FromRow;
 use super::{StoreError, aggregates::BriefingStore};
 use umbra_domain::{Mode, Severity, SkipReason};
 
-/// Counts of reviews and of what they found.
+/// Counts of reviews, findings and costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromRow)]
 pub struct Counts {
-    /// Reviews that came to an assessment.
+    /// Reviews with an assessment.
     pub reviews: i64,
-    /// Of them, those that approve,
+    /// Reviews that approve.
     pub approve: i64,
-    /// that the built-in checks alone made and that found nothing,
+    /// Reviews by the built-in checks alone that found nothing.
     pub checked: i64,
-    /// could not tell,
+    /// Reviews that are inconclusive.
     pub inconclusive: i64,
-    /// suggest,
+    /// Reviews that suggest.
     pub suggest: i64,
-    /// or flag.
+    /// Reviews that flag.
     pub flag: i64,
     /// Reviews that were given up.
     pub failed: i64,
     /// Reviews that have not ended.
     pub open: i64,
-    /// Reviews that found something.
+    /// Reviews with findings.
     pub with_findings: i64,
-    /// Findings by severity: info,
+    /// Findings of severity info.
     pub info: i64,
-    /// warning,
+    /// Findings of severity warning.
     pub warning: i64,
-    /// critical.
+    /// Findings of severity critical.
     pub critical: i64,
-    /// Of the warnings and critical ones, those of a model whose evidence does not stand in the text.
+    /// Findings of a model, warning or critical, whose evidence does not stand in the text.
     pub unverified: i64,
     /// Money spent, in nano-dollars.
     pub nano_usd: i64,
@@ -66,20 +66,20 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// A shadow's reviews of a day in one mode.
+/// Counts of a shadow's reviews of one day in one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowCounts {
     /// The shadow.
     pub shadow: String,
-    /// The mode in which it reviewed.
+    /// Mode of the reviews.
     pub mode: Mode,
-    /// Its local day.
+    /// The shadow's local day.
     pub day: Date,
     /// The counts.
     pub counts: Counts,
 }
 
-/// The reviews of an agent, but for those of passive shadows.
+/// Counts of an agent's reviews, without passive shadows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCounts {
     /// The agent.
@@ -88,25 +88,25 @@ pub struct AgentCounts {
     pub counts: Counts,
 }
 
-/// A fault that was found more than once in an agent's work, not counting passive shadows and false alarms.
+/// A fault that was found more than once in an agent's work, without passive shadows and false positives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = RecurringFault)]
 pub struct Recurring {
     /// The agent.
     pub agent: String,
-    /// What makes two findings the same fault.
+    /// Fingerprint that findings of the same fault share.
     pub fingerprint: String,
     /// The check's rule, or the model's checklist item.
     pub rule: String,
-    /// About what.
+    /// Category of the fault.
     pub category: String,
-    /// How bad at worst.
+    /// Worst severity.
     pub severity: Severity,
-    /// The newest finding's words.
+    /// Description of the newest finding.
     pub description: String,
-    /// How often in this time.
+    /// Occurrences of the fault in this period.
     pub times: i64,
-    /// How often before it.
+    /// Findings of the fault before this period, counted up to 1,000.
     pub before: i64,
 }
 
@@ -118,24 +118,24 @@ pub struct Troubled {
     pub agent: String,
     /// `open` or `half_open`.
     pub recommendation: String,
-    /// Since when it has not been closed.
+    /// When the breaker left the closed state.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<jiff::Timestamp>,
-    /// Whether somebody knows.
+    /// True if a person has acknowledged it.
     pub acknowledged: bool,
 }
 
-/// What people made of the findings, by status.
+/// Findings by people's judgement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, FromRow, utoipa::ToSchema)]
 #[schema(as = FeedbackCounts)]
 pub struct FeedbackCounts {
-    /// Nobody has said anything yet.
+    /// Not judged yet.
     pub open: i64,
-    /// Right.
+    /// Confirmed as right.
     pub confirmed: i64,
-    /// Wrong.
+    /// Judged as wrong.
     pub false_positive: i64,
-    /// Right, and dealt with.
+    /// Confirmed and dealt with.
     pub resolved: i64,
 }
 
@@ -167,7 +167,7 @@ struct RecurringRow {
     before: i64,
 }
 
-/// The counts of reviews `r`, their results `d`, findings `f` and calls `c`.
+/// Counts over reviews `r`, their results `d` and findings `f`.
 const COUNTS: &str = "
     count(*) FILTER (WHERE r.state = 'done') AS reviews,
     count(*) FILTER (WHERE d.assessment = 'APPROVE') AS approve,
@@ -183,7 +183,7 @@ const COUNTS: &str = "
     coalesce(sum(f.critical), 0)::bigint AS critical,
     coalesce(sum(f.unverified), 0)::bigint AS unverified";
 
-/// The reviews of days $1 to $2; each shadow is looked up by its index.
+/// Reviews of days $1 to $2. Each shadow is looked up by its index.
 const REVIEWS: &str = "
     FROM (SELECT DISTINCT name FROM shadow_version) s JOIN review r ON r.shadow = s.name
     LEFT JOIN review_result d ON d.review_id = r.id
@@ -193,7 +193,7 @@ const REVIEWS: &str = "
         FROM finding WHERE review_id = r.id) f
     WHERE r.day BETWEEN $1 AND $2 AND r.state <> 'released'";
 
-/// The findings of looks on days $1 to $2 that no review has made its own, with their days.
+/// Findings of looks on days $1 to $2 that no review has adopted, with their days.
 const LOOKS: &str = "(
     SELECT * FROM (
         SELECT f.*, (f.created_at AT TIME ZONE coalesce(v.config::json->'cost_control'->>'time_zone', 'UTC'))::date AS day
@@ -203,11 +203,11 @@ const LOOKS: &str = "(
             AND f.created_at < ($2::date + 3)::timestamp AT TIME ZONE 'UTC') f
     WHERE day BETWEEN $1 AND $2)";
 
-/// Their counts.
+/// Counts of findings of looks, by severity.
 const LOOK_COUNTS: &str = "count(*) FILTER (WHERE severity = $3) AS info,
     count(*) FILTER (WHERE severity = $4) AS warning, count(*) FILTER (WHERE severity = $5) AS critical";
 
-/// The counts of reviews `r`, of their money, and of looks `l`.
+/// Sums of the counts of reviews `r`, their costs, and looks `l`.
 const BOTH_COUNTS: &str = "coalesce(reviews, 0) AS reviews, coalesce(approve, 0) AS approve,
     coalesce(checked, 0) AS checked, coalesce(inconclusive, 0) AS inconclusive, coalesce(suggest, 0) AS suggest,
     coalesce(flag, 0) AS flag, coalesce(failed, 0) AS failed, coalesce(open, 0) AS open,
@@ -216,7 +216,7 @@ const BOTH_COUNTS: &str = "coalesce(reviews, 0) AS reviews, coalesce(approve, 0)
     coalesce(r.critical, 0) + coalesce(l.critical, 0) AS critical, coalesce(unverified, 0) AS unverified,
     coalesce(nano_usd, 0) AS nano_usd, coalesce(tokens, 0) AS tokens";
 
-/// The findings of the reviews of days $1 to $2, and of looks on these days.
+/// Returns a subquery for the findings of the reviews of days $1 to $2, and of looks on these days.
 pub(super) fn findings_of_days() -> String {
     const FINDING: &str = "f.id, f.seq, f.agent, f.task_id, f.shadow, f.fingerprint, f.severity, f.category, \
         f.description, f.mode, f.status, f.verified, f.source";
@@ -229,7 +229,7 @@ pub(super) fn findings_of_days() -> String {
 }
 
 impl BriefingStore<'_> {
-    /// Agents whose breakers are not closed now, those in trouble longest first.
+    /// Returns agents whose breakers are not closed now, those open longest first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -251,7 +251,7 @@ impl BriefingStore<'_> {
         Ok(rows.into_iter().map(row).collect())
     }
 
-    /// Reviews, findings and money of the days `first` to `last`, by shadow, mode and day.
+    /// Returns counts of reviews, findings and costs of the days `first` to `last`, by shadow, mode and day.
     ///
     /// # Errors
     /// The database does not answer.
@@ -279,8 +279,8 @@ impl BriefingStore<'_> {
             .collect())
     }
 
-    /// The same by agent, without passive shadows: those with the gravest and the most findings first, so many at
-    /// most; and how many agents there are. Money is that of the reviews of these days.
+    /// Returns counts by agent, without passive shadows: at most `most` agents, those with the gravest and most
+    /// findings first; and the number of all agents. Costs are those of the reviews of these days.
     ///
     /// # Errors
     /// The database does not answer.
@@ -319,7 +319,8 @@ impl BriefingStore<'_> {
         Ok((rows.into_iter().map(|row| AgentCounts { agent: row.agent, counts: row.counts }).collect(), all))
     }
 
-    /// Faults of these days that were found before, in them or earlier: the gravest and most frequent, so many at most.
+    /// Returns faults of these days that were found more than once, within these days or before them: the gravest and
+    /// most frequent, at most `most`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -366,7 +367,7 @@ impl BriefingStore<'_> {
             .collect())
     }
 
-    /// What people made of the findings of these days, without those of passive shadows.
+    /// Counts the findings of these days by people's judgement, without passive shadows.
     ///
     /// # Errors
     /// The database does not answer.
@@ -388,7 +389,7 @@ impl BriefingStore<'_> {
             .await?)
     }
 
-    /// Skips of these days by shadow and reason.
+    /// Returns the skips of these days by shadow and reason.
     ///
     /// # Errors
     /// The database does not answer.
@@ -407,7 +408,7 @@ impl BriefingStore<'_> {
 
 type RowsOf<'q, R> = sqlx::query::QueryAs<'q, sqlx::Postgres, R, sqlx::postgres::PgArguments>;
 
-/// A query over days that counts severities: the parameters of `REVIEWS`.
+/// Binds the parameters of `REVIEWS` to a query: the days and the severity codes.
 fn of_days<'q, R>(sql: &str, first: Date, last: Date) -> RowsOf<'q, R>
 where
     R: for<'r> FromRow<'r, sqlx::postgres::PgRow>,

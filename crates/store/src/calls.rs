@@ -1,4 +1,5 @@
-//! Money: a hold is a `provider_call` row, committed before bytes leave and settled after.
+//! Holds and settlements of model calls. A hold is a `provider_call` row, committed before bytes leave and settled
+//! after the answer.
 
 use super::{StoreError, aggregates::ReviewStore, jobs::Lease, transaction::begin};
 use umbra_domain::{NanoUsd, ReviewId};
@@ -6,31 +7,31 @@ use umbra_domain::{NanoUsd, ReviewId};
 /// Most calls that one review may make, over all its attempts.
 pub const MAX_CALLS: i64 = 3;
 
-/// What a call may cost at worst, under which caps.
+/// A request to hold the worst-case cost of a call under the caps of the day.
 #[derive(Debug, Clone, Copy)]
 pub struct Hold<'a> {
-    /// The review that calls.
+    /// The review that makes the call.
     pub review: ReviewId,
     /// The lease token.
     pub lease: Lease,
-    /// Whose meters.
+    /// Shadow whose meter is charged.
     pub shadow: &'a str,
-    /// Whose calendar day.
+    /// Time zone of the shadow's calendar day.
     pub zone: &'a str,
     /// The model's alias.
     pub model: &'a str,
-    /// Worst case in money and tokens.
+    /// Worst-case cost in money and tokens.
     pub worst: (NanoUsd, u64),
     /// Caps of the day in money and tokens.
     pub caps: (Option<NanoUsd>, Option<u64>),
 }
 
-/// What came of asking for a hold.
+/// Outcome of a request for a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// The call may be made; it is the review's n-th, from 1.
+    /// The call may be made; the number is its rank among the review's calls, from 1.
     Granted(i16),
-    /// Others hold what is left: ask again when they have settled.
+    /// Other calls hold the rest of the budget: ask again when they are settled.
     Wait,
     /// The money of the day is spent.
     UsdCap,
@@ -43,7 +44,7 @@ pub enum Held {
 }
 
 impl ReviewStore<'_> {
-    /// Holds a call's worst case on the call's own local day. Held plus spent never exceeds a cap.
+    /// Holds a call's worst-case cost on the local day of the call. Held plus spent never exceeds a cap.
     ///
     /// # Errors
     /// The database does not answer: do not call.
@@ -52,8 +53,8 @@ impl ReviewStore<'_> {
         let usd_cap = hold.caps.0.map_or(i64::MAX, |cap| cap.0);
         let token_cap = hold.caps.1.map_or(i64::MAX, to_i64);
         let mut tx = begin(&self.0.work).await?;
-        // Meters before reviews, as everywhere. The lock on the review keeps a sweep that takes it over from
-        // overlooking the call.
+        // Meters are locked before reviews, as everywhere. With the review locked, a sweep that takes it over cannot
+        // miss this call.
         let (held_usd, spent_usd, held_tokens, spent_tokens, day): (i64, i64, i64, i64, jiff_sqlx::Date) =
             sqlx::query_as(
                 "/* calls.meter */
@@ -119,9 +120,9 @@ impl ReviewStore<'_> {
         Ok(Held::Granted(n))
     }
 
-    /// Settles a call at what it cost, at most what it holds: a provider's own count must not break a cap.
-    /// `None` is an unknown outcome, charged at the hold. Once: a second settling,
-    /// such as that of a process believed dead, changes nothing. Answers whether this one counted.
+    /// Settles a call at its cost, but not above its hold: a provider's own count must not break a cap. `None` is an
+    /// unknown outcome, charged at the hold. Only the first settlement of a call counts; a later one, such as by a
+    /// process that was declared dead, changes nothing. Returns true if this one counted.
     ///
     /// # Errors
     /// The database does not answer: the hold stays until it is settled or the worker declared dead.

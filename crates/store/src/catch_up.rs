@@ -1,4 +1,4 @@
-//! Stored events that no shadow has reviewed: found newest first, and reserved like any other review.
+//! Stored events that no shadow has reviewed: finds them, newest first, and reserves reviews of them.
 
 use jiff::Timestamp;
 use sqlx::QueryBuilder;
@@ -15,20 +15,20 @@ use umbra_domain::{EventId, SkipReason, clock::first_id_at};
 /// An event without a review.
 #[derive(Debug, Clone)]
 pub struct Unreviewed {
-    /// Its number in the feed.
+    /// Number in feed `intake`.
     pub seq: i64,
-    /// Its id.
+    /// Event id.
     pub id: EventId,
     /// The stored event, as JSON.
     pub payload: Vec<u8>,
 }
 
-/// A review that stands or is on its way; one that was given up leaves its event without any.
+/// Subquery for reviews of event `e` that are queued, running or done. A review that was given up does not count.
 const REVIEWED: &str = "SELECT FROM review_event x JOIN review r ON r.id = x.review_id
                         WHERE x.event_id = e.id AND r.state IN ('queued', 'running', 'done')";
 
 impl EventStore<'_> {
-    /// Events since a time that have no review, newest first, without those that may be Umbra's own traffic.
+    /// Returns events since a time that have no review, newest first, without those that may be Umbra's own traffic.
     ///
     /// # Errors
     /// The database does not answer.
@@ -51,8 +51,8 @@ impl EventStore<'_> {
 }
 
 impl Flush {
-    /// Of these events, those that have come to a review since they were found. To be asked under the meters' locks:
-    /// whoever reserves for the same shadow holds them until it has committed.
+    /// Returns those of these events that have got a review since they were found. To be called under the meters'
+    /// locks, which every reservation for the same shadow holds until its commit.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.

@@ -1,5 +1,5 @@
-//! What calls have shown: the tools that there are, and whether contracts hold. Rows of the audit are followed in order, by
-//! one process of a cluster at a time; what is learned commits with the follower's new number: exactly once.
+//! Tools seen in calls, and the state of contracts by live results. One process of a cluster at a time follows the rows
+//! of the audit in order; results commit with the follower's new number, so each row counts exactly once.
 
 use std::collections::BTreeMap;
 
@@ -19,53 +19,53 @@ use umbra_domain::{
     contract::{ContractState, Stale, StaleWhy},
 };
 
-/// Nobody waits for its commit, and after a crash the rows are dealt with again.
+/// Begins a transaction whose commit is not synchronous. After a crash its rows are read again.
 const LAZY: &str = "BEGIN; SET LOCAL synchronous_commit = off";
-/// Most states that are read: as many as a file may have contracts, in ten editions each.
+/// Most states that are read: as many contracts as a file may have, in ten versions each.
 const MOST_STATES: i64 = 10_000;
 
-/// A call that ran, with what was asked and what came of it.
+/// A call that ran, with the payloads of its decision and its outcome.
 #[derive(Debug, Clone)]
 pub struct LiveResult {
-    /// Its outcome's number in the audit.
+    /// Number of the outcome in the audit.
     pub seq: i64,
-    /// When that was reported.
+    /// When the outcome was reported.
     pub at: Timestamp,
     /// The tool.
     pub tool: String,
     /// The contract that was in force, as `tool@version`.
     pub contract: Option<String>,
-    /// The payload of its decision, as JSON.
+    /// Payload of the decision, as JSON.
     pub decision: String,
-    /// The payload of its outcome, as JSON.
+    /// Payload of the outcome, as JSON.
     pub outcome: String,
 }
 
-/// A call that ran although it was told not to.
+/// A call that ran although its decision forbade it.
 #[derive(Debug, Clone)]
 pub struct UnexpectedCall {
-    /// Its outcome's number in the audit.
+    /// Number of the outcome in the audit.
     pub seq: i64,
-    /// When that was reported.
+    /// When the outcome was reported.
     pub at: Timestamp,
-    /// Who called.
+    /// The agent that called.
     pub agent: String,
     /// The tool.
     pub tool: String,
 }
 
-/// Rows of the audit that this process deals with. Dropped, they are dealt with again.
+/// A page of audit rows that this process reads. Dropping it leaves the rows to be read again.
 pub struct Learning {
     tx: Tx,
     until: i64,
     seen: BTreeMap<String, (Effect, i64, Timestamp, Timestamp)>,
     /// The database's time.
     pub now: Timestamp,
-    /// Results of calls that ran, in order.
+    /// Results of calls that ran, in order of the audit.
     pub results: Vec<LiveResult>,
-    /// Calls that ran against their decisions, in order.
+    /// Calls that ran against their decisions, in order of the audit.
     pub unexpected: Vec<UnexpectedCall>,
-    /// Whether more rows are there already.
+    /// True if more rows are there already.
     pub more: bool,
 }
 
@@ -97,7 +97,7 @@ fn state(row: &PgRow) -> Result<ContractState, StoreError> {
 }
 
 impl ContractStore<'_> {
-    /// What live results have shown of contracts, newest editions first.
+    /// Returns the states of contracts by live results, newest versions first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -106,7 +106,7 @@ impl ContractStore<'_> {
         sqlx::query(sqlx::AssertSqlSafe(query)).fetch_all(&self.0.read).await?.iter().map(state).collect()
     }
 
-    /// Notes editions of contracts that are in force, each as tool and version. Those that are known stay as they are.
+    /// Records versions of contracts that are in force, each as tool and version. Known ones stay unchanged.
     ///
     /// # Errors
     /// The database does not answer.
@@ -125,10 +125,11 @@ impl ContractStore<'_> {
         Ok(())
     }
 
-    /// Believes an edition again, by a person's word; `said` goes to the audit. `false` where it was never in force.
+    /// Confirms a version of a contract by hand, which ends its stale state and resets its counts. `said` is the audit
+    /// row about it. Returns false if the version was never in force.
     ///
     /// # Errors
-    /// The database does not answer: it may be so all the same.
+    /// The database does not answer: it may be confirmed all the same.
     pub async fn confirm(self, tool: &str, version: u32, said: &NewAudit) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.control).await?;
         let changed = sqlx::query(
@@ -147,7 +148,7 @@ impl ContractStore<'_> {
         Ok(true)
     }
 
-    /// Results of calls that ran, by their numbers in the audit. What was erased is missing.
+    /// Returns results of calls that ran, by their numbers in the audit. Erased ones are missing.
     ///
     /// # Errors
     /// The database does not answer.
@@ -158,7 +159,7 @@ impl ContractStore<'_> {
         Ok(rows.into_iter().map(live_result).collect())
     }
 
-    /// The last results of calls of a tool that ran, by this agent or by any, so many at most, oldest first.
+    /// Returns the last results of a tool's calls that ran, by this agent or by any, at most `most`, oldest first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -180,7 +181,7 @@ impl ContractStore<'_> {
         Ok(rows.into_iter().rev().map(live_result).collect())
     }
 
-    /// The next rows of the audit, so many at most; `None` where another process deals with them.
+    /// Begins to read the next rows of the audit, at most `most`; returns `None` while another process reads them.
     ///
     /// # Errors
     /// The database does not answer.
@@ -210,7 +211,7 @@ impl ContractStore<'_> {
     }
 }
 
-/// Payloads of more than 72 KiB are left out: a page of them must not fill the memory.
+/// Query for results of calls that ran. Payloads of more than 72 KiB are left out, to bound the memory for a page.
 const RESULTS: &str = "SELECT o.seq, o.at, o.tool, d.body, dp.body, op.body FROM audit o
     JOIN call c ON (c.agent, c.call_id) = (o.agent, o.call_id) AND c.outcome_seq = o.seq AND c.decision = 'execute'
     JOIN audit d ON d.seq = c.seq JOIN audit_payload dp ON dp.seq = d.seq JOIN audit_payload op ON op.seq = o.seq
@@ -260,8 +261,7 @@ impl Learning {
         Ok(())
     }
 
-    /// Counts a call that ran against its decision; answers when the last one of this tool by this agent was, if there was
-    /// one.
+    /// Counts a call that ran against its decision; returns the time of the previous one of this tool by this agent.
     ///
     /// # Errors
     /// The database does not answer.
@@ -282,7 +282,7 @@ impl Learning {
         Ok(before.map(jiff_sqlx::Timestamp::to_jiff))
     }
 
-    /// What was learned before of contracts, locked until this ends.
+    /// Reads and locks the states of these contracts until this transaction ends.
     ///
     /// # Errors
     /// The database does not answer.
@@ -297,7 +297,7 @@ impl Learning {
         rows.fetch_all(&mut *self.tx).await?.iter().map(state).collect()
     }
 
-    /// Stores what is known of a contract now.
+    /// Stores the state of a contract.
     ///
     /// # Errors
     /// The database does not answer.
@@ -321,7 +321,7 @@ impl Learning {
         Ok(())
     }
 
-    /// Stores a message with what is learned.
+    /// Stores a message in this transaction.
     ///
     /// # Errors
     /// The database does not answer.
@@ -329,7 +329,7 @@ impl Learning {
         webhooks::enqueue(&mut self.tx, message).await
     }
 
-    /// Commits what was learned, and that the rows were dealt with.
+    /// Commits what was stored, the tools seen, and the follower's new number.
     ///
     /// # Errors
     /// The database does not answer: the rows may come again.

@@ -1,4 +1,4 @@
-//! Steps of tasks by what looked at them: a model, the built-in checks alone, or nothing, and for which reason.
+//! Counts steps of tasks by coverage: reviewed by a model, by the built-in checks alone, or skipped for a reason.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use sqlx::FromRow;
 use super::{StoreError, aggregates::EventStore};
 use umbra_domain::{Assessment, Mode, ReviewScope, SkipReason, StepCoverage};
 
-/// Steps of one agent's part in a task that were looked at alike.
+/// Number of steps of one agent in a task that have the same coverage.
 #[derive(FromRow)]
 #[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
 struct Row {
@@ -21,11 +21,11 @@ struct Row {
     steps: i64,
 }
 
-/// Parameters: the tasks, the modes whose shadows count, INCONCLUSIVE, the scope of a task's review, the reasons for which
-/// a skipped event gets a look of the built-in checks.
+/// Parameters: the tasks, the modes whose shadows count, INCONCLUSIVE, the scope of a task's review, and the skip
+/// reasons that leave an event to a look of the built-in checks.
 ///
-/// A verdict of a model has a score. A review of the whole task covers the steps before the events that asked for it, and
-/// those received before it began, whose ids are at most the last of that millisecond.
+/// A verdict of a model has a score. A review of the whole task covers the steps before the events that requested it,
+/// and those received before it began, whose ids are at most the last of that millisecond.
 const STEPS: &str = "
     WITH shown AS MATERIALIZED (SELECT id FROM shadow_version WHERE config::json->>'mode' = ANY($2)),
     step AS MATERIALIZED (SELECT id, seq, task_id, agent, shadows, outcomes FROM event WHERE task_id = ANY($1)),
@@ -72,8 +72,8 @@ const STEPS: &str = "
     GROUP BY 1, 2, 3, 4, 5, 6, 7";
 
 impl EventStore<'_> {
-    /// Steps of these tasks by task and agent: each kind of step with how many are of it. Shadows of this mode's rank
-    /// count; without one, all but passive ones.
+    /// Counts the steps of these tasks by task, agent and coverage. With `mode`, shadows of this mode's rank count;
+    /// without it, all but passive ones.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Deliveries that were given up: how they come to it, the list of them, and how they are sent again.
+//! Dead letters: deliveries that were given up. Buries, lists, resends and expires them.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const BATCH: i64 = 500;
 /// A delivery that was given up.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct DeadLetter {
-    /// Its id, for sending it again.
+    /// Id, for sending the delivery again.
     #[schema(value_type = String, example = "whd_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: DeliveryId,
     /// The message's `webhook-id`.
@@ -36,16 +36,16 @@ pub struct DeadLetter {
     /// The message's type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: i32,
-    /// The last status that the endpoint answered with, if it did.
+    /// Last status that the endpoint answered with, if any.
     pub last_status: Option<i32>,
     /// Why the last attempt failed.
     pub last_failure: Option<String>,
-    /// When it was stored.
+    /// When the message was stored.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was given up.
+    /// When the delivery was given up.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub dead_at: Option<Timestamp>,
     /// The message.
@@ -86,7 +86,7 @@ impl From<DeadRow> for DeadLetter {
 }
 
 impl WebhookStore<'_> {
-    /// Notes that an endpoint wants nothing any more, and gives up what waits for it.
+    /// Records that an endpoint is gone, and gives up all deliveries that wait for it.
     ///
     /// # Errors
     /// The database does not answer.
@@ -117,7 +117,8 @@ impl WebhookStore<'_> {
         }
     }
 
-    /// Gives up what waits for endpoints that nobody has declared for a while, and forgets old dead letters.
+    /// Gives up deliveries older than three days to endpoints that are no longer declared, and deletes old dead
+    /// letters.
     ///
     /// # Errors
     /// The database does not answer.
@@ -136,7 +137,7 @@ impl WebhookStore<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// A page of dead letters, in the order in which they were given up.
+    /// Returns a page of dead letters, in the order in which they were given up.
     ///
     /// # Errors
     /// The database does not answer.
@@ -157,7 +158,7 @@ impl WebhookStore<'_> {
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
-    /// The endpoint of a dead letter, if there is such a letter.
+    /// Returns the endpoint of a dead letter, if the letter exists.
     ///
     /// # Errors
     /// The database does not answer.
@@ -166,8 +167,8 @@ impl WebhookStore<'_> {
         Ok(endpoint.bind(id.0).fetch_optional(&self.0.read).await?)
     }
 
-    /// Lets a dead letter be delivered again, from the first attempt on, under its old `webhook-id`; an endpoint that
-    /// was gone is asked again. Answers whether there was such a letter.
+    /// Queues a dead letter again from the first attempt, under its old `webhook-id`. An endpoint that was gone is
+    /// tried again. Returns false if there is no such letter.
     ///
     /// # Errors
     /// The database does not answer.
@@ -192,8 +193,8 @@ impl WebhookStore<'_> {
 
 pub(super) type Statement<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
 
-/// Gives up what waits and fulfils a condition of ours, a batch of it at most; answers how many that were. Their numbers
-/// are drawn in the statement that makes them visible.
+/// Gives up waiting deliveries that match a condition, at most one batch; returns how many. Their feed numbers are
+/// drawn in the statement that makes them visible.
 pub(super) async fn bury<'q>(
     tx: &mut Connection,
     condition: &str,

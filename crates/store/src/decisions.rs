@@ -1,9 +1,9 @@
-//! The transaction of decisions: the state that calls rest on, read under a lock against changes of the execution, and
-//! everything that was decided, written in one statement.
+//! The transaction of decisions about calls: reads the state that decisions depend on, under a lock against changes of
+//! the execution, and writes all decisions in one statement.
 //!
-//! Locks, in this order everywhere: the boundary's advisory lock, runs by name, then what the writing statement takes.
-//! Whoever tightens the execution takes the advisory lock alone after its commit: when it has had it, no decision is under
-//! way that has read the state before.
+//! Lock order, everywhere: the boundary's advisory lock, runs by name, then the locks of the writing statement. A
+//! change that tightens the execution takes the advisory lock exclusively after its commit. Once it holds the lock, no
+//! decision that read the earlier state is under way.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,7 +42,7 @@ macro_rules! override_json {
     };
 }
 
-/// A row `a` of `approval` as JSON of [`ApprovalRow`], with `ended`: the audit says that it was used.
+/// A row `a` of `approval` as JSON of [`ApprovalRow`], with `ended`: true if the audit says that it was used.
 macro_rules! approval_json {
     () => {
         "json_build_object('id', 'apr_' || replace(a.id::text, '-', ''), 'agent', a.agent, 'tool', a.tool,
@@ -58,24 +58,24 @@ mod written;
 
 pub use written::{DecisionRows, NewApproval, NewAudit, NewCall, NewOutcome, RunChange, SealedPayload};
 
-/// Taken by every decision before it reads. Each schema has one of its own.
+/// Begins a transaction with the shared advisory lock of decisions. Each schema has a lock of its own.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7817, hashtext(current_schema()))";
 
 /// An agent's name with the name of one of its calls, runs or sessions.
 pub type Named = (String, String);
 
-/// What batches of calls ask for.
+/// Keys of the rows that decisions about a batch of calls depend on.
 #[derive(Debug, Clone, Default)]
 pub struct DecisionKeys {
     /// Calls, by agent and id.
     pub calls: Vec<Named>,
     /// Runs, by agent and name.
     pub runs: Vec<Named>,
-    /// Runs that started others.
+    /// Names of runs that started other runs.
     pub parents: Vec<String>,
     /// Sessions, by agent and name.
     pub sessions: Vec<Named>,
-    /// Digests of what approvals may be there for.
+    /// Digests of calls that may have an approval.
     pub digests: Vec<Vec<u8>>,
 }
 
@@ -86,50 +86,50 @@ pub struct KnownCall {
     pub agent: String,
     /// The caller's id.
     pub call_id: String,
-    /// Keyed hash of its request.
+    /// Keyed hash of the request.
     pub body: HexBytes,
-    /// Its number in the audit.
+    /// Number of the decision in the audit.
     pub seq: Option<i64>,
-    /// Its session.
+    /// Session of the call.
     pub session: Option<String>,
-    /// Its run.
+    /// Run of the call.
     pub run: Option<String>,
-    /// Its tool.
+    /// Tool of the call.
     pub tool: Option<String>,
     /// The decision.
     pub decision: StoredDecision,
     /// The answer, as JSON; none once erased.
     pub answer: Option<String>,
-    /// It waits for an approval that is neither answered nor expired.
+    /// True if the call waits for an approval that is neither answered nor expired.
     pub is_pending: bool,
-    /// Keyed hash of its outcome.
+    /// Keyed hash of the reported outcome.
     pub outcome: Option<HexBytes>,
-    /// The outcome's number in the audit.
+    /// Number of the outcome in the audit.
     pub outcome_seq: Option<i64>,
 }
 
-/// A run with the memory of its stubs.
+/// A run with the state of its stubs.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StoredRun {
     /// The row.
     pub row: RunRow,
-    /// Memory of its stubs, as JSON.
+    /// State of the run's stubs, as JSON.
     pub state: Option<String>,
 }
 
-/// Row of a session.
+/// A row of a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionRow {
     /// The agent.
     pub agent: String,
     /// The session's name.
     pub session: String,
-    /// Its labels.
+    /// Labels of the session.
     #[serde(flatten)]
     pub labels: Labels,
 }
 
-/// A row of the audit by which a session got labels.
+/// An audit row that gave a session labels.
 #[derive(Debug, Clone, Deserialize)]
 struct LabelledRow {
     agent: String,
@@ -150,11 +150,11 @@ pub struct OpenApproval {
     /// The row.
     #[serde(flatten)]
     pub row: ApprovalRow,
-    /// The audit says that it was used.
+    /// True if the audit says that it was used.
     pub ended: bool,
 }
 
-/// State that decisions of a batch rest on, as rows and the audit have it. Nothing of it is authenticated yet.
+/// State that the decisions of a batch depend on, from rows and from the audit. Nothing in it is authenticated yet.
 #[derive(Debug, Default)]
 pub struct StoredState {
     /// The database's time.
@@ -165,54 +165,54 @@ pub struct StoredState {
     pub calls: HashMap<Named, KnownCall>,
     /// Runs, by agent and name.
     pub runs: HashMap<Named, StoredRun>,
-    /// Runs that any of these descends from, [`MOST_PARENTS`] at most.
+    /// Ancestors of these runs, [`MOST_PARENTS`] at most.
     pub parents: Vec<RunRow>,
-    /// Runs that stay in shadow by the audit, whether they have a row or not.
+    /// Runs that stay in shadow by the audit, with or without a row.
     pub bound: HashSet<Named>,
-    /// Labels of sessions by their rows, by agent and name.
+    /// Labels of sessions from their rows, by agent and name.
     pub sessions: HashMap<Named, Labels>,
-    /// Labels of sessions by the audit, one entry for each row that gave any.
+    /// Labels of sessions from the audit, one entry for each row that gave any.
     pub audited_labels: Vec<(Named, Labels)>,
     /// Approvals that are neither used nor expired, oldest first.
     pub approvals: Vec<OpenApproval>,
 }
 
-/// Runs further up that are read for one transaction.
+/// Most ancestor runs that are read in one transaction.
 pub const MOST_PARENTS: usize = 4_096;
-/// How far up they are read.
+/// Most generations of ancestor runs that are read.
 pub const MOST_GENERATIONS: usize = 16;
 
 /// A call that ran, with the payloads of its rows in the audit.
 #[derive(Debug, Clone)]
 pub struct RecordedCall {
-    /// Agent that asks, and tool.
+    /// The agent that asks, and the tool.
     pub name: Named,
-    /// Agent that called.
+    /// The agent that called.
     pub agent: String,
-    /// Of its decision, as JSON.
+    /// Payload of the decision, as JSON.
     pub decision: String,
-    /// Of its outcome, as JSON.
+    /// Payload of the outcome, as JSON.
     pub outcome: String,
 }
 
-/// An open transaction of decisions. Dropped, nothing was decided.
+/// An open transaction of decisions. Dropping it decides nothing.
 pub struct Deciding(Tx, Stamper);
 
 impl DecisionStore<'_> {
-    /// Opens a transaction of decisions.
+    /// Begins a transaction of decisions.
     ///
     /// # Errors
-    /// The database does not answer, or somebody is just changing the execution.
+    /// The database does not answer, or the execution is being changed.
     pub async fn begin_deciding(self) -> Result<Deciding, StoreError> {
         Ok(Deciding(begin_on(self.0.decisions.take().await?, BEGIN).await?, self.0.stamper.clone()))
     }
 
-    /// Nothing is to be decided for now: the connection goes back to its pool.
+    /// Returns the idle connection to its pool.
     pub fn rest_deciding(self) {
         self.0.decisions.rest();
     }
 
-    /// The runs of these names, and those that they descend from; and which of `runs` stay in shadow by the audit.
+    /// Returns the runs of these names with their ancestors, and those of `runs` that stay in shadow by the audit.
     ///
     /// # Errors
     /// The database does not answer.
@@ -226,7 +226,7 @@ impl DecisionStore<'_> {
         Ok((parse("boundary_run", &row.3)?, parse("audit", &row.6)?))
     }
 
-    /// The overrides that are in force, from wide to narrow.
+    /// Returns the overrides that are in force, from wide scope to narrow.
     ///
     /// # Errors
     /// The database does not answer.
@@ -238,12 +238,12 @@ impl DecisionStore<'_> {
         Ok(overrides)
     }
 
-    /// Agents with calls in the audit or with stored events, at most 2,000 of each, in order of their names.
+    /// Returns agents with calls in the audit or with stored events, at most 2,000 of each, in order of their names.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn agents_seen(self) -> Result<Vec<String>, StoreError> {
-        // From name to name, by the index.
+        // A recursive query steps from name to name along the index, instead of reading all rows.
         let agents = sqlx::query_scalar(
             "/* decisions.agents */
              WITH RECURSIVE called AS (
@@ -265,11 +265,11 @@ impl DecisionStore<'_> {
 }
 
 impl DecisionStore<'_> {
-    /// Appends decisions that were made without the database, in order: those whose rows are there already are left out, and
-    /// calls that were decided by now stay as they are. Answers how many are new.
+    /// Appends decisions that were made without the database, in order. Leaves out rows that are in the audit already,
+    /// and keeps calls that have been decided since. Returns the number of new rows.
     ///
     /// # Errors
-    /// The database does not answer, or another process appends the same: whether they are there may be unknown.
+    /// The database does not answer, or another process appends the same rows: it may be unknown which are stored.
     pub async fn merge(self, mut rows: DecisionRows) -> Result<u64, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let ids: Vec<Uuid> = rows.audit.iter().map(|row| row.id).collect();
@@ -285,7 +285,8 @@ impl DecisionStore<'_> {
                 continue;
             }
             audit.push(row);
-            // One statement cannot change a row twice; of several answers the one that let it run counts.
+            // One statement cannot change a row twice. Of several decisions about a call, the first other than `closed`
+            // counts.
             let name = (call.agent.clone(), call.call_id.clone());
             if calls.get(&name).is_none_or(|known| known.decision == StoredDecision::Closed) {
                 calls.insert(name, NewCall { row: audit.len(), ..call });
@@ -301,7 +302,7 @@ impl DecisionStore<'_> {
 }
 
 impl Deciding {
-    /// Locks runs and reads the state that decisions rest on.
+    /// Locks runs, and reads the state that decisions depend on.
     ///
     /// # Errors
     /// Contention, a lost connection, or a row that cannot be read; nothing is stored.
@@ -329,7 +330,7 @@ impl Deciding {
         })
     }
 
-    /// The last calls of these tools that ran and were reported, by these agents and by any, oldest first.
+    /// Returns the last reported calls of these tools that ran, by these agents and by any, oldest first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -355,7 +356,7 @@ impl Deciding {
         Ok(rows.into_iter().map(call).collect())
     }
 
-    /// Locks these runs, as far as they have rows, and reads them.
+    /// Locks and reads those of these runs that have rows.
     ///
     /// # Errors
     /// Contention, a lost connection, or a row that cannot be read.
@@ -382,16 +383,17 @@ impl Deciding {
         rows.iter().map(known).collect()
     }
 
-    /// Stores everything and commits; answers the number before the first row's.
+    /// Stores all rows and commits; returns the number before that of the first audit row.
     ///
     /// # Errors
-    /// [`StoreError::Contended`]: another process was first with a call, an outcome or an approval; nothing is stored,
-    /// read again. [`StoreError::Unavailable`]: the outcome is unknown; read again, and a call that was stored is known.
+    /// [`StoreError::Contended`]: another process was first with a call, an outcome or an approval. Nothing is stored;
+    /// read again. [`StoreError::Unavailable`]: the outcome is unknown. Read again: a call that was stored is among
+    /// those decided before.
     pub async fn write(mut self, rows: &DecisionRows) -> Result<i64, StoreError> {
         let (base, calls, outcomes, used) = match written::write(&mut self.0, &self.1, rows).await {
             Ok(counts) => counts,
             Err(error) => {
-                // Its connection stays, if it can: the next try is not to wait for another.
+                // The rollback keeps the connection usable, so the next try need not wait for another.
                 drop(self.0.rollback().await);
                 return Err(error);
             }
@@ -414,7 +416,7 @@ impl Deciding {
     }
 }
 
-/// One row: the time, and each kind of row as a JSON list.
+/// Reads one row: the time, and each kind of row as a JSON list.
 const READ: &str = concat!(
     "/* decisions.read */
 SELECT clock(),
@@ -456,7 +458,8 @@ SELECT clock(),
                       AND a.body LIKE '%\"labels\":{%' LIMIT 1024) b)"
 );
 
-/// The time; overrides, calls, runs further up, sessions and approvals; runs that the audit binds, and rows that label sessions.
+/// The time; overrides, calls, ancestor runs, sessions and approvals; runs in shadow by the audit, and audit rows that
+/// label sessions.
 type ReadRow = (jiff_sqlx::Timestamp, String, String, String, String, String, String, String);
 
 fn read<'q>(wanted: &'q DecisionKeys, up: Vec<&'q str>) -> QueryAs<'q, Postgres, ReadRow, PgArguments> {

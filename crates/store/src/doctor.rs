@@ -1,27 +1,27 @@
-//! The invariants, each as a query that answers the rows that break it.
+//! Invariants of the database, each a query that returns the rows that break it.
 
 use std::time::Duration;
 
 use super::{StoreError, aggregates::UpkeepStore, transaction::begin, workers::interval};
 
-/// An invariant and how it fared.
+/// Result of checking an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// Its short name.
+    /// Short name.
     pub name: &'static str,
-    /// What must hold.
+    /// Statement that must hold.
     pub promise: &'static str,
-    /// How many rows break it.
+    /// Number of rows that break it.
     pub broken: i64,
-    /// The first few of them.
+    /// Descriptions of the first five such rows.
     pub examples: Vec<String>,
 }
 
 struct Invariant {
     name: &'static str,
     promise: &'static str,
-    /// Selects one text column: a description of each row that breaks it. `$1` is the grace after which a silent
-    /// worker must have been relieved.
+    /// Query for one text column: a description of each row that breaks the invariant. `$1` is the time after which a
+    /// silent worker must have been taken over.
     sql: &'static str,
 }
 
@@ -191,7 +191,7 @@ const INVARIANTS: [Invariant; 18] = [
 ];
 
 impl UpkeepStore<'_> {
-    /// Checks every invariant, all in one snapshot.
+    /// Checks every invariant in one snapshot.
     ///
     /// # Errors
     /// The database does not answer.

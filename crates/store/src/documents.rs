@@ -1,4 +1,4 @@
-//! Documents of sessions: a text, the one that it began with, and how it came from version to version.
+//! Documents of sessions: their first text, their current text, and each version between.
 
 use jiff::Timestamp;
 use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
@@ -12,33 +12,33 @@ use super::{
 };
 use umbra_domain::SessionId;
 
-/// A document that a session begins with.
+/// A document that is added to a session.
 #[derive(Debug, Clone)]
 pub struct NewDocument {
-    /// Its name.
+    /// Document name.
     pub name: String,
     /// `markdown` or `yaml`.
     pub format: &'static str,
-    /// The text that changes are counted from: empty for one that is put later.
+    /// Text before version 1; empty for a document that is added later.
     pub first: String,
-    /// Its text.
+    /// Current text.
     pub text: String,
 }
 
-/// A document as it is kept.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// Its name.
+    /// Document name.
     pub name: String,
     /// `markdown` or `yaml`.
     pub format: String,
-    /// How often it was changed.
+    /// Number of changes.
     pub version: i32,
-    /// What it began with.
+    /// Text before version 1.
     pub first: String,
-    /// What it is by now.
+    /// Current text.
     pub text: String,
-    /// What it was when the last turn began.
+    /// Text when the last turn began.
     pub at_turn: String,
 }
 
@@ -47,20 +47,20 @@ pub struct StoredDocument {
 pub struct StoredChange {
     /// Counted from 1.
     pub version: i32,
-    /// When.
+    /// When the version was stored.
     pub at: Timestamp,
-    /// How it came about, as JSON.
+    /// Description of the change, as JSON.
     pub entry: String,
 }
 
-/// A version to be kept.
+/// A version to store.
 #[derive(Debug, Clone, Copy)]
 pub struct NewChange<'c> {
     /// Etag of the text before.
     pub before: &'c str,
     /// Etag of the text after.
     pub after: &'c str,
-    /// How it came about, as JSON.
+    /// Description of the change, as JSON.
     pub entry: &'c str,
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn insert_document(
 }
 
 impl Stepping {
-    /// Adds a document; it has no versions yet.
+    /// Adds a document, without a version.
     ///
     /// # Errors
     /// The database does not answer.
@@ -107,7 +107,7 @@ impl Stepping {
         insert_document(self.connection(), session, document).await
     }
 
-    /// Gives a document its next version.
+    /// Stores the next version of a document and returns its number.
     ///
     /// # Errors
     /// The database does not answer.
@@ -137,7 +137,7 @@ impl Stepping {
         Ok(version)
     }
 
-    /// The versions of a document up to the last one that led to a state, in order; `None` where none did.
+    /// Returns the versions of a document up to the last one with this etag, in order; `None` if no version has it.
     ///
     /// # Errors
     /// The database does not answer.
@@ -158,7 +158,7 @@ impl Stepping {
 }
 
 impl SessionStore<'_> {
-    /// One document; `None` where there is none.
+    /// Returns one document; `None` if there is none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -174,7 +174,7 @@ impl SessionStore<'_> {
         row.as_ref().map(document_of).transpose()
     }
 
-    /// A page of the versions of a document, each under its number.
+    /// Returns a page of the versions of a document, each under its number.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,8 +1,8 @@
-//! What an agent or a task left is made unreadable: texts go, rows and counters stay.
+//! Erases the texts of an agent or a task. Rows and counters stay.
 //!
-//! In: whose. Out: how much of it. Reviews that are not over are ended first, under the locks and in the order of
-//! every other transaction (meters, reviews, feed), so that nothing that was read before can be stored after. A unit
-//! returns only where a review never came to a call, as when it is given up: nobody regains what is spent.
+//! In: an agent or a task. Out: counts of erased rows. Open reviews are ended first, with the lock order of every other
+//! transaction (meters, reviews, feed), so nothing that was read before can be stored after. A unit returns only if its
+//! review made no call, as when a review is given up: spent money does not return.
 
 use uuid::Uuid;
 
@@ -14,15 +14,15 @@ use super::{
 };
 use umbra_domain::{EventId, ReviewId, SkipReason};
 
-/// What stands where a text stood.
+/// Text that replaces an erased text.
 pub(super) const ERASED: &str = "[erased]";
 
-/// Whose texts.
+/// Owner of the texts to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
-    /// Everything that this agent did.
+    /// All work of this agent.
     Agent(String),
-    /// Everything that was done in this task, by whichever agent.
+    /// All work in this task, by any agent.
     Task(String),
 }
 
@@ -34,7 +34,7 @@ impl Whose {
         }
     }
 
-    /// The agent's name or the task's id.
+    /// Returns the agent's name or the task's id.
     pub fn name(&self) -> &str {
         match self {
             Self::Agent(name) | Self::Task(name) => name,
@@ -42,23 +42,23 @@ impl Whose {
     }
 }
 
-/// An event that is to be erased.
+/// An event to erase.
 #[derive(Debug, Clone)]
 pub struct Erasable {
-    /// Its number in the feed.
+    /// Number in feed `intake`.
     pub seq: i64,
-    /// Its id.
+    /// Event id.
     pub id: EventId,
-    /// It as stored; empty if only its id was asked for.
+    /// Stored payload; empty if only ids were asked for.
     pub payload: Vec<u8>,
 }
 
-/// How many rows of each kind.
+/// Numbers of erased rows by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Counts {
-    /// Events whose contents went.
+    /// Events whose contents were erased.
     pub events: u64,
-    /// Reviews that waited or ran and were ended.
+    /// Waiting or running reviews that were ended.
     pub reviews_ended: u64,
     /// Results of reviews: their recommendations and notes.
     pub reviews: u64,
@@ -68,14 +68,14 @@ pub struct Counts {
     pub verdicts: u64,
     /// Rows of the audit: arguments, stubs, outcomes.
     pub audit: u64,
-    /// Sessions of the sidecar: what was said in them, and their documents.
+    /// Sessions of the sidecar, with their steps and documents.
     pub sessions: u64,
     /// Patterns.
     pub patterns: u64,
 }
 
 impl Counts {
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         self.events += other.events;
         self.reviews_ended += other.reviews_ended;
@@ -88,12 +88,12 @@ impl Counts {
     }
 }
 
-/// The reviews that speak of these events: those that are of them, and those of whole tasks of which they are steps.
+/// Reviews about these events: of the events themselves, and of the tasks that they are steps of.
 const SPEAKING: &str = "SELECT review_id FROM review_event WHERE event_id = ANY($1)
     UNION SELECT t.id FROM event e JOIN review t ON t.task_id = e.task_id AND t.scope = 2 WHERE e.id = ANY($1)";
 
 impl UpkeepStore<'_> {
-    /// The newest event's number: what arrives later belongs to nobody's erasure that began before.
+    /// Returns the number of the newest event. Later events are outside an erasure that has begun.
     ///
     /// # Errors
     /// The database does not answer.
@@ -102,7 +102,7 @@ impl UpkeepStore<'_> {
         Ok(last.fetch_one(&self.0.work).await?)
     }
 
-    /// The next events of a span of numbers whose contents are still there, with their contents if wanted.
+    /// Returns the next events of a range of numbers that are not erased, with payloads if wanted.
     ///
     /// # Errors
     /// The database does not answer.
@@ -129,8 +129,8 @@ impl UpkeepStore<'_> {
         Ok(rows.into_iter().map(|(seq, id, payload)| Erasable { seq, id: EventId(id), payload }).collect())
     }
 
-    /// The reviews of the next so many events of a span, erased or not, and the last of these events' numbers; `None`
-    /// when there are no more.
+    /// Returns the reviews of the next `limit` events after a number, erased or not, and the last of these events'
+    /// numbers; `None` if there are no more events.
     ///
     /// # Errors
     /// The database does not answer.
@@ -157,7 +157,7 @@ impl UpkeepStore<'_> {
         Ok(last.map(|last| (last, reviews.into_iter().map(ReviewId).collect())))
     }
 
-    /// Waits until whoever follows reviews, such as to write files, is done with those that it has read already.
+    /// Waits until followers have finished the pages of reviews that they have read, such as to write files.
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again.
@@ -168,7 +168,7 @@ impl UpkeepStore<'_> {
         Ok(())
     }
 
-    /// What erasing these events would erase.
+    /// Counts the rows that erasing these events would change.
     ///
     /// # Errors
     /// The database does not answer.
@@ -188,10 +188,10 @@ impl UpkeepStore<'_> {
         Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, ..Counts::default() })
     }
 
-    /// Ends the reviews of these events that are not over; answers how many. `replica` counts their skips.
+    /// Ends the open reviews of these events; returns how many. Their skips are counted under `replica`.
     ///
     /// # Errors
-    /// The database does not answer, or is busy: try again, what was ended stays so.
+    /// The database does not answer, or is busy: try again, ended reviews stay ended.
     pub async fn end_reviews_of(self, events: &[EventId], replica: Uuid) -> Result<u64, StoreError> {
         let open = sqlx::AssertSqlSafe(format!(
             "/* erasure.open */ SELECT id FROM review WHERE id IN ({SPEAKING}) AND state IN ('queued', 'running') ORDER BY id"
@@ -206,7 +206,7 @@ impl UpkeepStore<'_> {
         Ok(ended)
     }
 
-    /// Erases events, whose payloads become what is given here, and all that was said of them; together.
+    /// Replaces the payloads of events by these, and erases all texts about the events, in one transaction.
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again.
@@ -217,7 +217,7 @@ impl UpkeepStore<'_> {
         let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
         let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
         let results = silence(&mut tx, &reviews).await?;
-        // Names of types of tasks are the sender's words: the lessons and scores that carry them go.
+        // Names of task types are the sender's words, so reflexions and scores with these names are deleted.
         for sql in [
             "/* erasure.reflexions */ DELETE FROM reflexion x USING finding f WHERE f.event_id = ANY($1)
              AND (x.agent, x.task_type, x.fingerprint) = (f.agent, f.task_type, f.fingerprint)",
@@ -225,7 +225,7 @@ impl UpkeepStore<'_> {
             "/* erasure.backtests */ UPDATE backtest_item SET findings = NULL, notes = NULL WHERE event_id = ANY($1)",
             "/* erasure.webhooks */ DELETE FROM webhook_delivery d USING event e WHERE e.id = ANY($1)
              AND d.agent = e.agent AND d.task_id IS NOT DISTINCT FROM e.task_id",
-            // It stays filed, so that it is not told of once more; asked for, it is made of what is left.
+            // The row stays, so that no second message is sent; a reader gets a briefing computed anew.
             "/* erasure.briefings */ UPDATE briefing b SET body = ''
              FROM (SELECT DISTINCT agent FROM event WHERE id = ANY($1)) e
              WHERE strpos(b.body, to_json(e.agent)::text) > 0",
@@ -255,8 +255,8 @@ impl UpkeepStore<'_> {
         Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts, ..Counts::default() })
     }
 
-    /// Lets Postgres reuse the space of what was erased. Not doing so harms nothing but privacy: it comes by itself
-    /// in time.
+    /// Lets Postgres reuse the space of erased rows now. Autovacuum does so in time anyway; until then erased texts
+    /// stay on disk.
     ///
     /// # Errors
     /// The database does not answer.
@@ -273,8 +273,9 @@ impl UpkeepStore<'_> {
     }
 }
 
-/// Takes what these reviews say as a whole, here and in messages that were not delivered; answers how many said
-/// anything. A finding's recommendation is its review's, of all its events.
+/// Erases the texts of these reviews (results, failures, their findings' recommendations) and the undelivered messages
+/// that name their findings; returns how many results changed. A finding's recommendation is that of its review, so it
+/// may speak of other events.
 pub(super) async fn silence(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
     for sql in [
         "/* erasure.failures */ UPDATE review SET failure = NULL WHERE id = ANY($1) AND failure IS NOT NULL",
@@ -298,7 +299,7 @@ pub(super) async fn silence(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64
     Ok(results.bind(reviews).bind(ERASED).execute(tx).await?.rows_affected())
 }
 
-/// Takes the words of findings whose `column` is one of these; answers of how many.
+/// Erases the texts of findings whose `column` has one of these values; returns how many changed.
 pub(super) async fn blank_findings(tx: &mut Connection, column: &str, of: &[Uuid]) -> Result<u64, StoreError> {
     let sql = format!(
         "/* erasure.findings */ UPDATE finding SET description = $2, task_type = NULL, field = NULL, quote = NULL,
@@ -311,9 +312,9 @@ pub(super) async fn blank_findings(tx: &mut Connection, column: &str, of: &[Uuid
     Ok(sqlx::query(sqlx::AssertSqlSafe(sql)).bind(of).bind(ERASED).execute(tx).await?.rows_affected())
 }
 
-/// Ends one review, its calls under way charged at their holds; answers whether it was open until now.
+/// Ends one review and charges its open calls at their holds; returns true if it was open.
 async fn end_review(tx: &mut Tx, review: Uuid, replica: Uuid) -> Result<bool, StoreError> {
-    // Meters before reviews: the order of locks is the same everywhere.
+    // Meters are locked before reviews: the order of locks is the same everywhere.
     sqlx::query(
         "/* erasure.lock */
          SELECT FROM meter m WHERE m.trigger = '' AND (m.shadow, m.agent, m.day) IN (
@@ -353,7 +354,7 @@ async fn end_review(tx: &mut Tx, review: Uuid, replica: Uuid) -> Result<bool, St
     if ended.rows_affected() == 0 {
         return Ok(false);
     }
-    // Whoever made the call finds it settled and its lease lost.
+    // The worker that made the call finds it settled, and its lease lost.
     sqlx::query(
         "/* erasure.settle */
          WITH c AS (

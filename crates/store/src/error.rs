@@ -1,17 +1,17 @@
-//! What can go wrong with the database, by what the caller can do about it.
+//! Errors of the database, by what the caller can do about them.
 
 use std::io;
 
 /// A failed database operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No connection was had: nothing happened. Try again.
+    /// No connection was available: nothing happened. Try again.
     #[error("the database cannot be reached")]
     Unreached(#[source] sqlx::Error),
-    /// The connection broke, or no answer came in time: whether a commit happened is unknown. Try again.
+    /// The connection broke, or no answer came in time: it is unknown if a commit happened. Try again.
     #[error("the database does not answer")]
     Unavailable(#[source] sqlx::Error),
-    /// Locks, deadlocks and time limits: nothing happened. Try again.
+    /// A lock, a deadlock or a time limit: nothing happened. Try again.
     #[error("the database is busy ({sqlstate})")]
     Contended {
         /// The five-character SQLSTATE.
@@ -22,7 +22,7 @@ pub enum StoreError {
     Data {
         /// The five-character SQLSTATE.
         sqlstate: String,
-        /// The violated constraint, if it was one.
+        /// The violated constraint, if any.
         constraint: Option<String>,
     },
     /// Umbra will not use this database; the text says why and what to do.
@@ -33,30 +33,30 @@ pub enum StoreError {
     Inconsistent {
         /// The table.
         table: &'static str,
-        /// What is wrong with it.
+        /// Description of the fault.
         problem: String,
     },
-    /// A defect of ours: a value has no JSON. Nothing happened.
+    /// A defect of Umbra: a value has no JSON. Nothing happened.
     #[error("{what} cannot be written as JSON: this is a fault in Umbra, please report it")]
     Unserialisable {
-        /// The value, by what it is for.
+        /// Name of the value.
         what: &'static str,
         /// The serializer's reason.
         #[source]
         error: serde_json::Error,
     },
-    /// A defect of ours: the statement and the schema do not fit.
+    /// A defect of Umbra: the statement does not fit the schema.
     #[error("a statement failed")]
     Statement(#[source] sqlx::Error),
 }
 
 impl StoreError {
-    /// It did not answer in the time that somebody had.
+    /// Returns the error of a database that did not answer before the deadline.
     pub fn late() -> Self {
         Self::Unavailable(sqlx::Error::PoolTimedOut)
     }
 
-    /// Error of a statement that was not sent, since the caller's deadline had passed.
+    /// Returns the error of a statement that was not sent, since the caller's deadline had passed.
     pub fn not_tried() -> Self {
         Self::Unreached(sqlx::Error::PoolTimedOut)
     }
@@ -66,33 +66,33 @@ impl StoreError {
         matches!(self, Self::Unreached(_))
     }
 
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreached(_) | Self::Unavailable(_) | Self::Contended { .. })
     }
 
-    /// Whether one value is at fault, such as a text that cannot be kept.
+    /// True if a value is at fault, such as a text that cannot be stored.
     pub fn is_value(&self) -> bool {
         matches!(self, Self::Data { sqlstate, .. } if sqlstate.starts_with("22"))
     }
 
-    /// Whether a stored row cannot be read, or a value cannot be written as one.
+    /// True if a stored row cannot be read, or a value cannot be serialized for one.
     pub fn is_inconsistent(&self) -> bool {
         matches!(self, Self::Inconsistent { .. } | Self::Unserialisable { .. })
     }
 
-    /// Whether the values are at fault.
+    /// True if a value or a constraint is at fault.
     pub fn is_data(&self) -> bool {
         matches!(self, Self::Data { .. })
     }
 }
 
-/// Marks an error before which nothing was sent.
+/// Marks an error of a statement that was not sent.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing was sent: {0}")]
 struct NotSent(#[source] sqlx::Error);
 
-/// The error of a call that was not sent, for want of a connection.
+/// Returns the error of a statement that was not sent, for lack of a connection.
 pub(super) fn unreached(cause: sqlx::Error) -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(io::ErrorKind::NotConnected, NotSent(cause)))
 }

@@ -1,4 +1,4 @@
-//! Stored events, with what became of them.
+//! Stored events, with their dispositions.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ use umbra_domain::{Disposition, EventId, Outcome, ReviewId, SkipReason, Trigger,
 /// An event's row.
 #[derive(Debug, Clone)]
 pub struct EventRow {
-    /// Its id; the time in it is when it was received.
+    /// Event id, which contains the time of receipt.
     pub id: EventId,
     /// The stored event, its triggers and marks, as JSON.
     pub payload: Vec<u8>,
-    /// What became of it for each matched shadow. A pair whose review was given up shows as skipped, and one that was
-    /// skipped as queued once a review of it was asked for later.
+    /// Disposition for each matched shadow. A queued pair whose review was given up shows as skipped; a skipped pair
+    /// whose review was requested later shows as queued.
     pub dispositions: Vec<Disposition>,
-    /// Its contents were erased on request; the payload says whose it was.
+    /// True if the contents were erased on request. The payload still names agent and task.
     pub erased: bool,
 }
 
-/// Which events.
+/// Filter of a list of events. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     /// Of this agent.
@@ -45,7 +45,7 @@ const COLUMNS: &str =
     "SELECT seq, id, shadows, outcomes, triggers, payload, erased_at IS NOT NULL FROM event WHERE true";
 
 impl EventStore<'_> {
-    /// The payload of an event, for a worker; `None` if it is gone or erased.
+    /// Returns the payload of an event, for a worker; `None` if it is gone or erased.
     ///
     /// # Errors
     /// The database does not answer.
@@ -56,7 +56,7 @@ impl EventStore<'_> {
             .await?)
     }
 
-    /// One event.
+    /// Returns one event.
     ///
     /// # Errors
     /// The database does not answer.
@@ -67,7 +67,7 @@ impl EventStore<'_> {
         Ok(rows.into_iter().next().map(|(_, row)| row))
     }
 
-    /// A page of events in order of receipt.
+    /// Returns a page of events, in order of receipt.
     ///
     /// # Errors
     /// The database does not answer.
@@ -89,7 +89,7 @@ impl EventStore<'_> {
         Ok(seek.page(self.dress(rows).await?))
     }
 
-    /// Adds names and reviews to rows.
+    /// Adds dispositions to rows, with the names of shadows and their reviews.
     async fn dress(self, rows: Vec<Row>) -> Result<Vec<(i64, EventRow)>, StoreError> {
         let ids: Vec<Uuid> = rows.iter().map(|row| row.1).collect();
         let versions: Vec<i32> = rows.iter().flat_map(|row| row.2.iter().copied()).collect();
@@ -144,7 +144,7 @@ fn disposition(
         (disposition::QUEUED_CODE | disposition::BATCHED_CODE, Some(reason)) => (Outcome::Skipped, Some(reason)),
         (disposition::QUEUED_CODE, None) => (Outcome::Queued, None),
         (disposition::BATCHED_CODE, None) => (Outcome::Batched, None),
-        // Skipped at first, and reviewed by later request.
+        // Skipped at first, and reviewed on a later request.
         (_, None) if review.is_some() => (Outcome::Queued, None),
         (code, _) => (Outcome::Skipped, SkipReason::from_code(code)),
     };
@@ -158,7 +158,7 @@ fn disposition(
     })
 }
 
-/// When an event was received: the time in its id.
+/// Returns the time of receipt of an event, which its id contains.
 pub fn received_at(id: EventId) -> Timestamp {
     let bytes = id.0.as_bytes();
     let millis = bytes[..6].iter().fold(0_i64, |sum, byte| (sum << 8) | i64::from(*byte));

@@ -1,5 +1,5 @@
-//! What is laid over the settings at run time, and who approved which call: changed together with the audit row that says
-//! so.
+//! Overrides of the settings at run time, runs, and approvals of calls. Each change commits together with the audit row
+//! about it.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
@@ -21,38 +21,38 @@ use umbra_domain::{
     audit::{Binding, Standing},
 };
 
-/// An approval, as people see it.
+/// An approval, as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Approval)]
 pub struct ApprovalItem {
-    /// Its id.
+    /// Approval id.
     #[schema(value_type = String, example = "apr_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: ApprovalId,
-    /// Who calls.
+    /// The agent that calls.
     pub agent: String,
-    /// Which tool.
+    /// The tool that is called.
     pub tool: String,
     /// The rule that asks.
     pub rule: Option<String>,
-    /// Its reason.
+    /// Reason of the rule.
     pub reason: Option<String>,
     /// `pending`, `approved`, `denied`, `used` or `expired`.
     #[schema(value_type = String)]
     pub state: &'static str,
-    /// When it was asked for.
+    /// When the approval was requested.
     #[schema(value_type = String, format = DateTime)]
     pub asked_at: Timestamp,
-    /// When it is worth nothing any more.
+    /// When the approval expires.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-    /// When a person answered it.
+    /// When a person answered.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub answered_at: Option<Timestamp>,
-    /// The key of that person, where keys are asked for.
+    /// Key of that person, where keys are required.
     pub answered_by: Option<String>,
-    /// What that person said.
+    /// Note of that person.
     pub note: Option<String>,
-    /// The caller's id of the call that waits.
+    /// The caller's id of the waiting call.
     pub call_id: Option<String>,
     /// The session of the call.
     pub session: Option<String>,
@@ -63,25 +63,25 @@ pub struct ApprovalItem {
     pub arguments: Option<Value>,
 }
 
-/// An override as it is stored, not authenticated.
+/// A stored override, not authenticated.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StoredOverride {
-    /// Its content.
+    /// Content of the override.
     #[serde(flatten)]
     pub said: Override,
-    /// Keyed hash of its content; none in rows from before there were such.
+    /// Keyed hash of the content; `None` in rows from before these hashes.
     pub mac: Option<HexBytes>,
-    /// The audit says that it was lifted or replaced.
+    /// True if the audit says that it was lifted or replaced.
     pub ended: bool,
 }
 
-/// An approval as it is stored, not authenticated, with the call that asks for it.
+/// A stored approval with the call that asks for it, not authenticated.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StoredApproval {
     /// The row.
     #[serde(flatten)]
     pub row: ApprovalRow,
-    /// Its validity has ended.
+    /// True if it has expired.
     pub is_past: bool,
     answered_at: Option<Timestamp>,
     answered_by: Option<String>,
@@ -92,7 +92,7 @@ pub struct StoredApproval {
     payload: Option<String>,
 }
 
-/// The erasable part of a decision's row in the audit, as far as approvals show it.
+/// The part of a decision's audit payload that approvals show.
 #[derive(Deserialize)]
 struct Payload {
     args: Option<Value>,
@@ -113,16 +113,16 @@ macro_rules! stored_approval_json {
 /// Filter of a list of approvals.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// In this state, as people see it.
+    /// In this state, as the API shows it.
     pub state: Option<String>,
     /// Of this agent.
     pub agent: Option<String>,
-    /// At most so many.
+    /// Most approvals, the newest.
     pub limit: i64,
 }
 
 impl StoredApproval {
-    /// The approval as people see it.
+    /// Returns the approval as the API shows it.
     pub fn item(self) -> ApprovalItem {
         let Self { row, is_past, answered_at, answered_by, note, call_id, session, run, payload } = self;
         let ApprovalRow { id, agent, tool, rule, reason, state, asked_at, expires_at, .. } = row;
@@ -150,10 +150,10 @@ impl StoredApproval {
     }
 }
 
-/// Answer to an approval: the row as it was read, and as it becomes.
+/// A person's answer to an approval: the row before and after.
 #[derive(Debug, Clone)]
 pub struct ApprovalChange<'c> {
-    /// The row that the person has seen.
+    /// The row that the person saw.
     pub from: &'c ApprovalRow,
     /// The same with another state and keyed hash.
     pub to: &'c ApprovalRow,
@@ -168,37 +168,38 @@ pub struct ApprovalChange<'c> {
 /// Filter of a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// Of one agent.
+    /// Of this agent.
     pub agent: Option<String>,
-    /// Of one name.
+    /// With this name.
     pub run: Option<String>,
-    /// With a call since.
+    /// With a call since this time.
     pub since: Option<Timestamp>,
-    /// Those alone that stay in shadow, or that nobody named.
+    /// True to return only runs that stay in shadow, or whose name the caller did not choose.
     pub in_shadow: bool,
-    /// At most so many, those with the newest calls.
+    /// Most runs, those with the newest calls.
     pub limit: i64,
 }
 
-/// A run as it is stored, not authenticated.
+/// A stored run, not authenticated.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ListedRun {
     /// The row.
     #[serde(flatten)]
     pub row: RunRow,
-    /// When a call changed it last.
+    /// When a call last changed the run.
     pub updated_at: Timestamp,
 }
 
-/// Whoever changes overrides does so alone. Each schema has a lock of its own.
+/// Takes the exclusive lock for changes of overrides. Each schema has a lock of its own.
 const CHANGING: &str = "/* execution.change */ SELECT pg_advisory_xact_lock(7819, hashtext(current_schema()))";
 
 impl DecisionStore<'_> {
-    /// Sets an override in the place of the one that is there for its scope and value; `said` goes to the audit, behind what
-    /// `replaced` makes of the other. When this answers, no decision is under way that has not seen it.
+    /// Sets an override, and ends the one with the same scope and value. `said` is the audit row about it; `replaced`
+    /// makes the audit row about the ended one, which comes first. On return, no decision is under way that read the
+    /// earlier state.
     ///
     /// # Errors
-    /// The database does not answer, or decisions are under way that do not end: it may be in force all the same.
+    /// The database does not answer, or decisions under way do not end: the override may be in force all the same.
     pub async fn set_override(
         self,
         one: &Override,
@@ -229,7 +230,7 @@ impl DecisionStore<'_> {
         self.outwait_decisions().await
     }
 
-    /// Runs, those with the newest calls first.
+    /// Returns runs, those with the newest calls first.
     ///
     /// # Errors
     /// The database does not answer, or a row cannot be read.
@@ -253,7 +254,7 @@ impl DecisionStore<'_> {
         rows.iter().map(|row| parse("boundary_run", row)).collect()
     }
 
-    /// Ends runs: the next call of such a name begins a new one. `said` goes to the audit.
+    /// Ends runs: the next call under such a name begins a new run. `said` are the audit rows about it.
     ///
     /// # Errors
     /// The database does not answer: they may be ended all the same.
@@ -278,7 +279,7 @@ impl DecisionStore<'_> {
         Ok(())
     }
 
-    /// Agents with a run of this name, or by whose audit one stays in shadow; at most 1,000.
+    /// Returns agents with a run of this name, or with one that stays in shadow by the audit; at most 1,000.
     ///
     /// # Errors
     /// The database does not answer.
@@ -294,7 +295,7 @@ impl DecisionStore<'_> {
         Ok(agents.bind(run).fetch_all(&self.0.read).await?)
     }
 
-    /// Lifts the override of a scope and value; answers which one, if there was one.
+    /// Lifts the override of a scope and value; returns it, or `None` if there was none.
     ///
     /// # Errors
     /// As [`Store::set_override`].
@@ -312,8 +313,8 @@ impl DecisionStore<'_> {
         Ok(Some(lifted))
     }
 
-    /// Takes an override away. The row of the audit that says so has the override's id, so that one that is put back is known
-    /// as ended by looking it up.
+    /// Deletes an override. The audit row about it has the override's id, so an override that is put back is recognized
+    /// as ended by its id.
     async fn end_override(
         self,
         tx: &mut Connection,
@@ -340,7 +341,7 @@ impl DecisionStore<'_> {
         Ok(Some(one))
     }
 
-    /// Overrides and approvals, with the last number that the audit had then.
+    /// Returns overrides and approvals, with the last number of the audit at that time.
     ///
     /// # Errors
     /// The database does not answer.
@@ -369,8 +370,8 @@ impl DecisionStore<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// The ways to write that nobody can intercept, of whichever agent's session of this name; also those that only the audit
-    /// knows any more.
+    /// Returns the ways to write that cannot be intercepted, in any agent's session of this name, including those that
+    /// only the audit has.
     ///
     /// # Errors
     /// The database does not answer.
@@ -390,7 +391,7 @@ impl DecisionStore<'_> {
         Ok(paths)
     }
 
-    /// An approval; `None` if there is none of this id.
+    /// Returns an approval; `None` if there is none with this id.
     ///
     /// # Errors
     /// The database does not answer.
@@ -407,7 +408,7 @@ impl DecisionStore<'_> {
         row.map(|text| parse("approval", &text)).transpose()
     }
 
-    /// Approvals, the newest first.
+    /// Returns approvals, newest first.
     ///
     /// # Errors
     /// The database does not answer, or a row cannot be read.
@@ -430,8 +431,8 @@ impl DecisionStore<'_> {
         rows.iter().map(|text| parse("approval", text)).collect()
     }
 
-    /// Takes the oldest approvals that nobody was told of, and stores what `message` makes of each, at once. Answers how many
-    /// there were.
+    /// Takes the oldest approvals without a message, and stores the message that `message` makes of each, in one
+    /// transaction. Returns how many approvals were taken.
     ///
     /// # Errors
     /// The database does not answer, or a row cannot be read.
@@ -462,10 +463,10 @@ impl DecisionStore<'_> {
         Ok(rows.len())
     }
 
-    /// Approves or denies a call that waits for it and is as it was; answers whether it did.
+    /// Approves or denies a waiting call; returns false if its approval has changed or expired.
     ///
     /// # Errors
-    /// The database does not answer: it may be so all the same.
+    /// The database does not answer: the approval may be answered all the same.
     pub async fn answer_approval(self, change: ApprovalChange<'_>, said: &NewAudit) -> Result<bool, StoreError> {
         let ApprovalChange { from, to, note, by, message } = change;
         let mut tx = begin(&self.0.control).await?;

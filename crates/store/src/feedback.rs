@@ -1,15 +1,15 @@
-//! What people judged, counted.
+//! Counts of findings that people judged.
 
 use super::{StoreError, aggregates::FindingStore};
 
-/// Judged findings of one version and category.
+/// Judged findings of one version of a shadow in one category.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCount {
     /// The shadow.
     pub shadow: String,
     /// The hash of the shadow's configuration.
     pub version: String,
-    /// That configuration, as JSON.
+    /// The shadow's configuration, as JSON.
     pub config: String,
     /// The category.
     pub category: String,
@@ -20,7 +20,7 @@ pub struct JudgedCount {
 }
 
 impl FindingStore<'_> {
-    /// What people judged of these shadows' findings, by version (oldest first) and category.
+    /// Counts judged findings of these shadows, by version (oldest first) and category.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Briefings and reports that were filed when their time was over.
+//! Briefings and reports that are stored once their day or week is over.
 
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx;
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl BriefingStore<'_> {
-    /// A briefing (`day`) or report (`week`) that was filed, as JSON.
+    /// Returns a stored briefing (`day`) or report (`week`), as JSON.
     ///
     /// # Errors
     /// The database does not answer.
@@ -20,8 +20,8 @@ impl BriefingStore<'_> {
         Ok(body.bind(kind).bind(first.to_sqlx()).fetch_optional(&self.0.read).await?)
     }
 
-    /// Files a briefing or report, and the message about it; answers whether it was not filed before. Of several
-    /// processes one does.
+    /// Stores a briefing or report with the message about it; returns false if it was stored before. Of several
+    /// processes, one succeeds.
     ///
     /// # Errors
     /// The database does not answer.
@@ -50,7 +50,7 @@ impl BriefingStore<'_> {
         Ok(filed)
     }
 
-    /// When this installation began.
+    /// Returns when this installation began.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Findings as they are read, in the shape of the wire, and what people said of them.
+//! Findings as the API shows them, and people's judgement of them.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::{
 };
 use umbra_domain::{About, EventId, FindingId, Mode, ReviewId, Severity, Trigger};
 
-/// Where in the event a finding stands.
+/// Position of a finding's evidence in the event.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FindingEvidence {
     /// The event's field, such as `output` or `tool.args.command`.
@@ -31,7 +31,7 @@ pub struct FindingEvidence {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Finding)]
 pub struct FindingItem {
-    /// Its id.
+    /// Finding id.
     #[schema(value_type = String)]
     pub id: FindingId,
     /// The shadow.
@@ -42,48 +42,48 @@ pub struct FindingItem {
     pub trigger: Option<Trigger>,
     /// The shadow's mode.
     pub mode: Option<Mode>,
-    /// How bad.
+    /// Severity.
     pub severity: Severity,
-    /// About what.
+    /// Category.
     pub category: String,
     /// One or two sentences.
     pub description: String,
-    /// What to do.
+    /// Recommendation to the agent or its owner.
     pub recommendation: String,
-    /// Where; null where no quote was found in the text.
+    /// Evidence; null where no quote was found in the text.
     pub evidence: Option<FindingEvidence>,
     /// True if the evidence stands in the text, or a second call of the model agreed on what cannot be quoted.
     pub verified: bool,
-    /// `given`: it speaks against what the agent was given, not against the agent.
+    /// `given` if the finding is about what the agent was given, not about the agent's own work.
     pub about: About,
     /// `check` or `model`.
     pub source: String,
     /// The check's rule, or the model's checklist item.
     pub rule: String,
-    /// The same fault has the same fingerprint.
+    /// Fingerprint that findings of the same fault share.
     pub fingerprint: String,
-    /// In how many events of this agent its fingerprint was found by then, repeats of this finding included. What passive
-    /// shadows find is counted apart.
+    /// Events of this agent with this fingerprint up to then, repeats of this finding included. Findings of passive
+    /// shadows are counted apart.
     pub occurrences: i64,
-    /// The review that found it; null where the built-in checks looked without one.
+    /// Review that found it; null if a look of the built-in checks found it.
     #[schema(value_type = Option<String>)]
     pub review_id: Option<ReviewId>,
-    /// The event that it is about; of several that repeat it, the first.
+    /// Event of the finding; if several events repeat it, the first.
     #[schema(value_type = String)]
     pub event_id: EventId,
     /// The event's task.
     pub task_id: Option<String>,
-    /// When it was found.
+    /// When the finding was made.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
-    /// What people made of it: open, confirmed, `false_positive` or resolved.
+    /// People's judgement: open, confirmed, `false_positive` or resolved.
     pub status: String,
-    /// Their note.
+    /// Note of the judgement.
     pub note: Option<String>,
     /// The event's kind of task.
     #[serde(skip)]
     pub task_type: Option<String>,
-    /// True if a look found it, without a review.
+    /// True if a look of the built-in checks found it.
     #[serde(skip)]
     pub of_look: bool,
 }
@@ -153,14 +153,14 @@ struct FindingRow {
     note: Option<String>,
 }
 
-/// Which findings.
+/// Filter of a list of findings. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct FindingFilter {
     /// By this shadow.
     pub shadow: Option<String>,
     /// Of this agent.
     pub agent: Option<String>,
-    /// At least this severity, as a code.
+    /// Of at least this severity, as a code.
     pub severity: Option<i16>,
     /// Of this category.
     pub category: Option<String>,
@@ -179,7 +179,7 @@ pub struct FindingFilter {
 }
 
 impl FindingFilter {
-    /// Whether a finding is among them: the same that the list asks the database.
+    /// True if the filter admits a finding, by the same rules as the list's SQL.
     pub fn admits(&self, finding: &FindingItem) -> bool {
         fn is<T: PartialEq + ?Sized>(wanted: Option<&T>, is: Option<&T>) -> bool {
             wanted.is_none() || wanted == is
@@ -208,7 +208,7 @@ const COLUMNS: &str = "SELECT seq, id, review_id, event_id, shadow, agent, task_
     occurrences, created_at, status, note FROM finding WHERE true";
 
 impl FindingStore<'_> {
-    /// One finding.
+    /// Returns one finding.
     ///
     /// # Errors
     /// The database does not answer.
@@ -219,7 +219,7 @@ impl FindingStore<'_> {
         Ok(row.map(Into::into))
     }
 
-    /// Findings of some reviews, in order.
+    /// Returns the findings of some reviews, in order.
     ///
     /// # Errors
     /// The database does not answer.
@@ -227,8 +227,8 @@ impl FindingStore<'_> {
         of_reviews(&self.0.read, reviews).await
     }
 
-    /// Findings in these events, each with the event, which may repeat it: of shadows with this mode's rank; without one, of
-    /// all but passive shadows.
+    /// Returns findings with their events, among these events; an event may repeat an earlier finding. With `mode`,
+    /// shadows of this mode's rank count; without it, all but passive ones.
     ///
     /// # Errors
     /// The database does not answer.
@@ -263,7 +263,7 @@ impl FindingStore<'_> {
         Ok(found)
     }
 
-    /// A page of findings in the order in which they became visible.
+    /// Returns a page of findings, in the order in which they became visible.
     ///
     /// # Errors
     /// The database does not answer.
@@ -289,8 +289,8 @@ impl FindingStore<'_> {
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
-    /// A page of looks that found something, each with its findings, in order of its first: those that a filter of reviews
-    /// asks for, which finds none by an assessment.
+    /// Returns a page of looks that found something, each with its findings, in order of the look's first finding. A
+    /// filter by assessment matches no look.
     ///
     /// # Errors
     /// The database does not answer.
@@ -327,7 +327,7 @@ impl FindingStore<'_> {
         Ok(seek.merge(looks, false))
     }
 
-    /// A shadow's findings that people judged, the newest first: so many of an agent, and as many of others.
+    /// Returns a shadow's judged findings, newest first: at most `most` of an agent, and as many of others.
     ///
     /// # Errors
     /// The database does not answer.
@@ -347,7 +347,7 @@ impl FindingStore<'_> {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// The findings of every mode behind a number, in order.
+    /// Returns findings of every mode after number `seq`, in order.
     ///
     /// # Errors
     /// The database does not answer.
@@ -358,7 +358,7 @@ impl FindingStore<'_> {
         Ok(rows.into_iter().map(|row| (row.seq, row.into())).collect())
     }
 
-    /// Notes what people made of a finding; answers whether it exists.
+    /// Stores a judgement of a finding; returns false if the finding does not exist.
     ///
     /// # Errors
     /// The database does not answer.
@@ -381,7 +381,7 @@ impl FindingStore<'_> {
     }
 }
 
-/// Findings of some reviews, in order.
+/// Returns the findings of some reviews, in order.
 pub(super) async fn of_reviews(
     database: impl PgExecutor<'_>,
     reviews: &[ReviewId],
@@ -393,8 +393,8 @@ pub(super) async fn of_reviews(
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Findings of looks whose numbers lie after one of feed `result`, up to another, in order, each with the hash of its
-/// shadow's configuration.
+/// Returns findings of looks with numbers of feed `result` from `after`, exclusive, to `until`, in order, each with the
+/// hash of its shadow's configuration.
 pub(super) async fn looked_between(
     database: impl PgExecutor<'_>,
     after: i64,
@@ -412,7 +412,7 @@ pub(super) async fn looked_between(
 /// Findings of a shadow's look at an event, each with the hash of the shadow's configuration.
 pub type Look = Vec<(FindingItem, String)>;
 
-/// A finding of a look, and the number of the look's first.
+/// A finding of a look, and the number of the look's first finding.
 #[derive(FromRow)]
 struct FirstRow {
     first_seq: i64,
@@ -420,7 +420,7 @@ struct FirstRow {
     look: LookRow,
 }
 
-/// A finding of a look.
+/// A finding of a look, with the hash of its shadow's configuration.
 #[derive(FromRow)]
 struct LookRow {
     #[sqlx(flatten)]

@@ -1,8 +1,8 @@
-//! Followers of feed `result`: each deals with what ended, and with what looks found, exactly once, whoever of a cluster
-//! does it.
+//! Followers of feed `result`: each processes ended reviews, filed verdicts and findings of looks exactly once, in one
+//! process of a cluster at a time.
 //!
-//! A follower's row is locked while its page is dealt with. What follows is stored in the same transaction as the
-//! row's new number, so that a crash in between leaves neither.
+//! A follower's row is locked while its page is processed. Consequences are stored in the same transaction as the row's
+//! new number, so a crash in between leaves neither.
 
 use std::collections::HashMap;
 
@@ -19,44 +19,44 @@ use crate::{findings::FindingItem, reflexions::FaultKey, reviews::Review, verdic
 use umbra_domain::{EventId, ReviewId};
 
 umbra_domain::words! {
-    /// Who follows.
+    /// A follower of feed `result`.
     pub enum Follower {
-        /// What is stored because of a review.
+        /// Stores consequences of reviews: scores, breakers, reflexions, messages.
         Consequences = "consequences",
-        /// What is written to files.
+        /// Writes files.
         Artifacts = "artifacts",
-        /// Patterns of tasks that reviews approve.
+        /// Makes patterns of tasks that reviews approve.
         Patterns = "patterns",
     }
 }
 
-/// What ended, in the order in which it became visible.
+/// Reviews, verdicts and findings of a page, in the order in which they became visible.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// Reviews with an assessment, each with its findings.
+    /// Done reviews, each with its findings.
     pub reviews: Vec<Review>,
-    /// Verdicts that were filed.
+    /// Filed verdicts.
     pub verdicts: Vec<VerdictItem>,
     /// Findings of looks, each with the hash of its shadow's configuration.
     pub looks: Vec<(FindingItem, String)>,
-    /// Faults of which findings of looks were repeated, but for those of passive shadows.
+    /// Faults of looks' findings that were repeated, without passive shadows.
     pub repeated: Vec<FaultKey>,
-    /// Whether more is there already.
+    /// True if more is there already.
     pub more: bool,
 }
 
-/// A page that this process deals with. Dropped, it is dealt with again.
+/// A page that this process follows. Dropping it leaves the page to be read again.
 pub struct Following {
-    /// What ended. May be empty.
+    /// Reviews, verdicts and findings of the page; may be empty.
     pub ended: Ended,
-    /// Everything that follows is stored by this.
+    /// Transaction that stores all consequences.
     pub(super) tx: Tx,
     follower: Follower,
     until: i64,
 }
 
 impl ReviewStore<'_> {
-    /// The next page of a follower, of at most so many reviews; `None` where another process deals with it.
+    /// Returns the next page of a follower, at most `most` reviews; `None` while another process follows.
     ///
     /// # Errors
     /// The database does not answer.
@@ -71,7 +71,7 @@ impl ReviewStore<'_> {
             tx.rollback().await?;
             return Ok(None);
         };
-        // Read first: whatever has a number up to this one is committed, and visible to the statements after.
+        // Read first: each row with a number up to this one is committed, and visible to later statements.
         let last: i64 = sqlx::query_scalar("/* follow.last */ SELECT last FROM feed WHERE name = 'result'")
             .fetch_one(&mut *tx)
             .await?;
@@ -98,7 +98,7 @@ impl ReviewStore<'_> {
         Ok(Some(Following { ended: Ended { reviews, verdicts, looks, repeated, more }, tx, follower, until }))
     }
 
-    /// Leaves out what has ended until now: this follower does not deal with it.
+    /// Moves the follower to the end of the feed: it skips everything up to now.
     ///
     /// # Errors
     /// The database does not answer.
@@ -115,14 +115,14 @@ impl ReviewStore<'_> {
 }
 
 impl Following {
-    /// Whether there is nothing to deal with.
+    /// True if the page is empty.
     pub fn is_empty(&self) -> bool {
         let Ended { reviews, verdicts, looks, repeated, .. } = &self.ended;
         reviews.is_empty() && verdicts.is_empty() && looks.is_empty() && repeated.is_empty()
     }
 
-    /// The events under the reviews of this page, each with its number in feed `intake` and its payload. One that was
-    /// erased meanwhile is missing.
+    /// Returns the events under the reviews of this page, each with its number in feed `intake` and its payload. Events
+    /// that are gone are missing.
     ///
     /// # Errors
     /// The database does not answer.
@@ -137,7 +137,7 @@ impl Following {
         Ok(rows.into_iter().map(|(id, seq, payload)| (EventId(id), (seq, payload))).collect())
     }
 
-    /// Commits what follows, and that it was dealt with.
+    /// Commits what was stored and the follower's new number.
     ///
     /// # Errors
     /// The database does not answer: the page may come again.

@@ -1,52 +1,52 @@
-//! Which tools there are, as the gate asks: those that were called lately, and those of MCP servers.
+//! Tools that the gate checks: those called lately, and those of MCP servers.
 
 use std::time::Duration;
 
 use super::{StoreError, aggregates::ContractStore};
 use umbra_domain::Effect;
 
-/// Most tools that are read, of each kind.
+/// Most tools of each kind that are read.
 const MOST_TOOLS: i64 = 10_000;
-/// Rows of the audit behind its follower that are looked at.
+/// Most audit rows after the follower's number that are read.
 const MOST_BEHIND: i64 = 10_000;
 
-/// Calls of a tool by an agent that ran although they were told not to, as their outcomes say.
+/// Calls of a tool by an agent that ran against their decisions, by their reported outcomes.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct UnexpectedRow {
-    /// Who called.
+    /// The agent that called.
     pub agent: String,
-    /// What.
+    /// The tool.
     pub tool: String,
-    /// How often.
+    /// Number of calls.
     pub calls: i64,
-    /// The first time.
+    /// Time of the first call.
     pub first_at: jiff_sqlx::Timestamp,
-    /// The last time.
+    /// Time of the last call.
     pub last_at: jiff_sqlx::Timestamp,
-    /// The last outcome's number in the audit.
+    /// Number of the last outcome in the audit.
     pub last_seq: i64,
 }
 
-/// Calls of a tool by an agent that no decision was asked for.
+/// Calls of a tool by an agent without a decision.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct UnguardedRow {
-    /// Who called.
+    /// The agent that called.
     pub agent: String,
-    /// What.
+    /// The tool.
     pub tool: String,
-    /// How often.
+    /// Number of calls.
     pub calls: i64,
-    /// The first time.
+    /// Time of the first call.
     pub first_at: jiff_sqlx::Timestamp,
-    /// The last time.
+    /// Time of the last call.
     pub last_at: jiff_sqlx::Timestamp,
-    /// The event of the last time.
+    /// Event of the last call.
     pub last_event: uuid::Uuid,
 }
 
 impl ContractStore<'_> {
-    /// Tools that calls were decided of within so long, by name, with what they were decided to do last. What the audit's
-    /// follower has not seen yet is among them.
+    /// Returns tools with decisions within this time, by name, with the effect of the last decision. Includes audit
+    /// rows that the follower `contracts` has not read yet.
     ///
     /// # Errors
     /// The database does not answer.
@@ -70,7 +70,7 @@ impl ContractStore<'_> {
         Ok(rows.into_iter().map(|(tool, word)| (tool, effect(word))).collect())
     }
 
-    /// The tools of MCP servers, each server named by profile and name: server, tool and description.
+    /// Returns the pinned tools of MCP servers, each server given by profile and name: server, tool and description.
     ///
     /// # Errors
     /// The database does not answer.
@@ -85,7 +85,7 @@ impl ContractStore<'_> {
         Ok(rows.bind(profiles).bind(names).bind(MOST_TOOLS).fetch_all(&self.0.read).await?)
     }
 
-    /// Calls without a decision within so long, the latest first.
+    /// Returns calls without a decision within this time, latest first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -97,7 +97,7 @@ impl ContractStore<'_> {
         Ok(rows.bind(within.as_secs_f64()).bind(MOST_TOOLS).fetch_all(&self.0.read).await?)
     }
 
-    /// Calls that ran against their decision within so long, the latest first.
+    /// Returns calls that ran against their decisions within this time, latest first.
     ///
     /// # Errors
     /// The database does not answer.

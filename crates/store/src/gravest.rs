@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::BriefingStore, briefings::findings_of_days};
 use umbra_domain::{FindingId, Mode, Severity};
 
-/// Finding among the gravest of a day or week. Equal faults of an agent are one, told by its newest finding.
+/// One of the gravest findings of a day or week. Findings of the same fault of an agent are merged into the gravest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = GravestFinding)]
 pub struct Gravest {
@@ -26,17 +26,17 @@ pub struct Gravest {
     pub category: String,
     /// Finding in words.
     pub description: String,
-    /// Agent whose work it is in.
+    /// Agent whose work was reviewed.
     pub agent: String,
     /// Task that the work belongs to.
     pub task_id: Option<String>,
-    /// Shadow that found it.
+    /// Shadow that made the finding.
     pub shadow: String,
     /// True if the evidence stands in the text.
     pub verified: bool,
     /// `check` or `model`.
     pub source: String,
-    /// Findings of this fault in this time.
+    /// Occurrences of this fault in this period.
     pub times: i64,
 }
 
@@ -55,15 +55,15 @@ struct Row {
 }
 
 impl Gravest {
-    /// True if a model found it and quoted no evidence that stands in the text.
+    /// True if a model made the finding and quoted no evidence that stands in the text.
     pub fn is_doubtful(&self) -> bool {
         !self.verified && self.source == "model"
     }
 }
 
 impl BriefingStore<'_> {
-    /// The gravest findings of the days `first` to `last`, the gravest first, without those of passive shadows and
-    /// false alarms.
+    /// Returns the gravest findings of the days `first` to `last`, gravest first, without passive shadows and false
+    /// positives.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! The installation's secret: the key of its hashes, made at the first start and the same on every replica.
+//! The installation's secret: key of its hashes, made at the first start and the same on every replica.
 
 use secrecy::{ExposeSecret, SecretSlice};
 
@@ -9,7 +9,7 @@ use super::{Store, StoreError};
 pub struct Installation(SecretSlice<u8>);
 
 impl Store {
-    /// Reads the secret; at the very first start it is `fresh`, which the caller made.
+    /// Reads the secret. At the very first start it stores `fresh`, made by the caller.
     ///
     /// # Errors
     /// The database does not answer, or holds a secret of another length.
@@ -24,12 +24,12 @@ impl Store {
 }
 
 impl Installation {
-    /// The hash under which an API key is filed.
+    /// Returns the hash under which an API key is filed.
     pub fn hash_key(&self, key: &str) -> [u8; 32] {
         self.hash("api-key", &[key.as_bytes()])
     }
 
-    /// A hash of `parts` that only this installation can make; `context` keeps its uses apart.
+    /// Returns a hash of `parts` that only this installation can make; `context` separates its uses.
     pub fn hash(&self, context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
         let mut key = [0_u8; 32];
         let secret = self.0.expose_secret();
@@ -37,7 +37,7 @@ impl Installation {
         let mut hasher = blake3::Hasher::new_keyed(&key);
         hasher.update(context.as_bytes());
         for part in parts {
-            // The length first, so that no two lists of parts read alike.
+            // The length comes first, so no two lists of parts have the same encoding.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

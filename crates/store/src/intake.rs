@@ -1,12 +1,12 @@
-//! The accept transaction: keys, meters, then everything in one statement.
+//! The accept transaction: claims keys, locks meters, then stores everything in one statement.
 //!
 //! One flush of the writer is: [`Store::begin`] → [`Flush::keys`] (if any event has one) → [`Flush::lock`] (if any
 //! review is wanted) → `budget` decides → [`Flush::write`], which commits. A flush without keys and without
 //! candidates is [`Store::write`] alone: one statement, one round trip.
 //!
-//! Locking first and writing afterwards is what makes caps exact: a statement that locks and counts at once reads
-//! a snapshot older than its lock. The order of locks is the same everywhere: `event_key`, `task_cost`, `meter`,
-//! `review`, `feed`, each sorted by key.
+//! Locking first and writing afterwards makes caps exact: a statement that locks and counts at once reads a snapshot
+//! older than its lock. The order of locks is the same everywhere: `event_key`, `task_cost`, `meter`, `review`, `feed`,
+//! each sorted by key.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -29,29 +29,29 @@ pub use writing::{Joined, MeterChange, NewEvent, NewLink, NewPair, NewReview, Sk
 /// A client's own id for an event, hashed with the installation's key.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// Whose key it is.
+    /// Agent that owns the key.
     pub agent: String,
     /// Keyed hash of the id.
     pub key: [u8; 32],
     /// Keyed hash of the event as it was sent.
     pub body: [u8; 32],
-    /// The event that it would name.
+    /// Event that gets the key if it is fresh.
     pub event: EventId,
 }
 
-/// What a key turned out to be.
+/// Result of claiming a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFate {
-    /// Not seen in the last 72 h.
+    /// The id was not used in the last 72 h.
     Fresh,
     /// The same event was accepted as this one.
     Replay(EventId),
-    /// The id was used for another event.
+    /// The id was used for this other event.
     Mismatch(EventId),
 }
 
-/// The name of a meter: `(shadow,"","")` a shadow's day, `(shadow,agent,"")` a target's day,
-/// `(shadow,agent,trigger)` a cooldown, `(shadow,agent,mark)` the rest of a critical mark.
+/// Key of a meter: `(shadow,"","")` a shadow's day, `(shadow,agent,"")` a target's day, `(shadow,agent,trigger)` a
+/// cooldown, `(shadow,agent,mark)` the quiet period after a critical mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeterKey {
     /// The shadow.
@@ -62,10 +62,10 @@ pub struct MeterKey {
     pub trigger: Cow<'static, str>,
 }
 
-/// What a locked meter says.
+/// State of a locked meter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterRow {
-    /// The local day that it counts; the epoch for a cooldown.
+    /// Local day that the meter counts; the epoch for a cooldown.
     pub day: Date,
     /// Reviews reserved.
     pub used: i64,
@@ -73,7 +73,7 @@ pub struct MeterRow {
     pub spent_usd: i64,
     /// Tokens spent.
     pub spent_tokens: i64,
-    /// End of the cooldown or rest.
+    /// End of the cooldown or quiet period.
     pub next_at: Timestamp,
 }
 
@@ -81,7 +81,7 @@ pub struct MeterRow {
 pub struct Flush(pub(super) Tx);
 
 impl EventStore<'_> {
-    /// Opens an accept transaction.
+    /// Begins an accept transaction.
     ///
     /// # Errors
     /// The database does not answer.
@@ -89,7 +89,7 @@ impl EventStore<'_> {
         Ok(Flush(begin_on(self.0.writer.take().await?, BEGIN).await?))
     }
 
-    /// The same for reservations of events that were stored before.
+    /// Begins an accept transaction for reservations of events that were stored before.
     ///
     /// # Errors
     /// The database does not answer.
@@ -97,7 +97,7 @@ impl EventStore<'_> {
         Ok(Flush(begin(&self.0.later).await?))
     }
 
-    /// A flush that needs no lock: the one statement, committed by itself.
+    /// Stores a flush that needs no lock, in one statement that commits by itself.
     ///
     /// # Errors
     /// As [`Flush::write`].
@@ -108,12 +108,12 @@ impl EventStore<'_> {
         Ok(())
     }
 
-    /// Nothing is to be written for now: the connection goes back to its pool.
+    /// Returns the idle connection to its pool.
     pub fn rest(self) {
         self.0.writer.rest();
     }
 
-    /// Which of these events are stored: the way out of a commit whose outcome is unknown.
+    /// Returns those of these events that are stored; asked after a commit of unknown outcome.
     ///
     /// # Errors
     /// The database does not answer.
@@ -127,7 +127,7 @@ impl EventStore<'_> {
 }
 
 impl Flush {
-    /// Claims keys, in the order given. A key that another transaction holds is waited for.
+    /// Claims keys, in the order given. Waits for a key that another transaction holds.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
@@ -151,7 +151,7 @@ impl Flush {
         if fresh.len() == keys.len() {
             return Ok(vec![KeyFate::Fresh; keys.len()]);
         }
-        // Its own statement: only a new snapshot sees what the insert waited for.
+        // A separate statement: only a new snapshot sees rows that the insert waited for.
         let seen: Vec<(String, Vec<u8>, Vec<u8>, Uuid)> = sqlx::query_as(
             "/* intake.keys_seen */
              SELECT agent, key, body, event_id FROM event_key
@@ -177,8 +177,8 @@ impl Flush {
             .collect()
     }
 
-    /// Creates and locks meters, and reads their newest state and the time, which is unknown without meters. `zones[i]` names the calendar of the
-    /// day meters, and is `None` for a cooldown.
+    /// Creates and locks meters, and reads their newest state and the database's time, which is [`Timestamp::MIN`]
+    /// without meters. The zone of a key is the calendar of a day meter, and `None` for a cooldown.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.

@@ -1,7 +1,8 @@
-//! The queue: claim, put back, give up. It knows jobs; what a review is, it does not know.
+//! The queue of reviews: leases jobs, puts them back and gives them up. Only ids, ranks and times of reviews matter
+//! here.
 //!
-//! A job is finished, put back or given up only with its lease token (worker, attempt): whoever lost the lease
-//! changes nothing. Nothing runs inside a transaction that holds a job's lock.
+//! A job is finished, put back or given up only with its lease token (worker, attempt): a worker that lost the lease
+//! changes nothing. No other work runs inside a transaction that holds a job's lock.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use jiff::Timestamp;
 use super::{StoreError, aggregates::QueueStore, transaction::begin, workers::interval};
 use umbra_domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
-/// A job that a worker holds.
+/// A job that a worker has leased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// The review.
@@ -25,27 +26,27 @@ pub struct Job {
     pub agent: String,
     /// The trigger.
     pub trigger: Trigger,
-    /// Its rank in the queue.
+    /// Rank in the queue, by the shadow's mode; 0 is first.
     pub priority: i16,
     /// The event under review, the first of several.
     pub event: EventId,
-    /// What it is of.
+    /// Scope: an event, a batch or a task.
     pub scope: ReviewScope,
-    /// When a worker first took it.
+    /// When a worker first leased the job.
     pub started_at: Timestamp,
 }
 
-/// Who holds a job, and for which time.
+/// Lease token of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// The holder.
     pub worker: WorkerId,
-    /// From 1.
+    /// Attempt, from 1.
     pub attempt: i32,
 }
 
 impl QueueStore<'_> {
-    /// Leases due jobs, as many as there are places: `kept` for jobs of rank 0 alone, `general` for any.
+    /// Leases due jobs, as many as there are places: `kept` for jobs of rank 0 alone, `general` for any rank.
     ///
     /// # Errors
     /// The database does not answer.
@@ -100,7 +101,7 @@ impl QueueStore<'_> {
         row.map(|row| job(worker, row)).transpose()
     }
 
-    /// Puts a job back, to run again after `delay`. Answers whether the lease still held.
+    /// Puts a job back, to run again after `delay`; returns false if the lease was lost.
     ///
     /// # Errors
     /// The database does not answer.
@@ -129,8 +130,8 @@ impl QueueStore<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Gives a review up without an assessment. Its unit returns, once and to its own day, unless a call may have
-    /// been charged: then it stays spent and the review is `failed`. Answers whether the lease still held.
+    /// Gives a review up without an assessment. Its unit returns, once and to its own day, unless a call may have been
+    /// charged: then the unit stays spent and the review is `failed`. Returns false if the lease was lost.
     ///
     /// # Errors
     /// The database does not answer.
@@ -143,7 +144,7 @@ impl QueueStore<'_> {
         zone: &str,
     ) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        // Meters before reviews: the order of locks is the same everywhere.
+        // Meters are locked before reviews: the order of locks is the same everywhere.
         sqlx::query(
             "/* jobs.give_up.lock */
              SELECT FROM meter m JOIN review r ON r.id = $1 AND m.shadow = r.shadow AND m.agent IN ('', r.agent)
@@ -190,7 +191,7 @@ impl QueueStore<'_> {
         Ok(state.is_some())
     }
 
-    /// How many units were ever released: while it stands still, a spent cap stays spent.
+    /// Returns the number of releases so far. While it does not grow, a spent cap stays spent.
     ///
     /// # Errors
     /// The database does not answer.
@@ -199,7 +200,7 @@ impl QueueStore<'_> {
         Ok(releases.fetch_one(&self.0.control).await?)
     }
 
-    /// When the next queued job is due, in seconds from now, and how many wait and run.
+    /// Counts queued, running and due reviews, and measures how long the oldest has been due.
     ///
     /// # Errors
     /// The database does not answer.
@@ -239,15 +240,15 @@ fn job(worker: WorkerId, row: Row) -> Result<Job, StoreError> {
     })
 }
 
-/// How much waits.
+/// Depth of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueDepth {
-    /// Reviews waiting.
+    /// Queued reviews.
     pub queued: i64,
-    /// Reviews running.
+    /// Running reviews.
     pub running: i64,
-    /// Waiting reviews whose time has come.
+    /// Queued reviews whose run time has come.
     pub due: i64,
-    /// How long the oldest of them has been due.
+    /// Time since the oldest run time of a queued review, in seconds; 0 if none is due.
     pub oldest_age_seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! API keys: only their keyed hashes are kept.
+//! API keys, stored as keyed hashes only.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,32 +8,32 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::KeyStore};
 use umbra_domain::KeyId;
 
-/// A key as it is listed: never the secret.
+/// A key as it is listed, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Key)]
 pub struct KeyRow {
-    /// Its public name.
+    /// Public name of the key.
     #[schema(value_type = String)]
     pub id: KeyId,
-    /// What it is for, in the operator's words.
+    /// Purpose, in the operator's words.
     pub name: String,
     /// Keyed hash of the secret.
     #[serde(skip)]
     pub hash: Vec<u8>,
-    /// What it permits.
+    /// Permissions of the key.
     pub scopes: Vec<String>,
-    /// The agents that it may speak for, as globs.
+    /// Agents that the key may speak for, as globs.
     pub agents: Vec<String>,
-    /// When it was made.
+    /// When the key was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was revoked; null while it works.
+    /// When the key was revoked; null while it is valid.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
 }
 
 impl KeyStore<'_> {
-    /// Files a key.
+    /// Stores a key.
     ///
     /// # Errors
     /// The database does not answer.
@@ -56,7 +56,7 @@ impl KeyStore<'_> {
         Ok(())
     }
 
-    /// Every key, the revoked ones too, oldest first.
+    /// Returns every key, revoked ones included, oldest first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -81,7 +81,7 @@ impl KeyStore<'_> {
             .collect())
     }
 
-    /// Revokes a key; answers whether it exists. Revoking twice changes nothing.
+    /// Revokes a key; returns false if it does not exist. Revoking twice changes nothing.
     ///
     /// # Errors
     /// The database does not answer.

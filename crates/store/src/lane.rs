@@ -1,9 +1,9 @@
-//! One connection that stays with its user from one use to the next.
+//! A single connection that its user keeps from one use to the next.
 //!
-//! A pool asks each connection that comes back whether it still lives, and whoever wants it next waits for the answer:
-//! one exchange with the database more behind each use. A writer that stores flush after flush keeps its connection
-//! while each use ends well; one that ends otherwise goes back to the pool, which rolls back, asks or closes. So does
-//! one that rests: who is seldom in use must not find it broken.
+//! A pool pings each returned connection, and the next user waits for the answer: one more round trip per use. A writer
+//! that stores flush after flush therefore keeps its connection while each use ends well. After any other end, the
+//! connection goes back to the pool, which rolls back, pings or closes it. An idle connection goes back as well, so a
+//! rare user does not find it broken.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::{
     pool::{Connection, Pool},
 };
 
-/// Where a connection is kept between uses.
+/// Slot for a connection between uses.
 pub(super) type Place = Option<PoolConnection<Postgres>>;
 
-/// A pool of one connection, and the place where it is kept.
+/// A pool of one connection, and the slot in which it is kept.
 #[derive(Debug, Clone)]
 pub(super) struct Lane {
     pool: Pool,
@@ -26,15 +26,15 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Of a pool with one connection, which nobody else uses.
+    /// Wraps a pool with one connection, which has no other user.
     pub fn of(pool: Pool) -> Self {
         Self { pool, kept: Arc::default() }
     }
 
-    /// The connection, once nobody else uses it.
+    /// Takes the connection, once it is free.
     ///
     /// # Errors
-    /// None was had; nothing was sent.
+    /// No connection was available; nothing was sent.
     pub async fn take(&self) -> Result<Connection, sqlx::Error> {
         let patience = self.pool.raw().options().get_acquire_timeout();
         let turn = timeout(patience, Arc::clone(&self.kept).lock_owned()).await;
@@ -45,28 +45,28 @@ impl Lane {
         }
     }
 
-    /// Gives the connection back to its pool, unless somebody uses it.
+    /// Returns the connection to its pool, unless it is in use.
     pub fn rest(&self) {
         if let Ok(mut place) = self.kept.try_lock() {
             drop(place.take());
         }
     }
 
-    /// Its pool.
+    /// Returns the pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Hangs up a connection that is kept, and begins anew with an empty pool.
+    /// Hangs up a kept connection, and starts with an empty pool.
     pub fn renew(&self) {
-        // A connection in use is hung up by its user.
+        // The user of a connection hangs it up.
         if let Ok(mut place) = self.kept.try_lock() {
             drop(place.take().map(PoolConnection::detach));
         }
         self.pool.renew();
     }
 
-    /// Closes the connection, once nobody uses it.
+    /// Closes the connection, once it is free.
     pub async fn close(&self) {
         drop(self.kept.lock().await.take());
         self.pool.close().await;

@@ -1,8 +1,8 @@
-//! What an agent or a task left beside its events: what was said of those that are no longer kept, of steps of tasks
-//! that others were judged by, and what was said of the agent itself.
+//! Erases texts about an agent or a task that are left once its stored events are erased: findings and reviews of
+//! events that are no longer kept, sessions, patterns, messages, scores, reflexions.
 //!
-//! It is looked for by the names that findings, reviews and verdicts carry, since events are kept for a shorter time.
-//! What is said of an event that is there and not erased stays: it arrived meanwhile.
+//! These rows are found by the agent or task that they name, since events are kept for a shorter time. Texts about an
+//! event that is stored and not erased stay: it arrived after the erasure began.
 
 use uuid::Uuid;
 
@@ -16,20 +16,20 @@ use super::{
     transaction::begin,
 };
 
-/// Rows in one transaction.
+/// Most rows in one transaction.
 const STEP: i64 = 500;
 
-/// Findings without an event that is there and not erased.
+/// Findings whose event is gone or erased.
 const FINDINGS: &str = "FROM finding o WHERE description <> $2 AND NOT EXISTS
     (SELECT FROM event e WHERE e.id = o.event_id AND e.erased_at IS NULL)";
-/// Reviews that are over, say something and have no such event.
+/// Ended reviews with a text, whose events are all gone or erased.
 const REVIEWS: &str = "FROM review o WHERE state NOT IN ('queued', 'running')
     AND EXISTS (SELECT FROM review_result d WHERE d.review_id = o.id AND d.recommendation <> $2)
     AND NOT EXISTS (SELECT FROM review_event v JOIN event e ON e.id = v.event_id
                     WHERE v.review_id = o.id AND e.erased_at IS NULL)";
 
 impl UpkeepStore<'_> {
-    /// What erasing leftovers would erase.
+    /// Counts the rows that erasing leftovers would change.
     ///
     /// # Errors
     /// The database does not answer.
@@ -54,7 +54,8 @@ impl UpkeepStore<'_> {
         Ok(Counts { reviews, findings, verdicts, sessions, patterns, ..Counts::default() })
     }
 
-    /// The reviews that found something of the agent or in the task, whoever else they are of.
+    /// Returns the reviews with findings about the agent or in the task, even if they cover other agents or tasks as
+    /// well.
     ///
     /// # Errors
     /// The database does not answer.
@@ -68,13 +69,14 @@ impl UpkeepStore<'_> {
         Ok(ids.into_iter().map(ReviewId).collect())
     }
 
-    /// Erases them. To be done when the events are erased and nobody follows what was read before.
+    /// Erases the leftovers. To be called once the events are erased and the followers have finished what they had
+    /// read.
     ///
     /// # Errors
-    /// The database does not answer, or is busy: try again, what was erased stays so.
+    /// The database does not answer, or is busy: try again, erased texts stay erased.
     pub async fn erase_leftovers(self, whose: &Whose) -> Result<Counts, StoreError> {
         let mut counts = Counts::default();
-        // Reviews first: they are known by what they say, which goes with their findings as well.
+        // Reviews come first: they are selected by their texts, which are erased with their findings as well.
         for (rows, review, of_findings) in [(REVIEWS, "id", false), (FINDINGS, "review_id", true)] {
             let sql = format!(
                 "/* leftovers.page */ SELECT seq, id, {review} {rows} AND o.{} = $1 AND seq > $3 ORDER BY seq LIMIT $4",
@@ -108,7 +110,7 @@ impl UpkeepStore<'_> {
         Ok(counts)
     }
 
-    /// Sessions with all that was said in them, and patterns; of those of others, for which tasks they were counted.
+    /// Deletes the sessions and patterns of an agent or task, and the uses counted for them.
     async fn erase_sidecar(self, whose: &Whose) -> Result<Counts, StoreError> {
         let named = format!(
             "/* leftovers.sets */ SELECT DISTINCT body::jsonb ->> 'tools_digest' FROM sidecar_session
@@ -123,7 +125,7 @@ impl UpkeepStore<'_> {
             let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(whose.name()).execute(&self.0.work).await?;
             *gone = done.rows_affected();
         }
-        // What its servers said of their tools, unless others were shown the very same.
+        // Deletes the tools of these sessions, unless other sessions have the same set.
         sqlx::query(
             "/* leftovers.tools */ DELETE FROM sidecar_tools t WHERE digest = ANY($1)
              AND NOT EXISTS (SELECT FROM sidecar_session s WHERE s.body::jsonb ->> 'tools_digest' = t.digest)",
@@ -135,7 +137,7 @@ impl UpkeepStore<'_> {
         Ok(Counts { sessions, patterns, ..Counts::default() })
     }
 
-    /// What carries the name alone.
+    /// Erases rows that carry only the name: messages, scores, backtest items, reflexions, notes on breakers.
     async fn erase_by_name(self, whose: &Whose) -> Result<(), StoreError> {
         let column = whose.column();
         let mut tx = begin(&self.0.work).await?;
@@ -150,7 +152,7 @@ impl UpkeepStore<'_> {
                    AND s.review_id = x.review_id AND s.event_id = e.id"
             ),
         ];
-        // Which task an item was of cannot be told any more: of a task, all go whose events are gone.
+        // The task of an item is unknown by now, so for a task all items go whose events are gone.
         let mine = match whose {
             Whose::Agent(_) => "i.agent = $1",
             Whose::Task(_) => "$1 <> ''",
@@ -186,7 +188,7 @@ async fn erase_findings(tx: &mut Connection, findings: &[Uuid]) -> Result<u64, S
     blank_findings(tx, "id", findings).await
 }
 
-/// Answers of how many verdicts words went.
+/// Erases assessments and scores of reviews, and the texts of their verdicts; returns the number of changed verdicts.
 async fn erase_reviews(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
     sqlx::query(
         "/* leftovers.assessments */ UPDATE review_assessment SET recommendation = $2, notes = '[]'

@@ -1,8 +1,8 @@
-//! Every line of SQL, one file per table family, and the private Postgres.
+//! The database: every line of SQL, one file per table family, and the private Postgres.
 //!
 //! In: plain values of `domain` and of the files here. Out: rows as plain values, or a [`StoreError`]. SQL is
-//! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone.
-//! Nothing here decides: `budget` does, between [`intake::Flush::lock`] and [`intake::Flush::write`].
+//! unqualified: the schema is the connection's `search_path`. Time in SQL is our function `clock()` alone. Decisions
+//! are made by `budget`, between [`intake::Flush::lock`] and [`intake::Flush::write`], not here.
 
 pub mod aggregates;
 mod alone;
@@ -82,27 +82,27 @@ use tokio::time::timeout;
 use self::{availability::Availability, lane::Lane, pool::Pool};
 pub use self::{error::StoreError, migrate::migrations, pool::Connection};
 
-/// How long the attempt takes that only finds out why others failed.
+/// Limit of the last attempt to connect, which only finds the cause of earlier failures.
 const LAST_TRY: Duration = Duration::from_secs(2);
-/// Time that connections get to close in.
+/// Limit for closing connections.
 const TO_CLOSE: Duration = Duration::from_secs(1);
 
-/// Where the database is.
+/// Location of the database.
 pub enum Target<'a> {
-    /// A server of the operator's, by URL.
+    /// A server of the operator, by URL.
     Url(&'a str),
-    /// Our own server in the data directory.
+    /// The private server in the data directory.
     Private(&'a postgres::PrivatePostgres),
 }
 
-/// How to use it.
+/// Options for using the database.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// The schema that holds our tables; created when missing.
+    /// Schema that holds our tables; created when missing.
     pub schema: String,
     /// Connections of all pools together, at least 8.
     pub max_connections: u32,
-    /// Start although fsync is off or the role is a superuser.
+    /// True to start although fsync is off or the role is a superuser.
     pub allow_unsafe: bool,
     /// Longest wait for a database that does not answer.
     pub deadline: Duration,
@@ -111,27 +111,26 @@ pub struct StoreOptions {
 /// The database, in pools that cannot starve each other.
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Short transactions of the accept path; a paused process may not hold its locks for long. One connection: a
-    /// process has one writer, and the pool would use two in turn, each with caches of its own to warm.
+    /// Short transactions of the accept path, with short limits, so a paused process does not hold locks for long. One
+    /// connection: a process has one writer, and a pool would use two in turn, each with caches of its own to warm.
     writer: Lane,
-    /// The same for decisions about calls of tools, for which an agent waits: events must not keep them waiting.
+    /// Transactions of decisions about calls, separate from the writer, since an agent waits for each of them.
     decisions: Lane,
-    /// The same for reservations of the past, and for looks of the checks, neither of which may keep the writer or reviews
-    /// waiting.
+    /// Reservations for stored events, and looks of the checks; separate, so they delay neither the writer nor reviews.
     later: Pool,
     /// Claims, holds and results of reviews.
     work: Pool,
     /// Reads for the API and the command line.
     read: Pool,
-    /// Heartbeats, housekeeping and the listener, never behind anything else.
+    /// Heartbeats, housekeeping and the listener, separate from all other work.
     control: Pool,
     availability: Availability,
     schema: String,
-    /// The database may lose acknowledged events, and the operator has allowed it.
+    /// True if the database may lose acknowledged events, and the operator has allowed it.
     degraded: bool,
-    /// Steps of sessions that wait for others of this process.
+    /// Locks for steps of sessions within this process.
     turns: alone::Turns,
-    /// Signs what goes into the audit.
+    /// Signs rows of the audit.
     stamper: signed::Stamper,
 }
 
@@ -140,7 +139,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Refused`] with what to do where the server is too old, `fsync` is off or the role is a
-    /// superuser; otherwise what the database answered.
+    /// superuser; otherwise the error of the database.
     pub async fn open(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
         let mut store = Self::connect(target, options).await?;
         store.degraded = migrate::refuse_unsafe(&store.control.raw(), options.allow_unsafe).await?;
@@ -165,8 +164,8 @@ impl Store {
                 ("idle_in_transaction_session_timeout", idle),
             ])
         };
-        // What they ask for is found by its key. A plan that was made while a table was nearly empty would go on reading
-        // all of it when it is not: until somebody analyses the table, which nobody does for a minute.
+        // These statements find rows by key. A plan that was made while a table was nearly empty would keep scanning
+        // all of it as it grows, until autovacuum analyzes the table, about a minute later.
         let by_key = [
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
@@ -177,14 +176,14 @@ impl Store {
         let short = || bounded("1s", "5s", "2s").options(by_key);
         let total = options.max_connections.max(8);
         let work = (total - 6).div_ceil(2);
-        // Half of the deadline is for the answer, half for the probe that says why there is none.
+        // Half of the deadline is for the answer, half for the probe that finds out why there is none.
         let availability = Availability::new(options.deadline / 2);
         let pool = |connections: u32, tested: bool, with: PgConnectOptions| {
             let options = PgPoolOptions::new()
                 .max_connections(connections)
                 .acquire_timeout(Duration::from_secs(5))
-                // A read meets connections that a restart of the database has broken; the others meet them in
-                // retries of their own.
+                // Reads have no retries, so a connection that a restart of the database broke must be found before. All
+                // other users retry.
                 .test_before_acquire(tested);
             Pool::new(options, with, availability.clone())
         };
@@ -208,17 +207,17 @@ impl Store {
         }
     }
 
-    /// Whether the database may lose acknowledged events in a crash, by the operator's leave.
+    /// True if the database may lose acknowledged events in a crash, as the operator has allowed.
     pub fn is_degraded(&self) -> bool {
         self.degraded
     }
 
-    /// Options of a connection to the schema, as the writer has them.
+    /// Returns the options of a connection to the schema, as the writer uses them.
     pub fn connect_options(&self) -> PgConnectOptions {
         self.writer.pool().connect_options()
     }
 
-    /// Closes every connection, or leaves those alone that do not close within a second.
+    /// Closes every connection; abandons those that do not close within a second.
     pub async fn close(&self) {
         let lanes = join(self.writer.close(), self.decisions.close());
         let pools = join(join(self.later.close(), self.work.close()), join(self.read.close(), self.control.close()));
@@ -227,7 +226,7 @@ impl Store {
         }
     }
 
-    /// Begins anew with empty pools: connections of before an outage are no longer waited for.
+    /// Replaces all pools by empty ones, so connections from before an outage are no longer waited for.
     fn renew_pools(&self) {
         for lane in [&self.writer, &self.decisions] {
             lane.renew();
@@ -237,7 +236,7 @@ impl Store {
         }
     }
 
-    /// The database's time.
+    /// Returns the database's time.
     ///
     /// # Errors
     /// The database does not answer.
@@ -249,7 +248,7 @@ impl Store {
 
 fn parse_url(url: &str) -> Result<PgConnectOptions, StoreError> {
     let form = "postgres://user:password@host:5432/name is the form";
-    // The library takes any scheme for its own.
+    // The library accepts any scheme.
     if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(StoreError::Refused(format!("the database URL is not that of a Postgres: {form}")));
     }
@@ -257,10 +256,10 @@ fn parse_url(url: &str) -> Result<PgConnectOptions, StoreError> {
         .map_err(|_| StoreError::Refused(format!("the database URL is malformed: {form}, with signs percent-encoded")))
 }
 
-/// Says which server could not be used, and why.
+/// Makes the error that names the unreachable server and the cause.
 async fn unreached(connect: &PgConnectOptions, error: sqlx::Error) -> StoreError {
     let error = match error {
-        // The pool tries for a while and forgets what was in the way: one more try tells.
+        // The pool retries for a while and loses the cause: one more attempt finds it.
         sqlx::Error::PoolTimedOut => match tokio::time::timeout(LAST_TRY, connect.connect()).await {
             Ok(Ok(_)) => error,
             Ok(Err(error)) => error,

@@ -1,5 +1,5 @@
-//! Looks of the built-in checks at events that no review looks at. One process of a cluster follows feed `intake` at a
-//! time; what it finds commits with the follower's new number, so each event is looked at once.
+//! Looks of the built-in checks at events that no review covers. One process of a cluster at a time follows feed
+//! `intake`; its findings commit with the follower's new number, so each event is looked at once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,15 +22,15 @@ use umbra_domain::{EventId, Shadow, SkipReason};
 pub struct LookBounds {
     /// Most numbers of the feed.
     pub numbers: i64,
-    /// Most events.
+    /// Most events in the page.
     pub events: i64,
-    /// Bytes of events after which no further one is taken.
+    /// Bytes of payloads after which no further event is added.
     pub bytes: i64,
-    /// Most numbers that may wait; what is older is passed over.
+    /// Most feed numbers that may wait; older ones are passed over.
     pub backlog: i64,
 }
 
-/// An event to be looked at.
+/// An event to look at.
 #[derive(Debug, Clone)]
 pub struct LookEvent {
     /// Id of the event.
@@ -41,7 +41,7 @@ pub struct LookEvent {
     pub pairs: Vec<(i32, i16, i16)>,
 }
 
-/// Events that this process looks at. Dropped, they are looked at again.
+/// A page of events that this process looks at. Dropping it leaves the events to be read again.
 pub struct LookPage {
     tx: Tx,
     until: i64,
@@ -51,17 +51,17 @@ pub struct LookPage {
     pub more: bool,
 }
 
-/// Next step of who looks.
+/// Result of asking for the next events to look at.
 pub enum NextLook {
-    /// Another process looks.
+    /// Another process of the cluster is looking.
     Elsewhere,
-    /// So many events were passed over, because too many waited.
+    /// This many events were passed over, because too many waited.
     Shed(i64),
     /// Events to look at.
     Page(LookPage),
 }
 
-/// Something that a look found.
+/// A finding of a look.
 #[derive(Debug, Clone)]
 pub struct Looked {
     /// The finding.
@@ -76,42 +76,42 @@ pub struct Looked {
     pub key: Vec<u8>,
 }
 
-/// Events that wait for a look, and those that were passed over.
+/// Events that wait for a look, and ranges that were passed over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Events that were received behind the last that was looked at.
+    /// Events received after the last that was looked at.
     pub waiting: i64,
-    /// Receipt of the oldest of them.
+    /// Time of receipt of the oldest of them.
     pub oldest_at: Option<Timestamp>,
-    /// Stretches that were passed over within a day, the newest first.
+    /// Ranges passed over within a day, newest first.
     pub shed: Vec<ShedRange>,
 }
 
-/// A stretch of events that looks passed over.
+/// A range of events that looks passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShedRange {
-    /// Events of it that were to be looked at.
+    /// Number of events in it that were to be looked at.
     pub events: i64,
-    /// Receipt of the first of them.
+    /// Time of receipt of the first of them.
     pub first_at: Timestamp,
-    /// Receipt of the last of them.
+    /// Time of receipt of the last of them.
     pub last_at: Timestamp,
 }
 
-/// Numbers that are passed over in one transaction.
+/// Most feed numbers that are passed over in one transaction.
 const SHED_AT_ONCE: i64 = 50_000;
-/// Stretches that are listed.
+/// Most ranges that are listed.
 const MOST_RANGES: i64 = 20;
-/// Events with a pair whose outcome is one of $3; and steps of tasks, if $4.
+/// Condition for events with a pair whose outcome is one of $3, and, if $4, for steps of tasks.
 const TO_LOOK_AT: &str = "erased_at IS NULL AND (outcomes && $3 OR $4 AND task_id IS NOT NULL)";
 
-/// Outcomes of pairs whose events the checks look at by themselves.
+/// Returns the outcome codes of pairs whose events the checks look at without a review.
 fn outcomes() -> Vec<i16> {
     SkipReason::ALL.iter().filter(|reason| reason.leaves_checks()).map(|reason| reason.code()).collect()
 }
 
 impl LookStore<'_> {
-    /// Numbers of feed `intake` behind the last that was looked at.
+    /// Returns how far the follower `looks` is behind feed `intake`, in feed numbers.
     ///
     /// # Errors
     /// The database does not answer.
@@ -123,7 +123,7 @@ impl LookStore<'_> {
         Ok(behind.fetch_one(&self.0.later).await?)
     }
 
-    /// The next events to look at; `steps` if steps of tasks are among them, whatever their pairs.
+    /// Returns the next events to look at. With `steps`, includes all steps of tasks, whatever their outcomes.
     ///
     /// # Errors
     /// The database does not answer.
@@ -141,14 +141,14 @@ impl LookStore<'_> {
             .fetch_one(&mut *tx)
             .await?;
         if last - from > bounds.backlog {
-            // Half of what may wait is left, so that the next stretch is not begun at once.
+            // Half of the permitted backlog is left, so that the next range is not passed over at once.
             let until = (last - bounds.backlog / 2).min(from + SHED_AT_ONCE);
             return shed(tx, (from, until), steps).await.map(NextLook::Shed);
         }
         page(tx, (from, last), bounds, steps).await.map(NextLook::Page)
     }
 
-    /// Events that wait for a look, and those that were passed over within a day.
+    /// Returns the number of events that wait for a look, and the ranges passed over within a day.
     ///
     /// # Errors
     /// The database does not answer.
@@ -179,7 +179,7 @@ impl LookStore<'_> {
     }
 }
 
-/// Passes over a stretch and records it; answers how many of its events were to be looked at.
+/// Passes over a range of events and records it; returns how many of its events were to be looked at.
 async fn shed(mut tx: Tx, (from, until): (i64, i64), steps: bool) -> Result<i64, StoreError> {
     let sql = format!(
         "/* looks.shed */ SELECT count(*), min(id::text)::uuid, max(id::text)::uuid FROM event
@@ -261,7 +261,7 @@ async fn move_on(mut tx: Tx, until: i64) -> Result<(), StoreError> {
 }
 
 impl LookPage {
-    /// The shadow as it was in a version, if there is such a version.
+    /// Returns the shadow as it was in a version, if the version exists.
     ///
     /// # Errors
     /// The database does not answer.
@@ -269,8 +269,8 @@ impl LookPage {
         versions::read(&mut *self.tx, id).await
     }
 
-    /// Commits what was found, and that the events were looked at; answers which findings are new. A repeat of a finding
-    /// becomes an occurrence of it, and what a review of the event has found meanwhile is left out.
+    /// Stores the findings, moves the follower on, and commits; returns the indices of the new findings. A repeat of a
+    /// finding becomes its occurrence. Findings that a review of the event has made meanwhile are left out.
     ///
     /// # Errors
     /// The database does not answer: the events may come again.
@@ -284,7 +284,7 @@ impl LookPage {
     }
 }
 
-/// Stores findings; answers which are new.
+/// Stores findings; returns the indices of the new ones.
 pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
     // The feed's row is locked before earlier findings are looked up: reviews that end meanwhile wait for it.
     let base: i64 = sqlx::query_scalar(
@@ -310,7 +310,7 @@ pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, S
             continue;
         }
         match named.get(key.as_slice()) {
-            // The same value twice in one place.
+            // The same value was found twice in one event.
             Some((_, first)) if *first == event => {}
             Some((finding, _)) => repeats.push(Repeat { finding: *finding, event, seq }),
             None => {
@@ -325,7 +325,7 @@ pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, S
     Ok(new)
 }
 
-/// Findings of the checks in reviews of these events: event, shadow, rule and field.
+/// Returns findings of the checks in reviews of these events: event, shadow, rule and field.
 async fn found_by_reviews(
     tx: &mut Tx,
     found: &[Looked],

@@ -1,35 +1,35 @@
-//! What tools of MCP servers said of themselves when they were pinned.
+//! Pinned definitions of tools of MCP servers.
 
 use sqlx::Row;
 
 use super::{StoreError, aggregates::ContractStore};
 
-/// A tool as it was pinned.
+/// The pinned definition of a tool.
 #[derive(Debug, Clone)]
 pub struct Pin {
-    /// Its name at its server.
+    /// Name of the tool at its server.
     pub tool: String,
-    /// The hash of its definition.
+    /// Hash of the definition.
     pub hash: Vec<u8>,
-    /// Its description, redacted.
+    /// Description, redacted.
     pub description: String,
-    /// The hash of the other definition that was reported last.
+    /// Hash of the different definition that was reported last.
     pub changed: Option<Vec<u8>>,
 }
 
-/// A tool as its server describes it now.
+/// The current definition of a tool, as its server reports it.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its name at its server.
+    /// Name of the tool at its server.
     pub tool: String,
-    /// The hash of its definition.
+    /// Hash of the definition.
     pub hash: Vec<u8>,
-    /// Its description, redacted.
+    /// Description, redacted.
     pub description: String,
 }
 
 impl ContractStore<'_> {
-    /// The pins of a server.
+    /// Returns the pins of a server.
     ///
     /// # Errors
     /// The database does not answer.
@@ -53,8 +53,8 @@ impl ContractStore<'_> {
         rows.iter().map(pin).collect::<Result<_, sqlx::Error>>().map_err(Into::into)
     }
 
-    /// Pins tools that are not pinned; with `anew`, also those that are. Answers the names of those that were pinned
-    /// by this call: of several processes one is told.
+    /// Pins tools that are not pinned; with `anew`, also replaces changed pins. Returns the names of tools that this
+    /// call pinned: of several processes, one gets each name.
     ///
     /// # Errors
     /// The database does not answer.
@@ -86,8 +86,8 @@ impl ContractStore<'_> {
         Ok(pinned)
     }
 
-    /// Notes definitions that differ from what is pinned. Answers the names of those that were not noted before: of
-    /// several processes one is told.
+    /// Records definitions that differ from the pins. Returns the names of those not recorded before: of several
+    /// processes, one gets each name.
     ///
     /// # Errors
     /// The database does not answer.

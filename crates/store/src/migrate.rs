@@ -1,4 +1,4 @@
-//! Brings the schema up to date, and refuses databases that could lose what was acknowledged.
+//! Migrates the schema, and refuses databases that could lose acknowledged events.
 
 use std::time::Duration;
 
@@ -10,21 +10,22 @@ use tokio::time::Instant;
 
 use super::StoreError;
 
-/// Longest that another process may take over migrations: an index on a big table takes its time.
+/// Longest wait for another process's migrations: an index on a big table takes its time.
 const PATIENCE: Duration = Duration::from_mins(30);
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// Checksums and names of the migrations that `0001_initial.sql` replaced before 0.1.0, `SHA384  NAME` a line.
 const REPLACED: &str = include_str!("../../../migrations/replaced.txt");
 
-/// Every migration, compiled in. A binary older than the schema starts all the same: migrations only expand.
+/// Returns every migration, compiled in. A binary older than the schema starts all the same, since migrations only
+/// expand.
 pub fn migrations() -> Migrator {
     let mut migrator = sqlx::migrate!("../../migrations");
     migrator.set_ignore_missing(true);
     migrator
 }
 
-/// Creates the schema when missing and runs what is pending; safe from several processes at once.
+/// Creates the schema if it is missing, and runs pending migrations. Safe from several processes at once.
 pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if schema.is_empty() || schema.len() > 50 || !schema.chars().all(fits) || schema.starts_with("pg_") {
@@ -34,7 +35,7 @@ pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
     }
     let create = sqlx::query(sqlx::AssertSqlSafe(format!("CREATE SCHEMA IF NOT EXISTS {schema}")));
     if let Err(error) = create.execute(pool).await {
-        // Two first starts may collide here: then it exists.
+        // Two first starts may collide; then the schema exists.
         let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
             .bind(schema)
             .fetch_one(pool)
@@ -51,7 +52,7 @@ pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
     wait_for_turn(&mut connection, schema).await?;
     adopt_replaced_schema(&mut connection, schema).await?;
     migrations().set_locking(false).run(&mut connection).await.map_err(migration_error)?;
-    // With it goes the lock.
+    // Closing the connection releases the advisory lock.
     Ok(connection.close().await?)
 }
 
@@ -91,8 +92,8 @@ fn migration_error(error: MigrateError) -> StoreError {
     }
 }
 
-/// Waits until no other process migrates the schema. It asks again and again: what waits within the database is ended by the
-/// limits on statements, which migrations are to keep.
+/// Waits until no other process migrates the schema, by polling: a lock wait within the database would run into the
+/// limits on statements, which migrations keep.
 async fn wait_for_turn(connection: &mut PgConnection, schema: &str) -> Result<(), StoreError> {
     let ask = format!("SELECT pg_try_advisory_lock(7818, hashtext('{schema}'))");
     let began = Instant::now();
@@ -113,8 +114,8 @@ async fn wait_for_turn(connection: &mut PgConnection, schema: &str) -> Result<()
     Ok(())
 }
 
-/// An acknowledged event must survive a crash, and the role must not be able to step around the schema. Answers
-/// whether that is given up, by the operator's leave.
+/// Refuses a server that could lose acknowledged events, or a role that may bypass the schema. Returns true if there
+/// are such faults and the operator has allowed them.
 pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<bool, StoreError> {
     let (version, fsync, full_page_writes, synchronous_commit, privileged): (i32, String, String, String, bool) =
         sqlx::query_as(

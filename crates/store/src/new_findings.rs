@@ -1,4 +1,4 @@
-//! Inserts findings, of reviews and of looks, and counts in how many events each fault was found.
+//! Inserts findings of reviews and of looks, and counts in how many events each fault was found.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{StoreError, results::NewFinding, transaction::Tx};
 use umbra_domain::{Evidence, ReviewId, Source};
 
-/// A finding with what its row says beyond it.
+/// A finding with the other columns of its row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'a> {
     /// The finding.
@@ -18,12 +18,12 @@ pub(super) struct Row<'a> {
     pub shadow: &'a str,
     /// The rank of the shadow's mode.
     pub mode: i16,
-    /// Of a look: `shadow_version.id`, and the key of its repeats.
+    /// For a look: `shadow_version.id`, and the key that repeats share.
     pub look: Option<(i32, &'a [u8])>,
 }
 
-/// Inserts findings of one review, or of looks. The feed's row is locked before: this statement sees every earlier
-/// finding.
+/// Inserts findings of one review, or of looks. The caller has locked the feed's row, so this statement sees every
+/// earlier finding.
 pub(super) async fn insert(
     tx: &mut Tx,
     review: Option<ReviewId>,
@@ -110,7 +110,7 @@ pub(super) struct Repeat {
     pub seq: i64,
 }
 
-/// Inserts occurrences of findings, and counts them there.
+/// Inserts occurrences of findings, and adds them to the findings' counts.
 pub(super) async fn repeat(tx: &mut Tx, repeats: &[Repeat]) -> Result<(), StoreError> {
     if repeats.is_empty() {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Numbers of rows in a list: drawn last in a transaction, so that they become visible in order.
+//! Feed numbers of rows in lists, drawn last in a transaction, so that rows become visible in order of their numbers.
 
-/// The statement that gives numbers to the rows of a table that have none, from the feed of that name. Nobody else draws from
-/// the feed until the end of the transaction, of which it is the last statement.
+/// Builds the statement that numbers the unnumbered rows of a table from the feed of that name. Must be the last
+/// statement of its transaction, since it locks the feed until the end.
 macro_rules! number_rows {
     ($statement:literal, $table:literal, $feed:literal) => {
         concat!(

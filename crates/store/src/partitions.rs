@@ -1,20 +1,20 @@
-//! One partition of `event` a day of the time in its ids, made ahead, so that an insert never finds none.
+//! Daily partitions of `event`, by the time in event ids. They are made ahead, so that every insert finds its
+//! partition.
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 
 use super::{StoreError, aggregates::UpkeepStore, transaction::begin};
 use umbra_domain::clock::first_id_at;
 
-/// Days ahead of today for which a partition stands ready.
+/// Days ahead of today that have a partition.
 const AHEAD_DAYS: i32 = 7;
 
 impl UpkeepStore<'_> {
-    /// Makes the partitions from yesterday (a clock may lag) to a week ahead; answers how many were missing.
-    /// Safe from several processes at once. `CREATE` then `ATTACH`, since `CREATE .. PARTITION OF` would lock
-    /// inserts out.
+    /// Makes the partitions from yesterday (a clock may lag) to a week ahead; returns how many were missing. Safe from
+    /// several processes at once. Uses `CREATE` then `ATTACH`, since `CREATE .. PARTITION OF` would lock inserts out.
     ///
     /// # Errors
-    /// The database does not answer, or a lock was not had within a second or two: try again later.
+    /// The database does not answer, or a lock was not available within a second or two: try again later.
     pub async fn make_partitions(self, now: Timestamp) -> Result<u32, StoreError> {
         let today = now.to_zoned(TimeZone::UTC).date();
         let mut made = 0;
@@ -52,12 +52,12 @@ impl UpkeepStore<'_> {
     }
 }
 
-/// The partition of a day.
+/// Returns the name of a day's partition.
 pub(super) fn name_of(day: Date) -> String {
     format!("event_{}", day.strftime("%Y%m%d"))
 }
 
-/// When a day begins, by UTC.
+/// Returns the start of a day in UTC.
 pub(super) fn start_of(day: Date) -> Timestamp {
     day.to_zoned(TimeZone::UTC).map_or(Timestamp::MIN, |zoned| zoned.timestamp())
 }

@@ -1,4 +1,4 @@
-//! Patterns: what was done for a task, and what came of it; and the tasks that each was counted for.
+//! Patterns: ways in which tasks were done, their outcome counts, and the tasks counted for each.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
@@ -16,60 +16,60 @@ use super::{
 };
 use umbra_domain::PatternId;
 
-/// A transaction in which patterns are told. Dropped, none is.
+/// A transaction that stores reported patterns. Dropping it stores none.
 pub struct Tellings(Tx);
 
-/// The patterns as a transaction sees and changes them. Who tells one first has it alone.
+/// Patterns within a transaction. The first transaction to read a pattern's key has it exclusively.
 pub struct Patterns<'t>(&'t mut Connection);
 
-/// A pattern as it is kept.
+/// A row of a pattern.
 #[derive(Debug, Clone, Copy)]
 pub struct PatternRow<'p> {
-    /// What all tellings of it have in common.
+    /// Key that all reports of the pattern share.
     pub key: &'p str,
-    /// Its id.
+    /// Pattern id.
     pub id: PatternId,
-    /// Who did it.
+    /// The agent that did the tasks.
     pub agent: &'p str,
-    /// The task of which it was told first.
+    /// Task of the first report.
     pub task_id: Option<&'p str>,
-    /// What became of it.
+    /// Status of the pattern.
     pub state: &'p str,
-    /// It, as JSON.
+    /// The pattern, as JSON.
     pub body: &'p str,
 }
 
-/// A task that a pattern was counted for.
+/// Successes that were counted for a pattern in a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// What all tellings of the pattern have in common.
+    /// Key that all reports of the pattern share.
     pub key: String,
-    /// Its successes in that task that stand.
+    /// Successes in the task that still count.
     pub successes: u32,
 }
 
-/// What has changed of patterns.
+/// Changes of patterns since a time.
 #[derive(Debug, Clone)]
 pub struct Changed {
-    /// How many there are.
+    /// Number of all patterns.
     pub count: i64,
-    /// Those that changed, as JSON, with the time of the change; oldest first.
+    /// Changed patterns as JSON, each with the time of the change, oldest first.
     pub rows: Vec<(Timestamp, String)>,
 }
 
-/// Which patterns are wanted.
+/// Filter and page of a list of patterns.
 #[derive(Debug, Clone)]
 pub struct PatternFilter {
-    /// Of this agent.
+    /// Of this agent; `None` for all.
     pub agent: Option<String>,
-    /// In this state.
+    /// In this state; `None` for all.
     pub state: Option<String>,
-    /// Which page of them.
+    /// Page of the list.
     pub seek: Seek,
 }
 
 impl PatternStore<'_> {
-    /// Begins to tell patterns.
+    /// Begins a transaction for reported patterns.
     ///
     /// # Errors
     /// The database does not answer.
@@ -77,7 +77,7 @@ impl PatternStore<'_> {
         Ok(Tellings(begin(&self.0.work).await?))
     }
 
-    /// What has changed since, at most so many; with all of them where nothing is known yet.
+    /// Returns the latest changes since a time, at most `limit`; without a time, since the beginning.
     ///
     /// # Errors
     /// The database does not answer.
@@ -100,7 +100,7 @@ impl PatternStore<'_> {
         Ok(Changed { count, rows: rows.iter().map(row).collect::<Result<_, sqlx::Error>>()? })
     }
 
-    /// A page of patterns, in the order in which they were told first, as JSON.
+    /// Returns a page of patterns as JSON, in order of their first report.
     ///
     /// # Errors
     /// The database does not answer.
@@ -113,8 +113,8 @@ impl PatternStore<'_> {
         Ok(filter.seek.page(query.build_query_as().fetch_all(&self.0.read).await?))
     }
 
-    /// Deletes the patterns beyond so many: of the agent that has most, those that changed longest ago, so that nobody who tells
-    /// many drives out what others told.
+    /// Deletes patterns beyond `keep`: those of the agent with the most patterns that changed longest ago, so one agent
+    /// with many reports does not displace the patterns of others.
     ///
     /// # Errors
     /// The database does not answer.
@@ -133,15 +133,15 @@ impl PatternStore<'_> {
 }
 
 impl Tellings {
-    /// The patterns within it.
+    /// Returns the patterns within this transaction.
     pub fn patterns(&mut self) -> Patterns<'_> {
         Patterns(&mut self.0)
     }
 
-    /// Keeps what was told.
+    /// Numbers the new patterns and commits.
     ///
     /// # Errors
-    /// The database does not answer: it may be kept all the same.
+    /// The database does not answer: the patterns may be stored all the same.
     pub async fn done(mut self) -> Result<(), StoreError> {
         self.patterns().number().await?;
         Ok(self.0.commit().await?)
@@ -149,17 +149,17 @@ impl Tellings {
 }
 
 impl Following {
-    /// The patterns within the transaction of the page.
+    /// Returns the patterns within the transaction of the page.
     pub fn patterns(&mut self) -> Patterns<'_> {
         Patterns(&mut self.tx)
     }
 }
 
 impl Patterns<'_> {
-    /// Lets nobody else count for these tasks until the end of the transaction. To be asked before any pattern is.
+    /// Locks the counts of these tasks until the end of the transaction. To be called before any pattern is locked.
     ///
     /// # Errors
-    /// The database does not answer, or somebody else takes too long.
+    /// The database does not answer, or another transaction takes too long.
     pub async fn alone(&mut self, tasks: &[String]) -> Result<(), StoreError> {
         sqlx::query(
             "/* patterns.tasks */ SELECT pg_advisory_xact_lock(7822, hashtext(current_schema() || t.id))
@@ -171,10 +171,10 @@ impl Patterns<'_> {
         Ok(())
     }
 
-    /// A pattern as it is known, as JSON, and the database's time; nobody else changes it until the end of the transaction.
+    /// Locks a pattern until the end of the transaction; returns its JSON, if it exists, and the database's time.
     ///
     /// # Errors
-    /// The database does not answer, or somebody else takes too long.
+    /// The database does not answer, or another transaction takes too long.
     pub async fn known(&mut self, key: &str) -> Result<(Option<String>, Timestamp), StoreError> {
         sqlx::query("/* patterns.alone */ SELECT pg_advisory_xact_lock(7821, hashtext(current_schema() || $1))")
             .bind(key)
@@ -188,7 +188,7 @@ impl Patterns<'_> {
         Ok((known, now.to_jiff()))
     }
 
-    /// Whether anything that this agent did in a task was counted.
+    /// True if any pattern of this agent was counted for the task.
     ///
     /// # Errors
     /// The database does not answer.
@@ -199,7 +199,7 @@ impl Patterns<'_> {
         Ok(counted.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
     }
 
-    /// Whether this agent has, or had, a session for a task.
+    /// True if this agent has, or had, a session for a task.
     ///
     /// # Errors
     /// The database does not answer.
@@ -210,7 +210,7 @@ impl Patterns<'_> {
         Ok(has.bind(agent).bind(task).fetch_one(&mut *self.0).await?)
     }
 
-    /// What was counted for a task, by whichever agent, in order of keys.
+    /// Returns the counts for a task, of all agents, in order of keys.
     ///
     /// # Errors
     /// The database does not answer.
@@ -226,7 +226,7 @@ impl Patterns<'_> {
         Ok(rows.into_iter().map(counted).collect())
     }
 
-    /// Notes that a pattern was counted for a task, with so many more successes, or that none of them stands any more.
+    /// Adds successes of a pattern in a task, or sets them to 0 without a number.
     ///
     /// # Errors
     /// The database does not answer.
@@ -252,16 +252,16 @@ impl Patterns<'_> {
         Ok(())
     }
 
-    /// Gives new patterns their numbers, which nobody else draws until the end of the transaction: the last thing in it.
+    /// Numbers new patterns and locks their feed: the last statement of the transaction.
     ///
     /// # Errors
-    /// The database does not answer, or somebody else takes too long.
+    /// The database does not answer, or another transaction takes too long.
     pub async fn number(&mut self) -> Result<(), StoreError> {
         sqlx::query(number_rows!("patterns.number", "pattern", "pattern")).execute(&mut *self.0).await?;
         Ok(())
     }
 
-    /// Writes a pattern.
+    /// Inserts or updates a pattern.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Pool of connections, each of whose waits ends once the database is away.
+//! Connection pool whose waits end once the database is away.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -27,58 +27,58 @@ use super::{
 /// Time after which a connection is overdue.
 const SLOW_CONNECT: Duration = Duration::from_millis(200);
 
-/// A pool, renewed when the database went away. Cheap to clone; all clones are one.
+/// A pool that is replaced when the database goes away. Cheap to clone; all clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     current: Arc<RwLock<PgPool>>,
     availability: Availability,
 }
 
-/// A connection in use. Dropped, it goes back to its pool.
+/// A connection in use. Dropping it returns it to its pool.
 #[derive(Debug)]
 pub struct Connection {
     held: Option<PoolConnection<Postgres>>,
     availability: Availability,
-    /// Where a lane keeps it.
+    /// Slot of the lane that keeps the connection.
     place: Option<OwnedMutexGuard<Place>>,
-    /// A statement was sent and has not ended.
+    /// True if a statement was sent and has not ended.
     pending: bool,
 }
 
 impl Pool {
-    /// A pool that connects when it is first used.
+    /// Makes a pool that connects on first use.
     pub fn new(options: PgPoolOptions, target: PgConnectOptions, availability: Availability) -> Self {
         Self { current: Arc::new(RwLock::new(options.connect_lazy_with(target))), availability }
     }
 
-    /// The library's pool as it is now, whose waits nothing ends.
+    /// Returns the library's current pool, whose waits do not end with the database's availability.
     pub fn raw(&self) -> PgPool {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The breaker of its database.
+    /// Returns the circuit breaker of the database.
     pub fn availability(&self) -> &Availability {
         &self.availability
     }
 
-    /// Options of its connections.
+    /// Returns the options of its connections.
     pub fn connect_options(&self) -> PgConnectOptions {
         self.raw().connect_options().as_ref().clone()
     }
 
-    /// Replaces the pool by an empty one: connections that may be stuck or broken are no longer waited for.
+    /// Replaces the pool by an empty one, so connections that may be stuck or broken are no longer waited for.
     pub fn renew(&self) {
         let old = self.raw();
         let new = old.options().clone().connect_lazy_with(old.connect_options().as_ref().clone());
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
-    /// A connection.
+    /// Acquires a connection.
     ///
     /// # Errors
-    /// None was had; nothing was sent.
+    /// No connection was available; nothing was sent.
     pub fn acquire(&self) -> BoxFuture<'_, Result<Connection, sqlx::Error>> {
-        // In a box: it is large, and a part of every future that uses the database.
+        // Boxed: the future is large, and a part of every future that uses the database.
         self.connect().boxed()
     }
 
@@ -91,7 +91,7 @@ impl Pool {
                 Some(Err(error)) => error,
                 None => continue,
             };
-            // Where it is away, the probe is about to say so.
+            // If the database is away, the probe reports it shortly.
             if !is_absence(&error) || timeout(SLOW_CONNECT, self.availability.lost()).await.is_err() {
                 return Err(unreached(error));
             }
@@ -105,7 +105,7 @@ impl Pool {
 }
 
 impl Connection {
-    /// A connection of a pool, or of the lane that keeps it in `place`.
+    /// Wraps a connection of a pool, or of the lane that keeps it in `place`.
     pub(super) fn new(
         held: PoolConnection<Postgres>,
         availability: Availability,
@@ -114,33 +114,33 @@ impl Connection {
         Self { held: Some(held), availability, place, pending: false }
     }
 
-    /// The same for a lane.
+    /// Sets the lane's slot to which the connection returns.
     pub(super) fn kept_in(mut self, place: OwnedMutexGuard<Place>) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// After a use that ended well, keeps it in its lane.
+    /// Returns the connection to its lane. To be called after a use that ended well.
     pub(super) fn keep(&mut self) {
         if let Some(place) = &mut self.place {
             **place = self.held.take();
         }
     }
 
-    /// Closes it when it is dropped.
+    /// Makes the connection close when it is dropped.
     pub(super) fn close_on_drop(&mut self) {
         if let Some(held) = &mut self.held {
             held.close_on_drop();
         }
     }
 
-    /// The library's connection, whose waits nothing ends.
+    /// Returns the library's connection, whose waits do not end with the database's availability.
     #[expect(clippy::expect_used, reason = "it is there until it is kept, and not used after that")]
     pub(super) fn raw(&mut self) -> &mut PgConnection {
         self.held.as_mut().expect("a connection in use")
     }
 
-    /// Answer of the database to `ask`, within the deadline.
+    /// Runs `ask` on the connection and returns its answer, within the deadline.
     pub(super) async fn guarded<'c, T, F>(
         &'c mut self,
         ask: impl FnOnce(&'c mut PgConnection) -> F,
@@ -164,7 +164,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Hangs up where an answer is outstanding on a lane's only connection: its pool would wait for the answer.
+    /// Hangs up if an answer is outstanding on a lane's only connection: its pool would wait for the answer.
     fn drop(&mut self) {
         if self.pending
             && self.place.is_some()

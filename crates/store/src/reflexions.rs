@@ -19,47 +19,47 @@ use super::{
 };
 use umbra_domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
 
-/// Most findings of a fault that are looked at: more than that count as so many.
+/// Most findings of a fault that are read; the count stops there.
 const MOST_FINDINGS: i64 = 500;
-/// The events that show finding `f`: its own, and those that repeat it, the newest first.
+/// Events of finding `f`: its own, and those that repeat it, newest first.
 const EVENTS_OF_FINDING: &str = "
     SELECT f.id, f.event_id, f.review_id, f.created_at AS at
     UNION ALL (SELECT f.id, o.event_id, NULL, o.at FROM finding_occurrence o WHERE o.finding_id = f.id
                ORDER BY o.seq DESC LIMIT 500)";
-/// Most faults in one statement, each of which has to end in time.
+/// Most faults in one statement, which has to end in time.
 const MOST_KEYS: usize = 200;
 
-/// What makes two findings the same recurring fault.
+/// Identity of a recurring fault: findings with the same key are the same fault.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FaultKey {
     /// The agent.
     pub agent: String,
     /// The kind of task.
     pub task_type: Option<String>,
-    /// The fault.
+    /// Fingerprint of the fault.
     pub fingerprint: String,
 }
 
-/// How often a fault was found that somebody may trust: findings of passive shadows and false positives do not count.
+/// Recurrence of a fault, counted without findings of passive shadows and false positives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recurrence {
     /// The fault.
     pub key: FaultKey,
-    /// Its open reflexion.
+    /// The fault's open reflexion.
     pub open: Option<ReflexionId>,
-    /// Events within the window.
+    /// Events with the fault within the window.
     pub recent: u32,
-    /// Events since the open reflexion's first, else within the window.
+    /// Events with the fault since the open reflexion's first, else within the window.
     pub events: u32,
-    /// The first of those.
+    /// Time of the first of those events.
     pub first_at: Option<Timestamp>,
-    /// The last of those.
+    /// Time of the last of those events.
     pub last_at: Option<Timestamp>,
-    /// How bad at worst.
+    /// Worst severity.
     pub severity: Severity,
-    /// What it is about.
+    /// Category of the fault.
     pub category: Category,
-    /// Who found it.
+    /// Source of the findings: the checks or a model.
     pub source: Source,
     /// The rule.
     pub rule: String,
@@ -68,33 +68,33 @@ pub struct Recurrence {
 /// A reflexion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReflexionRow {
-    /// Its id.
+    /// Reflexion id.
     pub id: ReflexionId,
     /// The fault.
     pub key: FaultKey,
-    /// How bad at worst.
+    /// Worst severity.
     pub severity: Severity,
-    /// What it is about.
+    /// Category of the fault.
     pub category: Category,
-    /// Who found it.
+    /// Source of the findings: the checks or a model.
     pub source: Source,
     /// The rule.
     pub rule: String,
-    /// Events in which it was found.
+    /// Events with the fault.
     pub events: i64,
-    /// The first time.
+    /// Time of the first of those events.
     pub first_at: Timestamp,
-    /// The last time.
+    /// Time of the last of those events.
     pub last_at: Timestamp,
-    /// When it opened.
+    /// When the reflexion opened.
     pub opened_at: Timestamp,
-    /// When it closed.
+    /// When the reflexion closed.
     pub closed_at: Option<Timestamp>,
-    /// How the newest finding describes it, if it is kept.
+    /// Description of the newest finding, if one is kept.
     pub description: Option<String>,
 }
 
-/// One time that a fault was found.
+/// One event in which a fault was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
     /// The reflexion.
@@ -105,11 +105,11 @@ pub struct Occurrence {
     pub event: EventId,
     /// The review; `None` for a look.
     pub review: Option<ReviewId>,
-    /// When it was found.
+    /// When the fault was found.
     pub at: Timestamp,
 }
 
-/// Which reflexions.
+/// Filter of a list of reflexions. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct ReflexionFilter {
     /// Of this agent.
@@ -166,7 +166,7 @@ const SELECT: &str =
     FROM reflexion x WHERE true";
 
 impl Following {
-    /// How often these faults recur.
+    /// Counts the recurrences of these faults.
     ///
     /// # Errors
     /// The database does not answer.
@@ -178,7 +178,7 @@ impl Following {
         Ok(all)
     }
 
-    /// Opens a reflexion; `None` if one is open.
+    /// Opens a reflexion; returns false if one is open already.
     ///
     /// # Errors
     /// The database does not answer.
@@ -186,7 +186,7 @@ impl Following {
         open(&mut self.tx, id, of).await
     }
 
-    /// Notes that an open reflexion's fault was found again.
+    /// Updates an open reflexion whose fault was found again.
     ///
     /// # Errors
     /// The database does not answer.
@@ -205,7 +205,7 @@ impl Following {
         Ok(())
     }
 
-    /// Closes reflexions whose fault was not found for as long as the window.
+    /// Closes reflexions whose fault was not found within the window; returns their ids and agents.
     ///
     /// # Errors
     /// The database does not answer.
@@ -225,8 +225,8 @@ impl Following {
 }
 
 impl ReflexionStore<'_> {
-    /// Recurrence of the fault of a finding; `None` if there is no such finding, or if it is about what the agent was
-    /// given.
+    /// Counts the recurrence of a finding's fault; returns `None` if there is no such finding, or if it is about what
+    /// the agent was given.
     ///
     /// # Errors
     /// The database does not answer.
@@ -243,7 +243,7 @@ impl ReflexionStore<'_> {
         Ok(recurrences(&mut tx, &[key], window).await?.pop())
     }
 
-    /// Opens a reflexion, and stores the message about it; answers whether none was open.
+    /// Opens a reflexion and stores the message about it; returns false if one is open already.
     ///
     /// # Errors
     /// The database does not answer.
@@ -257,7 +257,7 @@ impl ReflexionStore<'_> {
         Ok(opened)
     }
 
-    /// Closes a reflexion, and stores the message about it; answers whether it was open.
+    /// Closes a reflexion and stores the message about it; returns false if it was not open.
     ///
     /// # Errors
     /// The database does not answer.
@@ -278,7 +278,7 @@ impl ReflexionStore<'_> {
         Ok(closed)
     }
 
-    /// A page of reflexions in the order in which they opened.
+    /// Returns a page of reflexions, in the order in which they opened.
     ///
     /// # Errors
     /// The database does not answer.
@@ -295,7 +295,7 @@ impl ReflexionStore<'_> {
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
-    /// The open reflexions of an agent and a type of task, the newest fault first.
+    /// Returns the open reflexions of an agent and a type of task, the most recent fault first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -315,7 +315,7 @@ impl ReflexionStore<'_> {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// The newest times that these faults were found, so many of each at most.
+    /// Returns the newest occurrences of these reflexions' faults, at most `most` of each.
     ///
     /// # Errors
     /// The database does not answer.
@@ -348,9 +348,9 @@ impl ReflexionStore<'_> {
     }
 }
 
-/// For the rest of the transaction, findings of a fault are read along their index, the newest first, and only as many
-/// as are wanted. The planner takes every fault for a rare one: left to itself it fetches all findings of one that was
-/// found a million times, to sort them.
+/// Makes the rest of the transaction read a fault's findings along their index, newest first, and only as many as are
+/// wanted. The planner takes every fault for a rare one: by default it would fetch and sort all findings of a fault
+/// that was found a million times.
 async fn newest_first(database: &mut Connection) -> Result<(), StoreError> {
     sqlx::raw_sql("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off").execute(database).await?;
     Ok(())
@@ -391,7 +391,8 @@ async fn recurrences(
     Ok(rows.into_iter().map(Into::into).collect())
 }
 
-/// Faults whose findings of looks were repeated by events with these numbers of feed `result`, but for passive shadows.
+/// Returns faults of looks' findings that were repeated by events with feed numbers from `after`, exclusive, to
+/// `until`, without passive shadows.
 pub(super) async fn repeated_between(
     database: &mut Connection,
     after: i64,

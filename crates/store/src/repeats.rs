@@ -1,4 +1,4 @@
-//! Events of a spool whose client id was taken when they were filed.
+//! Spooled events whose client id was in use when they were filed.
 
 use sqlx::FromRow;
 use uuid::Uuid;
@@ -6,14 +6,14 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::EventStore};
 use umbra_domain::EventId;
 
-/// An event of a spool whose client id names another.
+/// A spooled event whose client id names another event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// The id that its sender was given.
+    /// Id that the sender was given.
     pub id: EventId,
-    /// The event that has the client id.
+    /// Event that has the client id.
     pub original: EventId,
-    /// True if the contents differ: then it is stored as well, without the client id.
+    /// True if the contents differ; then the spooled event is stored as well, without the client id.
     pub conflicts: bool,
 }
 
@@ -24,7 +24,7 @@ struct Row {
 }
 
 impl EventStore<'_> {
-    /// Notes repeats; those that are noted stay.
+    /// Records repeats; known ones stay unchanged.
     ///
     /// # Errors
     /// The database does not answer.
@@ -44,7 +44,7 @@ impl EventStore<'_> {
         Ok(())
     }
 
-    /// The event that this one repeats, or whose client id it had.
+    /// Returns the repeat that was recorded under this id, if any.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! A finished review: its result and its findings, in one transaction, fenced by the lease.
+//! Stores the result of a review with its findings, in one transaction, fenced by the lease.
 
 use std::collections::HashSet;
 
@@ -16,77 +16,77 @@ use umbra_domain::{
     Assessment, EventId, Finding, FindingId, ReviewId, ReviewScope, Reviewer, Source, Trigger, verdict::DecidedBy,
 };
 
-/// What a review concluded, ready to be stored.
+/// Result of a review, ready to be stored.
 #[derive(Debug, Clone)]
 pub struct NewResult {
     /// The assessment.
     pub assessment: Assessment,
-    /// The rule behind it.
+    /// The rule behind the assessment.
     pub decided_by: DecidedBy,
     /// The model's score, 0-100.
     pub score: Option<u8>,
-    /// What to do.
+    /// Recommendation to the agent or its owner.
     pub recommendation: String,
-    /// Who reviewed.
+    /// The reviewer: a model, or the built-in checks alone.
     pub reviewer: Reviewer,
-    /// The model's alias, where one answered.
+    /// The model's alias, if a model answered.
     pub model: Option<String>,
-    /// The version of the words by which it was asked.
+    /// Version of the prompt.
     pub prompt_version: Option<i16>,
-    /// Tokens read and written by the calls that brought it. What all its calls cost is their own rows' sum.
+    /// Input and output tokens of the calls behind the result. The cost of all calls is the sum over their own rows.
     pub tokens: (u64, u64),
-    /// From lease to result.
+    /// Time from lease to result, in milliseconds.
     pub latency_ms: u64,
-    /// What a reader should know: what was left out, why it is inconclusive.
+    /// Notes for readers: what was left out, why the review is inconclusive.
     pub notes: Vec<String>,
-    /// What it found.
+    /// Findings of the review.
     pub findings: Vec<NewFinding>,
-    /// What a batch concluded of each of its events; empty for others.
+    /// Assessments of a batch's events; empty for other reviews.
     pub parts: Vec<NewPart>,
 }
 
-/// What a review of several events concluded of one.
+/// Assessment of one event by a review of several.
 #[derive(Debug, Clone)]
 pub struct NewPart {
     /// The event.
     pub event: EventId,
-    /// Its assessment.
+    /// Assessment of the event.
     pub assessment: Assessment,
-    /// The rule behind it.
+    /// The rule behind the assessment.
     pub decided_by: DecidedBy,
     /// The model's score, 0-100.
     pub score: Option<u8>,
-    /// What to do.
+    /// Recommendation for the event.
     pub recommendation: String,
-    /// What a reader should know.
+    /// Notes for readers.
     pub notes: Vec<String>,
 }
 
-/// A finding with its names.
+/// A finding with its id and its event's context, ready to be stored.
 #[derive(Debug, Clone)]
 pub struct NewFinding {
-    /// Its id.
+    /// Finding id.
     pub id: FindingId,
-    /// What was found.
+    /// The finding.
     pub finding: Finding,
-    /// Where it was found.
+    /// Context of the event.
     pub place: Place,
-    /// What to do about it.
+    /// Recommendation about the finding.
     pub recommendation: String,
-    /// What makes two findings the same fault, whoever's they are.
+    /// Fingerprint that findings of the same fault share, of any agent.
     pub fingerprint: String,
 }
 
-/// The circumstances of an event that a finding keeps.
+/// Context of an event that a finding keeps.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Its agent.
+    /// Agent of the event.
     pub agent: String,
-    /// Its task.
+    /// Task of the event.
     pub task_id: Option<String>,
-    /// The kind of task.
+    /// Type of the task.
     pub task_type: Option<String>,
-    /// The trigger by which it matched.
+    /// Trigger by which the event matched.
     pub trigger: Trigger,
 }
 
@@ -100,11 +100,11 @@ struct Ended {
 }
 
 impl ReviewStore<'_> {
-    /// Stores the result and its findings; answers `None` if the lease was lost: then nothing is stored. Otherwise
-    /// the result's number in the feed and the time.
+    /// Stores the result and its findings; returns the result's feed number and the time, or `None` if the lease was
+    /// lost: then nothing is stored.
     ///
     /// # Errors
-    /// The database does not answer: the outcome is unknown, and the lease decides.
+    /// The database does not answer: the outcome is unknown. If the result was stored, the lease is over.
     pub async fn finish(
         self,
         review: ReviewId,
@@ -124,7 +124,7 @@ impl ReviewStore<'_> {
         .fetch_optional(&mut *tx)
         .await?;
         let Some(ended) = ended else { return Ok(None) };
-        // The feed's row is locked before occurrences are counted: the next statement sees every earlier finding.
+        // The feed's row is locked before occurrences are counted, so the next statement sees every earlier finding.
         let base: i64 = sqlx::query_scalar(
             "/* results.feed */ UPDATE feed SET last = last + 1 + $1 WHERE name = 'result' RETURNING last - $1",
         )
@@ -166,7 +166,8 @@ impl ReviewStore<'_> {
     }
 }
 
-/// Stores what a review found. What looks have found in its events already becomes the review's own: it is no new finding.
+/// Stores the findings of a review. Findings that looks have made in its events already are adopted instead, and are
+/// not new.
 async fn insert_findings(
     tx: &mut Tx,
     review: ReviewId,
@@ -184,8 +185,8 @@ async fn insert_findings(
     new_findings::insert(tx, Some(review), Some(ended.at.to_jiff()), &rows).await
 }
 
-/// Makes findings of looks those of a review that finds the same: by event, rule and field. Of a task, repeats in its steps
-/// are known as well. Answers which of the findings are known so.
+/// Adopts looks' findings that this review repeats, by event, rule and field; for a review of a task, also those that
+/// its steps repeat. Returns the indices of the findings that were known.
 async fn adopt(
     tx: &mut Tx,
     review: ReviewId,

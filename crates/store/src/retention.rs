@@ -1,9 +1,9 @@
-//! What is too old goes: partitions of events whole, what hangs on reviews and the counters in batches.
+//! Deletes old data: partitions of events as a whole; reviews with their rows, and counters, in batches.
 //!
-//! In: days. Out: how much went. Before the first row of a kind goes, the day from which on that kind is whole is
-//! noted in `retention`; the invariants look at nothing older. One process at a time does it, by an advisory lock
-//! of a connection of its own. Whatever is interrupted is found again: a detached table by its name, a pending
-//! detachment by the catalogue, rows by their age.
+//! In: ages in days. Out: counts of deleted rows. Before the first row of a kind is deleted, table `retention` records
+//! the day since which that kind is complete; the invariants check nothing older. One process at a time sweeps, under
+//! an advisory lock of a connection of its own. Interrupted work is found again: a detached table by its name, a
+//! pending detachment in the catalogue, rows by their age.
 
 use std::time::Duration;
 
@@ -14,46 +14,46 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::UpkeepStore, pool::Connection};
 use umbra_domain::clock::first_id_at;
 
-/// Rows that one transaction deletes of each table.
+/// Most rows of a table that one transaction deletes.
 const BATCH: i64 = 1_000;
-/// How often a partition is tried whose locks are not had within a second, such as behind a backup.
+/// Attempts at a partition whose locks are not available within a second, such as during a backup.
 const TRIES: u32 = 3;
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
-/// A review's events may be younger than itself by what it waits for company, its day and its calls' days later than
-/// the day of its id, by time zones and by its longest wait. So much longer are reviews kept.
+/// Extra days for which reviews are kept. A review's events may be younger than the review, by the wait of its batch.
+/// Its day and its calls' days may be later than the day of its id, by time zone and longest wait.
 const SLACK_DAYS: i32 = 2;
 
-/// Tables whose rows belong to a review by `review_id` and go with it. A test compares them with the schema.
+/// Tables whose rows belong to a review by `review_id` and are deleted with it. A test compares them with the schema.
 const OF_REVIEWS: [&str; 6] =
     ["review_event", "provider_call", "review_result", "review_assessment", "agent_score", "finding"];
-/// Tables whose rows belong to an event by `event_id` and go with the last of its reviews.
+/// Tables whose rows belong to an event by `event_id` and are deleted with the last of its reviews.
 const OF_EVENTS: [&str; 1] = ["verdict"];
 
 umbra_domain::words! {
-    /// What is kept by age.
+    /// Kind of data with an age limit.
     pub enum Kind {
         /// Events.
         Event = "event",
-        /// Reviews and what hangs on them.
+        /// Reviews and their rows.
         Review = "review",
-        /// Counters of days.
+        /// Daily counters.
         Count = "count",
     }
 }
 
-/// The right to delete what is old; it ends when this is dropped.
+/// The exclusive right to delete old data; dropping it releases the lock.
 pub struct Sweep {
     connection: Connection,
 }
 
 impl UpkeepStore<'_> {
-    /// Takes the right to delete what is old; `None` while another process has it.
+    /// Takes the right to delete old data; returns `None` while another process has it.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn sweep(self) -> Result<Option<Sweep>, StoreError> {
         let mut connection = self.0.control.acquire().await?;
-        // Its time limits and its lock end with it.
+        // Closing the connection ends its time limits and its lock.
         connection.close_on_drop();
         for limit in ["SET lock_timeout = '1s'", "SET statement_timeout = '1min'"] {
             sqlx::query(limit).execute(&mut connection).await?;
@@ -65,7 +65,7 @@ impl UpkeepStore<'_> {
         Ok(ours.then_some(Sweep { connection }))
     }
 
-    /// The day from which on everything of a kind is there, and its first id; older rows may be gone.
+    /// Returns the day since which all data of a kind is kept, and the first id that is kept; older rows may be gone.
     ///
     /// # Errors
     /// The database does not answer.
@@ -80,10 +80,10 @@ impl UpkeepStore<'_> {
 }
 
 impl Sweep {
-    /// Drops the partitions of events received more than `days` ago; answers how many.
+    /// Drops the partitions of events received more than `days` ago; returns how many.
     ///
     /// # Errors
-    /// The database does not answer, or the locks were not had: try again later.
+    /// The database does not answer, or the locks were not available: try again later.
     pub async fn drop_partitions(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
         self.note(Kind::Event, before, first_id_of(before)).await?;
@@ -103,11 +103,11 @@ impl Sweep {
         Ok(dropped)
     }
 
-    /// Deletes a batch of reviews older than `days`, with all that hangs on them, and of findings of looks; answers how many
-    /// rows went, 0 when none is left. Reviews that are not over stay.
+    /// Deletes a batch of reviews older than `days` with their rows, and of findings of looks; returns the number of
+    /// deleted rows, 0 once none is left. Open reviews stay.
     ///
     /// # Errors
-    /// The database does not answer, or the locks were not had: try again later.
+    /// The database does not answer, or the locks were not available: try again later.
     pub async fn delete_reviews(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
         let first_id = first_id_of(before.checked_sub(SLACK_DAYS.days()).unwrap_or(Date::MIN));
@@ -141,7 +141,7 @@ impl Sweep {
             let gone = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(&events).execute(&mut self.connection).await?;
             deleted += gone.rows_affected();
         }
-        // A backtest goes with its items; one at a time, since it may have many.
+        // A backtest is deleted with its items; one at a time, since it may have many.
         let backtest = sqlx::query(
             "/* retention.backtests */ DELETE FROM backtest WHERE id IN (SELECT id FROM backtest
              WHERE id < $1 AND state IN ('done', 'stopped') LIMIT 1 FOR UPDATE SKIP LOCKED)",
@@ -151,10 +151,10 @@ impl Sweep {
         Ok(deleted)
     }
 
-    /// Deletes a batch of the counters of days more than `days` ago; answers how many went, 0 when none is left.
+    /// Deletes a batch of the counters of days more than `days` ago; returns how many, 0 once none is left.
     ///
     /// # Errors
-    /// The database does not answer, or the locks were not had: try again later.
+    /// The database does not answer, or the locks were not available: try again later.
     pub async fn delete_counts(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
         self.note(Kind::Count, before, first_id_of(before)).await?;
@@ -172,7 +172,7 @@ impl Sweep {
         Ok(meters.rows_affected() + skips.rows_affected())
     }
 
-    /// Deletes a batch of cooldowns that ended a day ago, which hold nothing back any more; answers how many.
+    /// Deletes a batch of cooldowns that ended a day ago and hold nothing back any more; returns how many.
     ///
     /// # Errors
     /// The database does not answer.
@@ -185,7 +185,7 @@ impl Sweep {
         Ok(done.bind(BATCH).execute(&mut self.connection).await?.rows_affected())
     }
 
-    /// Forgets a batch of the idempotency keys older than `hours`; answers how many.
+    /// Deletes a batch of the idempotency keys older than `hours`; returns how many.
     ///
     /// # Errors
     /// The database does not answer.
@@ -198,9 +198,8 @@ impl Sweep {
         Ok(done.bind(first_id_at(oldest)).bind(BATCH).execute(&mut self.connection).await?.rows_affected())
     }
 
-    /// Forgets a batch each of the calls, runs, sessions, approvals and overrides that nobody has used for so many days, of
-    /// which the audit keeps what they were; of the costs of tasks that ended before, and of repeats in spools. Answers how
-    /// many.
+    /// Deletes a batch each of calls, runs, sessions, approvals and overrides that were last used, or expired, more
+    /// than `days` ago, of costs of tasks and of spooled repeats; returns how many. Their history stays in the audit.
     ///
     /// # Errors
     /// The database does not answer.
@@ -218,11 +217,11 @@ impl Sweep {
         self.delete_older(&tables, oldest).await
     }
 
-    /// Deletes a batch of what is counted by tool and was last seen `days` ago, and of stretches that looks passed over then;
-    /// answers how many rows went.
+    /// Deletes a batch of tools and calls that were last seen `days` ago, and of ranges that looks passed over then;
+    /// returns the number of deleted rows.
     ///
     /// # Errors
-    /// The database does not answer, or the locks were not had: try again later.
+    /// The database does not answer, or the locks were not available: try again later.
     pub async fn delete_tools(&mut self, days: u32) -> Result<u64, StoreError> {
         let oldest = self.now().await?.checked_sub((i64::from(days) * 24).hours()).unwrap_or(Timestamp::MIN);
         self.delete_older(
@@ -237,8 +236,8 @@ impl Sweep {
         .await
     }
 
-    /// Deletes sessions that nobody has used for so many days, with all that was said in them, and sets of tools likewise; and
-    /// forgets for which tasks patterns were counted, once the events of these are gone.
+    /// Deletes a batch of sessions that were not used for `days`, with their steps and documents, of unused sets of
+    /// tools, of uses of patterns, and of records of deleted sessions.
     ///
     /// # Errors
     /// The database does not answer.
@@ -271,13 +270,13 @@ impl Sweep {
         Ok(now.to_jiff())
     }
 
-    /// The first day, by UTC, that is to be kept.
+    /// Returns the first day, in UTC, that is to be kept.
     async fn day_before(&mut self, days: u32) -> Result<Date, StoreError> {
         let today = self.now().await?.to_zoned(TimeZone::UTC).date();
         Ok(today.checked_sub(i64::from(days).days()).unwrap_or(Date::MIN))
     }
 
-    /// Notes, before anything goes, that rows before a day may be gone. A day that was noted stays.
+    /// Records, before anything is deleted, that rows before a day may be gone. The recorded day only moves forward.
     async fn note(&mut self, kind: Kind, before: Date, first_id: Uuid) -> Result<(), StoreError> {
         sqlx::query(
             "/* retention.note */ UPDATE retention SET before = greatest(before, $2), first_id = greatest(first_id, $3)
@@ -291,7 +290,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// The partition to go next: one whose detachment was interrupted first, since it blocks the others.
+    /// Returns the next partition to remove. One whose detachment was interrupted comes first, since it blocks the
+    /// others.
     async fn oldest_partition(&mut self, before: Date) -> Result<Option<Partition>, StoreError> {
         let row: Option<(String, bool, bool)> = sqlx::query_as(
             "/* retention.partitions */
@@ -308,8 +308,8 @@ impl Sweep {
     }
 }
 
-/// Deletes a batch of findings of looks with smaller ids that no review has made its own, and of repeats of findings that
-/// are gone.
+/// Deletes a batch of findings of looks with ids before `first_id` that no review has adopted, and of occurrences whose
+/// finding is gone.
 async fn delete_looks(connection: &mut Connection, first_id: Uuid) -> Result<u64, StoreError> {
     let mut deleted = 0;
     for sql in [
@@ -327,12 +327,13 @@ async fn delete_looks(connection: &mut Connection, first_id: Uuid) -> Result<u64
 struct Partition {
     name: String,
     attached: bool,
-    /// Its detachment was begun and interrupted.
+    /// True if its detachment was interrupted.
     pending: bool,
 }
 
 impl Partition {
-    /// Detaches without keeping inserts and reads of other days waiting, then drops. Each may be repeated.
+    /// Detaches the partition without blocking inserts and reads of other days, then drops it. Each step may be
+    /// repeated.
     async fn take_off(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let Self { name, attached, pending } = self;
         let detach = match (attached, pending) {

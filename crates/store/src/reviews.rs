@@ -1,4 +1,4 @@
-//! Reviews as they are read, in the shape of the wire: the job and, once it is done, its result.
+//! Reviews as the API shows them: the job, and its result once it is done.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,19 +18,19 @@ use umbra_domain::{
     verdict::DecidedBy,
 };
 
-/// What a released reservation says of itself.
+/// Note of a released review.
 const RELEASED: &str =
     "Given up before any call could be charged: its unit returned to the caps of its day, and its cooldown ended.";
 
 /// A review.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Review {
-    /// Its id.
+    /// Review id.
     #[schema(value_type = String, example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: ReviewId,
     /// The shadow.
     pub shadow: String,
-    /// The hash of the shadow's configuration under which it runs.
+    /// Hash of the shadow's configuration under which the review runs.
     pub shadow_version: String,
     /// The watched agent.
     pub agent: String,
@@ -40,78 +40,78 @@ pub struct Review {
     pub trigger: Option<Trigger>,
     /// The shadow's mode.
     pub mode: Option<Mode>,
-    /// Where it stands.
+    /// State.
     pub state: Option<ReviewState>,
-    /// What it concludes; null until it is done.
+    /// Assessment; null until the review is done.
     pub assessment: Option<Assessment>,
-    /// The rule behind the assessment; null until it is done, and of reviews from before Umbra kept it.
+    /// The rule behind the assessment; null until the review is done, and in reviews from before Umbra kept it.
     pub decided_by: Option<DecidedBy>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
-    /// What to do.
+    /// Recommendation to the agent or its owner.
     pub recommendation: Option<String>,
-    /// Who reviewed: a model, or the built-in checks alone.
+    /// The reviewer: a model, or the built-in checks alone.
     pub reviewer: Option<Reviewer>,
     /// The model's alias; null where the checks reviewed alone.
     pub model: Option<String>,
-    /// The version of the words by which the model was asked; null where none was.
+    /// Version of the prompt; null where no model was asked.
     pub prompt_version: Option<i16>,
-    /// Tokens of the calls that brought it.
+    /// Tokens of the calls behind the result.
     pub usage: TokenCount,
-    /// What its calls have cost so far, in US dollars, those too that brought no result.
+    /// Cost of all calls so far, in US dollars, also of those without a result.
     pub cost_usd: f64,
-    /// From lease to result.
+    /// Time from lease to result, in milliseconds.
     pub latency_ms: Option<i64>,
-    /// What a reader should know: what was left out, why it is inconclusive.
+    /// Notes for readers: what was left out, why the review is inconclusive.
     pub notes: Vec<String>,
-    /// Why it was given up.
+    /// Why the review was given up.
     pub reason: Option<SkipReason>,
     /// The last failure, in words.
     pub failure: Option<String>,
-    /// What it is of: an event, a batch of them, or a whole task.
+    /// Scope: an event, a batch of events, or a whole task.
     pub scope: Option<ReviewScope>,
-    /// The events under review; of a task, those that brought the review about.
+    /// Events under review; for a task, those that requested the review.
     #[schema(value_type = Vec<String>)]
     pub events: Vec<EventId>,
-    /// What it concludes of each of its events, once it is done; `assessment` is the strictest of these. Empty for a
-    /// task, which is judged as a whole.
+    /// Assessments of the events, once the review is done; `assessment` is the strictest of these. Empty for a task,
+    /// which is judged as a whole.
     pub assessments: Vec<EventAssessment>,
-    /// When it was reserved.
+    /// When the review was reserved.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When a worker first took it.
+    /// When a worker first leased the review.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the review ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
-    /// Whether its unit returned to the caps of its day.
+    /// True if its unit returned to the caps of its day.
     #[serde(skip)]
     pub released: bool,
-    /// What it found; only where one review is asked for.
+    /// Findings of the review; only where one review is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<FindingItem>>,
 }
 
-/// What a review concludes of one event.
+/// Assessment of one event by a review.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventAssessment {
     /// The event.
     #[schema(value_type = String)]
     pub event_id: EventId,
-    /// The conclusion.
+    /// Assessment of the event.
     pub assessment: Assessment,
-    /// The rule behind it.
+    /// The rule behind the assessment.
     pub decided_by: Option<DecidedBy>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
-    /// What to do.
+    /// Recommendation for the event.
     pub recommendation: String,
-    /// What a reader should know.
+    /// Notes for readers.
     pub notes: Vec<String>,
 }
 
-/// One of [`EventAssessment`], as the database gathers them.
+/// One [`EventAssessment`], as aggregated by the query.
 #[derive(Deserialize)]
 struct Part {
     event_id: Uuid,
@@ -130,7 +130,7 @@ impl From<Part> for EventAssessment {
     }
 }
 
-/// What a review concludes of each of its events: its own conclusion where there is one event.
+/// Returns the review's assessments of its events; for a review of one event, the review's own.
 fn assessments(row: &ReviewRow) -> Vec<EventAssessment> {
     if let Some(parts) = &row.parts {
         let parts: Vec<Part> = serde_json::from_str(parts).unwrap_or_default();
@@ -193,13 +193,13 @@ impl From<ReviewRow> for Review {
 }
 
 impl Review {
-    /// Whether nothing more will come of it.
+    /// True if the review is done or failed, so its result is final.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, Some(ReviewState::Done | ReviewState::Failed))
     }
 }
 
-/// A review's row, words and codes as stored.
+/// A row of a review, with words and codes as stored.
 #[derive(Debug, Clone, FromRow)]
 struct ReviewRow {
     seq: i64,
@@ -233,7 +233,7 @@ struct ReviewRow {
     notes: Option<String>,
 }
 
-/// Which reviews.
+/// Filter of a list of reviews. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct ReviewFilter {
     /// By this shadow.
@@ -246,7 +246,7 @@ pub struct ReviewFilter {
     pub trigger: Option<i16>,
     /// With this mode's rank.
     pub mode: Option<i16>,
-    /// In this state; `failed` has those that were given up before any call could be charged, too.
+    /// In this state; `failed` includes reviews that were given up before any call could be charged.
     pub state: Option<String>,
     /// With this assessment.
     pub assessment: Option<String>,
@@ -255,8 +255,8 @@ pub struct ReviewFilter {
 }
 
 impl ReviewFilter {
-    /// Whether only finished reviews can match: then the list is in order of finishing, so that a reader who polls
-    /// does not miss one that finishes late. Otherwise it is in order of reservation.
+    /// True if only done reviews can match. Then the list is in order of finishing, so a polling reader misses no
+    /// review that finishes late; otherwise it is in order of reservation.
     pub fn only_done(&self) -> bool {
         self.assessment.is_some() || self.state.as_deref() == Some("done")
     }
@@ -275,7 +275,7 @@ const COLUMNS: &str = "r.id, r.shadow, v.version AS shadow_version, r.agent, r.t
     d.latency_ms, d.notes";
 
 impl ReviewStore<'_> {
-    /// One review, a released one too: it shows as failed.
+    /// Returns one review. A released review shows as failed.
     ///
     /// # Errors
     /// The database does not answer.
@@ -289,8 +289,8 @@ impl ReviewStore<'_> {
         Ok(row.map(Into::into))
     }
 
-    /// Reviews of events, without the released, in the order of the events: each review with its assessment of that
-    /// event alone.
+    /// Returns the reviews of these events, without the released, in the order of the events: each review with its
+    /// assessment of that event alone.
     ///
     /// # Errors
     /// The database does not answer.
@@ -307,7 +307,8 @@ impl ReviewStore<'_> {
         Ok(events.iter().map(of_event).collect())
     }
 
-    /// Reviews of these events with this mode's rank; without one, of all but passive shadows.
+    /// Returns the reviews of these events. With `mode`, shadows of this mode's rank count; without it, all but passive
+    /// ones.
     ///
     /// # Errors
     /// The database does not answer.
@@ -318,7 +319,7 @@ impl ReviewStore<'_> {
         }
     }
 
-    /// Reviews of events that are not released, and what else must hold of them, in SQL of ours.
+    /// Returns the reviews of these events that are not released and fulfil a further condition in SQL.
     async fn reviews_where(self, events: &[EventId], more: &str) -> Result<Vec<Review>, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|id| id.0).collect();
         let mut query = QueryBuilder::new("SELECT r.seq, ");
@@ -331,7 +332,7 @@ impl ReviewStore<'_> {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// A page of reviews: see [`ReviewFilter::only_done`] for its order.
+    /// Returns a page of reviews; for its order, see [`ReviewFilter::only_done`].
     ///
     /// # Errors
     /// The database does not answer.
@@ -367,7 +368,7 @@ impl ReviewStore<'_> {
     }
 }
 
-/// Reviews whose results lie after a number of feed `result`, up to another, in its order.
+/// Returns reviews with results of feed numbers from `after`, exclusive, to `until`, in that order.
 pub(super) async fn ended_between(
     database: &mut Connection,
     after: i64,

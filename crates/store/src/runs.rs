@@ -1,4 +1,4 @@
-//! The calls of a run, as the audit has them.
+//! Calls of a run, from the audit.
 
 use super::{
     StoreError,
@@ -7,19 +7,19 @@ use super::{
 };
 use umbra_domain::audit::AuditRecord;
 
-/// How large a run is.
+/// Size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunSize {
-    /// Decisions of its calls.
+    /// Decisions about its calls.
     pub decisions: i64,
-    /// All of its rows that are about calls, outcomes as well.
+    /// Audit rows about its calls, outcomes included.
     pub rows: i64,
-    /// Bytes of what its calls said, as it is stored.
+    /// Bytes of the stored payloads of its decisions.
     pub bytes: i64,
 }
 
 impl DecisionStore<'_> {
-    /// How large a run is; of one that has more rows than `most`, only these are counted.
+    /// Returns the size of a run, counting its first `most` rows.
     ///
     /// # Errors
     /// The database does not answer.
@@ -38,7 +38,7 @@ impl DecisionStore<'_> {
         Ok(RunSize { decisions, rows, bytes })
     }
 
-    /// The rows of a run behind a number, in order, at most so many. Outcomes come without what tools said.
+    /// Returns the rows of a run after number `after`, in order, at most `limit`. Outcomes come without their payloads.
     ///
     /// # Errors
     /// The database does not answer.

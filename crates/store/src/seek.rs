@@ -1,4 +1,4 @@
-//! Pages of a feed: by the number drawn at commit, so that a reader neither skips nor repeats.
+//! Pages of a feed, by numbers drawn at commit, so that a reader neither skips nor repeats items.
 
 use jiff::Timestamp;
 use sqlx::{Postgres, QueryBuilder};
@@ -6,17 +6,17 @@ use sqlx::{Postgres, QueryBuilder};
 use super::{StoreError, aggregates::UpkeepStore};
 
 umbra_domain::words! {
-    /// What numbers the items of lists: a row of table `feed`.
+    /// A feed: a row of table `feed`, from which the items of lists draw their numbers.
     pub enum Feed {
         /// Events and reservations of reviews.
         Intake = "intake",
-        /// Finished reviews, findings, and what follows from them.
+        /// Finished reviews, findings, verdicts, reflexions, and agents with breakers.
         Result = "result",
         /// Dead letters.
         Dead = "dead",
         /// Backtests.
         Backtest = "backtest",
-        /// The audit.
+        /// Rows of the audit.
         Audit = "audit",
         /// Patterns.
         Pattern = "pattern",
@@ -26,7 +26,7 @@ umbra_domain::words! {
 }
 
 impl UpkeepStore<'_> {
-    /// The last number that an item of a feed can have by now.
+    /// Returns the last number that an item of a feed can have by now.
     ///
     /// # Errors
     /// The database does not answer.
@@ -36,37 +36,37 @@ impl UpkeepStore<'_> {
     }
 }
 
-/// Where a page begins and how long it is.
+/// Start, direction and length of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seek {
     /// Items beyond this number; `None` begins at the oldest, or in descending order at the newest.
     pub from: Option<i64>,
-    /// Newest first.
+    /// True for newest first.
     pub descending: bool,
-    /// Items at most.
+    /// Most items.
     pub limit: u32,
 }
 
-/// A page, and how to go on.
+/// A page of items.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
     /// The items, each with its number.
     pub items: Vec<(i64, T)>,
-    /// Whether more stand behind the last.
+    /// True if more items follow the last.
     pub more: bool,
 }
 
-/// A span of time, either end open.
+/// Span of time; an end that is `None` is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
-    /// From this moment.
+    /// Start, inclusive.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// End, exclusive.
     pub until: Option<Timestamp>,
 }
 
 impl Seek {
-    /// Adds the condition, the order and the limit to a query whose `WHERE` is open; `column` is the feed's number.
+    /// Adds the condition, the order and the limit to a query whose `WHERE` is open. `column` is the feed number.
     pub(super) fn push(self, query: &mut QueryBuilder<Postgres>, column: &'static str) {
         if let Some(from) = self.from {
             query.push(format_args!(" AND {column} {} ", if self.descending { '<' } else { '>' })).push_bind(from);
@@ -75,14 +75,14 @@ impl Seek {
         query.push(format_args!(" ORDER BY {column} {order} LIMIT ")).push_bind(i64::from(self.limit) + 1);
     }
 
-    /// A page of items that come from several pages of this seek, any of which may go on.
+    /// Merges items of several pages into one page; `more` is true if any of those pages has more.
     pub fn merge<T>(self, mut items: Vec<(i64, T)>, more: bool) -> Page<T> {
         items.sort_by_key(|(number, _)| if self.descending { -number } else { *number });
         let page = self.page(items);
         Page { more: page.more || more, ..page }
     }
 
-    /// Cuts the one row too many that tells whether there is more.
+    /// Cuts the one row too many, which tells that there are more.
     pub(super) fn page<T>(self, mut items: Vec<(i64, T)>) -> Page<T> {
         let limit = self.limit as usize;
         let more = items.len() > limit;
@@ -91,7 +91,7 @@ impl Seek {
     }
 }
 
-/// Adds ` AND column = value` where there is a value.
+/// Adds ` AND column = value` if there is a value.
 pub(super) fn equals<'t, V>(query: &mut QueryBuilder<Postgres>, column: &'static str, value: Option<V>)
 where
     V: sqlx::Encode<'t, Postgres> + sqlx::Type<Postgres>,
@@ -101,7 +101,7 @@ where
     }
 }
 
-/// Adds a span of time over a timestamp column.
+/// Adds the condition for a span of time on a timestamp column.
 pub(super) fn push_span(query: &mut QueryBuilder<Postgres>, column: &'static str, span: Span) {
     let bind = |at: Timestamp| jiff_sqlx::ToSqlx::to_sqlx(at);
     if let Some(since) = span.since {

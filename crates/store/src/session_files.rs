@@ -1,4 +1,4 @@
-//! Which sessions have files of their documents, where, and which had some.
+//! Sessions with document files in a workspace, and deleted sessions that had some.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,30 @@ use umbra_domain::{SessionId, SessionState};
 /// A session whose documents are files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FiledSession {
-    /// It.
+    /// Session id.
     pub id: SessionId,
-    /// Its folder in a workspace.
+    /// Folder in a workspace.
     pub files: String,
-    /// Whether it takes changes.
+    /// True if the session is open, so its documents take changes.
     pub is_open: bool,
-    /// Its documents: name, format and version.
+    /// Documents: name, format and version.
     pub documents: Vec<(String, String, i32)>,
 }
 
-/// A session that is gone.
+/// A deleted session with files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoneSession {
-    /// It.
+    /// Session id.
     pub id: SessionId,
-    /// The folder that it had.
+    /// Folder in a workspace.
     pub files: String,
-    /// Since when.
+    /// When the session was deleted.
     pub at: Timestamp,
 }
 
 impl SessionStore<'_> {
-    /// Sessions with files behind an id, in order, at most so many: open ones, and those that ended within so many seconds.
+    /// Returns sessions with files after an id, in order, at most `limit`: open ones, and those closed within
+    /// `ended_within` seconds.
     ///
     /// # Errors
     /// The database does not answer.
@@ -71,7 +72,7 @@ impl SessionStore<'_> {
         Ok(sessions.into_values().collect())
     }
 
-    /// Sessions that are gone, from a moment on, behind one of them, in order of time, at most so many.
+    /// Returns deleted sessions after a time and an id, in order of both, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -98,7 +99,7 @@ impl SessionStore<'_> {
 }
 
 impl Stepping {
-    /// The last version of a document that was this state; `None` where none was.
+    /// Returns the last version of a document with this etag; `None` if there is none.
     ///
     /// # Errors
     /// The database does not answer.

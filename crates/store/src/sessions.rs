@@ -1,5 +1,5 @@
-//! Sessions of the sidecar, their steps and their tools. A step locks its session's row: two at once come one after the
-//! other, in whichever processes.
+//! Sessions of the sidecar, their steps and their tools. A step locks its session's row, so concurrent steps run one
+//! after the other, in whichever processes.
 
 use jiff::Timestamp;
 use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
@@ -17,66 +17,66 @@ use super::{
 };
 use umbra_domain::{Session, SessionId, SessionState, StepKind, session::chained};
 
-/// A set of tools, under the hash of what it says.
+/// A set of tools, stored under the hash of its content.
 #[derive(Debug, Clone, Copy)]
 pub struct NewTools<'t> {
-    /// Its hash.
+    /// Hash of the set.
     pub digest: &'t str,
     /// The tools, as JSON.
     pub body: &'t str,
 }
 
-/// A session that has another step to take: nobody else takes one until this is written or dropped.
+/// A session locked for its next step, until this is written or dropped.
 pub struct Stepping {
     tx: Tx,
-    /// Others of this process come after it.
+    /// In-process lock of the session.
     _turn: OwnedMutexGuard<()>,
     number: i32,
-    /// What it is by now.
+    /// Current state of the session.
     pub session: Session,
-    /// Its documents, by name.
+    /// Documents of the session, by name.
     pub documents: Vec<StoredDocument>,
     /// The database's time.
     pub now: Timestamp,
 }
 
-/// Which sessions.
+/// Filter and page of a list of sessions.
 #[derive(Debug, Clone)]
 pub struct SessionFilter {
-    /// Of this agent.
+    /// Of this agent; `None` for all.
     pub agent: Option<String>,
-    /// In this state.
+    /// In this state; `None` for all.
     pub state: Option<SessionState>,
-    /// Which page of them.
+    /// Page of the list.
     pub seek: Seek,
 }
 
-/// A step that was taken.
+/// A stored step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredStep {
-    /// Counted from 1.
+    /// Number in the session, from 1.
     pub number: i32,
-    /// What it was.
+    /// Kind of the step.
     pub kind: StepKind,
-    /// When.
+    /// When the step was stored.
     pub at: Timestamp,
-    /// What was asked and answered, as JSON.
+    /// Request and answer, as JSON.
     pub body: String,
-    /// What names it and all steps before it; none of before these were kept.
+    /// Chain hash over this step and all before it; `None` in steps from before these hashes.
     pub chain: Option<String>,
 }
 
-/// Whether a session began.
+/// Result of opening a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attached {
-    /// It did.
+    /// The session was opened.
     Opened,
-    /// Its agent has as many open ones as it may have.
+    /// The agent has as many open sessions as it may have.
     TooMany,
 }
 
 impl SessionStore<'_> {
-    /// Begins a session with its tools and documents, if its agent has fewer than so many open ones.
+    /// Opens a session with its tools and documents, if its agent has fewer than `most` open ones.
     ///
     /// # Errors
     /// The database does not answer.
@@ -88,7 +88,7 @@ impl SessionStore<'_> {
         most: u32,
     ) -> Result<Attached, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        // Who attaches for an agent does so after the other: the count below is right.
+        // Sessions of one agent are opened one after the other, so the count below is right.
         sqlx::query("/* sessions.alone */ SELECT pg_advisory_xact_lock(7820, hashtext(current_schema() || $1))")
             .bind(&session.agent)
             .execute(&mut *tx)
@@ -133,7 +133,7 @@ impl SessionStore<'_> {
         Ok(Attached::Opened)
     }
 
-    /// A session with its documents; `None` where there is none.
+    /// Returns a session with its documents; `None` if there is none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -147,7 +147,7 @@ impl SessionStore<'_> {
         Ok(Some((session_of(&row)?, documents_of(&mut connection, id).await?)))
     }
 
-    /// Locks a session for its next step; `None` where there is none.
+    /// Locks a session for its next step; returns `None` if there is none.
     ///
     /// # Errors
     /// The database does not answer, or another step takes too long.
@@ -173,7 +173,7 @@ impl SessionStore<'_> {
         Ok(Some(Stepping { tx, _turn: turn, number, session, documents, now: now.to_jiff() }))
     }
 
-    /// A set of tools, as JSON.
+    /// Returns a set of tools, as JSON.
     ///
     /// # Errors
     /// The database does not answer.
@@ -182,7 +182,7 @@ impl SessionStore<'_> {
         Ok(body.bind(digest).fetch_optional(&self.0.read).await?)
     }
 
-    /// The steps of a session behind a number, in order, at most so many.
+    /// Returns the steps of a session after number `after`, in order, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -199,7 +199,7 @@ impl SessionStore<'_> {
         rows.iter().map(step_of).collect()
     }
 
-    /// A page of sessions, in the order in which they began, each with what it is by now.
+    /// Returns a page of sessions in their current state, in the order in which they were opened.
     ///
     /// # Errors
     /// The database does not answer.
@@ -215,7 +215,7 @@ impl SessionStore<'_> {
         Ok(filter.seek.page(rows.iter().map(listed).collect::<Result<_, StoreError>>()?))
     }
 
-    /// The latest sessions, of one agent or of all.
+    /// Returns the latest sessions, of one agent or of all.
     ///
     /// # Errors
     /// The database does not answer.
@@ -231,7 +231,7 @@ impl SessionStore<'_> {
         Ok(ids.into_iter().map(SessionId).collect())
     }
 
-    /// The number of a session's last step; 0 before the first.
+    /// Returns the number of a session's last step; 0 before the first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -242,7 +242,7 @@ impl SessionStore<'_> {
         Ok(last.bind(id.0).fetch_one(&self.0.read).await?)
     }
 
-    /// Open sessions that nobody has used for so many seconds.
+    /// Returns open sessions that were not used for `seconds`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -260,7 +260,7 @@ impl SessionStore<'_> {
 }
 
 impl Stepping {
-    /// The number that the step will have.
+    /// Returns the number of this step.
     pub fn number(&self) -> i32 {
         self.number
     }
@@ -269,7 +269,7 @@ impl Stepping {
         &mut self.tx
     }
 
-    /// What was asked and answered in the last turn, as JSON.
+    /// Returns request and answer of the last turn, as JSON.
     ///
     /// # Errors
     /// The database does not answer.
@@ -281,11 +281,11 @@ impl Stepping {
         Ok(last.bind(self.session.id.0).fetch_optional(&mut *self.tx).await?)
     }
 
-    /// Keeps the step, what the session has become by it, and, where a turn begins, how its documents stand now. Answers the
-    /// session as it is kept.
+    /// Stores the step and the changed session, and commits. For a turn, also records the documents' current texts as
+    /// those of the turn. Returns the stored session.
     ///
     /// # Errors
-    /// The database does not answer: the step may be kept all the same.
+    /// The database does not answer: the step may be stored all the same.
     pub async fn write(mut self, kind: StepKind, body: &str) -> Result<Session, StoreError> {
         let chain = chained(self.session.chain.as_deref(), self.number, kind, body);
         sqlx::query(
@@ -312,10 +312,10 @@ impl Stepping {
         Ok(session)
     }
 
-    /// Keeps what the session has become, and what was done to its documents, without a step.
+    /// Stores the changed session and its documents' changes without a step, and commits.
     ///
     /// # Errors
-    /// The database does not answer: it may be kept all the same.
+    /// The database does not answer: the changes may be stored all the same.
     pub async fn keep(mut self) -> Result<(), StoreError> {
         self.session.seen_at = self.now;
         sqlx::query(
@@ -329,7 +329,7 @@ impl Stepping {
         Ok(self.tx.commit().await?)
     }
 
-    /// Whether it takes steps.
+    /// True if the session is open, so it takes steps.
     pub fn is_open(&self) -> bool {
         self.session.state == SessionState::Open
     }
@@ -357,6 +357,6 @@ fn step_of(row: &PgRow) -> Result<StoredStep, StoreError> {
 }
 
 fn inconsistent(error: &serde_json::Error) -> StoreError {
-    // Of the error only its class: its words may repeat what an agent wrote.
+    // Only the error's class is kept: its text may repeat an agent's text.
     StoreError::Inconsistent { table: "sidecar_session", problem: format!("no session: {:?}", error.classify()) }
 }

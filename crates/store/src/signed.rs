@@ -1,14 +1,14 @@
-//! Who signs the rows of the audit, and how far its files are.
+//! Signatures of audit rows, and the progress of the audit's files.
 //!
-//! The key lies outside of the database, with whoever calls [`Store::sign_audit_with`]; everything that is written after
-//! that is signed on its way, whichever statement writes it.
+//! The key is outside of the database, with the caller of [`Store::sign_audit_with`]. Every row that is written after
+//! that call is signed, by each statement that writes to the audit.
 
 use std::sync::{Arc, OnceLock};
 
 use super::{StoreError, aggregates::AuditStore, decisions::NewAudit};
 use umbra_domain::audit::{AuditFolder, AuditSigner};
 
-/// Signs rows, once it is known with what.
+/// Signs audit rows once a signer is set.
 #[derive(Clone, Default)]
 pub(super) struct Stamper(Arc<OnceLock<AuditSigner>>);
 
@@ -19,7 +19,7 @@ impl std::fmt::Debug for Stamper {
 }
 
 impl Stamper {
-    /// What the first of these rows, which are written together, is to carry.
+    /// Returns one signature over these rows, which are written together; the first of them stores it.
     pub fn stamp(&self, rows: &[NewAudit]) -> Option<Vec<u8>> {
         let signer = self.0.get().filter(|_| !rows.is_empty())?;
         Some(signer(&rows.iter().map(NewAudit::said).collect::<Vec<_>>()))
@@ -27,12 +27,12 @@ impl Stamper {
 }
 
 impl AuditStore<'_> {
-    /// Signs with this from now on. Only the first counts.
+    /// Sets the signer. Only the first call has an effect.
     pub fn sign_audit_with(self, signer: AuditSigner) {
         drop(self.0.stamper.0.set(signer));
     }
 
-    /// The last row of before rows were signed; 0 where there is none.
+    /// Returns the number of the last row before signing began; 0 if there is none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -45,7 +45,7 @@ impl AuditStore<'_> {
         Ok(seq.fetch_one(&self.0.control).await?)
     }
 
-    /// Notes how far the files of a folder are. It only grows.
+    /// Records the progress of a folder's files, which never decreases.
     ///
     /// # Errors
     /// The database does not answer.
@@ -63,7 +63,7 @@ impl AuditStore<'_> {
         Ok(())
     }
 
-    /// How far the files of every folder are.
+    /// Returns the progress of the files of every folder.
     ///
     /// # Errors
     /// The database does not answer.

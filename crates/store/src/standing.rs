@@ -11,7 +11,7 @@ use umbra_domain::{
 };
 
 impl DecisionStore<'_> {
-    /// The runs behind one, by agent and name, at most so many.
+    /// Returns the runs after an agent and run name, in that order, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer, or a row cannot be read.
@@ -29,7 +29,7 @@ impl DecisionStore<'_> {
         rows.iter().map(|row| parse("boundary_run", row)).collect()
     }
 
-    /// The sessions behind one, by agent and name, at most so many.
+    /// Returns the sessions after an agent and session name, in that order, at most `limit`.
     ///
     /// # Errors
     /// The database does not answer.

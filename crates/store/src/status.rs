@@ -6,14 +6,14 @@ use jiff_sqlx::ToSqlx;
 use super::{StoreError, aggregates::ShadowStore};
 use umbra_domain::{NanoUsd, SkipReason};
 
-/// A shadow's day so far.
+/// Counts of a shadow's day so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShadowDay {
     /// The local day.
     pub day: Date,
-    /// Reviews reserved, without the released.
+    /// Reserved reviews, without the released.
     pub reviews: i64,
-    /// Of them, clean ones by the built-in checks alone.
+    /// Reviews by the built-in checks alone that found nothing.
     pub checked: i64,
     /// Money spent.
     pub spent: NanoUsd,
@@ -30,27 +30,27 @@ pub struct ShadowDay {
 pub struct LastHour {
     /// Reviews that ended.
     pub ended: i64,
-    /// Of them, those with a verdict of a model.
+    /// Reviews with a verdict of a model.
     pub judged: i64,
     /// The last failure, in words.
     pub failure: Option<String>,
 }
 
-/// How often a shadow skipped for a reason on a day.
+/// Number of a shadow's skips for one reason on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkipRow {
     /// The shadow.
     pub shadow: String,
-    /// Why.
+    /// Skip reason.
     pub reason: SkipReason,
     /// The shadow's local day.
     pub day: Date,
-    /// How often.
+    /// Number of skips.
     pub n: i64,
 }
 
 impl ShadowStore<'_> {
-    /// A shadow's day so far, in its own time zone.
+    /// Returns the counts of a shadow's day so far, in its own time zone.
     ///
     /// # Errors
     /// The database does not answer.
@@ -94,7 +94,7 @@ impl ShadowStore<'_> {
         })
     }
 
-    /// Reviews of a shadow that ended within the last hour, without those that were erased.
+    /// Counts the reviews of a shadow that ended within the last hour, without erased ones.
     ///
     /// # Errors
     /// The database does not answer.
@@ -114,7 +114,7 @@ impl ShadowStore<'_> {
         .await?)
     }
 
-    /// Skips by shadow, reason and day, newest day first.
+    /// Returns skips by shadow, reason and day, newest day first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -146,7 +146,7 @@ impl ShadowStore<'_> {
             .collect())
     }
 
-    /// The server's version, in words.
+    /// Returns the server's version as text.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! What a review is of, for the worker that performs it: the events that hold it, and the steps of a task page by page.
+//! Input of a review, for its worker: the events under review, and the steps of a task page by page.
 
 use uuid::Uuid;
 
@@ -8,9 +8,9 @@ use umbra_domain::{EventId, ReviewId, Trigger};
 /// An event under review.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// Its id.
+    /// Event id.
     pub event: EventId,
-    /// The trigger by which it matched.
+    /// Trigger by which the event matched.
     pub trigger: Trigger,
     /// The stored event as JSON.
     pub payload: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Held {
 /// A step of a task.
 #[derive(Debug, Clone)]
 pub struct TaskStep {
-    /// Its number in the feed.
+    /// Number in feed `intake`.
     pub seq: i64,
     /// The event.
     pub event: EventId,
@@ -28,7 +28,7 @@ pub struct TaskStep {
 }
 
 impl EventStore<'_> {
-    /// The events that hold a review, in order of receipt. To be read after the review was claimed: nothing joins
+    /// Returns the events under a review, in order of receipt. To be called after the review is claimed: no event joins
     /// it then.
     ///
     /// # Errors
@@ -50,7 +50,8 @@ impl EventStore<'_> {
         Ok(rows.into_iter().map(held).collect())
     }
 
-    /// How many steps a task has, and the number of the one that is so many from its end, if it has so many.
+    /// Returns the number of steps of a task, and the feed number of the step `from_end` from its end, if it has that
+    /// many.
     ///
     /// # Errors
     /// The database does not answer.
@@ -63,7 +64,7 @@ impl EventStore<'_> {
         Ok(length.bind(task).bind(from_end).fetch_one(&self.0.work).await?)
     }
 
-    /// The steps of a task behind a number, in order.
+    /// Returns the steps of a task after number `behind`, in order.
     ///
     /// # Errors
     /// The database does not answer.

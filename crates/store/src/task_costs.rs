@@ -1,16 +1,16 @@
-//! Costs of tasks: summed in the accept transaction where a cost floor asks for it, and over stored events.
+//! Sums of tasks' costs: kept in the accept transaction for shadows with a cost floor, and computed over stored events.
 
 use std::collections::HashMap;
 
 use super::{StoreError, aggregates::EventStore, intake::Flush};
 use umbra_domain::NanoUsd;
 
-/// Most that is counted at a time, in nano-dollars: two of it fit into the column.
+/// Largest sum that is counted, in nano-dollars: twice this fits into the column.
 const MOST: i64 = 4_000_000_000_000_000_000;
 
 impl Flush {
-    /// Adds costs to the sums of these tasks, each once, and locks the sums; then reads them, and those of other tasks.
-    /// A task of which no cost is known is missing.
+    /// Adds costs to the sums of these tasks, each once, and locks the sums; returns them and the sums of other tasks.
+    /// A task without a known cost is missing.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
@@ -42,7 +42,7 @@ impl Flush {
 }
 
 impl EventStore<'_> {
-    /// Sums of the stored events' costs by task. A task of which no cost is known is missing.
+    /// Returns the sums of the stored events' costs by task. A task without a known cost is missing.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Tasks: which there are, and what their reviews say.
+//! Tasks, each agent's part in them, and assessments of their events.
 
 use sqlx::{FromRow, Postgres, QueryBuilder};
 use uuid::Uuid;
@@ -12,13 +12,13 @@ use super::{
 };
 use umbra_domain::{Assessment, EventId, ReviewId, StepCoverage, clock::first_id_at, trajectory::Opinion};
 
-/// Most opinions that a task's recommendation is made of, the strictest first.
+/// Most opinions behind a task's recommendation, the strictest first.
 const MAX_OPINIONS: i64 = 500;
 
-/// Which tasks.
+/// Filter of a list of tasks. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
-    /// In which this agent has a part.
+    /// With a part of this agent.
     pub agent: Option<String>,
     /// Begun in this span.
     pub span: Span,
@@ -31,17 +31,17 @@ pub struct TaskPart {
     pub task_id: String,
     /// The agent.
     pub agent: String,
-    /// Its events.
+    /// Number of the agent's events in the task.
     pub events: i64,
-    /// The first of them.
+    /// First of these events.
     pub first: EventId,
-    /// The last of them.
+    /// Last of these events.
     pub last: EventId,
-    /// Reviews of them.
+    /// Reviews of these events.
     pub reviews: i64,
-    /// The strictest assessment of any of them.
+    /// Strictest assessment of these events.
     pub worst: Option<Assessment>,
-    /// Coverage of its events: each kind of step, and how many steps are of it.
+    /// Coverage of these events: each kind of step with its number of steps.
     pub coverage: Vec<(StepCoverage, u64)>,
 }
 
@@ -57,7 +57,7 @@ struct PartRow {
 }
 
 impl EventStore<'_> {
-    /// A page of tasks in order of their first event.
+    /// Returns a page of tasks, in order of their first event.
     ///
     /// # Errors
     /// The database does not answer.
@@ -81,7 +81,8 @@ impl EventStore<'_> {
         Ok(seek.page(rows))
     }
 
-    /// Each agent's part in these tasks, with its reviews of this mode's rank; without one, of all but passive shadows.
+    /// Returns each agent's part in these tasks. With `mode`, reviews by shadows of this mode's rank count; without it,
+    /// all but passive ones.
     ///
     /// # Errors
     /// The database does not answer.
@@ -117,7 +118,7 @@ impl EventStore<'_> {
         Ok(rows.into_iter().map(part).collect())
     }
 
-    /// What reviews say of the events of a task that these agents have a part in, and how many have not ended.
+    /// Returns reviews' assessments of these agents' events in a task, and the number of their open reviews.
     ///
     /// # Errors
     /// The database does not answer.
@@ -161,21 +162,21 @@ impl EventStore<'_> {
     }
 }
 
-/// What one review says of one event of a task, as far as it has ended.
+/// Assessment of one event of a task by one review, as far as it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opined {
     /// The review.
     pub review: ReviewId,
     /// The event.
     pub event: EventId,
-    /// Whether it waits or runs.
+    /// True if the review waits or runs.
     pub open: bool,
-    /// What it says.
+    /// Assessment; `None` while the review is open, or if it failed.
     pub assessment: Option<Assessment>,
 }
 
 impl Following {
-    /// What reviews say of the events of a task, the strictest first: of all but passive shadows, at most so many.
+    /// Returns reviews' assessments of a task's events, strictest first, at most `most`, without passive shadows.
     ///
     /// # Errors
     /// The database does not answer.
@@ -204,7 +205,7 @@ impl Following {
         Ok(rows.into_iter().map(opined).collect())
     }
 
-    /// The steps of a task behind a number, in order, but those that were erased.
+    /// Returns the steps of a task after number `behind`, in order, without erased ones.
     ///
     /// # Errors
     /// The database does not answer.
@@ -222,7 +223,7 @@ impl Following {
     }
 }
 
-/// The words of assessments, the stricter the later.
+/// Returns the words of assessments, from mild to strict.
 fn ranks() -> Vec<&'static str> {
     Assessment::ALL.map(Assessment::as_str).to_vec()
 }

@@ -1,9 +1,9 @@
-//! Transactions whose connections come back to their pool in a known state.
+//! Transactions that return their connections to the pool in a known state.
 //!
-//! The library counts a transaction once `BEGIN` is answered. Where that fails, or nobody waits for it any more (a deadline, a
-//! client that has left, a process that was paused), it would hand back a connection with a transaction that nobody ends, and
-//! the next one would go on in it. Here such a connection is closed. A transaction that has begun and is dropped is rolled
-//! back before its connection is used again, as the library does it.
+//! The library counts a transaction once `BEGIN` is answered. If that fails, or the caller stops waiting (a deadline, a
+//! client that has left, a paused process), the library would return a connection with an open transaction to the pool,
+//! and the next user would continue in it. Here such a connection is closed. A transaction that has begun and is
+//! dropped is rolled back before its connection is used again, as in the library.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,7 +14,7 @@ use super::pool::{Connection, Pool};
 
 type Manager = <Postgres as Database>::TransactionManager;
 
-/// A transaction. Dropped, nothing of it is stored.
+/// A transaction. Dropping it stores nothing.
 pub(super) struct Tx {
     connection: Connection,
     state: State,
@@ -22,13 +22,13 @@ pub(super) struct Tx {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It may have begun.
+    /// `BEGIN` was sent; the transaction may have begun.
     Beginning,
     Open,
     Ended,
 }
 
-/// What begins one that is like the others.
+/// Statement that begins an ordinary transaction.
 pub(super) const BEGIN: &str = "BEGIN";
 
 /// Begins a transaction.
@@ -36,12 +36,12 @@ pub(super) async fn begin(pool: &Pool) -> Result<Tx, sqlx::Error> {
     begin_with(pool, BEGIN).await
 }
 
-/// Begins a transaction by statements of ours.
+/// Begins a transaction with the given statements.
 pub(super) async fn begin_with(pool: &Pool, statements: &'static str) -> Result<Tx, sqlx::Error> {
     begin_on(pool.acquire().await?, statements).await
 }
 
-/// Begins a transaction on a connection that was taken already.
+/// Begins a transaction on an acquired connection.
 pub(super) async fn begin_on(connection: Connection, statements: &'static str) -> Result<Tx, sqlx::Error> {
     let mut tx = Tx { connection, state: State::Beginning };
     tx.connection.guarded(|raw| Manager::begin(raw, Some(statements.into_sql_str()))).await?;
@@ -57,7 +57,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Rolls back, and waits until that is done: its locks are free then.
+    /// Rolls back and waits until that is done, so its locks are free.
     pub async fn rollback(mut self) -> Result<(), sqlx::Error> {
         self.connection.guarded(Manager::rollback).await?;
         self.state = State::Ended;

@@ -1,5 +1,5 @@
-//! Calls in events that no decision was asked for. Events are followed in order by one process of a cluster at a time; what
-//! is found commits with the follower's new number: each is counted once.
+//! Calls in events without a decision. One process of a cluster at a time follows the events in order; results commit
+//! with the follower's new number, so each call is counted once.
 
 use std::time::Duration;
 
@@ -19,40 +19,40 @@ use super::{
 };
 use umbra_domain::EventId;
 
-/// Decisions of an agent, the latest, among which that of an event is looked for.
+/// Most of an agent's decisions, the latest, that are compared with an event.
 const MOST_DECISIONS: i64 = 1_000;
 
-/// Number, id, agent, payload, whether it was erased, matched shadows and triggers of an event.
+/// Number, id, agent, payload, erased or not, matched shadows and triggers of an event.
 type EventRow = (i64, Uuid, String, Vec<u8>, bool, Vec<i32>, Vec<i16>);
 
-/// An event that is looked at.
+/// An event to search for calls without a decision.
 #[derive(Debug, Clone)]
 pub struct SeenEvent {
-    /// Its id.
+    /// Event id.
     pub id: EventId,
-    /// Whose.
+    /// Agent of the event.
     pub agent: String,
-    /// As stored, as JSON.
+    /// The stored event, as JSON.
     pub payload: Vec<u8>,
     /// Matched shadows: `shadow_version.id`, and the trigger's code.
     pub pairs: Vec<(i32, i16)>,
 }
 
-/// Events that this process looks at. Dropped, they are looked at again.
+/// A page of events that this process reads. Dropping it leaves the events to be read again.
 pub struct Watching {
     tx: Tx,
     until: i64,
     /// The database's time.
     pub now: Timestamp,
-    /// Those whose contents are there, in order of receipt.
+    /// Events that are not erased, in order of receipt.
     pub events: Vec<SeenEvent>,
-    /// Whether more are there already.
+    /// True if more events are there already.
     pub more: bool,
 }
 
 impl ContractStore<'_> {
-    /// The next events of feed `intake`, of so many numbers at most, that were received `settled` ago or earlier; `None`
-    /// where another process looks at them.
+    /// Begins to read the next events of feed `intake`, at most `most` numbers, that were received at least `settled`
+    /// ago; returns `None` while another process reads them.
     ///
     /// # Errors
     /// The database does not answer.
@@ -100,7 +100,7 @@ impl ContractStore<'_> {
         Ok(Some(watching))
     }
 
-    /// Leaves out the events that are there: nothing is looked for in them.
+    /// Skips all events up to now.
     ///
     /// # Errors
     /// The database does not answer.
@@ -116,7 +116,7 @@ impl ContractStore<'_> {
 }
 
 impl Watching {
-    /// Those of these calls, by agent and id, that were decided; each with its tool, where the audit has it.
+    /// Returns those of these calls, by agent and id, that were decided, each with its tool if the audit has it.
     ///
     /// # Errors
     /// The database does not answer.
@@ -134,7 +134,7 @@ impl Watching {
         Ok(rows.into_iter().map(|(agent, id, tool)| ((agent, id), tool)).collect())
     }
 
-    /// An agent's decisions since a time, among its latest rows: the tool of each, and its payload as JSON.
+    /// Returns an agent's decisions since a time, among its latest rows: the tool, and the payload as JSON.
     ///
     /// # Errors
     /// The database does not answer.
@@ -148,7 +148,7 @@ impl Watching {
         Ok(rows.bind(agent).bind(since.to_sqlx()).bind(MOST_DECISIONS).fetch_all(&mut *self.tx).await?)
     }
 
-    /// Counts an unguarded call; answers when the last one of this tool by this agent was, if there was one.
+    /// Counts a call without a decision; returns the time of the previous one of this tool by this agent.
     ///
     /// # Errors
     /// The database does not answer.
@@ -170,7 +170,7 @@ impl Watching {
         Ok(before.map(jiff_sqlx::Timestamp::to_jiff))
     }
 
-    /// Stores a message with what is found.
+    /// Stores a message in this transaction.
     ///
     /// # Errors
     /// The database does not answer.
@@ -178,7 +178,7 @@ impl Watching {
         webhooks::enqueue(&mut self.tx, message).await
     }
 
-    /// Stores findings; answers which are new. A repeat becomes an occurrence of the first.
+    /// Stores findings; returns the indices of the new ones. A repeat becomes an occurrence of the first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -186,7 +186,7 @@ impl Watching {
         if found.is_empty() { Ok(Vec::new()) } else { looks::store(&mut self.tx, found).await }
     }
 
-    /// Commits what was found, and that the events were looked at.
+    /// Commits what was stored and the follower's new number.
     ///
     /// # Errors
     /// The database does not answer: the events may come again.

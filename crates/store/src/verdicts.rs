@@ -1,4 +1,4 @@
-//! Verdicts: the active reviews of an event, and what they came to. The first to be filed stands.
+//! Verdicts on events, and the active reviews behind them. The first verdict to be filed stands.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
@@ -16,7 +16,7 @@ use umbra_domain::{
 /// Most findings that a verdict names as reasons.
 const MAX_REASONS: i64 = 10;
 
-/// Where an event stands with its active shadows.
+/// Verdict on an event by its active shadows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct VerdictItem {
     /// The event.
@@ -24,30 +24,31 @@ pub struct VerdictItem {
     pub event_id: EventId,
     /// Accepted and rejected are final; pending may change until `verdict_by`.
     pub verdict: Standing,
-    /// The rule that decided, or why there is no verdict; null while it is pending, and of verdicts from before Umbra
+    /// The rule that decided, or why there is no verdict; null while it is pending, and in verdicts from before Umbra
     /// kept it.
     pub decided_by: Option<DecidedBy>,
-    /// When it is decided at the latest; null where no active shadow reviews the event.
+    /// Latest time of the decision; null where no active shadow reviews the event.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub verdict_by: Option<Timestamp>,
-    /// Why, in sentences.
+    /// Reasons, in sentences.
     pub reasons: Vec<String>,
-    /// What to do.
+    /// Recommendation to the agent or its owner.
     pub recommendation: Option<String>,
     /// The shadow that decided.
     pub shadow: Option<String>,
-    /// Its review.
+    /// Review that decided.
     #[schema(value_type = Option<String>)]
     pub review_id: Option<ReviewId>,
 }
 
 impl VerdictItem {
-    /// Of an event that is decided by `verdict_by` at the latest.
+    /// Returns the pending verdict on an event that is decided by `verdict_by` at the latest.
     pub fn pending(event_id: EventId, verdict_by: Timestamp) -> Self {
         Self { verdict_by: Some(verdict_by), ..Self::empty(event_id, Standing::Pending) }
     }
 
-    /// Of an event that no active shadow reviews, by what became of it: one watches it and skipped it, or none does.
+    /// Returns the verdict on an event without an active review. Its dispositions tell if an active shadow skipped it,
+    /// or if none watches it.
     pub fn not_reviewed(event_id: EventId, dispositions: &[Disposition]) -> Self {
         let skipped = dispositions.iter().filter(|disposition| disposition.mode == Mode::Active).map(|disposition| {
             let reason = disposition.reason.map_or("no reason is known", SkipReason::as_str);
@@ -86,24 +87,24 @@ pub struct ActiveReview {
     pub shadow: String,
     /// `shadow_version.id`.
     pub version: i32,
-    /// When it was reserved, by the database's clock.
+    /// When the review was reserved, by the database's clock.
     pub created_at: Timestamp,
-    /// How far it has come.
+    /// Progress of the review.
     pub progress: Progress,
-    /// The rule behind its assessment.
+    /// The rule behind the assessment.
     pub decided_by: DecidedBy,
-    /// Descriptions of its findings, the worst first.
+    /// Descriptions of the findings, worst first.
     pub reasons: Vec<String>,
-    /// What it recommends.
+    /// Recommendation of the review.
     pub recommendation: Option<String>,
 }
 
-/// What is known of an event's verdict.
+/// State of an event's verdict.
 #[derive(Debug, Clone)]
 pub enum Case {
-    /// It is filed.
+    /// A verdict is filed.
     Filed(VerdictItem),
-    /// It is not; these are its active reviews, and the database's time.
+    /// No verdict is filed yet: the active reviews, and the database's time.
     Open(Vec<ActiveReview>, Timestamp),
 }
 
@@ -139,8 +140,8 @@ const FILED: &str =
     "SELECT event_id, verdict, decided_by, verdict_by, reasons, recommendation, shadow, review_id FROM verdict";
 
 impl VerdictStore<'_> {
-    /// What is known of an event's verdict. An event without active reviews is an open case without any; one that was
-    /// asked for later gives none, since nobody waited for it.
+    /// Returns the state of an event's verdict. An event without active reviews is an open case with an empty list.
+    /// Reviews that were requested later give no verdict, since no caller waited for one.
     ///
     /// # Errors
     /// The database does not answer.
@@ -167,7 +168,7 @@ impl VerdictStore<'_> {
         Ok(Case::Open(rows.into_iter().map(Into::into).collect(), now))
     }
 
-    /// Files a verdict, unless one is; answers the one that stands.
+    /// Files a verdict, unless one is filed; returns the one that stands.
     ///
     /// # Errors
     /// The database does not answer.
@@ -191,11 +192,11 @@ impl VerdictStore<'_> {
         .bind(ruling.decided_by.as_str())
         .execute(&self.0.work)
         .await?;
-        // Its own statement: only a new snapshot sees the one that was filed first.
+        // A separate statement: only a new snapshot sees a verdict that another process filed first.
         Ok(self.of(&[event]).await?.pop())
     }
 
-    /// The verdicts that are filed on these events.
+    /// Returns the filed verdicts on these events.
     ///
     /// # Errors
     /// The database does not answer.
@@ -208,7 +209,7 @@ impl VerdictStore<'_> {
 }
 
 impl VerdictStore<'_> {
-    /// Of these events, those of which a review has ended.
+    /// Returns those of these events with an ended review.
     ///
     /// # Errors
     /// The database does not answer.
@@ -225,7 +226,7 @@ impl VerdictStore<'_> {
         Ok(ended.into_iter().map(EventId).collect())
     }
 
-    /// Events whose verdict is not filed although an active review was reserved so long ago and has not ended.
+    /// Returns events without a filed verdict that have an open active review, reserved at least `since` ago.
     ///
     /// # Errors
     /// The database does not answer.
@@ -245,7 +246,7 @@ impl VerdictStore<'_> {
         Ok(events.into_iter().map(EventId).collect())
     }
 
-    /// The agent of an event, if there is such an event.
+    /// Returns the agent of an event, if the event exists.
     ///
     /// # Errors
     /// The database does not answer.
@@ -294,21 +295,21 @@ impl From<ActiveRow> for ActiveReview {
     }
 }
 
-/// A verdict, and what it is about.
+/// A verdict with its agent and task.
 #[derive(Debug, Clone)]
 pub struct FiledVerdict {
     /// The agent.
     pub agent: String,
-    /// Its task.
+    /// Task of the event.
     pub task_id: Option<String>,
-    /// When it was filed.
+    /// When the verdict was filed.
     pub decided_at: Timestamp,
     /// The verdict.
     pub verdict: VerdictItem,
 }
 
 impl super::follow::Following {
-    /// The verdicts of the page, each with what it is about.
+    /// Returns the verdicts of the page, each with agent and task.
     ///
     /// # Errors
     /// The database does not answer.
@@ -332,7 +333,7 @@ impl super::follow::Following {
     }
 }
 
-/// Verdicts filed after a number of feed `result`, up to another, in its order.
+/// Returns verdicts with feed numbers from `after`, exclusive, to `until`, in that order.
 pub(super) async fn filed_between(
     database: &mut Connection,
     after: i64,

@@ -1,4 +1,4 @@
-//! Versions of shadows: what a review was pinned to can always be read again.
+//! Versions of shadows, kept so that the configuration of each review can be read again.
 
 use sqlx::PgExecutor;
 
@@ -6,7 +6,7 @@ use super::{StoreError, aggregates::ShadowStore};
 use umbra_domain::Shadow;
 
 impl ShadowStore<'_> {
-    /// Files a shadow's version and answers its number.
+    /// Stores a shadow's version and returns its number.
     ///
     /// # Errors
     /// The database does not answer.
@@ -28,7 +28,7 @@ impl ShadowStore<'_> {
         Ok(sqlx::query_scalar(known).bind(&shadow.name).bind(&version).fetch_one(&self.0.control).await?)
     }
 
-    /// The shadow as it was in a version, if there is such a version.
+    /// Returns the shadow as it was in a version, if the version exists.
     ///
     /// # Errors
     /// The database does not answer, or the row cannot be read.
@@ -36,7 +36,7 @@ impl ShadowStore<'_> {
         read(&self.0.work, id).await
     }
 
-    /// Every version's number with its shadow's name and hash.
+    /// Returns every version's number with its shadow's name and hash.
     ///
     /// # Errors
     /// The database does not answer.
@@ -45,7 +45,7 @@ impl ShadowStore<'_> {
     }
 }
 
-/// The shadow as it was in a version.
+/// Returns the shadow as it was in a version.
 pub(super) async fn read(database: impl PgExecutor<'_>, id: i32) -> Result<Option<Shadow>, StoreError> {
     let config: Option<String> =
         sqlx::query_scalar("SELECT config FROM shadow_version WHERE id = $1").bind(id).fetch_optional(database).await?;

@@ -1,8 +1,8 @@
-//! Reviews that wait and take further events: batches of an agent, and reviews of a task. In the accept transaction,
-//! under the meters' locks, so that two flushes never open two where one would do.
+//! Reviews that wait and take further events: batches of an agent, and reviews of a task. They are read in the accept
+//! transaction, under the meters' locks, so two flushes never open two where one is enough.
 //!
-//! A review takes events as long as nobody has claimed it. What a claim holds is passed over, not waited for: it
-//! counts as begun.
+//! A review takes events until it is claimed. A review that a claim has locked is skipped, not waited for: it counts as
+//! begun.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::EventStore, intake::Flush};
 use umbra_domain::{ReviewId, ReviewScope};
 
-/// A batch that waits for company.
+/// A batch that waits for more events.
 #[derive(Debug, Clone)]
 pub struct OpenBatch {
     /// The review.
@@ -21,31 +21,31 @@ pub struct OpenBatch {
     pub version: i32,
     /// The agent.
     pub agent: String,
-    /// Events that hold it.
+    /// Number of its events.
     pub events: u32,
-    /// Characters of their texts.
+    /// Characters of the events' texts.
     pub chars: u64,
-    /// It runs no earlier, even when it is full.
+    /// Earliest run time, even for a full batch.
     pub not_before: Timestamp,
-    /// When it runs.
+    /// Planned run time.
     pub run_at: Timestamp,
 }
 
-/// A task that a shadow has reviewed, or is going to.
+/// A task with a review by a shadow, waiting or begun.
 #[derive(Debug, Clone)]
 pub struct ReviewedTask {
     /// The shadow.
     pub shadow: String,
     /// The task.
     pub task: String,
-    /// Its reviews, without the released.
+    /// Number of its reviews, without the released.
     pub rounds: u32,
-    /// The one that nobody has begun, with the events that hold it and when it runs. It is locked.
+    /// The review that has not begun, locked, with its number of events and its run time.
     pub waiting: Option<(ReviewId, u32, Timestamp)>,
 }
 
 impl Flush {
-    /// Locks the batches of these (shadow version, agent) that wait.
+    /// Locks and returns the waiting batches of these (shadow version, agent) pairs.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
@@ -78,7 +78,7 @@ impl Flush {
         Ok(rows.into_iter().map(batch).collect())
     }
 
-    /// The reviews of these (shadow, task), and locks those that wait.
+    /// Returns the reviewed tasks among these (shadow, task) pairs, and locks their waiting reviews.
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
@@ -127,7 +127,7 @@ impl Flush {
 }
 
 impl EventStore<'_> {
-    /// Of these (shadow, task), those whose only review was begun: one that comes now comes late.
+    /// Returns those of these (shadow, task) pairs whose only review has begun: a step that comes now is late.
     ///
     /// # Errors
     /// The database does not answer.
@@ -147,10 +147,11 @@ impl EventStore<'_> {
         Ok(found.into_iter().collect())
     }
 
-    /// Closes batches that wait for company alone: whoever has a place performs them at once. Answers how many.
+    /// Makes batches due at once that wait only for more events, so any process with a free place runs them; returns
+    /// how many.
     ///
     /// # Errors
-    /// The database does not answer: they run when their time comes.
+    /// The database does not answer: they run at their planned time.
     pub async fn close_batches(self) -> Result<u64, StoreError> {
         let closed = sqlx::query(
             "/* waiting.close */

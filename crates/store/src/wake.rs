@@ -1,30 +1,31 @@
-//! The wake-up across replicas: coalesced, in a transaction of its own, never in the accept transaction.
+//! Wake-ups between processes: coalesced, in a transaction of their own, never in the accept transaction.
 
 use sqlx::postgres::PgListener;
 
 use super::{StoreError, aggregates::QueueStore, availability::Availability};
 
 umbra_domain::words! {
-    /// What other processes are told.
+    /// Kind of a wake-up.
     pub enum News {
-        /// Jobs wait.
+        /// Jobs are waiting.
         Jobs = "jobs",
         /// Reviews ended.
         Reviews = "reviews",
     }
 }
 
-/// Hears other processes' wake-ups.
+/// Receives wake-ups of other processes.
 pub struct Listener {
     listener: PgListener,
     availability: Availability,
 }
 
 impl QueueStore<'_> {
-    /// Tells every process of this schema.
+    /// Sends a wake-up to every process of this schema.
     ///
     /// # Errors
-    /// The database does not answer; the others find jobs at their next poll, and waiting requests look when their time is over.
+    /// The database does not answer: other processes find jobs at their next poll, and waiting requests check when
+    /// their time is over.
     pub async fn ring(self, news: News) -> Result<(), StoreError> {
         sqlx::query("SELECT pg_notify($1, $2)")
             .bind(self.channel())
@@ -57,12 +58,12 @@ impl QueueStore<'_> {
 }
 
 impl Listener {
-    /// Waits for the next wake-up. A lost connection is made anew, and may have missed anything: `None`.
+    /// Waits for the next wake-up. Returns `None` after a lost connection was made anew: wake-ups may have been missed.
     ///
     /// # Errors
     /// The database stays away: listen again later.
     pub async fn heard(&mut self) -> Result<Option<News>, StoreError> {
-        // A connection whose other end is gone says nothing, for as long as one listens.
+        // A connection whose other end is gone stays silent, so an outage ends the wait.
         let heard = tokio::select! {
             heard = self.listener.try_recv() => heard?,
             () = self.availability.lost() => return Err(StoreError::late()),

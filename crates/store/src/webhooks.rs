@@ -1,7 +1,7 @@
-//! The outbox of webhooks: messages stored with what they tell, and claimed by whoever delivers.
+//! Outbox of webhooks: messages are stored with their causes, and claimed by any process that delivers.
 //!
-//! A claim moves `due_at` to the end of its lease and counts the attempt; what became of it is noted only under that
-//! attempt. What was delivered is deleted.
+//! A claim moves `due_at` to the end of its lease and counts the attempt; the result is stored only under that attempt.
+//! Delivered messages are deleted.
 
 use std::time::Duration;
 
@@ -15,53 +15,53 @@ use super::{
 };
 use umbra_domain::DeliveryId;
 
-/// Longest description of a failure that is kept.
+/// Longest failure text that is kept, in characters.
 const MAX_FAILURE_CHARS: usize = 300;
 
-/// A message, ready to be stored: what is told, and whom.
+/// A message to be stored, with its addressees.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// The same at every attempt and for every endpoint.
+    /// Message id, the same for each attempt and endpoint.
     pub id: Uuid,
-    /// Its `type`.
+    /// Message type, sent as `type`.
     pub kind: &'static str,
-    /// The agent that it is about, if it is about one.
+    /// Agent that the message is about, if any.
     pub agent: Option<String>,
-    /// Its task.
+    /// Task that the message is about, if any.
     pub task_id: Option<String>,
-    /// What is sent.
+    /// Body of the request.
     pub body: String,
-    /// At least one.
+    /// Endpoints that get the message; at least one.
     pub to: Vec<Addressee>,
 }
 
-/// An endpoint, as its deliveries are filed.
+/// An endpoint, as deliveries store it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressee {
-    /// Its name.
+    /// Name of the endpoint.
     pub endpoint: String,
-    /// The hash of its URL: one that was gone is another at a new address.
+    /// Hash of its URL. An endpoint that is gone counts as another one at a new URL.
     pub url_hash: String,
 }
 
-/// A delivery that this process holds, until its lease ends.
+/// A delivery that this process has claimed, until the lease ends.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Its id.
+    /// Delivery id.
     pub id: DeliveryId,
     /// The message's id.
     pub message: Uuid,
     /// The endpoint's name.
     pub endpoint: String,
-    /// What is sent.
+    /// Body of the request.
     pub body: String,
-    /// From 1.
+    /// Attempt, from 1.
     pub attempt: i32,
-    /// How long it has been tried.
+    /// Time since the first attempt.
     pub tried_for: Duration,
 }
 
-/// How an endpoint's outbox stands.
+/// Outbox of an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// The endpoint.
@@ -70,9 +70,9 @@ pub struct Backlog {
     pub waiting: i64,
     /// Deliveries that were given up.
     pub dead: i64,
-    /// The last failure of those that wait, in words; `None` while none has failed.
+    /// Last failure of the waiting deliveries; `None` while none has failed.
     pub failure: Option<String>,
-    /// Time of the next attempt at one that has failed.
+    /// Next attempt at a delivery that has failed.
     pub next_try_at: Option<Timestamp>,
 }
 
@@ -95,14 +95,14 @@ struct DeliveryRow {
     tried_for: f64,
 }
 
-/// Stores a message in the transaction of what it tells: one delivery an endpoint, but for those that are gone.
+/// Stores a message in the transaction of its cause: one delivery for each endpoint, except those that are gone.
 ///
 /// # Errors
 /// The database does not answer.
 pub async fn enqueue(tx: &mut Connection, message: &Outgoing) -> Result<(), StoreError> {
     let (names, hashes): (Vec<&str>, Vec<&str>) =
         message.to.iter().map(|to| (to.endpoint.as_str(), to.url_hash.as_str())).unzip();
-    // The delivery's id follows from the message's: as unique, and none has to be handed in for each endpoint.
+    // The delivery's id is derived from the message's: as unique, and the caller need not make one for each endpoint.
     sqlx::query(
         "/* webhooks.enqueue */
          INSERT INTO webhook_delivery (id, message_id, endpoint, kind, agent, task_id, body)
@@ -124,7 +124,7 @@ pub async fn enqueue(tx: &mut Connection, message: &Outgoing) -> Result<(), Stor
 }
 
 impl Following {
-    /// Stores a message with what follows from the page.
+    /// Stores a message in the transaction of the page.
     ///
     /// # Errors
     /// The database does not answer.
@@ -134,7 +134,7 @@ impl Following {
 }
 
 impl WebhookStore<'_> {
-    /// Takes due deliveries for a while: of each endpoint, so many at most.
+    /// Claims due deliveries for the time of a lease, for each endpoint at most the given number.
     ///
     /// # Errors
     /// The database does not answer.
@@ -176,7 +176,7 @@ impl WebhookStore<'_> {
             .collect())
     }
 
-    /// Notes that the endpoint has taken it.
+    /// Deletes a delivery that the endpoint has accepted.
     ///
     /// # Errors
     /// The database does not answer: it is delivered again, under the same id.
@@ -188,7 +188,7 @@ impl WebhookStore<'_> {
         Ok(())
     }
 
-    /// Notes a failed attempt; it is due again after `delay`, or given up without one.
+    /// Records a failed attempt. The delivery is due again after `delay`, or is given up without one.
     ///
     /// # Errors
     /// The database does not answer: it is tried again when the lease ends.
@@ -218,7 +218,7 @@ impl WebhookStore<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// How each endpoint's outbox stands.
+    /// Returns the outbox of each endpoint.
     ///
     /// # Errors
     /// The database does not answer.
@@ -241,7 +241,7 @@ impl WebhookStore<'_> {
         Ok(rows.into_iter().map(backlog).collect())
     }
 
-    /// The endpoints that are gone.
+    /// Returns the endpoints that are gone.
     ///
     /// # Errors
     /// The database does not answer.

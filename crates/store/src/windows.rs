@@ -1,31 +1,31 @@
-//! An agent's calls in windows of time, from the audit.
+//! An agent's calls within windows of time, from the audit.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 
 use super::{StoreError, aggregates::DecisionStore};
 
-/// Largest payload that is read, in bytes: what is larger counts without its arguments.
+/// Largest payload that is read, in bytes: a larger one counts without its arguments.
 const MOST_PAYLOAD: i32 = 8 * 1024;
 
-/// A call that was decided.
+/// A decided call.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct DecidedCall {
     /// The tool.
     pub tool: String,
-    /// Its run, else its session.
+    /// Run of the call, else its session.
     pub within: Option<String>,
-    /// The payload of its decision, as JSON; none where it was erased or is large.
+    /// Payload of the decision, as JSON; `None` if it is erased or too large.
     pub payload: Option<String>,
 }
 
 impl DecisionStore<'_> {
-    /// How many rows the audit has from before a time, which is the number of the last of them.
+    /// Returns the number of audit rows before a time, which is the number of the last of them.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn audited_before(self, at: Timestamp) -> Result<i64, StoreError> {
-        // Numbers have no gap and go with the time, which has no index: the place is found by halving.
+        // Numbers have no gap and grow with time, which has no index: the row is found by bisection.
         let number = sqlx::query_scalar(
             "/* windows.before */ WITH RECURSIVE half AS (
                  SELECT 0::bigint AS low, last AS high FROM feed WHERE name = 'audit'
@@ -39,7 +39,7 @@ impl DecisionStore<'_> {
         Ok(number.bind(at.to_sqlx()).fetch_one(&self.0.read).await?)
     }
 
-    /// An agent's calls among the rows of the audit behind one number up to another: the latest so many, newest first.
+    /// Returns an agent's calls among the audit rows after one number up to another: the latest `most`, newest first.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Leases are by worker: one heartbeat a process. The silent are dead, and what they held is taken over.
+//! Workers and their leases: one heartbeat per process. Silent workers count as dead, and their reviews are taken over.
 
 use jiff::Timestamp;
 use sqlx::postgres::types::PgInterval;
@@ -7,14 +7,14 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::QueueStore, transaction::begin};
 use umbra_domain::{ReviewId, WorkerId};
 
-/// What a sweep of dead workers did.
+/// Counts of a sweep of dead workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rescue {
-    /// Workers found dead.
+    /// Dead workers.
     pub workers: u64,
     /// Reviews that went back to the queue.
     pub reviews: u64,
-    /// Provider calls whose outcome nobody knows: charged at their hold.
+    /// Provider calls of unknown outcome, charged at their holds.
     pub calls: u64,
 }
 
@@ -28,7 +28,7 @@ impl QueueStore<'_> {
         Ok(())
     }
 
-    /// Says that the worker lives; answers the database's time, or `None` if it was declared dead meanwhile: then
+    /// Records a sign of life; returns the database's time, or `None` if the worker was declared dead meanwhile: then
     /// it must start nothing more under this id.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl QueueStore<'_> {
         Ok(at.map(jiff_sqlx::Timestamp::to_jiff))
     }
 
-    /// Files what a serving process has in force and how its providers do, as JSON.
+    /// Stores the status of a serving process (configuration in force, health of providers), as JSON.
     ///
     /// # Errors
     /// The database does not answer.
@@ -55,7 +55,7 @@ impl QueueStore<'_> {
         Ok(())
     }
 
-    /// What the serving processes filed that gave a sign of life within `dead_after`, the newest process first.
+    /// Returns the stored status of serving processes with a sign of life within `dead_after`, newest process first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -69,17 +69,17 @@ impl QueueStore<'_> {
         .await?)
     }
 
-    /// Strikes the worker off and hands back what it still holds. `successor` is a fresh id that nobody uses.
+    /// Removes the worker and queues its reviews again; returns how many. `successor` is a fresh, unused id.
     ///
     /// # Errors
-    /// The database does not answer: the sweep of another process will do it.
+    /// The database does not answer: the sweep of another process takes over.
     pub async fn dismiss(self, worker: WorkerId, successor: WorkerId) -> Result<u64, StoreError> {
         sqlx::query("DELETE FROM worker WHERE id = $1").bind(worker.0).execute(&self.0.control).await?;
         Ok(self.take_over(worker.0, successor.0).await?.reviews)
     }
 
-    /// Takes over from workers other than `own` that were silent for `dead_after`: their open calls are charged at
-    /// the hold, their reviews queued again. Any process may do it, and two at once do no harm.
+    /// Takes over from workers other than `own` that were silent for `dead_after`: charges their open calls at the
+    /// holds and queues their reviews again. Any process may do it, and two at once do no harm.
     ///
     /// # Errors
     /// The database does not answer.
@@ -101,7 +101,8 @@ impl QueueStore<'_> {
         .await?;
         let mut rescue = Rescue::default();
         for worker in dead {
-            // Struck off first, and only if still silent: from here on its heartbeat fails and it starts nothing.
+            // The worker is removed first, and only if it is still silent: from here on its heartbeat fails and it
+            // starts nothing.
             let mut tx = begin(&self.0.control).await?;
             let revived: bool = sqlx::query_scalar(
                 "SELECT EXISTS (SELECT FROM worker WHERE id = $1 AND heartbeat_at >= clock() - $2 FOR UPDATE)",
@@ -123,7 +124,8 @@ impl QueueStore<'_> {
         Ok(rescue)
     }
 
-    /// Queues again the reviews that a commit of unknown outcome may have leased to this living worker; answers which.
+    /// Queues again the reviews that a commit of unknown outcome may have leased to this living worker; returns their
+    /// ids.
     ///
     /// # Errors
     /// The database does not answer: try again.
@@ -141,8 +143,8 @@ impl QueueStore<'_> {
         Ok(freed.into_iter().map(ReviewId).collect())
     }
 
-    /// First the leases go to a name that nobody holds, which fences the old worker's holds and results; then its
-    /// open calls can be counted and charged without one slipping in; then the reviews are queued. A crash in
+    /// Takes over a worker's reviews. First the leases move to an unused id, which fences the old worker's holds and
+    /// results. Then its open calls are charged; none can be added any more. Then the reviews are queued. A crash in
     /// between leaves leases of an unknown worker, which the next sweep finds.
     async fn take_over(self, worker: Uuid, successor: Uuid) -> Result<Rescue, StoreError> {
         sqlx::query("/* workers.fence */ UPDATE review SET worker = $2 WHERE worker = $1 AND state = 'running'")
@@ -172,7 +174,7 @@ impl QueueStore<'_> {
     }
 }
 
-/// A duration as Postgres takes it.
+/// Converts a duration for Postgres.
 pub(super) fn interval(duration: std::time::Duration) -> PgInterval {
     PgInterval { months: 0, days: 0, microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX) }
 }

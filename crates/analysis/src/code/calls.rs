@@ -1,4 +1,4 @@
-//! Table of the calls by which programs start others, delete directories or run what they are given as code.
+//! Table of the calls by which programs start commands, delete directories or run text as code.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -9,11 +9,11 @@ use super::language::Language::{self, Go, Java, JavaScript, Perl, Php, Python, R
 pub enum Does {
     /// A command line, or a program and its arguments.
     Starts,
-    /// A path that is deleted with all below it, or code that is run.
+    /// A path that is deleted with everything below it, or code that is run.
     Itself,
 }
 
-/// Calls of one language. An empty list of owners allows any and none.
+/// Calls of one language. An empty list of owners allows any owner, and none.
 struct Row {
     language: Language,
     owners: &'static str,
@@ -71,12 +71,12 @@ static BY_NAME: LazyLock<HashMap<&str, Vec<&Row>>> = LazyLock::new(|| {
     rows
 });
 
-/// Names of all calls.
+/// Returns the names of all calls in the table.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     BY_NAME.keys().copied()
 }
 
-/// Meaning of a call by its path; where the language is not known, of any language.
+/// Returns the meaning of a call by its path; where the language is not known, by the rows of any language.
 pub(super) fn meaning(path: &str, language: Option<Language>) -> Option<Does> {
     let mut parts = path.rsplit(['.', ':', '>', '\\', '&', '?']).filter(|part| !part.is_empty());
     let rows = BY_NAME.get(parts.next()?)?;

@@ -1,4 +1,4 @@
-//! Languages of source text: by the name of a fenced block or a file's ending, and by what the lines of a text say.
+//! Languages of source text, by the name of a fenced block, by a file's ending, and by the lines of a text.
 
 use crate::shell;
 
@@ -27,7 +27,7 @@ pub enum Language {
     Java,
 }
 
-/// Names of languages, as fenced blocks and file endings have them.
+/// Names of languages, as in fenced blocks and file endings.
 const NAMES: [(Language, &str); 9] = [
     (
         Language::Shell,
@@ -52,16 +52,16 @@ impl Language {
     }
 }
 
-/// Content of a text that has no name, as far as its lines tell.
+/// Content of a text without a name, as far as its lines tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Source text; of which language, where that is plain.
+    /// Source text, with its language where the lines show it.
     Code(Option<Language>),
     /// Sentences.
     Prose,
 }
 
-/// Part of a line that a sign stands in.
+/// Position of a sign in a line.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Begins,
@@ -69,7 +69,7 @@ enum Place {
     Ends,
 }
 
-/// Signs of a language in a line; the first that fits counts.
+/// Signs of languages in a line; the first match counts.
 const SIGNS: &[(Language, Place, &[&str])] = &[
     (Language::Php, Begins, &["<?php", "<?=", "public function ", "private function ", "protected function "]),
     (Language::Php, Begins, &["public static function ", "foreach ($", "if (!$", "if ($", "return $this"]),
@@ -109,7 +109,7 @@ const SIGNS: &[(Language, Place, &[&str])] = &[
     (Language::Ruby, Ends, &[" do"]),
 ];
 
-/// Beginnings of lines that hold the grammar of a shell and name no program.
+/// Beginnings of lines that are grammar of a shell and name no program.
 const SHELL_LINES: [&str; 22] = [
     "if [",
     "if !",
@@ -135,17 +135,17 @@ const SHELL_LINES: [&str; 22] = [
     "shift",
 ];
 
-/// Parts of lines that hardly any other language has.
+/// Parts of lines that are rare outside of shells.
 const SHELL_PARTS: [&str; 12] =
     ["; then", "; do", " in \"$", "\"$(", "=$(", "=\"$", "\"${", " 2>", ">&2", "/dev/null", " | ", " && "];
 
-/// Lines of a text that are looked at.
+/// Most lines of a text that are read.
 const MOST_LINES: usize = 100;
 
-/// Bytes of a line that are looked at.
+/// Longest part of a line that is read, in bytes.
 const LONGEST_LINE: usize = 200;
 
-/// Lines of a text by what they are; one may be several.
+/// Lines of a text by kind; a line may count for several.
 #[derive(Debug, Default)]
 struct Votes {
     shell: usize,
@@ -154,7 +154,8 @@ struct Votes {
     languages: Vec<(Language, usize)>,
 }
 
-/// Content of a text, by the most of its lines. A text that shows nothing else may be a command, and is shell.
+/// Returns the content of a text, by the majority of its lines. A text without other signs counts as a command, as
+/// shell.
 pub fn content(text: &str) -> Content {
     let Votes { shell, code, prose, languages } = votes(text);
     if code == 0 && prose == 0 || shell > code && shell >= prose {
@@ -164,7 +165,7 @@ pub fn content(text: &str) -> Content {
     if code >= prose { Content::Code(language) } else { Content::Prose }
 }
 
-/// True if a part of a longer text is shell by what it says itself.
+/// True if the lines of a part of a longer text are mostly shell.
 pub fn shows_shell(part: &str) -> bool {
     let votes = votes(part);
     votes.shell > votes.code && votes.shell >= votes.prose
@@ -172,7 +173,7 @@ pub fn shows_shell(part: &str) -> bool {
 
 fn votes(text: &str) -> Votes {
     let mut votes = Votes::default();
-    // What a command is given to read, up to the line that ends it.
+    // End of the here-document that the lines belong to.
     let mut given: Option<&str> = None;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     for line in lines.map(shortened).take(MOST_LINES) {
@@ -223,7 +224,7 @@ fn sign(line: &str) -> Option<Language> {
         return Some(Language::Ruby);
     }
     let found = SIGNS.iter().find(|(_, place, signs)| signs.iter().any(|sign| has(*place, sign)));
-    // A variable that something is assigned to or called on, with blanks as no shell allows.
+    // A variable that is assigned to or called, with blanks that no shell allows.
     let variable = || line.starts_with('$') && [" = ", "->", "[] "].iter().any(|sign| line.contains(sign));
     found.map(|(language, ..)| *language).or_else(|| variable().then_some(Language::Php))
 }
@@ -245,7 +246,7 @@ fn is_shell(line: &str) -> bool {
         || SHELL_PARTS.iter().any(|sign| line.contains(sign)) && !line.starts_with("if (")
 }
 
-/// Word that ends the here-document which a command opens.
+/// Returns the word that ends the here-document that a command opens.
 fn here_document(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("<<").filter(|(_, rest)| !rest.starts_with('<'))?;
     let word = rest.trim_start_matches(['-', '~', ' ', '\'', '"', '\\']);
@@ -253,7 +254,7 @@ fn here_document(line: &str) -> Option<&str> {
     word.get(..end).filter(|word| !word.is_empty())
 }
 
-/// True for assignments, calls, blocks and statements of whichever language.
+/// True for assignments, calls, blocks and statements of any language.
 fn is_code(line: &str) -> bool {
     const ENDS: [&str; 9] = ["{", "(", "[", "}", "},", "),", "],", "\",", "',"];
     const CONTROL: [&str; 7] = ["if (", "} else", "for (", "while (", "switch (", "foreach (", "class "];

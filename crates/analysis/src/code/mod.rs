@@ -1,7 +1,7 @@
 //! Reader of source text in languages other than shell: text in, the commands that it starts out.
 //!
-//! [`language`] tells what a text is, [`started`] reads its literals, names and brackets, and goes by the table of calls. It
-//! parses no grammar: a text that is cut off or in two languages is read as far as it goes.
+//! [`language`] finds a text's language. [`started`] reads literals, names and brackets, and looks calls up in the
+//! table. No grammar is parsed, so a text that is cut off or in two languages is read as far as possible.
 
 mod calls;
 mod language;

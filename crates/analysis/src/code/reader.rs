@@ -1,5 +1,5 @@
-//! Reader of calls in source text: finds those of the table, and takes the commands from their literals. What a name was given
-//! before stands for the name; what is not known stands as `$name`.
+//! Reader of calls in source text: finds the calls of the table and takes the commands from their literals. A name that
+//! was assigned before is replaced by its value; an unknown value stands as `$name`.
 
 use std::{cell::Cell, ops::Range, sync::LazyLock};
 
@@ -12,28 +12,28 @@ use super::{
     tokens::{Token, Tokens},
 };
 
-/// Calls of one text that are told.
+/// Most calls of one text that are reported.
 const MOST_CALLS: usize = 512;
 
-/// Arguments of one call that are looked at.
+/// Most arguments of one call that are read.
 const MOST_ARGUMENTS: usize = 64;
 
-/// Assignments of one text that are remembered.
+/// Most assignments of one text that are remembered.
 const MOST_NAMES: usize = 128;
 
-/// Longest call, and longest text that is put together, in bytes.
+/// Longest call, and longest text assembled from parts, in bytes.
 const LONGEST_CALL: usize = 4 * 1024;
 
-/// Values of names that are put in for one text.
+/// Most names that are replaced by their values in one text.
 const MOST_VALUES: usize = 256;
 
-/// Bytes of calls that are read for each byte of a text, since calls within calls are read again, and for any text.
+/// Bytes of calls that may be read: a factor of the text's length, and a constant. Calls within calls are read again.
 const EFFORT: (usize, usize) = (4, 64 * 1024);
 
 /// Longest value that is added to a call as written, in bytes.
 const LONGEST_VALUE: usize = 400;
 
-/// Calls and lists within one another that are followed.
+/// Deepest nesting of calls and lists that is followed.
 const DEEPEST: usize = 6;
 
 /// Call by which a program starts a command, deletes a directory or runs code.
@@ -41,13 +41,13 @@ const DEEPEST: usize = 6;
 pub struct Started {
     /// Meaning of the text.
     pub does: Does,
-    /// Shell text; for [`Does::Itself`] the call as written, with what its names were given before.
+    /// Shell text; for [`Does::Itself`] the call as written, and the values assigned to its names before.
     pub text: String,
     /// Byte range of the call.
     pub span: Range<usize>,
 }
 
-/// Calls of a source text that start commands, delete directories or run code, in order.
+/// Finds the calls of a source text that start commands, delete directories or run code, in order.
 pub fn started(code: &str, language: Option<Language>) -> Vec<Started> {
     if !may_start(code, language) {
         return Vec::new();
@@ -57,8 +57,8 @@ pub fn started(code: &str, language: Option<Language>) -> Vec<Started> {
     Reader { code, tokens, language, given: Vec::new(), values, effort, found: Vec::new() }.read()
 }
 
-/// True if a source text opens more brackets than it closes, outside of literals and comments. What a part closes that
-/// begins in the middle counts for nothing.
+/// True if a source text opens more brackets than it closes, outside of literals and comments. A closing bracket
+/// without an opening one, in a part that begins in the middle, is ignored.
 pub fn is_open(code: &str, language: Option<Language>) -> bool {
     let mut tokens = Tokens::new(code, language);
     let depth = std::iter::from_fn(|| tokens.next()).fold(0_usize, |depth, (token, _)| match token {
@@ -69,7 +69,7 @@ pub fn is_open(code: &str, language: Option<Language>) -> bool {
     depth > 0
 }
 
-/// True if a text names a call of the table, or has backquotes where they run commands.
+/// True if a text names a call of the table, or has backquotes where these run commands.
 pub fn may_start(code: &str, language: Option<Language>) -> bool {
     static NAMES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(calls::names()).ok());
     let quotes = matches!(language, Some(Language::Ruby | Language::Php | Language::Perl))
@@ -92,9 +92,9 @@ struct Reader<'c> {
     code: &'c str,
     tokens: Tokens<'c>,
     language: Option<Language>,
-    /// Names and where the value begins that they were given last.
+    /// Assigned names, each with the byte where its latest value begins.
     given: Vec<(&'c str, usize)>,
-    /// Values that may still be put in.
+    /// Names that may still be replaced by values.
     values: Cell<usize>,
     /// Bytes of calls that may still be read.
     effort: Cell<usize>,
@@ -115,7 +115,7 @@ impl<'c> Reader<'c> {
         self.found
     }
 
-    /// Notes what a name is given, or reads the call that it begins.
+    /// Remembers an assignment to a name, or reads the call that the name begins.
     fn name(&mut self, name: &'c str, span: Range<usize>) {
         let next = self.tokens.peek();
         if matches!(next, Some('=' | ':')) {
@@ -150,7 +150,7 @@ impl<'c> Reader<'c> {
         self.found.extend(text.map(|text| Started { does, text, span: span.start..end }));
     }
 
-    /// Reader of further arguments, which Rust gives one by one: `Command::new("sh").arg("-c").arg("…")`.
+    /// Returns the reader of further arguments that Rust chains: `Command::new("sh").arg("-c").arg("…")`.
     fn chained(&self, reader: &Tokens<'c>) -> Option<Tokens<'c>> {
         let mut chain = reader.clone();
         let dot = std::iter::from_fn(|| chain.next()).find(|(token, _)| *token != Token::Sign('\n'))?;
@@ -171,14 +171,14 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// Where the value begins that a name was given before a place.
+    /// Returns the byte where the value begins that was assigned to a name before a place.
     fn value_of(&self, name: &str, before: usize) -> Option<usize> {
         let (_, at) = self.given.iter().rev().find(|(known, at)| *known == name && *at < before)?;
         self.values.set(self.values.get().checked_sub(1)?);
         Some(*at)
     }
 
-    /// A call as written, and the lines that gave its names their values.
+    /// Returns a call as written, and the lines that assign its names.
     fn written(&self, call: Range<usize>) -> String {
         let mut text = self.code.get(call.clone()).unwrap_or_default().to_owned();
         let mut tokens = self.tokens.from(call.start);
@@ -192,7 +192,7 @@ impl<'c> Reader<'c> {
         text
     }
 
-    /// Arguments up to what closes them.
+    /// Reads arguments up to the closing sign.
     fn arguments(&self, tokens: &mut Tokens<'c>, closes: char, most: usize, depth: usize) -> Vec<Argument> {
         let mut arguments = Vec::new();
         while arguments.len() < MOST_ARGUMENTS && depth < DEEPEST {
@@ -205,7 +205,7 @@ impl<'c> Reader<'c> {
         arguments
     }
 
-    /// The next argument, and true if it is the last one.
+    /// Reads the next argument. The flag is true for the last one.
     fn argument(&self, tokens: &mut Tokens<'c>, closes: char, most: usize, depth: usize) -> (Argument, bool) {
         let mut parts = Parts::default();
         let last = loop {
@@ -239,7 +239,7 @@ impl<'c> Reader<'c> {
                 }
                 Token::Name(name) => self.part(name, span.start, tokens, depth, &mut parts),
                 Token::Sign('.') => {
-                    // What is done to the text so far changes little of it; elsewhere a dot joins texts.
+                    // A method call changes little of the text so far; in PHP and Perl a dot joins texts.
                     let joins = matches!(self.language, Some(Language::Php | Language::Perl));
                     if !joins && matches!(tokens.clone().next(), Some((Token::Name(_), _))) {
                         tokens.next();
@@ -254,7 +254,7 @@ impl<'c> Reader<'c> {
         (parts.into_argument(), last)
     }
 
-    /// Adds what a name stands for to an argument.
+    /// Adds a name's value to an argument.
     fn part(&self, name: &str, at: usize, tokens: &mut Tokens<'c>, depth: usize, parts: &mut Parts) {
         let next = tokens.peek();
         if matches!(next, Some('=' | ':')) && parts.is_empty() {
@@ -276,16 +276,16 @@ impl<'c> Reader<'c> {
     }
 }
 
-/// Parts of an argument.
+/// Parts of an argument under construction.
 #[derive(Debug, Default)]
 struct Parts {
     text: String,
-    /// Any of the text is known.
+    /// True if any of the text is known.
     known: bool,
     list: Option<Vec<String>>,
-    /// An option by name.
+    /// True for an option by name.
     named: bool,
-    /// A name that a bracket follows.
+    /// True after a name that a bracket follows.
     calls: bool,
 }
 
@@ -314,7 +314,7 @@ impl Parts {
     }
 }
 
-/// Texts of arguments, those in lists among them.
+/// Flattens arguments to their texts, those of lists included.
 fn words(arguments: Vec<Argument>) -> Vec<String> {
     let texts = |argument| match argument {
         Argument::Text(text, _) => vec![text],
@@ -324,9 +324,10 @@ fn words(arguments: Vec<Argument>) -> Vec<String> {
     arguments.into_iter().flat_map(texts).collect()
 }
 
-/// Command that arguments amount to: the first one where it is a line, else a program and its arguments.
+/// Returns the command that arguments amount to: the first one where it is a whole line, else a program and its
+/// arguments.
 fn command(mut arguments: Vec<Argument>) -> Option<String> {
-    // What comes before the program: a context, a mode.
+    // Arguments before the program, such as a context or a mode, are dropped.
     let first =
         arguments.iter().position(|argument| matches!(argument, Argument::Text(_, true) | Argument::List(_)))?;
     arguments.drain(..first);

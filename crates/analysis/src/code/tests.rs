@@ -1,4 +1,4 @@
-//! Tests of the reader of source text by itself: what a text is, and which commands a program starts.
+//! Tests of the reader of source text alone: the language of a text, and the commands that a program starts.
 
 use super::{
     Content, Does,

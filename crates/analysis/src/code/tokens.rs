@@ -1,5 +1,5 @@
-//! Tokens of source text: names, literals and signs, without comments. In: a text and its language. Out: one token after the
-//! other, with the places of what was written. Values within a literal stand as `$name`, as a shell would have them.
+//! Tokens of source text: names, literals and signs, without comments. In: a text and its language. Out: one token
+//! after the other, with its byte range. Interpolated values of a literal stand as `$name`, as in a shell.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::language::Language::{self, Go, Java, JavaScript, Perl, Php, Python, R
 /// Longest literal that is read, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// Longest expression between slashes, and longest value that is put into a literal, in characters.
+/// Longest regular expression, and longest value interpolated in a literal, in characters.
 const LONGEST_PART: usize = 200;
 
 /// One token.
@@ -30,13 +30,13 @@ pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
     language: Option<Language>,
-    /// Last token was a value, so that a slash divides.
+    /// True if the last token was a value: a slash then divides.
     after_value: bool,
     /// End of the here-document that the line opened.
     skip_to: Option<usize>,
-    /// Quotes that nothing closes, each with the byte up to which that is known: none is looked for twice.
+    /// Quotes without a closing one, each with the byte up to which that is known: none is searched for twice.
     unclosed: [(char, usize); 3],
-    /// A here-document has no end, so no later one is looked for.
+    /// True once a here-document without an end was met: no later one is searched for.
     endless: bool,
 }
 
@@ -46,12 +46,12 @@ impl<'t> Tokens<'t> {
         Self { text, at: 0, language, after_value: false, skip_to: None, unclosed, endless: false }
     }
 
-    /// Byte that comes next.
+    /// Returns the offset of the next byte.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The same reader at another place.
+    /// Returns the same reader at another place.
     pub fn from(&self, at: usize) -> Self {
         Self { at, after_value: false, skip_to: None, ..*self }
     }
@@ -64,12 +64,12 @@ impl<'t> Tokens<'t> {
         self.language.is_some_and(|language| languages.contains(&language))
     }
 
-    /// Character that comes next on the line, behind blanks.
+    /// Returns the next character on the line, after blanks.
     pub fn peek(&self) -> Option<char> {
         self.rest().trim_start_matches([' ', '\t']).chars().next()
     }
 
-    /// The next token, and where it is written.
+    /// Returns the next token, and its byte range.
     pub fn next(&mut self) -> Option<(Token<'t>, Range<usize>)> {
         loop {
             let rest = self.rest();
@@ -91,7 +91,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Length of the comment that begins here.
+    /// Returns the length of the comment that begins here.
     fn comment(&self) -> Option<usize> {
         let rest = self.rest();
         let line = || Some(rest.find('\n').unwrap_or(rest.len()));
@@ -140,7 +140,7 @@ impl<'t> Tokens<'t> {
         Token::Sign(sign)
     }
 
-    /// Literal between signs of the writer's choice: `%x(…)`, `%w[…]`, `%{…}`, `qx{…}`.
+    /// Reads a literal between signs of the writer's choice: `%x(…)`, `%w[…]`, `%{…}`, `qx{…}`.
     fn percent(&mut self) -> Option<Token<'t>> {
         let rest = self.rest();
         let ruby = rest.starts_with('%') && self.is(&[Ruby]) && !self.after_value;
@@ -166,7 +166,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Literal behind letters or in three quotes: `f"…"`, `r#"…"#`, `"""…"""`.
+    /// Reads a literal behind letters or in three quotes: `f"…"`, `r#"…"#`, `"""…"""`.
     fn prefixed(&mut self) -> Option<Token<'t>> {
         if let Some(token) = self.percent() {
             return Some(token);
@@ -193,7 +193,7 @@ impl<'t> Tokens<'t> {
         })
     }
 
-    /// Text of a here-document, which stands behind the line.
+    /// Reads the text of a here-document, which begins on the next line.
     fn here_document(&mut self) -> Option<Token<'t>> {
         let rest = self.rest().strip_prefix("<<").filter(|_| self.is(&[Ruby, Php, Perl]) && !self.endless)?;
         let word = rest.trim_start_matches(['<', '~', '-']).trim_start_matches(['\'', '"']);
@@ -237,7 +237,7 @@ impl<'t> Tokens<'t> {
         Token::Name(rest.get(..end).unwrap_or_default())
     }
 
-    /// Expression of a regular language between slashes; a slash alone where the line has no second one.
+    /// Reads a regular expression between slashes, or a single slash where the line has no second one.
     fn expression(&mut self) -> Token<'t> {
         let rest = self.rest().get(1..).unwrap_or_default();
         let (mut escaped, mut class) = (false, false);
@@ -258,7 +258,7 @@ impl<'t> Tokens<'t> {
         self.sign('/')
     }
 
-    /// Literal between quotes. One that its line does not close is none, where literals end with their line.
+    /// Reads a literal between quotes, or the quote alone where its line must close the literal and does not.
     fn quoted(&mut self, quote: char, filled: bool) -> Token<'t> {
         let many_lines = quote == '`' || self.is(&[Ruby, Php, Perl, Rust]);
         let raw = quote == '`' && self.is(&[Go]);
@@ -283,7 +283,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Reads a literal's value up to what closes it. `filled` ones have values put in.
+    /// Reads a literal's value up to `closes`. In a `filled` literal, interpolated values become `$name`.
     fn until(&mut self, closes: &str, filled: bool) -> Token<'t> {
         let mut value = String::new();
         let end = self.text.len().min(self.at + LONGEST);
@@ -319,7 +319,7 @@ impl<'t> Tokens<'t> {
         Token::Text(value)
     }
 
-    /// Name of the value that is put in here, and the length of what says so: `{name}`, `${name}`, `#{name}`, `{$name}`.
+    /// Returns the name interpolated here, and the length of its notation: `{name}`, `${name}`, `#{name}`, `{$name}`.
     fn put_in(&self, rest: &'t str) -> Option<(&'t str, usize)> {
         let opens = match self.language {
             Some(Python) => "{",

@@ -1,4 +1,4 @@
-//! Call of one program, as rules look at it: name, arguments, and what surrounds it.
+//! Call of one program as rules see it: name, arguments, and context.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use super::{
     targets::{Target, classify},
 };
 
-/// Arguments that a call is given by the command before it in the pipeline, as `xargs` hands them over.
+/// Arguments that the command before it in the pipeline gives to a call, as through `xargs`.
 #[derive(Debug, Clone, Default)]
 pub struct Fed {
     /// Command that prints them, as written, shortened for a description.
     pub shown: String,
     /// The words themselves; empty if they are not known.
     pub words: Vec<String>,
-    /// Directory that they lie under, where the command lists files.
+    /// Directory that the words lie under, where the command lists files.
     pub root: Option<String>,
-    /// True if only some of what lies there is meant, as after a filter.
+    /// True if only some of the directory's content is meant, as after a filter.
     pub filtered: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct Call {
     pub program: String,
     /// Arguments, in order.
     pub args: Vec<Word>,
-    /// Files that the output is sent to.
+    /// Files that receive the output.
     pub writes: Vec<Word>,
     /// Files that are redirected to the input.
     pub reads: Vec<Word>,
@@ -35,7 +35,7 @@ pub struct Call {
     pub given: Option<String>,
     /// Wrapper that raises the rights, such as `sudo`.
     pub raised_by: Option<String>,
-    /// Command that starts the call on another host, in a container, or once for each of many things.
+    /// Command that starts the call on another host, in a container, or once for each of many items.
     pub via: Option<String>,
     /// Arguments that another command prints.
     pub fed: Option<Fed>,
@@ -43,8 +43,8 @@ pub struct Call {
     pub runs: Vec<String>,
     /// True if the name was written with `.exe`.
     pub is_exe: bool,
-    /// Directory that an earlier `cd` went to, and true if the call runs only where that worked. [`super::resolve()`]
-    /// leaves it empty; the caller knows the commands before.
+    /// Directory of an earlier `cd`, and true if the call runs only where the `cd` worked. [`super::resolve()`] leaves
+    /// it empty; the caller knows the commands before.
     pub dir: Option<(String, bool)>,
     /// Byte range in the script.
     pub span: Range<usize>,
@@ -56,7 +56,7 @@ impl Call {
         self.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
             match arg.strip_prefix("--") {
                 Some(name) => {
-                    // Programs of GNU take any beginning that is clear.
+                    // Programs of GNU accept any unambiguous prefix.
                     !long.is_empty()
                         && (name.len() >= 3 && long.starts_with(name)
                             || name.strip_prefix(long).is_some_and(|rest| rest.starts_with('=')))
@@ -81,7 +81,7 @@ impl Call {
         self.args.iter().any(|arg| words.iter().any(|word| arg.text.eq_ignore_ascii_case(word)))
     }
 
-    /// Arguments that are no options.
+    /// Returns the arguments that are no options.
     pub fn operands(&self) -> impl Iterator<Item = &str> {
         let mut all = false;
         self.args.iter().map(|arg| arg.text.as_str()).filter(move |arg| {
@@ -93,7 +93,7 @@ impl Call {
         })
     }
 
-    /// Kind of what stands at a path that the call names, seen from the directory that it runs in.
+    /// Returns the kind of a path that the call names, seen from the directory that the call runs in.
     pub fn target(&self, path: &str) -> Target {
         let alone = classify(path);
         let absolute = path.starts_with(['/', '~', '$', '\\']) || path.as_bytes().get(1) == Some(&b':');
@@ -102,7 +102,7 @@ impl Call {
         if *sure && there <= Target::Rebuilt { there } else { alone.max(there) }
     }
 
-    /// Call as written, shortened to 80 characters for a description.
+    /// Returns the call as written, shortened to 80 characters for a description.
     pub fn shown(&self) -> String {
         if let Some(to) = self.writes.first().filter(|_| self.program.is_empty()) {
             return format!("> {}", to.raw);

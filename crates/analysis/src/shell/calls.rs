@@ -1,13 +1,13 @@
-//! Every call that a script makes, those of the scripts within it among them.
+//! Calls of a script, including those of scripts within it.
 
 use std::collections::VecDeque;
 
 use super::{Budget, Call, parse, resolve};
 
-/// Scripts within one another that are read.
+/// Most nested scripts that are read.
 const MOST_SCRIPTS: usize = 16;
 
-/// Calls of a script and of the scripts within it, as far as the budget goes.
+/// Returns the calls of a script and of the scripts within it, as far as the budget goes.
 pub fn calls(script: &str, budget: &Budget) -> Vec<Call> {
     let mut waiting = VecDeque::from([script.to_owned()]);
     let mut calls = Vec::new();

@@ -1,4 +1,5 @@
-//! Lines of text as commands: tells by its words whether a line is one, and whether a block of lines is a script.
+//! Lines of text as commands: judges by its words whether a line is a command, and whether a block of lines is a
+//! script.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -19,7 +20,7 @@ static PROGRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Programs whose names are words of English too: a line is a command where what follows looks so.
+/// Programs whose names are English words too: the rest of the line must look like arguments.
 static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     "at awk cat cd command crypt cut dig env eval exec export fdisk file find grep head history install kill killall less make more \
      mount nice node read ruby run service set sleep sort source split tail test time timeout top uniq unset watch which \
@@ -28,7 +29,7 @@ static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Lines of a block that are looked at.
+/// Most lines of a block that are read.
 const MOST_LINES: usize = 200;
 
 /// True if a script's first line names a shell: `#!/bin/bash`, `#!/usr/bin/env -S bash -e`.
@@ -41,8 +42,8 @@ pub fn has_interpreter(script: &str) -> bool {
     named.is_some_and(|name| INTERPRETERS.contains(&name))
 }
 
-/// True if a block without a name is shell: it names its interpreter, shows a prompt before a program, half of its lines
-/// are commands, or its only line may be one.
+/// True if a block without a name is shell: it names its interpreter, shows a prompt before a program, half of its
+/// lines are commands, or its only line may be a command.
 pub fn looks_like_shell(block: &str) -> bool {
     let block = block.trim();
     if has_interpreter(block) {
@@ -60,7 +61,7 @@ pub fn looks_like_shell(block: &str) -> bool {
         let command = is_command || goes_on || quoted;
         commands += usize::from(command);
         goes_on = command && line.ends_with(['\\', '|', '&']);
-        // Within a command's quotes every line is its own.
+        // Each line within a command's quotes belongs to the command.
         quoted = command && (quoted ^ (line.matches('\'').count() % 2 == 1));
     }
     let single = lines == 1 && !block.ends_with(['.', ':', '!', '?']) && block.split_whitespace().count() <= 12;
@@ -68,22 +69,22 @@ pub fn looks_like_shell(block: &str) -> bool {
     may_be || (commands > 0 && commands * 2 >= lines)
 }
 
-/// True if a line begins with a program's name and goes on as a command does.
+/// True if a line begins with a program's name and continues like a command.
 pub fn is_command(line: &str) -> bool {
     by_name(line).unwrap_or_else(|| {
-        // Any other program shows by an option.
+        // Any other program needs an option in the line.
         let mut words = words(line);
         let name = words.next().map_or("", program);
         is_program_like(name) && !line.ends_with(['.', ',', ':']) && words.any(is_option)
     })
 }
 
-/// True if a line begins with the name of a well-known program and goes on as a command does.
+/// True if a line begins with the name of a well-known program and continues like a command.
 pub fn names_program(line: &str) -> bool {
     by_name(line) == Some(true)
 }
 
-/// Answer for a line that begins with the name of a well-known program; `None` for any other.
+/// Judges a line that begins with the name of a well-known program; `None` for any other line.
 fn by_name(line: &str) -> Option<bool> {
     let first = words(line).next()?;
     let name = program(first);
@@ -94,7 +95,7 @@ fn by_name(line: &str) -> Option<bool> {
     WORDS.contains(name).then(|| looks_like_arguments(line, first))
 }
 
-/// Words of a line from its program on.
+/// Returns the words of a line from its program on.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().skip_while(|word| is_assignment(word) || *word == "{" || *word == "(")
 }
@@ -118,7 +119,7 @@ fn is_option(word: &str) -> bool {
         .is_some_and(|rest| rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// True if what follows the first word is more than words: an option, a path, a variable, a quote, an operator.
+/// True if the words after the first one hold more than prose: an option, a path, a variable, a quote, an operator.
 fn looks_like_arguments(line: &str, first: &str) -> bool {
     let rest = line.split_once(first).map_or("", |(_, rest)| rest);
     rest.split_whitespace().any(|word| {

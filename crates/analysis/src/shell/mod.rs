@@ -1,14 +1,14 @@
 //! Reader of shell scripts: text in, the calls that it makes out.
 //!
-//! 1. [`parse()`] turns a script into pipelines of commands, with quotes resolved and the values of its own variables put
-//!    in. `reader` walks the syntax tree, `words` evaluates words.
-//! 2. [`resolve()`] takes wrappers such as `sudo` and `xargs` away. It gives the calls that do the work, and the scripts
+//! 1. [`parse()`] turns a script into pipelines of commands, with quotes resolved and its own variables replaced.
+//!    `reader` walks the syntax tree, `words` evaluates words.
+//! 2. [`resolve()`] removes wrappers such as `sudo` and `xargs`. It returns the calls that do the work, and the scripts
 //!    within them (`bash -c`, here-documents, `ssh host …`), which the caller reads in turn.
-//! 3. [`targets`] tells what a path means, [`printed`] what a pipeline prints, [`purpose`] what a call is for.
+//! 3. [`targets`] gives the kind of a path, [`printed`] the output of a pipeline, [`purpose`] the purpose of a call.
 //! 4. [`plain()`] gives the commands of a line only if the line does nothing beside running them.
 //!
-//! All of it spends from one [`Budget`] an event, so that no text costs more than its length and a small bound. What a
-//! script has left unread is told by [`Parsed::unread_from`].
+//! All of these spend from one [`Budget`] an event, so no text costs more than its length and a small bound.
+//! [`Parsed::unread_from`] says what part of a script was left unread.
 
 mod budget;
 mod call;

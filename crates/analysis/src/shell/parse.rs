@@ -1,6 +1,6 @@
-//! Parser of shell text into pipelines of commands. In: a script. Out: what the script would run, in order, with quotes,
-//! backslashes and what the script itself says of its variables resolved, and the places kept. Nothing is run; text that
-//! is no shell gives what can be made of it. `reader` walks the syntax tree, `words` evaluates words.
+//! Parser of shell text into pipelines of commands. In: a script. Out: its commands in order, with quotes, backslashes
+//! and the script's own variables resolved, and the places kept. Nothing is run; text that is not shell is parsed as
+//! far as possible. `reader` walks the syntax tree, `words` evaluates words.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,24 +20,24 @@ pub const LONGEST_SCRIPT: usize = 64 * 1024;
 /// Deepest nesting that is followed.
 pub(super) const DEEPEST: usize = 60;
 
-/// Beginning of a script, in bytes, that is not worth another try.
+/// Length of a script's beginning below which no shorter one is tried, in bytes.
 const SHORTEST: usize = 16;
 
-/// Bytes that the parser is given at a time.
+/// Bytes that the parser receives at a time.
 const PORTION: usize = 256;
 
-/// What reading a portion costs. An ordinary script is read twice; the grammar's scanner reads one like `)))…` to its end
-/// again from every bracket.
+/// Cost of reading a portion. An ordinary script is read twice; the grammar's scanner reads a script like `)))…` to its
+/// end again from every bracket.
 const PORTION_COST: usize = 32;
 
-/// Most bars of a script; the parser's recovery from an unfinished pipeline grows with the square of its stages.
+/// Most pipe signs of a script; the parser's recovery from an unfinished pipeline grows with the square of its stages.
 const MOST_BARS: usize = 1_000;
 
 /// One word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
-    /// Text without quotes; variables of which the script says nothing stand as `$NAME`, substitutions whose output is
-    /// not known are left out.
+    /// Text without quotes. Variables that the script does not set stand as `$NAME`; substitutions whose output is not
+    /// known are left out.
     pub text: String,
     /// Text as written.
     pub raw: String,
@@ -46,7 +46,7 @@ pub struct Word {
 }
 
 impl Word {
-    /// Word that was written without quotes.
+    /// Creates a word that was written without quotes.
     pub fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), raw: text.to_owned(), runs: Vec::new() }
     }
@@ -57,7 +57,7 @@ impl Word {
 pub struct Command {
     /// Program and arguments.
     pub words: Vec<Word>,
-    /// Files that the output is sent to, with `>` or `>>`.
+    /// Files that receive the output, with `>` or `>>`.
     pub writes: Vec<Word>,
     /// Files that are redirected to the input, with `<`.
     pub reads: Vec<Word>,
@@ -79,14 +79,14 @@ pub struct Parsed {
     pub functions: Vec<(String, String)>,
     /// Byte ranges of comments.
     pub comments: Vec<Range<usize>>,
-    /// True if the script is nested more deeply than is followed.
+    /// True if the script is nested more deeply than the parser follows.
     pub deep: bool,
     /// Byte from which on the script is unread: its length if all of it was read, 0 if nothing was.
     pub unread_from: usize,
 }
 
-/// Parses a script as far as the budget goes. Of one that takes too much, a beginning is read; the caller decides
-/// whether what follows matters, and notes it with [`Budget::cut`].
+/// Parses a script as far as the budget goes. Of a script that is too expensive, a beginning is read; the caller
+/// decides whether the rest matters, and notes it with [`Budget::cut`].
 pub fn parse(script: &str, budget: &Budget) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
     let mut read = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
@@ -94,7 +94,7 @@ pub fn parse(script: &str, budget: &Budget) -> Parsed {
         match tree(read, budget) {
             Some(tree) => break Some(tree),
             None if read.len() < SHORTEST => break None,
-            // Of a script that takes too much, the beginning is read.
+            // Of a script that is too expensive, the beginning is read.
             None => read = read.get(..read.floor_char_boundary(read.len() / 4)).unwrap_or_default(),
         }
     };
@@ -102,7 +102,7 @@ pub fn parse(script: &str, budget: &Budget) -> Parsed {
 }
 
 thread_local! {
-    /// A parser is dear to make, and costs little to keep.
+    /// A parser is expensive to create, and cheap to keep.
     static PARSER: RefCell<Option<Parser>> = RefCell::new(parser());
 }
 
@@ -112,8 +112,8 @@ fn parser() -> Option<Parser> {
     Some(parser)
 }
 
-/// Length in bytes of the prompt that a line begins with: `$ `, `% `, `user@host:~$ `, `root@host:/# `, `[user@host dir]$ `,
-/// without the blank; 0 if there is none.
+/// Returns the length in bytes of the prompt that a line begins with: `$ `, `% `, `user@host:~$ `, `root@host:/# `,
+/// `[user@host dir]$ `, without the blank; 0 if there is none.
 pub fn prompt_len(line: &[u8]) -> usize {
     let end = match line {
         [b'[', ..] => line.iter().position(|byte| *byte == b']').map(|at| at + 1),
@@ -128,18 +128,19 @@ pub fn prompt_len(line: &[u8]) -> usize {
     }
 }
 
-/// The syntax tree; `None` where it takes more than half of what is left: the rest is for its beginning.
+/// Parses the syntax tree. Returns `None` if that takes more than half of the budget: the other half is for its
+/// beginning.
 fn tree(script: &str, budget: &Budget) -> Option<Tree> {
     let (most, spent) = (budget.left() / 2, Cell::new(script.len()));
-    // Where the grammar does not hold, each step looks for ways on, and costs as much as four.
+    // Where the text breaks the grammar, each step searches for continuations and costs as much as four.
     let mut watch = |state: &tree_sitter::ParseState| {
         spent.set(spent.get() + if state.has_error() { 4 * STEP } else { STEP });
         if spent.get() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    // The grammar's scanner hands characters to C's `isalpha`, which reads outside of its table for those beyond Latin-1
-    // and takes the process down (tree-sitter-bash 0.25). A letter for each byte keeps every place.
+    // The grammar's scanner passes characters to C's `isalpha`, which reads outside of its table for those beyond
+    // Latin-1 and crashes the process (tree-sitter-bash 0.25). One letter for each byte keeps every place.
     let mut bytes: Vec<u8> = script.bytes().map(|byte| if byte.is_ascii() { byte } else { b'x' }).collect();
-    // A prompt that was copied with its command is no part of it.
+    // A prompt that was copied with its command is not part of it.
     for line in bytes.split_mut(|byte| *byte == b'\n') {
         let prompt = prompt_len(line);
         line.iter_mut().take(prompt).for_each(|byte| *byte = b' ');
@@ -162,7 +163,7 @@ fn tree(script: &str, budget: &Budget) -> Option<Tree> {
     }
     let tree = PARSER.with_borrow_mut(|parser| {
         let parser = parser.as_mut()?;
-        // Else it would go on with the last script, where that one was given up.
+        // Otherwise the parser would continue with the previous script, if that one was aborted.
         parser.reset();
         parser.parse_with_options(
             &mut |at, _| {
@@ -175,7 +176,7 @@ fn tree(script: &str, budget: &Budget) -> Option<Tree> {
         )
     });
     budget.spend(spent.get());
-    // What was cut off while it was read is no tree of the script.
+    // A tree that was cut off by the limit is not the tree of the script.
     tree.filter(|_| spent.get() <= most)
 }
 

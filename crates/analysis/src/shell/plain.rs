@@ -1,8 +1,9 @@
-//! Strict reader of plain command lines: words and quotes, joined by `|`, `;`, `&&` and the like. Any line of which more is
-//! executed, becomes other words, or is written to a file is refused. The grammar that the rest of this folder reads with
-//! guesses where it does not understand; this one must not.
+//! Strict reader of plain command lines: words and quotes, joined by `|`, `;`, `&&` and the like. A line with
+//! substitutions, expansions into several words, or writes to files is refused. The grammar behind the rest of this
+//! folder guesses where it does not understand; this reader must not.
 
-/// Commands of a plain line, each as its words without quotes, the program first; `None` for any other line. Linear.
+/// Returns the commands of a plain line, each as its unquoted words, the program first; `None` for any other line.
+/// Linear.
 pub fn plain(line: &str) -> Option<Vec<Vec<String>>> {
     let mut found = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -39,7 +40,7 @@ pub fn plain(line: &str) -> Option<Vec<Vec<String>>> {
             }
             '\\' => add(&mut word, chars.next().filter(|next| *next != '\n' && *next != '\r')?),
             '$' if chars.peek().is_some_and(|next| "({['\"".contains(*next)) => return None,
-            // A list in braces becomes several words, any of which may be an option.
+            // A list in braces becomes several words, and any of them may be an option.
             '{' if chars.peek() != Some(&'}') && word.as_ref().is_none_or(|word| word.starts_with('-')) => return None,
             '<' if word.is_none() && chars.peek().is_some_and(|next| !"<&(>".contains(*next)) => {}
             '>' => {
@@ -75,7 +76,7 @@ fn end(found: &mut [Vec<String>], word: &mut Option<String>) {
     }
 }
 
-/// Takes where output goes, after `>`: to nowhere, or to another descriptor.
+/// Reads the target of a redirected output after `>`. Returns `None` unless it is `/dev/null` or another descriptor.
 fn discarded(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
     let mut target = String::new();
     while let Some(c) = chars.next_if(|c| !c.is_whitespace() && !";|)".contains(*c)) {

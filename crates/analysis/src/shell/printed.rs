@@ -1,5 +1,5 @@
-//! Output of a pipeline, where its text alone tells. In: commands. Out: the text that comes out of the last one. Known are
-//! programs that print their arguments and those that undo an encoding, by which a command can be hidden. Nothing is run.
+//! Output of a pipeline, where its text alone determines it. In: commands. Out: the output of the last one. Known are
+//! programs that print their arguments, and programs that undo an encoding, which can hide a command. Nothing is run.
 
 use base64::{Engine, alphabet, engine};
 
@@ -8,7 +8,7 @@ use super::{
     words::unescape,
 };
 
-/// Those who hide a command leave the padding out, or a bit too many in.
+/// Lenient base64: commands are hidden in texts without padding, or with trailing bits.
 const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
     &alphabet::STANDARD,
     engine::GeneralPurposeConfig::new()
@@ -16,7 +16,7 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Output of the whole pipeline; `None` where it is not known.
+/// Returns the output of a whole pipeline; `None` where it is not known.
 pub fn by(pipeline: &[Command]) -> Option<String> {
     let mut printed = None;
     for command in pipeline {
@@ -25,7 +25,7 @@ pub fn by(pipeline: &[Command]) -> Option<String> {
     printed
 }
 
-/// What a command prints that reads `input`.
+/// Returns the output of a command that reads `input`; `None` where it is not known.
 pub(super) fn next(command: &Command, input: Option<&str>) -> Option<String> {
     let (program, args) = command.words.split_first()?;
     let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
@@ -77,7 +77,7 @@ fn formatted(texts: &[&str]) -> String {
         };
         out.push_str(&unescape(rest));
     }
-    // The format is used again for what is left.
+    // The format is used again for the remaining values.
     for value in values {
         out.push(' ');
         out.push_str(value);

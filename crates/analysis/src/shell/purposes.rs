@@ -1,22 +1,22 @@
-//! Table of calls by what they are for: stores of secrets, and infrastructure that outlives the command.
+//! Table of calls by purpose: secret stores, and infrastructure that outlives the command.
 
 use super::Call;
 
 /// Purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A store of secrets is asked for one.
+    /// A secret store is asked for a secret.
     ReadsSecret,
     /// A secret is written to a store, or deleted there.
     WritesSecret,
-    /// Infrastructure is made, changed or deleted.
+    /// Infrastructure is created, changed or deleted.
     ChangesInfrastructure,
 }
 
 use Purpose::{ChangesInfrastructure, ReadsSecret, WritesSecret};
 
-/// Calls as words: a program, then operands that follow each other. `|` parts alternatives, `*` ends a beginning; a word with a
-/// hyphen in front stands anywhere among the arguments.
+/// Calls as words: a program, then operands in sequence. `|` separates alternatives, `*` ends a prefix; a word that
+/// begins with a hyphen may stand anywhere among the arguments.
 const CALLS: &[(Purpose, &str)] = &[
     (
         WritesSecret,
@@ -89,13 +89,13 @@ const CALLS: &[(Purpose, &str)] = &[
     (ChangesInfrastructure, "doctl compute|kubernetes|databases create|delete|resize"),
 ];
 
-/// Purpose of a call, by the first row that fits.
+/// Returns the purpose of a call, by the first row that fits.
 pub fn purpose(call: &Call) -> Option<Purpose> {
     let operands: Vec<&str> = call.operands().take(12).collect();
     CALLS.iter().find(|(_, words)| fits(call, &operands, words)).map(|(purpose, _)| *purpose)
 }
 
-/// Programs that a row names.
+/// Returns the programs that the table names.
 pub fn programs() -> impl Iterator<Item = &'static str> {
     CALLS.iter().flat_map(|(_, words)| words.split(' ').next().unwrap_or_default().split('|'))
 }

@@ -1,5 +1,5 @@
-//! Walks a syntax tree and collects what it runs. In: a tree of a shell's grammar. Out: pipelines, functions, comments.
-//! What a script says of its own variables is followed from the top down; branches are not told apart.
+//! Reader of a shell's syntax tree: collects the commands that it runs. In: a tree. Out: pipelines, functions,
+//! comments. The script's own variables are followed from the top down; branches are not distinguished.
 
 use std::collections::HashMap;
 
@@ -17,18 +17,18 @@ const LONGEST_VALUE: usize = 4096;
 pub(super) struct Reader<'s> {
     pub(super) script: &'s str,
     pub(super) parsed: Parsed,
-    /// What the script says of its variables so far; parts of a list are joined by [`SPLIT`].
+    /// Values of the script's variables so far; items of a list are joined by [`SPLIT`].
     pub(super) variables: HashMap<String, String>,
-    /// Bytes that variables were replaced by.
+    /// Bytes inserted for variables so far.
     pub(super) spent: usize,
-    /// What the command that is read is given to read, where that is known.
+    /// Input of the command under evaluation, where it is known.
     input: Option<String>,
-    /// The word that is evaluated names a program, and is made of several parts.
+    /// True while a word is evaluated that names a program and consists of several parts.
     pub(super) naming: bool,
 }
 
 impl<'s> Reader<'s> {
-    /// What a script says, by its tree.
+    /// Reads the content of a script from its tree.
     pub(super) fn read(script: &'s str, root: Node<'_>) -> Parsed {
         let mut reader =
             Self { script, parsed: Parsed::default(), variables: HashMap::new(), spent: 0, input: None, naming: false };
@@ -112,7 +112,7 @@ impl<'s> Reader<'s> {
             }
             Some(value) => {
                 let word = self.word(value, depth + 1);
-                // Of a substitution nothing is known, unless its output is.
+                // The output of a substitution is unknown, unless [`printed`] determines it.
                 (word.runs.is_empty() || !word.text.is_empty()).then_some(word.text)
             }
         };
@@ -128,7 +128,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// What a command says of variables: `set -- …` and `read NAME <<< …`.
+    /// Remembers variables that a command sets: `set -- …` and `read NAME <<< …`.
     fn learn(&mut self, pipeline: &[Command]) {
         let [command] = pipeline else { return };
         let text = |at: usize| command.words.get(at).map_or("", |word| word.text.as_str());
@@ -146,7 +146,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The commands that a node contributes to the pipeline it stands in.
+    /// Returns the commands that a node contributes to the pipeline around it.
     fn stages(&mut self, node: Node<'_>, depth: usize) -> Pipeline {
         if depth > DEEPEST {
             self.parsed.deep = true;
@@ -171,9 +171,10 @@ impl<'s> Reader<'s> {
             "redirected_statement" => {
                 let mut stages = Vec::new();
                 let mut cursor = node.walk();
-                // What a loop is given is read within it.
+                // A here-string given to a loop is read within it.
                 let given = node.named_children(&mut cursor).find(|child| child.kind() == "herestring_redirect");
-                // Substitutions in it are read in their place, and only there: twice at each level would never end.
+                // Substitutions in a here-string are read in their place, and only there: reading them twice at each
+                // level explodes.
                 let still = |word: &Node<'_>| !self.source(*word).contains(['(', '`']);
                 let given = given.and_then(|given| given.named_child(0)).filter(still);
                 let given = given.map(|word| self.word(word, depth + 1).text);
@@ -192,7 +193,7 @@ impl<'s> Reader<'s> {
                 self.input = None;
                 stages
             }
-            // A group: its pipelines stand for themselves, and their first commands read what is piped in.
+            // A group: its pipelines stand for themselves, and their first commands read the piped input.
             _ => {
                 let first = self.parsed.pipelines.len();
                 self.inside(node, depth);
@@ -217,7 +218,7 @@ impl<'s> Reader<'s> {
                 }
                 _ => {
                     let mut words = self.words(child, depth + 1);
-                    // A line that goes on within a word; the grammar parts it.
+                    // A line that continues within a word; the grammar splits it.
                     let joined = end.is_some_and(|end| self.script.get(end..child.start_byte()) == Some("\\\n"));
                     if let (true, Some(last), false) = (joined, command.words.last_mut(), words.is_empty()) {
                         let rest = words.remove(0);
@@ -232,7 +233,7 @@ impl<'s> Reader<'s> {
         command
     }
 
-    /// What a program starts by a setting before it: `GIT_SSH_COMMAND='…' git fetch`.
+    /// Adds the command that a variable before a program holds: `GIT_SSH_COMMAND='…' git fetch`.
     fn started_by(&mut self, setting: Node<'_>, depth: usize) {
         const NAMES: [&str; 12] = [
             "GIT_SSH_COMMAND",
@@ -257,7 +258,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Notes a redirection in the command; a here-document's line may go on with a pipeline, which is returned.
+    /// Notes a redirection in the command. Returns the pipeline that may follow on a here-document's line.
     fn redirect(&mut self, node: Node<'_>, command: Option<&mut Command>, depth: usize) -> Pipeline {
         let mut after = Vec::new();
         let Some(command) = command else { return after };
@@ -265,7 +266,7 @@ impl<'s> Reader<'s> {
         match node.kind() {
             "file_redirect" => {
                 let operator = self.source(node).trim_start_matches(|c: char| c.is_ascii_digit());
-                // Of `rm 2>/dev/null -rf /etc` the grammar takes the arguments for more files.
+                // In `rm 2>/dev/null -rf /etc` the grammar takes the arguments for more files.
                 let mut files = node.children_by_field_name("destination", &mut cursor);
                 let target = files.next().map(|to| {
                     if to.kind() != "process_substitution" {
@@ -317,7 +318,7 @@ impl<'s> Reader<'s> {
         after
     }
 
-    /// What a substitution prints, where the script says it, and the programs that it runs.
+    /// Returns a substitution's output, where the script determines it, and the programs that the substitution runs.
     pub(super) fn substitution(&mut self, node: Node<'_>, depth: usize) -> (Option<String>, Vec<String>) {
         let first = self.parsed.pipelines.len();
         self.inside(node, depth + 1);

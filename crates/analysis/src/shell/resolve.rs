@@ -1,6 +1,6 @@
-//! Resolver of wrappers, which only start other commands: `sudo`, `env`, `xargs`, `bash -c`, `ssh host`, `find -exec` and
-//! the like. In: a pipeline. Out: the calls that do the work, and scripts that stand within and have to be read as well.
-//! `wrappers` holds the table of such programs.
+//! Resolver of wrappers, which only start other commands: `sudo`, `env`, `xargs`, `bash -c`, `ssh host`, `find -exec`
+//! and the like. In: a pipeline. Out: the calls that do the work, and the scripts within them, which have to be read as
+//! well. `wrappers` holds the table of such programs.
 
 use super::{
     call::{Call, FOUND, Fed, shown},
@@ -26,9 +26,9 @@ pub struct Resolved {
     pub calls: Vec<Call>,
     /// Shell text within the pipeline: of `bash -c`, of a here-document, of `ssh host …`.
     pub scripts: Vec<Inner>,
-    /// Code in another language that an interpreter is given.
+    /// Code in another language that is given to an interpreter.
     pub code: Vec<Inner>,
-    /// True if a command is wrapped in more commands than are looked through.
+    /// True if a command has more wrappers than are removed.
     pub deep: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn is_shell(program: &str) -> bool {
     matches!(program, "sh" | "bash" | "zsh" | "dash" | "ksh" | "ash" | "fish" | "rbash" | "mksh" | "csh" | "tcsh")
 }
 
-/// File that a call runs, as a program or as a shell's script.
+/// Returns the file that a call runs, as a program or as a shell's script.
 pub fn file_run(call: &Call) -> Option<&str> {
     if is_shell(&call.program) || matches!(call.program.as_str(), "source" | ".") {
         return call.operands().next();
@@ -45,7 +45,7 @@ pub fn file_run(call: &Call) -> Option<&str> {
     (!call.program.is_empty()).then_some(&call.program)
 }
 
-/// Interpreters whose code is looked at, with the option that hands it over.
+/// Returns an interpreter's option for inline code, for interpreters whose code is read.
 fn code_option(program: &str) -> Option<&'static str> {
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "python" | "pypy" | "ipython" | "expect" => Some("-c"),
@@ -57,7 +57,7 @@ fn code_option(program: &str) -> Option<&'static str> {
     }
 }
 
-/// Takes the wrappers of each command of a pipeline away.
+/// Removes the wrappers of each command of a pipeline.
 pub fn resolve(pipeline: Pipeline) -> Resolved {
     let mut resolved = Resolved::default();
     let mut printed: Option<String> = None;
@@ -76,7 +76,7 @@ pub fn resolve(pipeline: Pipeline) -> Resolved {
     resolved
 }
 
-/// What the command before names, and what this one does in turn.
+/// Returns the names that the command before passes on, and those that this command passes on in turn.
 fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Option<Fed>, Fed) {
     let (program, args) =
         command.words.split_first().map_or(("", &[][..]), |(first, args)| (first.text.as_str(), args));
@@ -105,7 +105,7 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
                     })
             };
             let root = if program == "fd" { "." } else { first.unwrap_or(".") };
-            // All that is found has this name.
+            // Every file found has this name.
             let name = args.windows(2).find_map(|pair| match pair {
                 [option, name] if option.text == "-name" && !name.text.contains(['*', '?']) => Some(name.text.as_str()),
                 _ => None,
@@ -136,22 +136,22 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
     (before, next)
 }
 
-/// True if the test of `find` at an index is negated: all but a few is as good as all.
+/// True if the test of `find` at an index is negated: all files but a few count as all files.
 pub fn is_denied(args: &[Word], at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| args.get(at)).map_or("", |arg| arg.text.as_str());
     matches!(before, "!" | "-not" | "\\!")
 }
 
-/// How many levels of wrappers are taken away.
+/// Most levels of wrappers that are removed.
 const MOST_WRAPPERS: usize = 12;
 
-/// What is known of a command from around it.
+/// Context of a command: its wrappers and the names passed to it.
 #[derive(Debug, Clone, Default)]
 struct State {
     raised_by: Option<String>,
     via: Option<String>,
     fed: Option<Fed>,
-    /// A wrapper hands over what `fed` names.
+    /// True if a wrapper passes the names of `fed` on.
     hands: bool,
 }
 
@@ -160,7 +160,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         let settings = command.words.iter().take_while(|word| is_assignment(&word.text)).count();
         command.words.drain(..settings.min(command.words.len().saturating_sub(1)));
         let Some(first) = command.words.first() else {
-            // `> FILE` alone empties it.
+            // `> FILE` alone empties the file.
             if !command.writes.is_empty() {
                 finish(command, "", false, state, resolved, depth);
             }
@@ -168,7 +168,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         };
         let (program, is_exe) = name_of(first);
         let skip = command_at(&program, &command.words);
-        // `npx https://…` starts nothing that has a name.
+        // `npx https://…` starts a package without a name.
         let by_url = |skip: usize| {
             let name = command.words.get(skip).map_or("", |word| word.text.as_str());
             ["://", "git+", "github:"].iter().any(|sign| name.contains(sign)) && fetches(&program)
@@ -188,7 +188,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
             ..Call::default()
         };
         resolved.scripts.extend(texts(&options).into_iter().map(|mut text| {
-            // `env -S 'rm -rf' /` goes on with what follows.
+            // `env -S 'rm -rf' /` continues with the following words.
             for word in command.words.get(skip..).unwrap_or_default() {
                 text.push(' ');
                 text.push_str(&word.raw);
@@ -200,7 +200,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         if command.words.first().is_some_and(|word| word.text == "-c") {
             command.words.insert(0, Word::plain("sh"));
         }
-        // What is started later is left behind.
+        // A command that starts later is kept as a call of its own.
         if options.args.iter().any(|arg| arg.text.starts_with("--on-")) {
             resolved.calls.push(Call { span: command.span.clone(), ..options.clone() });
         }
@@ -214,13 +214,13 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
     resolved.deep = true;
 }
 
-/// Puts what the command before names where `xargs` puts it.
+/// Inserts the names from the command before where `xargs` inserts them.
 fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
     let Some(fed) = &state.fed else { return };
     state.hands = true;
     let mut replaced = false;
     let known = fed.words.first().cloned().or_else(|| fed.root.as_deref().map(found_under));
-    // Within a script nothing else says that it may be any of them.
+    // In a script nothing else says that the name may be any of them.
     let any = fed.words.first().cloned().unwrap_or_else(|| match fed.root.as_deref() {
         Some(root) if !fed.filtered => format!("{}/*", root.trim_end_matches('/')),
         Some(root) => found_under(root),
@@ -246,13 +246,13 @@ fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
     } else if !replaced {
         words.extend(fed.words.iter().map(|word| Word::plain(word)));
     }
-    // What is known by its words is no riddle.
+    // Names that are known by their words are no longer a guess.
     if !fed.words.is_empty() {
         state.hands = false;
     }
 }
 
-/// What `xargs` and the like put each name in the place of: `-I %`, `-I%`, `--replace=%`.
+/// Returns the placeholder that `xargs` and the like replace by each name: `-I %`, `-I%`, `--replace=%`.
 fn placeholder(xargs: &Call) -> &str {
     let mut args = xargs.args.iter().map(|arg| arg.text.as_str());
     while let Some(arg) = args.next() {
@@ -268,7 +268,7 @@ fn placeholder(xargs: &Call) -> &str {
     "{}"
 }
 
-/// The command of `parallel`, which is one text as often as it is words, with the names that stand behind `:::` in it.
+/// Rewrites the command of `parallel`, which is often one text, with the names behind `:::` in it.
 fn in_parallel(words: &mut Vec<Word>) {
     if let Some(at) = words.iter().position(|word| matches!(word.text.as_str(), ":::" | ":::+")) {
         let names: Vec<Word> = words.drain(at..).skip(1).collect();
@@ -289,12 +289,12 @@ fn in_parallel(words: &mut Vec<Word>) {
     }
 }
 
-/// Something under a directory that a search was given.
+/// Returns a path below a directory that was searched.
 fn found_under(root: &str) -> String {
     format!("{}/found-by-find", root.trim_end_matches('/'))
 }
 
-/// Reads scripts within the call, then keeps it.
+/// Collects scripts within the call, then keeps the call.
 fn finish(command: Command, program: &str, is_exe: bool, state: State, resolved: &mut Resolved, depth: usize) {
     let mut args = command.words;
     let runs = args.first().map(|first| first.runs.clone()).unwrap_or_default();
@@ -352,12 +352,12 @@ fn finish(command: Command, program: &str, is_exe: bool, state: State, resolved:
     resolved.calls.push(call);
 }
 
-/// Whether a shell reads its commands from its input.
+/// True if a shell reads its commands from its input.
 fn reads_script(call: &Call) -> bool {
     call.operands().next().is_none_or(|first| first == "/dev/stdin" || call.has('s', ""))
 }
 
-/// Code that an interpreter is given with an option or to read.
+/// Collects code that an interpreter receives by an option or on its input.
 fn code_of(call: &Call, option: &str, resolved: &mut Resolved) {
     let texts = || call.args.iter().map(|arg| arg.text.as_str());
     let code = if option.is_empty() {
@@ -402,7 +402,7 @@ fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
             resolved.deep = true;
             return;
         }
-        // The tests before it tell what it finds.
+        // The tests before `-exec` limit what is found.
         let tests = call.args.len() - rest.len() + at;
         let searched =
             Command { words: command.words.get(..=tests).unwrap_or_default().to_vec(), ..Command::default() };
@@ -437,7 +437,7 @@ fn nested(call: &Call, words: &[Word], state: State, resolved: &mut Resolved, de
     }
 }
 
-/// A program's name, and whether it was written with `.exe`.
+/// Returns a program's name, and true if it was written with `.exe`.
 fn name_of(word: &Word) -> (String, bool) {
     let is_windows_path = word.raw.contains('\\') && word.raw.to_ascii_lowercase().contains(".exe");
     let written = if is_windows_path || word.raw.contains(":\\") || word.raw.starts_with("\\\\") {
@@ -445,7 +445,7 @@ fn name_of(word: &Word) -> (String, bool) {
     } else {
         &word.text
     };
-    // In a batch file, `@` keeps a command from being shown.
+    // In a batch file, `@` hides a command from the output.
     let base = written.rsplit(['/', '\\']).next().unwrap_or(written).trim_start_matches('@').to_ascii_lowercase();
     if base.contains(['?', '*', '[']) && base.len() > 1 {
         return (named_by(&base).unwrap_or(&base).to_owned(), false);
@@ -456,13 +456,13 @@ fn name_of(word: &Word) -> (String, bool) {
     }
 }
 
-/// Programs that are looked for where a name is only a pattern, such as `/bin/r?`.
+/// Programs that a name pattern such as `/bin/r?` is compared with.
 const COMMON: [&str; 18] = [
     "rm", "cat", "sh", "bash", "nc", "dd", "curl", "wget", "chmod", "chown", "python3", "perl", "base64", "shred",
     "mkfs", "ncat", "tee", "mv",
 ];
 
-/// The program that a pattern stands for.
+/// Returns the program that a pattern stands for.
 fn named_by(pattern: &str) -> Option<&'static str> {
     COMMON.into_iter().find(|name| matches(pattern, name))
 }

@@ -1,30 +1,30 @@
-//! Kinds of paths, by what is lost with them. In: a path as a command names it. Out: its kind. No disk is read: the name
-//! alone decides, with `.` and `..` resolved.
+//! Kinds of paths, by the loss that deleting them causes. In: a path as a command names it. Out: its kind. No disk is
+//! read: the name alone decides, with `.` and `..` resolved.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-/// Kind of what stands at a path, from what is missed least to what is missed most.
+/// Kind of a path, from the least loss to the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// File under a directory for temporary ones.
+    /// File under a directory for temporary files.
     Temporary,
-    /// Output that a build makes again.
+    /// Output that a build creates again.
     Rebuilt,
     /// File or directory below the working directory.
     Inside,
     /// File or directory outside of the working directory, or a repository's own data.
     Outside,
-    /// Working directory itself, or all that is in it.
+    /// Working directory itself, or everything in it.
     Here,
-    /// Home of a person, or a directory right in it.
+    /// Home directory of a person, or a directory directly in it.
     Home,
     /// Directory of the system, device, or root.
     System,
 }
 
-/// Directories that builds and package managers make.
+/// Directories that builds and package managers create.
 const REBUILT: [&str; 36] = [
     "build",
     "_build",
@@ -93,7 +93,7 @@ const SYSTEM: [&str; 26] = [
     "private",
 ];
 
-/// Tells the kind of what a path names.
+/// Returns the kind of a path.
 pub fn classify(path: &str) -> Target {
     let path = path.trim_matches(['"', '\'']);
     let home =
@@ -114,14 +114,14 @@ pub fn classify(path: &str) -> Target {
         }
     }
     if path.starts_with('$') {
-        // Nothing is known of the variable; where it is empty, `$X/*` is the root.
+        // The variable's value is unknown; where it is empty, `$X/*` is the root.
         let bare = path.split_once('/').is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('*'));
         return if bare { Target::Outside } else { Target::Inside };
     }
     if path.starts_with('/') { absolute(&resolve(path)) } else { relative(&resolve(path)) }
 }
 
-/// The parts of a path, without `.`, and with `..` taken back where something stands before it.
+/// Returns the parts of a path, without `.`, and with `..` resolved where a part stands before it.
 fn resolve(path: &str) -> Vec<&str> {
     let absolute = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
@@ -182,7 +182,7 @@ fn relative(parts: &[&str]) -> Target {
     }
 }
 
-/// True if the path is a file that the system runs by: written over, the host may not start, or does another's will.
+/// True if the system depends on the file: overwritten, the host may not start, or may run foreign code.
 pub fn is_guarded(path: &str) -> bool {
     let parts = resolve(path);
     if !path.starts_with('/') {
@@ -201,7 +201,7 @@ pub fn is_guarded(path: &str) -> bool {
     }
 }
 
-/// What a process writes about itself: `/proc/self/oom_score_adj`, `/proc/$$/…`.
+/// True for files of the process itself: `/proc/self/oom_score_adj`, `/proc/$$/…`.
 fn own_process(parts: &[&str]) -> bool {
     matches!(parts, ["proc", "self" | "thread-self" | "$$", ..])
 }
@@ -279,7 +279,7 @@ pub fn is_credential_file(text: &str) -> bool {
         "/proc/self/environ",
         "credentials.json",
     ];
-    /// One of these is in every such name. Each argument of each command is asked about; hardly any gets further.
+    /// Every such name contains one of these. The function runs for each argument of each command; few get further.
     static SIGNS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::new(PLACES.iter().chain(&[".env", "/.ssh", "/.kube", "/.aws"])).ok());
     if !SIGNS.as_ref().is_some_and(|signs| signs.is_match(text)) {
@@ -311,15 +311,15 @@ pub fn names_credential(pattern: &str) -> bool {
     pattern.contains(['?', '*', '[']) && pattern.len() > 6 && FILES.iter().any(|file| matches(pattern, file))
 }
 
-/// Whether a shell's pattern of `*`, `?` and `[…]` stands for a text; linear but for the product of both lengths, which
-/// callers keep short.
+/// True if a shell pattern of `*`, `?` and `[…]` matches a text. The time is the product of both lengths, which callers
+/// keep short.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     const LONGEST: usize = 64;
     let pattern = pattern.as_bytes();
     if pattern.len() > LONGEST || text.len() > LONGEST {
         return false;
     }
-    // Which beginnings of the pattern the text so far can stand for.
+    // Prefixes of the pattern that the text so far can match.
     let mut reached = vec![false; pattern.len() + 1];
     let spread = |reached: &mut Vec<bool>| {
         for at in 0..pattern.len() {

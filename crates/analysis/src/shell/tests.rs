@@ -1,4 +1,4 @@
-//! Tests of the shell reader by itself: tables of scripts with what they run. The rules that use it are tested in checks.
+//! Tests of the shell reader alone: scripts with the calls that they make. Rules on these calls are tested in checks.
 
 use super::{Budget, Call, LONGEST_SCRIPT, Parsed, parse, resolve};
 

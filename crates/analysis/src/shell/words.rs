@@ -1,5 +1,5 @@
-//! The text of a shell's words. In: a word's node. Out: what a shell would make of it, without running anything:
-//! quotes, backslashes, braces, and the variables of which the script itself tells the value.
+//! Evaluation of shell words. In: a word's node. Out: the text that a shell would make of it, without running anything:
+//! quotes, backslashes, braces, and variables whose value the script itself sets.
 
 use std::ops::Range;
 
@@ -10,20 +10,21 @@ use super::{
     reader::Reader,
 };
 
-/// Stands where a shell would part a word after expansion.
+/// Separator where a shell would split a word after expansion.
 pub(super) const SPLIT: char = '\u{1f}';
 
-/// Words that one word may become.
+/// Most words that one word may expand to.
 const MOST_WORDS: usize = 64;
 
-/// Longest text that a part of a variable is replaced by, in bytes.
+/// Longest replacement in `${NAME/FROM/TO}`, in bytes.
 const LONGEST_REPLACEMENT: usize = 64;
 
-/// Bytes that the variables of one script may become.
+/// Most bytes that the variables of one script may expand to.
 const MOST_EXPANDED: usize = 256 * 1024;
 
 impl Reader<'_> {
-    /// The words that a node becomes: several by braces, or where an unquoted variable holds several; none if it is empty.
+    /// Returns the words of a node: several for braces, or an unquoted variable that holds several; none if it is
+    /// empty.
     pub(super) fn words(&mut self, node: Node<'_>, depth: usize) -> Vec<Word> {
         let word = self.word(node, depth);
         if word.text.contains(SPLIT) {
@@ -72,12 +73,12 @@ impl Reader<'_> {
                 word.runs.extend(programs);
             }
             "expansion" | "simple_expansion" => {
-                // The grammar gives a blank before a variable in quotes to the variable.
+                // The grammar attributes a blank before a quoted variable to the variable.
                 let bare = self.source(node).trim_start();
                 word.text.push_str(self.source(node).strip_suffix(bare).unwrap_or_default());
                 match expand(bare, |name| self.value(name)) {
                     Some(value) => self.insert(&value, word, quoted),
-                    // A variable that nobody set leaves nothing in `r${x}m`.
+                    // A variable that is not set leaves nothing in `r${x}m`.
                     None if self.naming => {}
                     None => word.text.extend(bare.chars().filter(|c| !matches!(c, '{' | '}'))),
                 }
@@ -94,7 +95,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Evaluates the children of a node; what stands between them is text too.
+    /// Evaluates the children of a node; the source between them is text too.
     fn parts(&mut self, node: Node<'_>, word: &mut Word, depth: usize, quoted: bool) {
         let mut cursor = node.walk();
         let mut at = node.start_byte();
@@ -103,7 +104,7 @@ impl Reader<'_> {
             if child.is_named() {
                 self.evaluate(child, word, depth + 1, quoted);
             } else if child.kind() == "\"" {
-                // The grammar gives a blank before the closing quote to the quote.
+                // The grammar attributes a blank before the closing quote to the quote.
                 self.literal(child.start_byte()..child.end_byte() - 1, word, quoted);
             } else if child.kind() != "$" {
                 self.literal(child.byte_range(), word, quoted);
@@ -113,7 +114,7 @@ impl Reader<'_> {
         self.literal(at..node.end_byte(), word, quoted);
     }
 
-    /// The value of a variable, where the script or every shell says it.
+    /// Returns the value of a variable, where the script or every shell sets it.
     fn value(&self, name: &str) -> Option<String> {
         if let Some(value) = self.variables.get(name) {
             return Some(value.clone());
@@ -125,7 +126,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Appends the value of an expansion; unquoted, it is parted at blanks and what the script made separators.
+    /// Appends the value of an expansion. Unquoted, the value is split at blanks and at the script's separators.
     fn insert(&mut self, value: &str, word: &mut Word, quoted: bool) {
         self.spent += value.len();
         if self.spent > MOST_EXPANDED {
@@ -160,7 +161,7 @@ impl Reader<'_> {
     }
 }
 
-/// The value of `$NAME` or `${NAME…}`, with the forms of `…` that scripts use to put text together.
+/// Expands `$NAME` or `${NAME…}`, with the forms of `…` that scripts use to assemble text.
 fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String> {
     let inner = source.strip_prefix('$')?;
     let inner = inner.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(inner);
@@ -168,7 +169,7 @@ fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
     let length = inner.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count().max(1);
     let (name, form) = inner.split_at_checked(length)?;
     let known = value(if name == "*" { "@" } else { name });
-    // What every login sets is not left to a default.
+    // Variables that every login sets take no default.
     let set = matches!(name, "HOME" | "TMPDIR" | "PATH" | "PWD" | "USER");
     let cut = |text: &str| text.trim_matches(['"', '\'']).to_owned();
     match form.as_bytes() {
@@ -178,7 +179,7 @@ fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
         [b'-' | b'=', ..] if !set => known.or_else(|| form.get(1..).map(cut)),
         [b':', b'+', ..] => form.get(2..).filter(|_| set || known.is_some()).map(cut),
         [b':', digit, ..] if digit.is_ascii_digit() || *digit == b' ' => {
-            // The value of these begins with a slash wherever it is asked for.
+            // The values of these variables always begin with a slash.
             let value = known.or_else(|| matches!(name, "HOME" | "PATH" | "PWD").then(|| "/".to_owned()))?;
             let mut numbers = form.get(1..)?.split(':').map(|number| number.trim().parse::<usize>());
             let from = numbers.next()?.ok()?;
@@ -191,7 +192,7 @@ fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
             let known = known.filter(|_| !from.is_empty() && to.len() <= LONGEST_REPLACEMENT)?;
             Some(if all { known.replace(from, to) } else { known.replacen(from, to, 1) })
         }
-        // Whoever asks for a name to be set, or cuts a piece off, means what it names.
+        // `${NAME:?}` and cut-off pieces of a login's variables stand for the variable.
         [b':', b'?', ..] | [b'?', ..] => known.or_else(|| set.then(|| format!("${name}"))),
         [b'%' | b'#', ..] => {
             let piece = form.trim_start_matches(['%', '#']);
@@ -207,7 +208,8 @@ fn expand(source: &str, value: impl Fn(&str) -> Option<String>) -> Option<String
     }
 }
 
-/// The words that `a{b,c}d` stands for; the text itself where it has no braces, or those of a sequence such as `{1..9}`.
+/// Expands braces: the words that `a{b,c}d` stands for. The text itself where it has no braces, or a sequence such as
+/// `{1..9}`.
 fn braces(text: &str, words: &mut Vec<String>) {
     let mut waiting = vec![text.to_owned()];
     while let Some(text) = waiting.pop() {
@@ -229,7 +231,7 @@ fn braces(text: &str, words: &mut Vec<String>) {
     }
 }
 
-/// Resolves what `$'…'`, `echo -e` and `printf` escape: `\n`, `\xHH`, `\NNN`, `\uHHHH` and single characters.
+/// Resolves the escapes of `$'…'`, `echo -e` and `printf`: `\n`, `\xHH`, `\NNN`, `\uHHHH` and single characters.
 pub(super) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

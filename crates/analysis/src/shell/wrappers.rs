@@ -1,5 +1,5 @@
-//! Table of programs that only start other commands: where the command begins that they start, and which of their options
-//! hold a command as text. In: a program and its arguments. Out: places among them, or texts.
+//! Table of programs that only start other commands: where the started command begins, and which of their options hold
+//! a command as text. In: a program and its arguments. Out: indices of arguments, or texts.
 
 use super::{
     call::Call,
@@ -7,7 +7,7 @@ use super::{
     resolve::is_shell,
 };
 
-/// Wrapper, its short options that take the next argument, and how many operands stand before the command.
+/// Wrapper, its short options that take the next argument, and the number of operands before the command.
 const WRAPPERS: &[(&str, &str, usize)] = &[
     ("sudo doas pkexec run0 gosu", "ugprtTCDRUh", 0),
     ("su-exec", "", 1),
@@ -36,26 +36,26 @@ const WRAPPERS: &[(&str, &str, usize)] = &[
     ("start start-process saps call wsl", "", 0),
 ];
 
-/// Programs that start what follows this word of theirs, after `--` where there is one.
+/// Programs that start a command behind a verb such as `run` or `exec`, after `--` where there is one.
 const RUNNERS: &str = " uv poetry pipenv rye hatch pdm bundle conda mamba micromamba mise asdf npm pnpm yarn bun direnv doppler \
                        op infisical chamber aws-vault dotenv envchain teller heroku fly flyctl railway ";
 
-/// Wrappers that raise rights.
+/// True for wrappers that raise rights.
 pub(super) fn raises(program: &str) -> bool {
     matches!(program, "sudo" | "doas" | "pkexec" | "run0" | "gosu")
 }
 
-/// Whether the program fetches the package that it starts.
+/// True if the program fetches the package that it starts.
 pub(super) fn fetches(program: &str) -> bool {
     matches!(program, "npx" | "bunx" | "pnpx" | "uvx" | "pipx")
 }
 
-/// Whether the program hands each line that it reads to the command as an argument.
+/// True if the program passes each line of its input to the command as an argument.
 pub(super) fn feeds(program: &str) -> bool {
     matches!(program, "xargs" | "gxargs" | "parallel")
 }
 
-/// Where the command begins that a program starts, if it is one that only starts others.
+/// Returns the index of the command that a wrapper starts; `None` for a program that is no wrapper.
 pub(super) fn command_at(program: &str, words: &[Word]) -> Option<usize> {
     let args = words.get(1..).unwrap_or_default();
     let first = args.first().map_or("", |arg| arg.text.as_str());
@@ -65,7 +65,7 @@ pub(super) fn command_at(program: &str, words: &[Word]) -> Option<usize> {
     if RUNNERS.contains(&format!(" {program} ")) {
         let verb =
             args.iter().take(3).position(|arg| matches!(arg.text.as_str(), "run" | "exec" | "dlx" | "x" | "--"))?;
-        // What `npm run` names is a script of the project.
+        // `npm run` names a script of the project.
         let scripts = matches!(program, "npm" | "pnpm" | "yarn" | "bun") && args.get(verb)?.text == "run";
         let tail = args.get(verb + 1..).unwrap_or_default();
         let dashes = tail.iter().take(8).position(|arg| arg.text == "--").map(|at| at + 1);
@@ -93,7 +93,8 @@ pub(super) fn is_assignment(word: &str) -> bool {
         .is_some_and(|(name, _)| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
-/// How many leading arguments are options; `with_value` lists the short ones that take the next argument.
+/// Returns the number of leading arguments that are options. `with_value` lists short options that take the next
+/// argument.
 pub(super) fn after_options(args: &[Word], with_value: &str) -> usize {
     let mut at = 0;
     while let Some(arg) =
@@ -103,7 +104,7 @@ pub(super) fn after_options(args: &[Word], with_value: &str) -> usize {
         if arg == "--" {
             break;
         }
-        // Of `-Eu root` the last letter takes the value.
+        // In `-Eu root` the last letter takes the value.
         let letters =
             arg.get(1..).filter(|letters| letters.len() <= 4 && letters.bytes().all(|b| b.is_ascii_alphanumeric()));
         let takes = letters.is_some_and(|letters| letters.find(|c| with_value.contains(c)) == Some(letters.len() - 1));
@@ -135,7 +136,8 @@ pub(super) fn after_options(args: &[Word], with_value: &str) -> usize {
     at
 }
 
-/// Program, and the option whose value is a command; what ends in `=` stands before the value in the same argument.
+/// Program, and its option whose value is a command. After an option that ends in `=`, the value is in the same
+/// argument.
 const TEXT_OPTIONS: &[(&str, &str)] = &[
     ("su", "-c"),
     ("su", "--command"),
@@ -180,7 +182,7 @@ const TEXT_OPTIONS: &[(&str, &str)] = &[
     ("systemd-run", "-c"),
 ];
 
-/// Commands that a call holds as text, beside those of shells and hosts.
+/// Returns the commands that a call holds as text, beside those of shells and hosts.
 pub(super) fn texts(call: &Call) -> Vec<String> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let mut found = Vec::new();
@@ -250,7 +252,7 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
         ("sed" | "gsed", script) => {
             let command = script.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$').strip_prefix("e ");
             found.extend(command.map(str::to_owned));
-            // `s/x/rm -rf \/srv/e` runs what it puts in.
+            // `s/x/rm -rf \/srv/e` runs the replacement.
             let mut parts = script.strip_prefix("s/").map(|rest| rest.replace("\\/", "\u{1f}")).unwrap_or_default();
             parts = parts.split_once('/').map_or_else(String::new, |(_, rest)| rest.to_owned());
             let runs = parts.rsplit_once('/').filter(|(_, flags)| flags.contains('e'));
@@ -275,13 +277,14 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
     found
 }
 
-/// What stands behind a call's own options, as one text; `with_value` lists the short ones that take the next argument.
+/// Returns the arguments behind a call's own options as one text. `with_value` lists short options that take the next
+/// argument.
 fn behind_options(call: &Call, with_value: &str) -> Option<String> {
     let words = call.args.get(after_options(&call.args, with_value)..)?;
     Some(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
 }
 
-/// The commands of a makefile: lines behind a tab, and what follows a rule's semicolon.
+/// Returns the commands of a makefile: lines behind a tab, and the text after a rule's semicolon.
 fn recipes(makefile: &str) -> String {
     let command = |line: &str| {
         let recipe =
@@ -291,7 +294,7 @@ fn recipes(makefile: &str) -> String {
     makefile.lines().filter_map(command).collect::<Vec<String>>().join("\n")
 }
 
-/// Whether short options end with one, as `-qc` does with `-c`.
+/// True if a cluster of short options ends with this one: `-qc` with `-c`.
 fn is_cluster(text: &str, option: &str) -> bool {
     let letters = text.strip_prefix('-').unwrap_or_default();
     (2..5).contains(&letters.len())
@@ -299,7 +302,7 @@ fn is_cluster(text: &str, option: &str) -> bool {
         && option.strip_prefix('-').is_some_and(|last| letters.ends_with(last))
 }
 
-/// The commands of a crontab's lines.
+/// Returns the commands of a crontab's lines.
 fn without_times(table: &str) -> String {
     let command = |line: &str| {
         let line = line.trim_start();
@@ -312,7 +315,7 @@ fn without_times(table: &str) -> String {
     table.lines().filter_map(command).collect::<Vec<String>>().join("\n")
 }
 
-/// The command that a shell is given with `-c`, and the arguments that it refers to as `$0`, `$1` and so on.
+/// Returns the command of a shell's `-c`, and the arguments that it refers to as `$0`, `$1` and so on.
 pub(super) fn inline(call: &Call) -> Option<(&str, &[Word])> {
     if !is_shell(&call.program) {
         return None;
@@ -327,7 +330,7 @@ pub(super) fn inline(call: &Call) -> Option<(&str, &[Word])> {
     Some((&script.text, call.args.get(at + options + 1..).unwrap_or_default()))
 }
 
-/// Puts arguments in the place of `$1`, `$@` and the like in a function's body or the command of `bash -c`. `first` is the
+/// Replaces `$1`, `$@` and the like by arguments in a function's body or the command of `bash -c`. `first` is the
 /// number of the first argument: 1 for a function, 0 for `bash -c`.
 pub fn with_arguments(body: &str, args: &[Word], first: usize) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));

@@ -1,4 +1,4 @@
-//! Facts of one statement: what it does, which functions it calls, which names it asks for. In: a syntax tree. Out: lists.
+//! Facts of one statement: its acts, the functions it calls, the names it uses. In: a syntax tree. Out: lists.
 
 use std::ops::ControlFlow;
 
@@ -7,34 +7,34 @@ use sqlparser::ast::{
     TableFactor, Value, Visit, Visitor,
 };
 
-/// One thing that a statement, or a part of it, does.
+/// One act of a statement, or of a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Shows something, or explains without running.
+    /// Shows rows, or explains without running.
     Reads,
-    /// Locks the rows that it shows.
+    /// Locks the rows that it selects.
     Locks,
     /// Stores what it selects.
     Stores,
     /// Inserts or merges rows.
     Inserts,
-    /// Changes rows; true if no condition limits which.
+    /// Changes rows; true if no condition limits them.
     Updates(bool),
-    /// Deletes rows; true if no condition limits which.
+    /// Deletes rows; true if no condition limits them.
     Deletes(bool),
-    /// Creates something, or changes how it is built.
+    /// Creates an object, or changes its definition.
     Builds,
-    /// Gives or takes rights.
+    /// Grants or revokes rights.
     Grants,
-    /// Drops something; true if it holds rows or accounts, as a table, false for a column, a view.
+    /// Drops an object; true if it holds rows or accounts, such as a table; false for a column or a view.
     Drops(bool),
     /// Empties a table.
     Empties,
-    /// Anything else.
+    /// Any other act.
     Other,
 }
 
-/// Name as a statement has it, its owners first.
+/// Name in a statement, its owners first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// Parts, without quotes.
@@ -44,15 +44,15 @@ pub struct Name {
 /// Facts of one statement.
 #[derive(Debug, Default)]
 pub struct Statement {
-    /// What it does, its parts included.
+    /// Acts of the statement and of its parts.
     pub acts: Vec<Act>,
-    /// Functions that it calls with brackets.
+    /// Functions called with brackets.
     pub calls: Vec<Name>,
-    /// Columns that it asks for, any of which may be a function that is called without brackets.
+    /// Columns that are used, any of which may be a function called without brackets.
     pub columns: Vec<Name>,
-    /// Tables that it names.
+    /// Tables that are named.
     pub tables: Vec<Name>,
-    /// Other names that it gives to tables and columns.
+    /// Aliases of tables and columns.
     pub aliases: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Statement {
         facts
     }
 
-    /// True if it only reads, as far as its grammar tells.
+    /// True if the statement only reads, as far as its grammar shows.
     pub fn reads(&self) -> bool {
         !self.acts.is_empty() && self.acts.iter().all(|act| *act == Act::Reads)
     }
@@ -88,12 +88,12 @@ impl Name {
         }
     }
 
-    /// The name without its owners.
+    /// Returns the name without its owners.
     pub fn last(&self) -> &str {
         self.parts.last().map_or("", String::as_str)
     }
 
-    /// What owns it, the nearest, if any is named.
+    /// Returns the nearest owner of the name, if one is given.
     pub fn owner(&self) -> Option<&str> {
         self.parts.len().checked_sub(2).and_then(|at| self.parts.get(at)).map(String::as_str)
     }

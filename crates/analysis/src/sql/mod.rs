@@ -1,8 +1,8 @@
-//! Reader of SQL: text in, what its statements do out, as each dialect reads it.
+//! Reader of SQL: text in, the acts of its statements out, as each dialect reads it.
 //!
-//! `sqlparser` has the grammars. A linear scan bounds what it is given: its own limit of recursion does not hold on all
-//! paths. Dialects differ in where strings, names and comments end, so a text has several readings; the caller decides by
-//! all of them.
+//! `sqlparser` has the grammars. A linear scan bounds its input: its own limit of recursion does not hold on all paths.
+//! Dialects differ in where strings, names and comments end, so a text has several readings; the caller judges all of
+//! them.
 
 mod facts;
 #[cfg(test)]
@@ -34,18 +34,19 @@ const DEEPEST: usize = 12;
 pub struct Readings {
     /// Statements of the text, by each dialect that could read all of it.
     pub parsed: Vec<Vec<Statement>>,
-    /// Statements of texts that no dialect could read as a whole: those between semicolons that some dialect could.
+    /// For a text that no dialect could read as a whole: statements between semicolons that some dialect could read.
     pub parts: Vec<Statement>,
-    /// Words that only dialects see that could not read the text: where they end strings elsewhere, something may be hidden.
+    /// Words seen only by dialects that could not read the text: where their strings end elsewhere, they may hide
+    /// statements.
     pub unread: HashSet<String>,
     /// True if the text is too long or too deep to be read.
     pub over: bool,
 }
 
-/// Stack that the parser is given, in bytes: some 64 KiB for each token that may nest, in builds for tests.
+/// Stack of the parser, in bytes: some 64 KiB for each token that may nest, in builds for tests.
 const STACK: usize = 32 * 1024 * 1024;
 
-/// Reads a text in every dialect, on a thread of its own: the parser may take more stack than a task of a server has.
+/// Reads a text in every dialect, on a thread of its own: the parser may need more stack than a task of a server has.
 pub fn read(text: &str) -> Readings {
     let unread = || Readings { over: true, ..Readings::default() };
     if text.len() > LONGEST {
@@ -77,13 +78,14 @@ fn read_here(text: &str) -> Readings {
     let (mut seen, mut unread) = (HashSet::new(), HashSet::new());
     let mut failed = Vec::new();
     for dialect in dialects {
-        // A sign that a dialect does not know, as the backtick of others, is one that it would refuse.
+        // A character that a dialect does not know, such as another dialect's backtick, means that it would refuse the
+        // text.
         let tokens = Tokenizer::new(dialect, text).tokenize().ok();
         let Some(mut tokens) = tokens.filter(|tokens| !tokens.iter().any(|token| matches!(token, Token::Char(_))))
         else {
             continue;
         };
-        // `DROP TABLE $NAME` of a script: a variable may stand where a name must.
+        // `DROP TABLE $NAME` of a script: the parser expects a name where the script has a variable.
         for token in &mut tokens {
             if matches!(token, Token::Placeholder(name) if name.starts_with(['$', '?', ':'])) {
                 *token = Token::make_word("placeholder", None);
@@ -121,7 +123,7 @@ fn parse(dialect: &dyn Dialect, tokens: Vec<Token>) -> Option<Vec<Statement>> {
     Some(statements.iter().map(Statement::of).collect())
 }
 
-/// Words of a text that are not quoted, in lower case.
+/// Returns the words of a text that are not quoted, in lower case.
 fn words(tokens: &[Token]) -> impl Iterator<Item = String> {
     tokens.iter().filter_map(|token| match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),

@@ -1,8 +1,8 @@
-//! Statements and what is told of them; texts that are too deep are told, not parsed.
+//! Tests of the SQL reader: statements with their facts; texts that nest too deep are reported, not parsed.
 
 use super::{Act, read};
 
-/// Acts of a text by every dialect that reads it, without those that say the same.
+/// Returns the acts of a text by every dialect that reads it, without duplicates.
 fn acts(text: &str) -> Vec<Vec<Act>> {
     let readings = read(text).parsed.into_iter();
     let mut all: Vec<Vec<Act>> = readings.map(|all| all.into_iter().flat_map(|one| one.acts).collect()).collect();

@@ -1,4 +1,4 @@
-//! The scripted agent, and what answers its calls: the service itself, nothing, or stubs by contract.
+//! Scripted agent, and the ways to answer its calls: the service itself, null, or stubs by contract.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,21 +13,21 @@ use umbra_boundary::{
 };
 use umbra_domain::{Call, Effect, ToolAnnotations, ToolName};
 
-/// Most calls of a script: a loop that never ends is one, too.
+/// Most calls of a script, which stops endless loops.
 const MOST_CALLS: usize = 60;
 
-/// What answers the calls of an agent.
+/// The way in which the agent's calls are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
-    /// The service: everything runs.
+    /// The service runs every call.
     Live,
-    /// Reads run; whatever else is answered `null`.
+    /// Reads run; all other calls are answered `null`.
     Null,
-    /// Reads run; whatever else is answered by a contract's stub, as the boundary decides.
+    /// Reads run; all other calls are answered by a contract's stub, as the boundary decides.
     Contracts,
 }
 
-/// A branch that the agent took: where, the how manyth time there, and which way.
+/// Branches that the agent took: the way, by place and number of earlier visits to the place.
 pub(super) type Branches = BTreeMap<(String, usize), String>;
 
 /// An agent at work on one task.
@@ -42,7 +42,7 @@ pub(super) struct Agent<'a> {
 }
 
 impl<'a> Agent<'a> {
-    /// Has the agent do its task; answers its branches in order, and whether the service is as it was.
+    /// Runs the agent's task. Returns its branches, and true if the service is unchanged.
     pub fn work(domain: &'a Domain, case: u32, rules: &'a Rules, answers: Answers) -> (Branches, bool) {
         let tables = (domain.tables)(case);
         let before = tables.clone();
@@ -52,7 +52,7 @@ impl<'a> Agent<'a> {
         (agent.branches, agent.tables == before)
     }
 
-    /// Calls a tool of the domain's server; an error is a result with a member `error`, as of many tools.
+    /// Calls a tool of the domain's server. An error is a result with a member `error`, as with many tools.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.calls += 1;
         if self.calls > MOST_CALLS {
@@ -122,13 +122,13 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Goes one way or the other.
+    /// Takes the branch yes or no.
     pub fn is(&mut self, place: &str, holds: bool) -> bool {
         self.took(place, if holds { "yes" } else { "no" });
         holds
     }
 
-    /// Goes the way that a word of a result names; an empty one where it names none.
+    /// Takes the branch that a word of a result names; an empty word where there is none.
     pub fn on(&mut self, place: &str, word: &Value) -> String {
         let word = word.as_str().unwrap_or_default().to_owned();
         self.took(place, &word);

@@ -1,4 +1,4 @@
-//! A calendar: a meeting is put where there is room, moved when somebody cannot come, and called off.
+//! A calendar: a meeting is put into a free hour, moved when a guest cannot come, and cancelled.
 
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn script(agent: &mut Agent<'_>, case: u32) {
     let has =
         |list: &Value| list["events"].as_array().is_some_and(|all| all.iter().any(|one| one["id"] == event["id"]));
     agent.is("it is in the calendar", has(&listed) && !event["id"].is_null());
-    // Somebody cannot come so early.
+    // A guest cannot come so early.
     if let Some(later) = free.get(1).filter(|_| agent.is("it is to be later", case % 3 == 1)) {
         let moved = agent.call("move_event", json!({"id": event["id"], "hour": later, "title": "Planning"}));
         agent.is("it is later", moved["hour"] == *later);
@@ -93,7 +93,7 @@ fn script(agent: &mut Agent<'_>, case: u32) {
         let listed = agent.call("list_events", json!({}));
         agent.is("it is in no list", !has(&listed));
     } else if case == 9 {
-        // Once more than needed: has the hour been taken?
+        // One read more than needed: is the hour taken?
         let free = agent.call("free_hours", json!({}))["free"].as_array().cloned().unwrap_or_default();
         agent.is("the hour is taken", !free.contains(first));
     }

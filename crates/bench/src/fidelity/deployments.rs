@@ -1,4 +1,4 @@
-//! Deployments: a version goes out, is watched until it runs, and comes back if it does not.
+//! Deployments: a version is deployed, watched until it runs, and rolled back if it does not.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 
 pub(super) const DEPLOYMENTS: Domain = Domain { name: "deployments", cases: 12, tables, serve, script };
 
-/// Most times that the agent looks whether a version runs.
+/// Most times that the agent checks whether a version runs.
 const LOOKS: usize = 4;
 
 fn tables(case: u32) -> Tables {
@@ -72,7 +72,7 @@ fn script(agent: &mut Agent<'_>, case: u32) {
         agent.is("it is posted", told["posted"] == true);
         return;
     }
-    // Somebody has written down a version in short.
+    // The version was written down without its last part.
     let mut version = if case == 4 { "1.5" } else { "1.5.0" };
     let mut release = agent.call("deploy", json!({"service": "web", "version": version}));
     if agent.is("it is refused", release["error"].is_object()) {

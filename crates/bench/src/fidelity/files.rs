@@ -1,4 +1,4 @@
-//! Files: a setting is put right, old logs go, and a report moves into the archive.
+//! Files: a setting is corrected, old logs are deleted, and a report is moved into the archive.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Mail: messages are sorted, answered by way of a draft, and what nobody needs goes.
+//! Mail: messages are sorted, answered through a draft, and newsletters are deleted.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 
 pub(super) const MAIL: Domain = Domain { name: "mail", cases: 10, tables, serve, script };
 
-/// The service lets nobody send faster than this many in one task.
+/// Most messages that the service sends in one task before it limits the rate.
 const BURST: usize = 3;
 
 fn tables(case: u32) -> Tables {
@@ -74,7 +74,7 @@ fn script(agent: &mut Agent<'_>, _: u32) {
             agent.is("it is gone", deleted["deleted"] == true);
             continue;
         }
-        // A contract comes with its copy, and the copy is heavy.
+        // A contract comes with its copy, which is large.
         let size = if subject.contains("attached") { 31.5 } else { 0.2 };
         let draft = agent.call("create_draft", json!({"to": message["from"], "text": "Thank you.", "size": size}));
         let read = agent.call("get_draft", json!({"id": draft["id"]}));

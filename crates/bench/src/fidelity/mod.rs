@@ -1,9 +1,9 @@
-//! `umbra-bench fidelity`: does an agent behave in a rehearsal as it does live?
+//! `umbra-bench fidelity`: share of decisions that an agent takes in a rehearsal as it does live.
 //!
-//! One scripted agent does the same tasks in six services: live; with reads that run and `null` for everything else; and with
-//! reads that run and stubs by contract, as the boundary decides. What is counted are branches: each place where the agent
-//! goes one way or another because of what a tool answered. A branch of the live run that the rehearsal does not reach, or
-//! takes otherwise, is not equal. The service of a rehearsal must be the same afterwards as before.
+//! One scripted agent does the same tasks in six services: live; with reads that run and `null` for everything else;
+//! and with reads that run and stubs by contract, as the boundary decides. Branches are counted: a branch is a place
+//! where the agent goes one way or another because of a tool's answer. A branch of the live run that the rehearsal does
+//! not reach, or takes otherwise, is not equal. A rehearsal must leave its service unchanged.
 
 mod agent;
 mod calendar;
@@ -36,7 +36,7 @@ const CONTRACTS: &str = include_str!("tools.yaml");
 const DOMAINS: [Domain; 6] =
     [payments::PAYMENTS, mail::MAIL, files::FILES, tickets::TICKETS, calendar::CALENDAR, deployments::DEPLOYMENTS];
 
-/// How to show it.
+/// Options of the bench.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Contracts to use instead of those of the bench.
@@ -47,30 +47,30 @@ pub struct Options {
     markdown: bool,
 }
 
-/// How many branches were equal.
+/// Counts of equal branches.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Equal {
     /// Branches of the live run.
     n: u64,
-    /// Of these, the ones that the rehearsal took the same way.
+    /// Branches of the live run that the rehearsal took the same way.
     #[serde(rename = "equal")]
     same: u64,
-    /// Branches of the rehearsal that the live run did not come to.
+    /// Branches of the rehearsal that the live run did not reach.
     extra: u64,
 }
 
-/// The same with its share.
+/// Counts with their share.
 #[derive(Debug, Serialize)]
 struct Shown {
     #[serde(flatten)]
     counts: Equal,
     share: Option<f64>,
-    /// 95 %, by Wilson.
+    /// Bounds of the 95 % interval, by Wilson.
     low: f64,
     high: f64,
 }
 
-/// One service.
+/// Figures of one service.
 #[derive(Debug, Serialize)]
 struct Row {
     domain: &'static str,
@@ -79,24 +79,24 @@ struct Row {
     contracts: Shown,
 }
 
-/// A branch that contract stubs did not lead to, or led elsewhere.
+/// A branch that the agent did not reach with contract stubs, or took another way.
 #[derive(Debug, Serialize)]
 struct Differed {
     domain: &'static str,
     task: u32,
     branch: String,
     live: String,
-    /// None where the rehearsal did not come there.
+    /// `None` where the rehearsal did not reach the branch.
     rehearsed: Option<String>,
 }
 
-/// What was measured.
+/// Figures of all services.
 #[derive(Debug, Serialize)]
 struct Report {
     domains: Vec<Row>,
     null: Shown,
     contracts: Shown,
-    /// Of the contract stubs.
+    /// Differences with contract stubs.
     differed: Vec<Differed>,
 }
 
@@ -109,7 +109,7 @@ pub fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shadow, by the contracts of the file that was given, or by ours.
+/// Builds rules for shadow execution, by the contracts of the given file or of the bench.
 fn rules(options: &Options) -> anyhow::Result<Rules> {
     let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());

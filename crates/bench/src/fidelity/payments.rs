@@ -1,4 +1,4 @@
-//! Payments: an invoice is charged and receipted, reviewed, or paid back.
+//! Payments: an invoice is charged with a receipt, reviewed, or refunded.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn tables(case: u32) -> Tables {
         2 if case == 6 => "void",
         _ => "open",
     };
-    // Hardly anybody has too little.
+    // One customer has too little.
     let balance = if case == 8 { 100.0 } else { 5_000.0 };
     let mut tables = Tables::default()
         .with("invoices", "inv_1", json!({"id": "inv_1", "status": status, "amount": amount(case)}))

@@ -1,4 +1,4 @@
-//! Tickets: a report becomes a ticket, unless there is one, and is brought to its end.
+//! Tickets: a report becomes a ticket, unless one exists, and is closed.
 
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn script(agent: &mut Agent<'_>, case: u32) {
         agent.on("and it stays", &read["status"]);
         agent.is("its title is the same", read["title"] == "Export fails");
     }
-    // A customer asks to have an old one closed, too.
+    // A customer asks to close an old ticket, too.
     let other = agent.call("get", json!({"id": "t-1"}));
     if !agent.is("there is an old one", other["error"].is_object()) {
         let closed = agent.call("update", json!({"id": "t-1", "status": "closed"}));

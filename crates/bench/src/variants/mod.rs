@@ -1,5 +1,5 @@
-//! Servers that do less than `umbra serve`, to compare it with: the same front, keys and rules, and a `POST /v1/events` (and
-//! `POST /v1/decide`) that stores nothing, or one row a request. No writer and no review runs.
+//! Servers that do less than `umbra serve`, for comparison: the same front, keys and rules, and a `POST /v1/events`
+//! (and `POST /v1/decide`) that stores nothing, or one row a request. No writer and no review runs.
 
 mod one_by_one;
 mod routes;
@@ -23,13 +23,13 @@ use crate::{Global, answer};
 /// Connections of the naive server: as many as `umbra serve` has in all by default.
 const POOL: u32 = 16;
 
-/// A variant and what it serves.
+/// Options of a variant's server.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The variant.
+    /// Variant to serve.
     #[arg(value_enum)]
     variant: Variant,
-    /// The shadows file.
+    /// Shadows file.
     #[arg(long, value_name = "FILE")]
     shadows: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The ordinary way to store events: one INSERT a request, through a pool, into our own table with all its indexes.
+//! Naive storage of events: one INSERT a request, through a pool, into our own table with all its indexes.
 
 use sqlx::{
     PgPool,
@@ -13,8 +13,8 @@ use umbra_store::StoreError;
 pub struct OneByOne(PgPool);
 
 impl OneByOne {
-    /// Connects a pool of this size to a schema of ours. Numbers come from a sequence, as an identity column would give
-    /// them: cheaper than our feed, which keeps the order of commits.
+    /// Connects a pool of this size to a schema of ours. Numbers come from a sequence, as with an identity column:
+    /// cheaper than our feed, which keeps the order of commits.
     ///
     /// # Errors
     /// The database does not answer.

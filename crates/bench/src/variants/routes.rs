@@ -1,5 +1,5 @@
-//! `POST /v1/events` and `POST /v1/decide` as simpler services would have them: the same requests through the same front,
-//! guards and parser, answers of the same form.
+//! `POST /v1/events` and `POST /v1/decide` as simpler services would have them: the same requests through the same
+//! front, guards and parser, and answers of the same form.
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ use umbra_store::events::received_at;
 
 use super::one_by_one::OneByOne;
 
-/// Endpoints without a database: events are parsed, screened and matched, calls are decided as ones that nobody asked about
-/// before, and both are forgotten. What is left above it is the price of keeping them.
+/// Endpoints without a database: events are parsed, screened and matched, calls are decided as if no call came before,
+/// and both are forgotten. The difference to the service is the cost of storing them.
 pub fn without_storing(api: Api, admission: &Admission) -> Router {
     let routes = Router::new().route(PATH, post(forget)).route("/v1/decide", post(decide_and_forget));
     entered(routes, &api, admission).with_state(api)
 }
 
-/// The ordinary endpoint: it parses each event and inserts it by itself. It neither screens nor matches nor counts.
+/// The naive endpoint: parses each event and inserts it alone. No screening, no matching, no counting.
 pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
     let routes = Router::new().route(PATH, post(insert));
     entered(routes, &api, admission).with_state((api, Arc::new(rows)))
 }
 
-/// Routes behind the entrance of events.
+/// Puts routes behind the entrance of events.
 fn entered<S: Clone + Send + Sync + 'static>(routes: Router<S>, api: &Api, admission: &Admission) -> Router<S> {
     let entrance = Entrance::new(api.clone(), admission.clone(), Class::Ingest);
     routes.route_layer(middleware::from_fn_with_state(entrance, entrance::enter))
@@ -101,7 +101,7 @@ async fn insert(
 ) -> Result<Response, Problem> {
     let (Incoming { event, .. }, body) = read(&api, &caller, request).await?;
     let id = EventId(api.flows.clock.new_id());
-    // The body as it came spares this variant a second serialisation.
+    // The body as received spares this variant a second serialization.
     rows.insert(id.0, &event.agent, event.task_id.as_deref(), &body).await?;
     let (triggers, dispositions) = (Vec::new(), Vec::new());
     let event = AcceptedEvent {

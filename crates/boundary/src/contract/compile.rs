@@ -1,5 +1,6 @@
-//! Compiling a contract: every fault at once, each with the key that holds it. What compiles is tried: a stub of each
-//! response is rendered with sample arguments and held against the output schema, and what it leaves is kept.
+//! Compiles a contract and reports every fault at once, each with the key that holds it. A contract without faults is
+//! tried out: each response is rendered with sample arguments and checked against the output schema, and its overlay is
+//! stored.
 
 use serde_json::{Value, json};
 
@@ -19,17 +20,21 @@ use umbra_domain::{
 };
 use umbra_policy::{EvalError, Expression, Scope};
 
-/// What responses, keys of readers, and records may name.
+/// Variables of responses, faults and keys of readers.
 const CALL: [&str; 2] = ["args", "tool"];
+/// Variables of keys that a call writes or removes.
 const WRITTEN: [&str; 3] = ["args", "tool", "result"];
+/// Variables of results that a reader renders.
 const READ: [&str; 3] = ["args", "tool", "record"];
+/// Variables of values that a call stores.
 const STORED: [&str; 4] = ["args", "tool", "result", "record"];
+/// Variables of conditions and lines of lists.
 const LISTED: [&str; 4] = ["args", "tool", "key", "record"];
 
 /// Compiles a contract.
 ///
 /// # Errors
-/// Every fault.
+/// All of its faults.
 pub fn compile(contract: ToolContract) -> Result<CompiledContract, Vec<ContractFault>> {
     let mut faults = Vec::new();
     let input = schema(contract.input_schema.as_ref(), "input_schema", &mut faults);
@@ -57,7 +62,7 @@ pub fn compile(contract: ToolContract) -> Result<CompiledContract, Vec<ContractF
     if faults.is_empty() { Ok(compiled) } else { Err(faults) }
 }
 
-/// What is wrong with a contract besides its form.
+/// Returns the faults that compiling a contract shows.
 pub fn faults(contract: &ToolContract) -> Vec<ContractFault> {
     compile(contract.clone()).err().unwrap_or_default()
 }
@@ -80,7 +85,7 @@ fn predicate(source: &str, variables: &[&str]) -> Result<Expression, (String, &'
     compiled.map_err(|error| (error.to_string(), "predicates are CEL: args.amount > 500.0"))
 }
 
-/// Notes a fault, and gives what there is without one.
+/// Unwraps a result, or records its fault.
 fn note<T>(
     result: Result<T, (String, &'static str)>,
     at: &ContractFault,
@@ -94,7 +99,7 @@ fn note<T>(
         .ok()
 }
 
-/// The place of a fault that is yet to be told: `part` goes before its message.
+/// Place of a fault whose message follows later, with `part` before it.
 fn at(key: &'static str, part: &str) -> ContractFault {
     ContractFault::of(key, if part.is_empty() { String::new() } else { format!("{part}: ") }, "")
 }
@@ -191,8 +196,8 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
     (readers, listers)
 }
 
-/// A call with sample arguments: each response and fault is rendered and held against the output schema, and what it leaves
-/// is kept. Of a tool whose arguments nobody knows, whatever does not depend on them is tried.
+/// Tries out a contract with sample arguments: renders each response and fault, checks it against the output schema,
+/// and stores its overlay. Without valid sample arguments, only parts that do not depend on arguments are tried.
 fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     let mut state = RunState::seeded("lint", None);
     let mint = SharedMint::of(&state);
@@ -269,7 +274,8 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     }
 }
 
-/// Why a tool that has a schema of its results and no response cannot be answered by a sample, or its example.
+/// Reports that no stub can be made of a contract without responses, neither by its example nor by a sample of its
+/// output schema.
 fn without_responses(
     contract: &CompiledContract,
     arguments: &Value,

@@ -1,5 +1,5 @@
-//! What changed between two editions of contracts, and whether it breaks who calls the tools or loosens what held them:
-//! two lists of contracts in, changes out. What cannot be judged counts as breaking.
+//! Compares two editions of contracts. In: two lists of contracts. Out: changes, each with whether it breaks callers or
+//! loosens a restriction. A change that cannot be judged counts as breaking.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use umbra_domain::contract::{Arguments, OnUnavailable, ToolContract};
 
-/// Deepest that schemas are compared.
+/// Deepest level at which schemas are compared.
 const MAX_DEPTH: usize = 32;
-/// Most changes that are told of one contract.
+/// Most changes that are listed of one contract.
 const MAX_CHANGES: usize = 100;
 
-/// One thing that changed.
+/// One change of a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The contract's tool.
+    /// Tool of the contract.
     pub tool: String,
-    /// Whether callers may break, or less is held back than before.
+    /// True if callers may break, or less is held back than before.
     pub breaking: bool,
-    /// What changed, in words.
+    /// Description of the change.
     pub change: String,
 }
 
-/// Everything that changed, by tool.
+/// Lists all changes, by tool.
 pub fn diff(old: &[ToolContract], new: &[ToolContract]) -> Vec<Change> {
     let by_tool = |contracts: &'_ [ToolContract]| -> BTreeMap<String, ToolContract> {
         contracts.iter().map(|contract| (contract.tool.clone(), contract.clone())).collect()
@@ -105,7 +105,8 @@ impl Notes<'_> {
             (None, Some(_)) => self.note(true, "arguments are now validated: input_schema is new"),
             (Some(_), None) => self.note(true, "arguments are no longer validated: input_schema is gone"),
             (Some(old), Some(new)) if old != new => {
-                // What callers give must still be taken: the new edition must allow what the old one did.
+                // Arguments that callers give must still be accepted: the new edition must allow all that the old one
+                // did.
                 let sides = Sides { offer: old, demand: new, what: "input" };
                 self.compare(&sides, old, new, "", 0);
             }
@@ -118,7 +119,7 @@ impl Notes<'_> {
             (None, Some(_)) => self.note(false, "results are now validated: output_schema is new"),
             (Some(_), None) => self.note(true, "results are no longer validated: output_schema is gone"),
             (Some(old), Some(new)) if old != new => {
-                // What the tool gives must still be understood: the old edition must allow what the new one does.
+                // Results of the tool must still be understood: the old edition must allow all that the new one does.
                 let sides = Sides { offer: new, demand: old, what: "output" };
                 self.compare(&sides, new, old, "", 0);
             }
@@ -126,7 +127,7 @@ impl Notes<'_> {
         }
     }
 
-    /// Notes where a value that one schema offers may not be what the other demands.
+    /// Notes where a value that fits `offer` may not fit `demand`.
     fn compare(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
         let (offer, demand) = (follow(sides.offer, offer), follow(sides.demand, demand));
         if offer == demand && sides.offer == sides.demand || demand == &Value::Bool(true) {
@@ -228,7 +229,7 @@ impl Notes<'_> {
     }
 }
 
-/// The schema of what is given, and of what is expected.
+/// Schemas of the offered and of the expected value.
 struct Sides<'a> {
     offer: &'a Value,
     demand: &'a Value,
@@ -236,7 +237,7 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// From what the old edition said to what the new one says.
+    /// Words a change, from the old edition to the new one.
     fn say(&self, place: &str, demand: &str, offer: &str) -> String {
         if self.what == "input" {
             format!("{place}: {offer} became {demand}")
@@ -246,7 +247,7 @@ impl Sides<'_> {
     }
 }
 
-/// What a reference leads to.
+/// Follows local references of a schema, up to 16.
 fn follow<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..16 {
@@ -266,7 +267,7 @@ fn required(schema: &Value) -> BTreeSet<String> {
 
 const ALL_TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// The types that a schema allows.
+/// Types that a schema allows.
 fn types(schema: &Value) -> BTreeSet<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => BTreeSet::from([one.as_str()]),
@@ -275,7 +276,7 @@ fn types(schema: &Value) -> BTreeSet<&str> {
     }
 }
 
-/// The same of what is expected: a whole number is a number. None where anything is taken.
+/// Types that an expected schema accepts, where a number may be an integer; none if any type is accepted.
 fn types_of_demand(schema: &Value) -> Option<BTreeSet<&str>> {
     schema.get("type")?;
     let mut types = types(schema);

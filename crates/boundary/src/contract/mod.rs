@@ -1,4 +1,4 @@
-//! Contracts, ready to be applied: which one holds for a tool, what its arguments and results must be.
+//! Compiled contracts: finds the contract of a tool, and checks arguments and results against it.
 
 mod compile;
 pub mod diff;
@@ -45,14 +45,14 @@ pub struct CompiledContract {
     listers: Vec<Lister>,
 }
 
-/// One way to answer.
+/// One response of a contract.
 #[derive(Debug)]
 pub(super) struct CompiledResponse {
     pub when: Option<Expression>,
     pub result: Template,
 }
 
-/// An error that is shown at a rate.
+/// Simulated error, returned at a rate.
 #[derive(Debug)]
 pub(super) struct CompiledFault {
     pub rate: f64,
@@ -84,57 +84,57 @@ impl CompiledContract {
         &self.id
     }
 
-    /// The contract as it was written.
+    /// Contract as it was written.
     pub fn contract(&self) -> &ToolContract {
         &self.contract
     }
 
-    /// What calling the tool does.
+    /// Effect of calling the tool.
     pub fn effect(&self) -> Effect {
         self.contract.effect
     }
 
-    /// Whether it says what the tool answers.
+    /// True if the contract describes the tool's answer.
     pub fn answers(&self) -> bool {
         let ToolContract { responses, output_schema, example, .. } = &self.contract;
         !responses.is_empty() || output_schema.is_some() || example.is_some()
     }
 
-    /// Whether arguments fit its input schema; anything does where it has none.
+    /// Checks arguments against the input schema; without one, anything fits.
     ///
     /// # Errors
-    /// What does not fit, without repeating what was written.
+    /// Mismatches, which repeat nothing of the arguments.
     pub fn check_arguments(&self, arguments: &Value) -> Result<(), Vec<Mismatch>> {
         self.input.as_ref().map_or(Ok(()), |schema| schema.check(arguments))
     }
 
-    /// Whether a result fits its output schema; anything but null does where it has none.
+    /// Checks a result against the output schema; without one, anything fits.
     ///
     /// # Errors
-    /// What does not fit, without repeating what was written.
+    /// Mismatches, which repeat nothing of the result.
     pub fn check_result(&self, result: &Value) -> Result<(), Vec<Mismatch>> {
         self.output.as_ref().map_or(Ok(()), |schema| schema.check(result))
     }
 }
 
-/// Faults of contracts that should have been refused when their file was read.
+/// Faults of contracts, each with its tool. The reader of their file should have refused them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{} contracts have faults; the first is {}: {}", .0.len(), .0.first().map_or("", |(tool, _)| tool), .0.first().map_or("", |(_, fault)| &fault.message))]
 pub struct ContractsError(pub Vec<(String, ContractFault)>);
 
-/// Every contract that is in force.
+/// All contracts in force.
 #[derive(Debug, Default)]
 pub struct Contracts {
     all: Vec<Arc<CompiledContract>>,
-    /// Places in `all`: names first, then globs by their literal characters, then in order of the file.
+    /// Indexes into `all`: names first, then globs by their literal characters, then in order of the file.
     specific_first: Vec<usize>,
-    /// Places in `specific_first`.
+    /// All patterns, with indexes into `specific_first`.
     patterns: ToolPatterns,
-    /// Those without wildcards.
+    /// Patterns without wildcards, with the same indexes.
     names: ToolPatterns,
     /// Servers of the tools that contracts name, by the tools' own names.
     servers: BTreeMap<String, BTreeSet<String>>,
-    /// By joined name.
+    /// Indexes of contract and reader, by the tool's joined name.
     readers: BTreeMap<String, Vec<(usize, usize)>>,
     listers: BTreeMap<String, Vec<(usize, usize)>>,
 }
@@ -195,22 +195,22 @@ impl Contracts {
         self.specific_first.get(place).and_then(|index| self.all.get(*index))
     }
 
-    /// The contract of a tool: one of its very name before globs, a more specific glob before another, then the first.
+    /// Finds the contract of a tool: an exact name before globs, a more specific glob before another, then the first.
     pub fn find(&self, tool: &ToolName) -> Option<&Arc<CompiledContract>> {
         self.patterns.permitting(&tool.readings()).first().and_then(|place| self.at(*place))
     }
 
-    /// True if one names this very tool, without wildcards.
+    /// True if a contract names this very tool, without wildcards.
     pub fn names(&self, tool: &Readings) -> bool {
         !self.names.permitting(tool).is_empty()
     }
 
-    /// The gravest effect of the tools that contracts name and that it may be.
+    /// Most severe effect among contracts that name, without wildcards, a tool that this name may denote.
     pub fn at_least(&self, tool: &Readings) -> Option<Effect> {
         self.names.restricting(tool).iter().filter_map(|place| self.at(*place)).map(|contract| contract.effect()).max()
     }
 
-    /// Servers of the tools of this name that contracts name, in normal form.
+    /// Servers that contracts name with a tool of this name, in normal form.
     pub(super) fn servers_of(&self, own: &str) -> Vec<String> {
         self.servers.get(own).into_iter().flatten().cloned().collect()
     }
@@ -220,13 +220,13 @@ impl Contracts {
         self.all.iter()
     }
 
-    /// How records of a run are read by this tool.
+    /// Rules by which this tool reads records of a run.
     pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &Reader> {
         let places = self.readers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.readers.get(*at))
     }
 
-    /// How records of a run are listed by this tool.
+    /// Rules by which this tool lists records of a run.
     pub(super) fn listers(&self, tool: &str) -> impl Iterator<Item = &Lister> {
         let places = self.listers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.listers.get(*at))

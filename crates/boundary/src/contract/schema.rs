@@ -1,39 +1,39 @@
 //! JSON Schemas within bounds: a schema in, a validator out.
 //!
-//! A schema may come with a call, so it is data. It cannot name another document; patterns run on the linear engine;
-//! and before it is compiled, it is walked along its references: one that unfolds into too much is refused, and
-//! for one that calls itself in several ways at the same place it is reckoned how deep a value may be.
+//! A schema may come with a call, so it is untrusted data. It cannot name another document, and patterns run on a
+//! linear engine. Before it is compiled, it is walked along its references. One that unfolds into too much is refused;
+//! for one that calls itself in several ways at the same place, the depth of values is limited.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
 /// Deepest nesting of a schema.
 const MAX_DEPTH: usize = 64;
-/// Most schemas within one.
+/// Most JSON values in a schema.
 const MAX_NODES: usize = 10_000;
-/// Most schemas when references are written out.
+/// Most subschemas after references are written out.
 const MAX_UNFOLDED: usize = 20_000;
-/// Largest compiled pattern, and what a pattern may take while it runs, in bytes.
+/// Largest compiled pattern, and most memory of a running pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 256 * 1_024;
-/// Most patterns.
+/// Most patterns of a schema.
 const MAX_PATTERNS: usize = 200;
-/// Deepest value.
+/// Deepest nesting of a value.
 const DEEPEST: usize = 128;
-/// Most values within one.
+/// Most values within a value.
 const MAX_VALUES: usize = 100_000;
-/// Most comparisons with words of enumerations, for one value.
+/// Most comparisons with words of enumerations, in one check.
 const MAX_COMPARISONS: usize = 20_000_000;
-/// How often a value's part may be visited, in all.
+/// Most visits to the parts of a value, in one check.
 const MAX_VISITS: f64 = 1_000_000.0;
-/// Most mismatches that are told.
+/// Most mismatches that are listed.
 const MAX_MISMATCHES: usize = 20;
 
-/// One thing that does not fit a schema. It repeats nothing of the value.
+/// One place that does not fit a schema. It repeats nothing of the value.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Mismatch {
-    /// Where in the value, as a JSON pointer; empty is the value itself.
+    /// Place in the value, as a JSON pointer; empty for the value itself.
     pub pointer: String,
-    /// What the schema wants there.
+    /// Demand of the schema at that place.
     pub message: String,
 }
 
@@ -42,9 +42,9 @@ pub struct Mismatch {
 pub struct Schema {
     source: Value,
     validator: Validator,
-    /// Deepest value that is validated.
+    /// Deepest nesting of a value that is validated.
     deepest: usize,
-    /// Words of the longest enumeration.
+    /// Number of words in the longest enumeration.
     words: usize,
 }
 
@@ -52,7 +52,7 @@ impl Schema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right.
+    /// A fault of the schema, with what to write instead.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         let mut survey = Survey::of(schema);
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
@@ -73,15 +73,15 @@ impl Schema {
         Ok(Self { source: schema.clone(), validator, deepest, words: survey.words })
     }
 
-    /// The schema as it was given.
+    /// Schema as it was given.
     pub fn source(&self) -> &Value {
         &self.source
     }
 
-    /// Whether a value fits.
+    /// Checks a value.
     ///
     /// # Errors
-    /// What does not fit, at most 20 places.
+    /// Mismatches, at most 20.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Mismatch>> {
         let (depth, values) = extent(value);
         let too = |what: &str| Err(vec![Mismatch { pointer: String::new(), message: what.to_owned() }]);
@@ -103,13 +103,13 @@ impl Schema {
             .collect())
     }
 
-    /// Whether a value fits.
+    /// True if a value fits.
     pub fn fits(&self, value: &Value) -> bool {
         self.check(value).is_ok()
     }
 }
 
-/// How deep a value may be where each level is visited so many times as often as the one above.
+/// Deepest value that is validated if each level is visited `returns` times as often as the one above.
 fn deepest_value(returns: usize) -> usize {
     if returns <= 1 {
         return DEEPEST;
@@ -120,7 +120,7 @@ fn deepest_value(returns: usize) -> usize {
     (levels as usize).clamp(2, DEEPEST)
 }
 
-/// Depth of a value, and how many values it holds.
+/// Depth of a value, and number of values in it.
 fn extent(value: &Value) -> (usize, usize) {
     let (mut deepest, mut count) = (0, 0);
     let mut waiting = vec![(value, 1)];
@@ -138,7 +138,7 @@ fn extent(value: &Value) -> (usize, usize) {
 
 /// Keywords whose schemas apply to the value itself.
 const IN_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
-/// Keywords that share out a value's parts: a part is visited by one of them.
+/// Keywords that divide a value's parts among them: one of them visits a part.
 const SHARED: [&[&str]; 3] = [
     &["properties", "additionalProperties", "unevaluatedProperties"],
     &["prefixItems", "items", "additionalItems", "unevaluatedItems"],
@@ -147,16 +147,16 @@ const SHARED: [&[&str]; 3] = [
 /// Keywords whose schemas may visit a part once more.
 const AGAIN: [&str; 3] = ["patternProperties", "contains", "dependencies"];
 
-/// What is learned of a schema before it is compiled.
+/// Measurements of a schema before it is compiled.
 struct Survey<'a> {
     root: &'a Value,
     nodes: usize,
     patterns: usize,
     words: usize,
     unfolded: usize,
-    /// The most ways in which a schema calls itself for one part of a value.
+    /// Most ways in which a schema calls itself for one part of a value.
     returns: usize,
-    /// Schemas from here on in the path apply to the same part of a value.
+    /// Index in the path from which all schemas apply to the same part of a value.
     floor: usize,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Survey<'a> {
         Self { root, nodes: 0, patterns: 0, words: 0, unfolded: 0, returns: 0, floor: 0 }
     }
 
-    /// Counts what is written, whatever it means.
+    /// Counts nested values, patterns and words of enumerations.
     fn measure(&mut self, value: &'a Value, depth: usize) -> Result<(), String> {
         self.nodes += 1;
         if depth > MAX_DEPTH {
@@ -201,8 +201,8 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Walks a schema along its references; in how many ways it comes back to a schema above it, for one part of a
-    /// value.
+    /// Walks a schema along its references. Returns the number of ways in which it comes back to a schema above it, for
+    /// one part of a value.
     fn unfold(&mut self, schema: &'a Value, path: &mut Vec<*const Value>) -> Result<usize, String> {
         let Value::Object(entries) = schema else { return Ok(0) };
         let here = std::ptr::from_ref(schema);
@@ -244,7 +244,7 @@ impl<'a> Survey<'a> {
         Ok(ways + below?)
     }
 
-    /// The same for schemas that apply to a part of the value.
+    /// Counts these ways for schemas that apply to a part of the value.
     fn below(&mut self, entries: &'a Map<String, Value>, path: &mut Vec<*const Value>) -> Result<usize, String> {
         let mut ways = 0;
         for key in AGAIN {
@@ -283,7 +283,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The schemas that a keyword holds.
+/// Schemas that a keyword holds.
 fn subschemas<'a>(key: &str, value: Option<&'a Value>) -> Vec<&'a Value> {
     match (key, value) {
         ("properties", Some(Value::Object(entries))) => entries.values().collect(),
@@ -293,7 +293,7 @@ fn subschemas<'a>(key: &str, value: Option<&'a Value>) -> Vec<&'a Value> {
     }
 }
 
-/// A pointer of a URL's fragment: `%25` is a percent sign.
+/// Decodes percent escapes of a pointer in a URL's fragment.
 fn unescaped(pointer: &str) -> String {
     let mut bytes = Vec::with_capacity(pointer.len());
     let mut rest = pointer.as_bytes();

@@ -1,38 +1,37 @@
-//! Tools that an agent's code registers, found in its text, and whether something guards them: decorators and constructors of
-//! the common frameworks for Python and JavaScript. Conservative: what is not plainly a registration is not named. It runs
-//! nothing.
+//! Finds tools that an agent's code registers, and whether they are guarded: decorators and constructors of the common
+//! frameworks for Python and JavaScript. Conservative: only plain registrations are reported. It runs nothing.
 
 use std::{collections::HashSet, sync::LazyLock};
 
 use regex::Regex;
 use serde::Serialize;
 
-/// Furthest that a name is looked for behind what registers it, in bytes.
+/// Furthest distance of a name from its registration, in bytes.
 const REACH: usize = 600;
 /// Most lines of the decorators of a function.
 const MOST_LINES: usize = 40;
 /// Most tools of one text.
 const MAX_FOUND: usize = 1_000;
 
-/// A tool that a text registers.
+/// Tool that a text registers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Registered {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
     /// The tool's name.
     pub name: String,
-    /// By what it is registered, as `@tool`; `__wrapped__` for a call around the guard.
+    /// Decorator or constructor that registers it, as `@tool`; `__wrapped__` for a call around the guard.
     pub by: String,
-    /// True if its calls are guarded, as far as its text shows: by the decorator beside it, or, of a tool of an MCP server, by the
-    /// proxy in front of that.
+    /// True if its text shows that calls are guarded: by the decorator beside it or, for a tool of an MCP server, by
+    /// the proxy in front of the server.
     #[serde(skip)]
     pub is_guarded: bool,
 }
 
-/// By what a call is made around the guard of a function.
+/// Attribute by which a call goes around the guard of a function.
 pub const WRAPPED: &str = "__wrapped__";
 
-/// What a text is written in.
+/// Language of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// Python.
@@ -42,7 +41,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of files with this ending.
+    /// Language of files with this extension.
     pub fn of_extension(extension: &str) -> Option<Self> {
         match extension {
             "py" | "pyi" => Some(Self::Python),
@@ -52,27 +51,27 @@ impl Language {
     }
 }
 
-/// `@tool`, `@mcp.tool(...)`, `@function_tool`, and what else frameworks call it.
+/// Decorators that register a tool: `@tool`, `@mcp.tool(...)`, `@function_tool` and others.
 const DECORATOR: &str = r"(?m)^[ \t]*@(?P<by>(?:\w+\.)*(?:tool|function_tool|beta_tool|ai_function|kernel_function|tool_plain|agent_tool))\b(?P<open>\()?";
 /// Constructors that take a name.
 const CONSTRUCTOR: &str = r"\b(?P<by>Tool|StructuredTool|StructuredTool\.from_function|FunctionTool|FunctionTool\.from_defaults|Tool\.from_function)\(";
-/// The guard of a function: `@umbra.tool(...)`, `@session.guardrails("enforce")`.
+/// Decorators that guard a function: `@umbra.tool(...)`, `@session.guardrails("enforce")`.
 const GUARD: &str = r"(?m)^[ \t]*@(?:(?:\w+\.)*umbra\w*\.tool\b|\w+\.guardrails\()";
 const UNWRAPPED: &str = r"\b(?P<name>\w+)\.(?P<by>__wrapped__)\(";
-/// Registrations of MCP servers, which have the proxy in front of them.
+/// Registrations with an MCP server, which has the proxy in front of it.
 const OF_SERVER: &str = r"(?i)(?:mcp|server)\w*\.";
 const DEFINITION: &str = r"(?m)^[ \t]*(?:async[ \t]+)?def[ \t]+(?P<name>\w+)";
 const NAMED: &str = r#"\bname\s*=\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
 const FIRST_TEXT: &str = r#"^\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
-/// `server.tool("name", ...)`, `registerTool("name", ...)`.
+/// Methods that register a tool: `server.tool("name", ...)`, `registerTool("name", ...)`.
 const METHOD: &str = r"\b(?P<by>(?:\w*(?:[sS]erver|[mM]cp)\w*\.)(?:tool|registerTool|addTool)|registerTool)\(";
 const MAKER: &str =
     r"\b(?P<by>tool|defineTool|createTool|new DynamicTool|new DynamicStructuredTool|new FunctionTool)\(";
-/// The key or constant that a maker's tool is: `{sendSms: tool({...})}`, `const sendSms = tool({...})`.
+/// Key or constant that holds a created tool: `{sendSms: tool({...})}`, `const sendSms = tool({...})`.
 const KEY: &str = r#"(?P<double>\w+)["']?\s*[:=]\s*$"#;
 const PROPERTY: &str =
     r#"\bname\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})'|`(?P<tick>[^`\n$]{1,128})`)"#;
-/// A function as models are told of it: `{"type": "function", "function": {"name": "x"`.
+/// Function as models are given it: `{"type": "function", "function": {"name": "x"`.
 const FUNCTION: &str = r#"["']?type["']?\s*:\s*["']function["']\s*,\s*["']?(?P<by>function)["']?\s*:\s*\{"#;
 const FUNCTION_NAME: &str = r#"["']name["']\s*:\s*(?:"(?P<double>[^"\n]{1,128})"|'(?P<single>[^'\n]{1,128})')"#;
 
@@ -93,7 +92,7 @@ struct Forms {
     function_name: Regex,
 }
 
-/// None only if a form above were no regular expression; a test says that all are.
+/// Compiled forms; none only if a form above is no regular expression, which a test rules out.
 static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
     let form = |text: &str| Regex::new(text).ok();
     Some(Forms {
@@ -114,7 +113,7 @@ static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
     })
 });
 
-/// The tools that a text registers, in its order.
+/// Finds the tools that a text registers, by line.
 pub fn scan(text: &str, language: Language) -> Vec<Registered> {
     let Some(forms) = FORMS.as_ref() else { return Vec::new() };
     let plain: String;
@@ -125,7 +124,7 @@ pub fn scan(text: &str, language: Language) -> Vec<Registered> {
         }
         Language::JavaScript => text,
     };
-    // There is no guard for JavaScript but what the code asks by itself.
+    // JavaScript has no guard: code that mentions Umbra is taken to ask for decisions itself.
     let asks = text.to_lowercase().contains("umbra");
     let mut found = Vec::new();
     match language {
@@ -187,7 +186,7 @@ fn javascript(forms: &Forms, text: &str, asks: bool, found: &mut Vec<Registered>
     }
 }
 
-/// The decorators of a function, of which one begins at a place: its lines above and below it.
+/// All decorators of a function, given the place of one: the lines above and below it.
 fn decorators(text: &str, at: usize) -> String {
     let is_decorator = |line: &&str| line.trim_start().starts_with('@');
     let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
@@ -199,7 +198,7 @@ fn decorators(text: &str, at: usize) -> String {
     [above, below].concat().join("\n")
 }
 
-/// True if a function of this name is defined here, with a guard beside it.
+/// True if the text defines a function of this name with a guard beside it.
 fn is_guarded_function(forms: &Forms, text: &str, name: &str) -> bool {
     let defined =
         forms.definition.captures_iter(text).find(|form| form.name("name").is_some_and(|own| own.as_str() == name));
@@ -215,7 +214,7 @@ fn is_guarded_function(forms: &Forms, text: &str, name: &str) -> bool {
     forms.guard.is_match(&above.join("\n"))
 }
 
-/// A program without what stands between triple quotes: examples in docstrings register nothing. Lines stay where they are.
+/// Removes text between triple quotes: examples in docstrings register nothing. Line numbers stay the same.
 fn without_docstrings(text: &str) -> String {
     let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
     loop {
@@ -245,7 +244,7 @@ fn add(
     let before = text.get(..by.start()).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let beginning = before.get(line_start..).unwrap_or_default().trim_start();
-    // Comments, and names that merely end so.
+    // Comments, and longer names with this ending.
     if beginning.starts_with('#') || beginning.starts_with("//") || beginning.starts_with('*') {
         return;
     }
@@ -256,7 +255,7 @@ fn add(
     found.push(Registered { line, name, by: format!("{sign}{}", by.as_str()), is_guarded });
 }
 
-/// What follows, as far as a name is looked for.
+/// Text behind a place, as far as a name is looked for.
 fn reach(text: &str, from: usize) -> &str {
     let mut end = text.len().min(from + REACH);
     while !text.is_char_boundary(end) {
@@ -265,7 +264,7 @@ fn reach(text: &str, from: usize) -> &str {
     text.get(from..end).unwrap_or_default()
 }
 
-/// What stands between an opened bracket and its closing one.
+/// Text between an opened bracket and its closing one.
 fn arguments(text: &str) -> &str {
     let (mut depth, mut quote) = (1_usize, None);
     for (at, c) in text.char_indices() {

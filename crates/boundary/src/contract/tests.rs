@@ -1,4 +1,4 @@
-//! Which contract holds, what schemas refuse, what is wrong with a contract, what changed, what code registers.
+//! Tests of contracts: lookup, bounds of schemas, faults, changes, and registrations in code.
 
 use std::time::{Duration, Instant};
 
@@ -230,7 +230,7 @@ fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
             assert!(found.contains(words), "{input:?} lacks {words:?}: {found:?}");
         }
     }
-    // What depends on arguments that nobody knows may be right.
+    // A part that depends on unknown arguments may be right.
     let found = faults(|contract| {
         contract.input_schema = None;
         contract.responses = vec![
@@ -297,7 +297,8 @@ fn schemas_that_are_bombs_are_refused_or_bounded() {
     let pattern = Schema::compile(&json!({"pattern": "^(a+)+$"})).unwrap();
     assert!(!pattern.fits(&json!(format!("{}b", "a".repeat(50_000)))));
     assert!(start.elapsed() < Duration::from_secs(2));
-    // Recursion is fine where a value's part is visited once, and bounded in depth where it is visited more often.
+    // Recursion is fine where each part of a value is visited once, and bounded in depth where it is visited more
+    // often.
     let tree =
         Schema::compile(&json!({"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}))
             .unwrap();

@@ -1,11 +1,11 @@
-//! Which call of one run is which of the other: the longest common subsequence, by ever less.
+//! Aligns the calls of two runs by longest common subsequences, under ever weaker equality.
 //!
-//! First by tool and arguments; then what is on both sides but elsewhere has moved; then, between calls that are known to
-//! be the same, by tool and the shape of the arguments, and at last by the tool alone. What is left is on one side only.
+//! First by tool and arguments. Equal calls that are left on both sides have moved. Then, between aligned calls, by
+//! tool and shape of the arguments, and at last by the tool alone. Calls that are left are in one run only.
 
 use std::collections::HashMap;
 
-/// A call in numbers: equal numbers are equal things.
+/// Numbers of a call: equal numbers stand for equal things.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marks {
     /// Tool and arguments.
@@ -16,16 +16,16 @@ pub(super) struct Marks {
     pub tool: u32,
 }
 
-/// Which calls belong together, by their places.
+/// Alignment of the calls of two runs, as indexes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Aligned {
-    /// In the order of both runs.
+    /// Aligned calls, in the order of both runs.
     pub pairs: Vec<(usize, usize)>,
-    /// The same call, in another place among the others.
+    /// Equal calls at another place among the others.
     pub moved: Vec<(usize, usize)>,
-    /// Only in the first.
+    /// Calls of the first run only.
     pub missing: Vec<usize>,
-    /// Only in the second.
+    /// Calls of the second run only.
     pub extra: Vec<usize>,
 }
 
@@ -69,10 +69,10 @@ pub(super) fn align(a: &[Marks], b: &[Marks]) -> Aligned {
     Aligned { pairs, moved, missing: free(taken_a), extra: free(taken_b) }
 }
 
-/// A longest common subsequence, as places in both.
+/// Finds a longest common subsequence, as indexes into both.
 ///
-/// Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004): a word of 64 calls a step, whatever the
-/// sequences are like, and a bit for each pair of calls: 3 MB for the largest runs that are compared.
+/// Bit-parallel (H. Hyyrö, "Bit-parallel LCS-length computation revisited", 2004): 64 calls a step, whatever the
+/// sequences are like, and one bit for each pair of calls: 3 MB for the largest runs that are compared.
 pub(super) fn common(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (rest_a, rest_b) = (&a[start..], &b[start..]);
@@ -84,7 +84,7 @@ pub(super) fn common(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The same where neither the first nor the last are equal.
+/// The same for sequences with different first and different last calls.
 fn middle(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     if a.is_empty() || b.is_empty() {
         return Vec::new();

@@ -1,21 +1,22 @@
-//! Where the arguments of two calls differ: by JSON pointer (RFC 6901), with what stands there on both sides.
+//! Compares the arguments of two calls: each difference by JSON pointer (RFC 6901), with the values of both sides.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// Longest pointer that is gone further, and longest name: what lies behind is compared as a whole.
+/// Longest pointer that is followed further, and longest name, in bytes; a value behind a longer one is compared as a
+/// whole.
 const POINTER_BYTES: usize = 200;
 /// Largest value that is shown, in bytes of JSON.
 const SHOWN_BYTES: usize = 2_000;
-/// Whole numbers below are the same as integers and as floating point.
+/// Limit below which a whole number is the same as integer and as floating point.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Takes a pointer and what stands there on both sides, if anything does.
+/// Receiver of a pointer and the values at it on both sides, if any.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&str, Option<&Value>, Option<&Value>);
 
-/// Tells each place that differs, in order of names and indexes.
+/// Reports each place that differs, in order of names and indexes.
 pub(super) fn compare(a: &Value, b: &Value, differs: Sink<'_>) {
     walk(&mut String::new(), Some(a), Some(b), differs);
 }
@@ -50,7 +51,7 @@ fn short(members: &Map<String, Value>) -> bool {
     members.keys().all(|name| name.len() <= POINTER_BYTES)
 }
 
-/// Whether two values are the same. Numbers are by their value, without any tolerance: 50 is 50.0.
+/// True if two values are the same. Numbers are compared by value, without any tolerance: 50 is 50.0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) if x.is_f64() != y.is_f64() => {
@@ -65,7 +66,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A value as it is shown: a large one by its size and hash.
+/// Value as it is shown: a large one by its size and hash.
 pub(super) fn shown(value: &Value) -> Value {
     let text = value.to_string();
     if text.len() <= SHOWN_BYTES {
@@ -74,14 +75,14 @@ pub(super) fn shown(value: &Value) -> Value {
     json!({"too_large": true, "bytes": text.len(), "sha256": hex::encode(Sha256::digest(text))})
 }
 
-/// The arguments without what stands at these pointers.
+/// Removes the values at these pointers from arguments.
 pub(super) fn without<'a>(mut args: Value, pointers: impl Iterator<Item = &'a str>) -> Value {
     for pointer in pointers {
         let Some((parent, name)) = pointer.rsplit_once('/') else { continue };
         let name = name.replace("~1", "/").replace("~0", "~");
         match args.pointer_mut(parent) {
             Some(Value::Object(members)) => drop(members.remove(&name)),
-            // The places of the others stay what they are.
+            // Other items keep their indexes.
             Some(Value::Array(items)) => {
                 if let Some(item) = name.parse().ok().and_then(|index: usize| items.get_mut(index)) {
                     *item = Value::Null;

@@ -1,11 +1,12 @@
-//! Two runs beside each other: what the second did otherwise than the first.
+//! Compares two runs: what the second did differently from the first.
 //!
 //! 1. [`run`] reads a run from the rows of its audit.
-//! 2. [`align`] says which call of one is which of the other.
-//! 3. [`arguments`] says where the arguments of two calls differ.
-//! 4. [`noise`] is what differs between two runs that were to be equal: it is subtracted.
+//! 2. [`align`] matches the calls of one run with those of the other.
+//! 3. [`arguments`] finds the differences between the arguments of two calls.
+//! 4. [`noise`] holds the differences between two runs that should be equal; they are subtracted.
 //!
-//! Results are not compared: they are the world's, not the agent's. What an agent made of them shows in its next calls.
+//! Results are not compared: they come from the world, not from the agent. An agent's reaction to them shows in its
+//! next calls.
 
 mod align;
 mod arguments;
@@ -39,11 +40,11 @@ pub const MAX_LISTED: usize = 10_000;
 const MAX_NOISE: usize = 200;
 
 umbra_domain::words! {
-    /// What differs.
+    /// Kind of difference.
     #[derive(PartialOrd, Ord, ToSchema)]
     #[schema(as = RunDifferenceKind)]
     pub enum Kind {
-        /// The same call, in another place among the others.
+        /// The same call, at another place among the others.
         Order = "order",
         /// A value in the arguments.
         Arguments = "arguments",
@@ -51,38 +52,38 @@ umbra_domain::words! {
         Missing = "missing",
         /// A call that only the second run makes.
         Extra = "extra",
-        /// What was decided.
+        /// The decision for a call.
         Decision = "decision",
-        /// Whether it went well.
+        /// The outcome of a call.
         Outcome = "outcome",
-        /// No difference, but nothing that can be compared: the arguments were erased on request.
+        /// No difference: the arguments were erased on request and cannot be compared.
         Erased = "erased",
     }
 }
 
-/// A call in its run.
+/// Place of a call in its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RunPlace)]
 pub struct Place {
-    /// Which call of the run it is, from 1.
+    /// Position of the call in the run, from 1.
     pub position: usize,
-    /// Its row in the audit.
+    /// Row of the call in the audit.
     pub seq: i64,
-    /// The caller's id of it.
+    /// The caller's id of the call.
     pub call_id: String,
-    /// Who called.
+    /// Calling agent.
     pub agent: String,
 }
 
-/// One difference.
+/// One difference between two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = RunDifference)]
 pub struct Difference {
-    /// What differs.
+    /// Kind of difference.
     pub kind: Kind,
-    /// The tool.
+    /// Tool of the call.
     pub tool: String,
-    /// What the call does.
+    /// Effect of the call.
     pub effect: Effect,
     /// The call in the first run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,44 +91,44 @@ pub struct Difference {
     /// The call in the second run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b: Option<Place>,
-    /// Where in the arguments.
+    /// Place in the arguments, as a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// What the first run has there; absent where it has nothing.
+    /// Value in the first run; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub from: Option<Value>,
-    /// What the second run has there; absent where it has nothing.
+    /// Value in the second run; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub to: Option<Value>,
 }
 
-/// Two runs, compared.
+/// Result of comparing two runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Compared {
-    /// The differences, in order of the first run and then of the second; at most [`MAX_LISTED`].
+    /// Differences, in order of the first run and then of the second; at most [`MAX_LISTED`].
     pub differences: Vec<Difference>,
-    /// How many there are of each kind.
+    /// Number of differences of each kind.
     pub counts: BTreeMap<Kind, u64>,
     /// Calls that could be compared: those of both runs, and those of one alone.
     pub calls: u64,
-    /// Of these, the ones that do not differ.
+    /// Compared calls that do not differ.
     pub agreed: u64,
-    /// Of those that differ, the ones that are no reads.
+    /// Differing calls that are not reads.
     pub changing: u64,
-    /// What was taken for noise, at most 200 places of it.
+    /// Differences taken for noise, at most 200 places.
     pub noise: Vec<Absorbed>,
 }
 
 impl Compared {
-    /// Whether nothing differs.
+    /// True if nothing differs.
     pub fn is_equal(&self) -> bool {
         self.agreed == self.calls
     }
 }
 
-/// What two runs that were to be equal differ by.
+/// Learns noise from two runs that should be equal.
 pub fn noise(a: &Run, again: &Run) -> Noise {
     let mut learnt = Noise::default();
     compare(a, again, &Noise::default(), &mut |difference| {
@@ -136,7 +137,7 @@ pub fn noise(a: &Run, again: &Run) -> Noise {
     learnt
 }
 
-/// Compares two runs; what is noise does not count.
+/// Compares two runs, without the differences that are noise.
 pub fn diff(a: &Run, b: &Run, noise: &Noise) -> Compared {
     let mut listed = Vec::new();
     let mut compared = compare(a, b, noise, &mut |difference| {
@@ -150,7 +151,7 @@ pub fn diff(a: &Run, b: &Run, noise: &Noise) -> Compared {
     compared
 }
 
-/// Compares, and tells each difference.
+/// Compares two runs and reports each difference.
 fn compare(a: &Run, b: &Run, noise: &Noise, tell: &mut dyn FnMut(Difference)) -> Compared {
     let mut walk = Walk { noise: noise.clone(), absorbed: BTreeMap::new(), compared: Compared::default(), tell };
     for (a, b) in agents(a, b) {
@@ -162,14 +163,14 @@ fn compare(a: &Run, b: &Run, noise: &Noise, tell: &mut dyn FnMut(Difference)) ->
     compared
 }
 
-/// A call, and which one of its run it is.
+/// Call with its index in the run.
 type Numbered<'a> = (usize, &'a RunCall);
 
-/// The call in the one and in the other run.
+/// Call in the first and in the second run.
 type Sides<'a> = (Option<Numbered<'a>>, Option<Numbered<'a>>);
 
-/// The calls of each agent: several of them take turns by chance, so each is compared with itself. Where just one on either
-/// side has no namesake, it is its successor.
+/// Pairs the calls of each agent: agents take turns by chance, so each is compared with itself. If only one agent on
+/// each side has no namesake, these two are paired.
 fn agents<'a>(a: &'a Run, b: &'a Run) -> Vec<(Vec<Numbered<'a>>, Vec<Numbered<'a>>)> {
     let by_name = |run: &'a Run| {
         let mut by_name: BTreeMap<&str, Vec<Numbered<'a>>> = BTreeMap::new();
@@ -216,7 +217,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Of several alignments that are equally long, the same one whichever run is named first.
+    /// Aligns the calls of an agent. Among equally long alignments, the choice does not depend on which run is named
+    /// first.
     fn align(&self, a: &[Numbered<'_>], b: &[Numbered<'_>]) -> Aligned {
         let key = |(_, call): &Numbered<'_>| (call.tool.clone(), call.args.clone());
         let mut numbers = Numbers::default();
@@ -266,7 +268,7 @@ impl Walk<'_> {
         }
         if erased {
             self.tell(Kind::Erased, graver, sides, None, (None, None));
-            // What agrees for all that is left is no evidence.
+            // Agreement in the rest is no evidence.
             if !differs {
                 return;
             }
@@ -286,7 +288,7 @@ impl Walk<'_> {
         self.compared.changing += u64::from(differs && call.effect != Effect::Read);
     }
 
-    /// Notes a difference, unless it is noise; answers whether it counts.
+    /// Records a difference, unless it is noise. Returns true if it counts.
     fn found(
         &mut self,
         kind: Kind,
@@ -332,8 +334,8 @@ impl Walk<'_> {
     }
 }
 
-/// What was decided, as far as it is a branch: whether a call runs or is answered by a stub is one thing where just one of
-/// the runs is a rehearsal.
+/// Decision with its reason, for comparison. If just one of the runs is a rehearsal, an executed call and a stub count
+/// as the same.
 fn decided(call: &RunCall, rehearsed: bool) -> String {
     let word = match call.decision {
         Decision::Stub if rehearsed => Decision::Execute.as_str(),

@@ -1,5 +1,5 @@
-//! What differs between two runs that were to be equal: ids, times and numbers that are minted each time, and calls that an
-//! agent now makes and now does not. It is no difference of a third run.
+//! Noise: differences between two runs that should be equal, such as ids, times and numbers minted anew, and calls that
+//! an agent makes only sometimes. They do not count as differences of a third run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,36 +8,36 @@ use utoipa::ToSchema;
 
 use super::Kind;
 
-/// Most places that are remembered; what lies behind is no noise.
+/// Most places that are remembered; differences at further ones are no noise.
 const MOST_PLACES: usize = 20_000;
 
-/// What is noise.
+/// Differences that count as noise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Noise {
-    /// By tool: pointers into its arguments.
+    /// Pointers into arguments, by tool.
     pointers: BTreeMap<String, BTreeSet<String>>,
     places: usize,
-    /// By kind and tool: how often.
+    /// Number of differences, by kind and tool.
     branches: BTreeMap<(Kind, String), u64>,
 }
 
-/// Differences that were taken for noise.
+/// Differences at one place that were taken for noise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RunNoise)]
 pub struct Absorbed {
-    /// Which kind of difference.
+    /// Kind of difference.
     pub kind: Kind,
     /// The tool.
     pub tool: String,
-    /// Where in its arguments.
+    /// Place in the arguments, as a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// How many differences.
+    /// Number of differences.
     pub count: u64,
 }
 
 impl Noise {
-    /// Learns a difference of two runs that were to be equal.
+    /// Learns a difference between two runs that should be equal.
     pub(super) fn learn(&mut self, kind: Kind, tool: &str, pointer: Option<&str>) {
         if self.places >= MOST_PLACES {
             return;
@@ -52,8 +52,8 @@ impl Noise {
         self.places += usize::from(new);
     }
 
-    /// Whether a difference is noise: in the arguments wherever the equal runs differed, too; of other kinds as often as
-    /// between those, and no more.
+    /// True if a difference is noise: in arguments, wherever the equal runs differed, too; of other kinds, only as
+    /// often as between those.
     pub(super) fn absorbs(&mut self, kind: Kind, tool: &str, pointer: Option<&str>) -> bool {
         match pointer {
             Some(pointer) => self.pointers.get(tool).is_some_and(|known| known.contains(pointer)),
@@ -67,13 +67,13 @@ impl Noise {
         }
     }
 
-    /// Where the arguments of a tool are noise.
+    /// Pointers at which the arguments of a tool are noise.
     pub(super) fn pointers(&self, tool: &str) -> Option<&BTreeSet<String>> {
         self.pointers.get(tool)
     }
 }
 
-/// A call more or less is the same noise: which run is which is chance.
+/// Class of a kind: extra and missing calls are the same noise, since the order of the equal runs is chance.
 fn class(kind: Kind) -> Kind {
     if kind == Kind::Extra { Kind::Missing } else { kind }
 }

@@ -1,4 +1,4 @@
-//! A run as the audit has it: its calls in order, each with what was decided and what came of it.
+//! A run as the audit records it: its calls in order, each with its decision and outcome.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,18 @@ use umbra_domain::{
     audit::{AuditKind, AuditRecord},
 };
 
-/// The calls of a run. Rows of its audit are added in order; a row needs no longer be kept then.
+/// Calls of a run. Rows of its audit are added in order, and need not be kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Run {
     pub(super) calls: Vec<RunCall>,
-    /// Calls by agent and id.
+    /// Indexes of calls, by agent and call id.
     places: HashMap<(String, String), usize>,
 }
 
 /// One call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunCall {
-    /// The row of its first decision.
+    /// Row of the first decision about the call.
     pub seq: i64,
     pub call_id: String,
     pub agent: String,
@@ -33,13 +33,13 @@ pub(super) struct RunCall {
     pub reason: Option<String>,
     /// `ok` or `error`, once it is known.
     pub outcome: Option<String>,
-    /// Canonical JSON; none where they were erased.
+    /// Arguments as canonical JSON; none where they were erased.
     pub args: Option<String>,
-    /// Which members the arguments have, of which types.
+    /// Hash of the names and types of the arguments' members.
     pub shape: [u8; 32],
 }
 
-/// What a decision's row says.
+/// Body of a decision's row.
 #[derive(Deserialize)]
 struct Decided {
     decision: Decision,
@@ -49,32 +49,32 @@ struct Decided {
     fault: Option<String>,
 }
 
-/// What an outcome's row says.
+/// Body of an outcome's row.
 #[derive(Deserialize)]
 struct CameOfIt {
     status: String,
-    /// What its caller was told, at the last.
+    /// Last decision that the caller was told.
     decision: Option<Decision>,
 }
 
-/// What is compared of a payload.
+/// Compared part of a payload.
 #[derive(Deserialize)]
 struct Payload {
     args: Value,
 }
 
 impl Run {
-    /// How many calls it has so far.
+    /// Number of calls so far.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether it has none.
+    /// True if there are no calls.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Adds a row. A call that was decided again, since its approval was answered, stays where it was; rows that are about
+    /// Adds a row. A call that is decided again, after its approval was answered, keeps its place. Rows that are about
     /// no call, or cannot be read, add nothing.
     pub fn add(&mut self, AuditRecord { row, payload }: &AuditRecord) {
         let (Some(agent), Some(call_id)) = (row.agent.clone(), row.call_id.clone()) else { return };
@@ -103,7 +103,7 @@ impl Run {
                     args: args.map(canonical),
                 };
                 if let Some(known) = self.places.get(&place).and_then(|at| self.calls.get_mut(*at)) {
-                    // What was told while the database was away may come behind what was told, and ran, since.
+                    // A decision made while the database was away may be merged after a later one that ran.
                     let ran = known.decision == Decision::Execute && known.outcome.is_some();
                     if row.kind == AuditKind::Merged && ran {
                         return;
@@ -129,13 +129,13 @@ impl Run {
     }
 }
 
-/// JSON that is the same text for the same value.
+/// JSON text that is the same for equal values.
 pub(super) fn canonical(mut value: Value) -> String {
     value.sort_all_objects();
     value.to_string()
 }
 
-/// Names and types of members, whatever their values; a list has the same shape whatever is in it.
+/// Hash of the names and types of members, whatever their values; all lists have the same shape.
 fn shape(value: &Value) -> [u8; 32] {
     fn walk(value: &Value, hasher: &mut blake3::Hasher) {
         let Value::Object(members) = value else {

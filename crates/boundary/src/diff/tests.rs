@@ -1,4 +1,4 @@
-//! Runs beside each other: what is found, what is noise, and that nothing a run holds makes it slow or lopsided.
+//! Tests of comparing runs: differences, noise, and bounded and symmetric work whatever a run holds.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -120,7 +120,7 @@ fn decisions_and_outcomes_differ_and_a_rehearsal_is_no_difference() {
     let words = |from: &str, to: &str| format!("{} -> {}", json!(from), json!(to));
     assert_eq!(found(&compare(&execute, &block)), [(Kind::Decision, String::new(), words("execute", "block: policy"))]);
     assert_eq!(found(&compare(&stub, &faulty)), [(Kind::Outcome, String::new(), words("ok", "error"))]);
-    // An outcome is of the call before it; one that never arrived is none.
+    // An outcome belongs to the call before it; an undelivered one counts as none.
     let outcome = |status: &str| {
         let mut came = row(1, AuditKind::Outcome, "a", "pay", &json!({"status": status}), None);
         came.row.seq = 2;
@@ -130,7 +130,7 @@ fn decisions_and_outcomes_differ_and_a_rehearsal_is_no_difference() {
     };
     assert_eq!(found(&compare(&outcome("ok"), &outcome("error"))).len(), 1);
     assert!(compare(&outcome("ok"), &outcome("undelivered")).is_equal());
-    // What was asked and then approved is one call.
+    // A call that was asked about and then approved is one call.
     let mut approved =
         decided(json!({"decision": "ask", "reason": "approval_required", "effect": "write", "execution": "live"}));
     approved.add(&row(
@@ -155,7 +155,7 @@ fn what_equal_runs_differ_by_is_noise_and_nothing_else_is() {
     let (a, again, b) = (one("u1", 49.99, 1), one("u2", 49.99, 2), one("u3", 499.99, 4));
     let known = noise(&a, &again);
     let compared = diff(&a, &b, &known);
-    // The ids are minted, and one call of the weather more is nothing; two more are.
+    // Minted ids and one more call of the weather are noise; two more calls are not.
     let kinds: Vec<_> = found(&compared).into_iter().map(|(kind, pointer, _)| (kind, pointer)).collect();
     let expected = [(Kind::Arguments, "/amount"), (Kind::Extra, ""), (Kind::Extra, "")];
     assert_eq!(kinds, expected.map(|(kind, pointer)| (kind, pointer.to_owned())));
@@ -204,7 +204,7 @@ fn what_is_large_is_shown_by_its_hash_and_listed_within_bounds() {
     assert_eq!((compared.differences.len(), compared.counts[&Kind::Arguments]), (MAX_LISTED, MAX_LISTED as u64 + 4));
 }
 
-/// The length of a longest common subsequence, by the book.
+/// Length of a longest common subsequence, by the textbook.
 fn longest(a: &[u32], b: &[u32]) -> usize {
     let mut row = vec![0; b.len() + 1];
     for x in a {
@@ -249,7 +249,7 @@ fn some_run() -> impl Strategy<Value = Run> {
     })
 }
 
-/// What differs, without which side is which.
+/// Differences, without the order of the two runs.
 fn turned(compared: &Compared) -> Vec<String> {
     let mut all: Vec<String> = compared
         .differences

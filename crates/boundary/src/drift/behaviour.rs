@@ -1,10 +1,11 @@
-//! What an agent does now, beside what it used to do. In: its calls in two windows of time, oldest first. Out: whether the
-//! mix of tools, their arguments and their order have changed, each with its distance, the threshold that counts, and how
-//! much it rests on.
+//! Drift of behaviour: compares an agent's calls in two windows of time. In: the calls of both, oldest first. Out:
+//! whether the mix of tools, their arguments and their order have changed, each with its distance, the threshold and
+//! the number of values.
 //!
-//! Shares are compared by the Jensen-Shannon divergence in bits (0: the same, 1: nothing in common; Lin 1991), numbers by the
-//! two-sample Kolmogorov-Smirnov distance. A difference counts if it is large and no accident: at least [`LEAST_DIVERGENCE`] or
-//! [`LEAST_DISTANCE`], and beyond what two samples of these sizes show once in a thousand times if nothing has changed.
+//! Shares are compared by the Jensen-Shannon divergence in bits (0: the same, 1: nothing in common; Lin 1991), numbers
+//! by the two-sample Kolmogorov-Smirnov distance. A difference counts if it is large and no accident: at least
+//! [`LEAST_DIVERGENCE`] or [`LEAST_DISTANCE`], and beyond what two unchanged samples of these sizes show once in a
+//! thousand times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,111 +13,112 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Fewest calls, or values, in each window: with fewer nothing is said.
+/// Fewest calls, or values, in each window; with fewer, nothing is reported.
 pub const LEAST_CALLS: usize = 30;
-/// A population stability index of about 0.25, which counts as a major shift, is as much for small changes.
+/// Least divergence that counts, in bits. A population stability index of about 0.25, a major shift, is as much for
+/// small changes.
 const LEAST_DIVERGENCE: f64 = 0.05;
-/// A tenth of the calls lies elsewhere.
+/// Least Kolmogorov-Smirnov distance that counts: a tenth of the values lies elsewhere.
 const LEAST_DISTANCE: f64 = 0.1;
-/// A twentieth of the pairs is new.
+/// Least share of new pairs that counts: a twentieth.
 const LEAST_SHARE: f64 = 0.05;
-/// Values of a category that are told apart; where there are more it is no category.
+/// Most values of a category; with more it is no category.
 const MOST_CATEGORIES: usize = 20;
-/// Pointers of a tool's arguments, and how deep they go.
+/// Most pointers into a tool's arguments, and their deepest level.
 const MOST_POINTERS: usize = 50;
 const MAX_DEPTH: usize = 4;
-/// Values that are kept in all.
+/// Most values that are kept in all.
 const MOST_VALUES: usize = 200_000;
-/// Arguments, categories and pairs that are told.
+/// Most arguments, categories and pairs that are reported.
 const MOST_TOLD: usize = 50;
-/// Characters of a category that are kept: longer texts are none.
+/// Longest text that counts as a category, in characters.
 const CATEGORY_CHARS: usize = 64;
 
-/// A call.
+/// A call, as drift compares it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
     /// The tool.
     pub tool: String,
-    /// Its run, else its session, else nothing: what follows on what is seen within one.
+    /// Run of the call, else its session, else none. Pairs of calls are counted within it.
     pub within: Option<String>,
-    /// Its arguments, redacted; null where they were erased.
+    /// Redacted arguments; null where they were erased.
     pub args: Value,
 }
 
-/// What has changed.
+/// Changes of an agent's behaviour.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Behaviour {
-    /// Whether anything has; null with too few calls to say.
+    /// True if anything has changed; null with too few calls to say.
     pub drifted: Option<bool>,
-    /// Why nothing is said.
+    /// Reason why nothing is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_few: Option<String>,
     /// The mix of tools.
     pub mix: Option<Mix>,
-    /// Arguments that differ, those that differ most first; at most 50.
+    /// Arguments that differ, greatest difference first; at most 50.
     pub arguments: Vec<Argument>,
-    /// Arguments that were compared.
+    /// Number of arguments that were compared.
     pub arguments_compared: usize,
-    /// Pairs of calls, one after the other, that the base window never has; null where that has too few pairs.
+    /// Pairs of consecutive calls that the base window lacks; null where that has too few pairs.
     pub sequences: Option<Sequences>,
 }
 
-/// The mix of tools.
+/// Change of the mix of tools.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = DriftMix)]
 pub struct Mix {
-    /// Whether it has changed.
+    /// True if the mix has changed.
     pub drifted: bool,
     /// Jensen-Shannon divergence, in bits.
     pub divergence: f64,
-    /// From where on it counts.
+    /// Divergence from which on the change counts.
     pub threshold: f64,
-    /// Each tool, those that differ most first; at most 50.
+    /// Tools, greatest difference first; at most 50.
     pub tools: Vec<Share>,
 }
 
-/// How often something occurs.
+/// Frequency of a tool or category in both windows.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = DriftShare)]
 pub struct Share {
-    /// What.
+    /// Tool or category.
     pub name: String,
-    /// How often in the base window.
+    /// Count in the base window.
     pub base: usize,
-    /// How often in the recent one.
+    /// Count in the recent window.
     pub recent: usize,
-    /// Its share of the base window.
+    /// Share of the base window.
     pub base_share: f64,
-    /// Its share of the recent one.
+    /// Share of the recent window.
     pub recent_share: f64,
 }
 
-/// An argument that differs.
+/// Argument of a tool, compared between both windows.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = DriftArgument)]
 pub struct Argument {
-    /// The tool.
+    /// Tool of the calls.
     pub tool: String,
-    /// A JSON pointer into its arguments.
+    /// JSON pointer into the arguments.
     pub pointer: String,
-    /// Values in the base window.
+    /// Number of values in the base window.
     pub base: usize,
-    /// Values in the recent one.
+    /// Number of values in the recent window.
     pub recent: usize,
     /// `ks` (Kolmogorov-Smirnov, of numbers) or `js` (Jensen-Shannon, of categories).
     #[schema(value_type = String)]
     pub measure: &'static str,
-    /// The distance.
+    /// Distance between the two windows, by that measure.
     pub distance: f64,
-    /// From where on it counts.
+    /// Distance from which on the change counts.
     pub threshold: f64,
-    /// Of numbers: quantiles in the base window.
+    /// Quantiles in the base window, for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_quantiles: Option<Quantiles>,
-    /// Of numbers: quantiles in the recent window.
+    /// Quantiles in the recent window, for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_quantiles: Option<Quantiles>,
-    /// Of categories: each, those that differ most first.
+    /// Shares of categories, greatest difference first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Share>,
 }
@@ -124,43 +126,44 @@ pub struct Argument {
 /// Quantiles of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct Quantiles {
-    /// The least.
+    /// Minimum.
     pub min: f64,
-    /// The median.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten lie below.
+    /// 90th percentile.
     pub p90: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: f64,
 }
 
-/// Pairs of calls that are new.
+/// Pairs of consecutive calls that the base window lacks.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = DriftSequences)]
 pub struct Sequences {
-    /// Whether they are more than chance brings.
+    /// True if there are more than chance brings.
     pub drifted: bool,
-    /// Their share of the pairs in the recent window.
+    /// Share of the pairs in the recent window.
     pub share: f64,
-    /// From where on it counts: what chance brings, by what the base window has once (Good 1953), and a twentieth.
+    /// Share from which on they count: a twentieth more than chance brings, by the pairs that the base window has once
+    /// (Good 1953).
     pub threshold: f64,
-    /// The most frequent first, at most 50.
+    /// New pairs, most frequent first; at most 50.
     pub new: Vec<Sequence>,
 }
 
-/// One call after another.
+/// Two consecutive calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[schema(as = DriftSequence)]
 pub struct Sequence {
-    /// The first tool.
+    /// First tool.
     pub first: String,
-    /// The tool that follows.
+    /// Tool that follows.
     pub then: String,
-    /// How often in the recent window.
+    /// Count in the recent window.
     pub recent: usize,
 }
 
-/// Compares.
+/// Compares two windows of calls.
 pub fn compare(base: &[Made], recent: &[Made]) -> Behaviour {
     let mut behaviour = Behaviour {
         drifted: None,
@@ -207,7 +210,7 @@ fn mix(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Mix {
     Mix { drifted: divergence >= threshold, divergence, threshold, tools }
 }
 
-/// Each name with its shares, those that differ most first.
+/// Shares of each name in both windows, greatest difference first.
 fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<Share> {
     let (all_base, all_recent): (usize, usize) = (base.values().sum(), recent.values().sum());
     let names: BTreeSet<&str> = base.keys().chain(recent.keys()).copied().collect();
@@ -228,8 +231,9 @@ fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<S
     shares
 }
 
-/// The Jensen-Shannon divergence in bits, and from where on it counts. If nothing has changed, 8 ln 2 times the divergence,
-/// over the sum of the reciprocal sizes, is about chi-squared with one degree of freedom less than there are names.
+/// Jensen-Shannon divergence in bits, and the threshold from which on it counts. If nothing has changed, 8 ln 2 times
+/// the divergence, over the sum of the reciprocal sizes, is about chi-squared with one degree of freedom less than
+/// there are names.
 fn divergence(shares: &[Share]) -> (f64, f64) {
     let part = |share: f64, mean: f64| if share > 0.0 { share * (share / mean).log2() } else { 0.0 };
     let sum: f64 = shares
@@ -246,7 +250,7 @@ fn divergence(shares: &[Share]) -> (f64, f64) {
     (sum.clamp(0.0, 1.0), (chi_squared(freedom) * scatter).max(LEAST_DIVERGENCE))
 }
 
-/// What chi-squared exceeds once in a thousand times (Wilson and Hilferty's approximation).
+/// Value that chi-squared exceeds once in a thousand times (Wilson and Hilferty's approximation).
 fn chi_squared(freedom: f64) -> f64 {
     if freedom < 1.0 {
         return 0.0;
@@ -260,7 +264,7 @@ fn chi_squared(freedom: f64) -> f64 {
 struct Values {
     numbers: Vec<f64>,
     words: Vec<String>,
-    /// Some are neither.
+    /// True if some values are neither.
     others: bool,
 }
 
@@ -320,7 +324,7 @@ fn gather(calls: &[Made]) -> Arguments {
     arguments
 }
 
-/// Compares the values of an argument; none where they are too few, or of several kinds.
+/// Compares the values of an argument; none if they are too few, or of several kinds.
 fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(bool, Argument)> {
     if base.others || recent.others {
         return None;
@@ -352,7 +356,7 @@ fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(
     }
     if base.numbers.is_empty() && recent.numbers.is_empty() && enough(base.words.len(), recent.words.len()) {
         let (a, b) = (counts(base.words.iter().map(String::as_str)), counts(recent.words.iter().map(String::as_str)));
-        // Names, ids and sentences are no categories: each is new.
+        // Names, ids and sentences are no categories: each value is new.
         if a.len() > MOST_CATEGORIES {
             return None;
         }
@@ -366,7 +370,7 @@ fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(
     None
 }
 
-/// The greatest distance between the two distributions of sorted numbers.
+/// Greatest distance between the distributions of two sorted samples.
 fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> f64 {
     let (mut i, mut j, mut most) = (0, 0, 0.0_f64);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -390,7 +394,7 @@ fn quantiles(sorted: &[f64]) -> Option<Quantiles> {
     Some(Quantiles { min: at(0)?, p50: at(5)?, p90: at(9)?, max: at(10)? })
 }
 
-/// Pairs of the recent window that the base never has.
+/// Pairs of the recent window that the base window lacks.
 fn sequences(base: &[Made], recent: &[Made]) -> Option<Sequences> {
     let (base, recent) = (pairs(base), pairs(recent));
     let (in_base, in_recent): (usize, usize) = (base.values().sum(), recent.values().sum());

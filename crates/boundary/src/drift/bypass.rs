@@ -1,5 +1,5 @@
-//! Calls that nobody asked about. In: whose calls must be decided, a call as an event shows it, a decision. Out: whether the
-//! one is of the other.
+//! Unguarded calls: matches calls in events with decisions. In: agents and tools whose calls must be decided, a call as
+//! an event shows it, a decision. Out: whether the decision is about that call.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use umbra_checks::is_redacted;
 
-/// Whose calls of which tools must have been decided.
+/// Agents and tools whose calls must have been decided.
 #[derive(Debug, Clone, Default)]
 pub struct Required {
     agents: GlobSet,
     tools: GlobSet,
-    /// How long before its event a decision may have been made that no `call_id` names.
+    /// Longest time between a decision and its event, if no `call_id` links them.
     pub within: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Required {
     /// Compiles globs of agents and tools.
     ///
     /// # Errors
-    /// One that is no glob.
+    /// A text that is no glob.
     pub fn compile(agents: &[String], tools: &[String], within: Duration) -> Result<Self, globset::Error> {
         let set = |globs: &[String]| {
             let mut set = GlobSetBuilder::new();
@@ -33,19 +33,19 @@ impl Required {
         Ok(Self { agents: set(agents)?, tools: set(tools)?, within })
     }
 
-    /// Whether nothing is looked for.
+    /// True if no calls must be decided.
     pub fn is_off(&self) -> bool {
         self.agents.is_empty()
     }
 
-    /// Whether a call of this tool by this agent must have been decided.
+    /// True if a call of this tool by this agent must have been decided.
     pub fn wants(&self, agent: &str, tool: &str) -> bool {
         self.agents.is_match(agent) && self.tools.is_match(tool)
     }
 }
 
-/// Whether an event's tool is the one that was decided of, as `server.name`: its name alone, and the forms
-/// `server__name` and `mcp__server__name` of agents that put several servers together, are the same tool.
+/// True if an event's tool is the decided one, given as `server.name`. The name alone counts as the same, and so do the
+/// forms `server__name` and `mcp__server__name` of agents that combine several servers.
 pub fn same_tool(seen: &str, decided: &str) -> bool {
     let Some((server, name)) = decided.split_once('.') else { return seen == decided };
     seen == decided
@@ -57,8 +57,8 @@ pub fn same_tool(seen: &str, decided: &str) -> bool {
             .is_some_and(|rest| rest.strip_prefix("__").is_some_and(|rest| rest == name))
 }
 
-/// Whether arguments are the same. Where a secret was redacted, its marker differs from one place to another, and the
-/// audit redacts by the names of members as well: such values count as the same.
+/// True if arguments are the same. Redacted values match any other: the marker of a secret differs from one place to
+/// another, and the audit redacts by the names of members as well.
 pub fn same_arguments(seen: &Value, decided: &Value) -> bool {
     match (seen, decided) {
         (seen, Value::String(decided)) if !seen.is_array() && !seen.is_object() && is_redacted(decided) => true,

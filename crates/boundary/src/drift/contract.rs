@@ -1,5 +1,5 @@
-//! Whether contracts hold. In: contracts, live results and what was learned before. Out: what does not fit, in words that
-//! repeat nothing of a result; what is learned; a contract that could take the place of a stale one.
+//! Drift of contracts: checks live results against them. In: contracts, live results and what was learned before. Out:
+//! mismatches, in words that repeat nothing of a result; the new state; a proposal to replace a stale contract.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -17,22 +17,22 @@ use umbra_policy::Scope;
 
 /// Fewest results from which a contract is proposed.
 pub const LEAST_PROPOSED: usize = 3;
-/// Most results that are remembered for a proposal, the latest.
+/// Most results that are remembered for a proposal; the latest are kept.
 pub const MOST_RECENT: usize = 50;
 
-/// A live result, held against its contract.
+/// A live result, checked against its contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Its number in the audit.
+    /// Row of the result in the audit.
     pub seq: i64,
-    /// When it was reported.
+    /// Time of its report.
     pub at: Timestamp,
-    /// What does not fit; none where it does.
+    /// Mismatch; none if the result fits.
     pub misfit: Option<String>,
 }
 
-/// What of a live result does not fit the tool's contract: its output schema, or the shape that a stub would have had for
-/// these arguments. Any response of the contract may show that shape, since which one applies may depend on what only the
+/// Describes where a live result does not fit the tool's contract: its output schema, or the shape of a stub for these
+/// arguments. The shape of any response of the contract will do, since the right response may depend on what only the
 /// tool knows.
 pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Value) -> Option<String> {
     let contract = contracts.find(tool)?;
@@ -45,7 +45,7 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
             return Some(format!("{}: {}", place(&mismatch.pointer), mismatch.message));
         }
     }
-    // What is sampled from the schema shows nothing that the schema does not say.
+    // A sample of the schema shows nothing that the schema does not say.
     if contract.contract().responses.is_empty() {
         return None;
     }
@@ -60,13 +60,13 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
             }
             Some(difference)
         }
-        // The arguments that we have are not those that the tool was given.
+        // With redacted arguments, a stub may fail where the tool did not.
         Err(_) if holds_redacted(args) => None,
         Err(error) => Some(format!("there is no stub for these arguments: {error}")),
     }
 }
 
-/// What each response of a contract would give.
+/// Renders each response of a contract.
 fn renderings(contract: &CompiledContract, tool: &ToolName, args: &Value) -> Vec<Value> {
     let mint = SharedMint::of(&RunState::seeded("drift", None));
     let name = stub::tool_variable(tool);
@@ -93,8 +93,8 @@ fn holds_redacted(value: &Value) -> bool {
     }
 }
 
-/// Learns from a result; answers whether the contract became stale by it. What mismatches have made stale stays so until
-/// there is a new version or a person's word; what was only too old is confirmed by a result that fits.
+/// Learns from a result. Returns true if the contract became stale by it. Staleness by mismatches lasts until there is
+/// a new version, or a person confirms the contract; staleness by age ends with a result that fits.
 pub fn learn(contract: &ToolContract, state: &mut ContractState, held: &Held) -> bool {
     state.results += 1;
     state.last_at = Some(held.at);
@@ -125,7 +125,7 @@ pub fn learn(contract: &ToolContract, state: &mut ContractState, held: &Held) ->
     true
 }
 
-/// Whether a contract is not believed any more, and since when.
+/// Returns since when and why a contract is stale; none if it is not.
 pub fn stale(contract: &ToolContract, state: &ContractState, now: Timestamp) -> Option<Stale> {
     state.stale.or_else(|| {
         let newest = state.fit_at.max(state.confirmed_at).max(Some(state.since))?;
@@ -134,7 +134,7 @@ pub fn stale(contract: &ToolContract, state: &ContractState, now: Timestamp) -> 
     })
 }
 
-/// Why, in words.
+/// Describes why a contract is stale.
 pub fn why(contract: &ToolContract, learned: &ContractState, stale: Stale) -> String {
     let since = stale.since;
     match stale.why {
@@ -149,11 +149,11 @@ pub fn why(contract: &ToolContract, learned: &ContractState, stale: Stale) -> St
     }
 }
 
-/// The next version of a contract, as live results show it. What still fits stays: predicates, expressions, parts of the
-/// schema, the overlay.
+/// Proposes the next version of a contract from live results. Parts that still fit stay: predicates, expressions, parts
+/// of the schema, the overlay.
 ///
 /// # Errors
-/// Why none can be proposed.
+/// The reason why none can be proposed.
 pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolContract, String> {
     if recorded.len() < LEAST_PROPOSED {
         return Err(format!("{} live results since it no longer fits; {LEAST_PROPOSED} are needed", recorded.len()));
@@ -169,7 +169,7 @@ pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolCon
         }
         shown => shown.to_vec(),
     };
-    // Where parts of the old results do not go with the new schema, all are as results show them.
+    // If parts of the old results conflict with the new schema, take all as live results show them.
     let kept = responses(&|old, shown| next_result(old, shown, fields));
     let mut why = String::new();
     for responses in [kept, responses(&|_, shown| shown.clone())] {
@@ -182,7 +182,7 @@ pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolCon
     Err(format!("what the results show does not fit the rest of the contract ({why}): change it by hand"))
 }
 
-/// The schema that results fit: the old one as far as they still do.
+/// Schema that all results fit; parts of the old one stay where they still fit.
 fn next_schema(old: Option<&Value>, shown: &Value, results: &[&Value]) -> Value {
     let fit =
         |schema: &Value| Schema::compile(schema).is_ok_and(|schema| results.iter().all(|result| schema.fits(result)));
@@ -205,8 +205,8 @@ fn next_schema(old: Option<&Value>, shown: &Value, results: &[&Value]) -> Value 
     if fit(&schema) { schema } else { shown.clone() }
 }
 
-/// The result of a response with the fields that results show: what the old one says of a field stays, fields that are gone
-/// go, new ones come.
+/// Updates the result of a response to the fields that live results show: remaining fields keep their old values,
+/// missing ones are dropped, new ones added.
 fn next_result(old: &Value, shown: &Value, schema: &Value) -> Value {
     match (old, shown) {
         (Value::Object(old), Value::Object(shown)) => {
@@ -230,7 +230,7 @@ fn next_result(old: &Value, shown: &Value, schema: &Value) -> Value {
     }
 }
 
-/// A live call of the audit by this agent, from the payloads of its rows; none where they were erased, or it went wrong.
+/// Builds a recorded call from the payloads of its audit rows; none where they were erased, or the call failed.
 pub fn recorded(decision: &str, outcome: &str, agent: usize) -> Option<Recorded> {
     let mut decision: Value = serde_json::from_str(decision).ok()?;
     let mut outcome: Value = serde_json::from_str(outcome).ok()?;

@@ -1,8 +1,8 @@
-//! What was seen, held against what was promised and against what was usual.
+//! Drift: compares observed calls with contracts and with past behaviour.
 //!
-//! [`contract`]: whether a live result is what its contract says and what a stub would have looked like ([`shape`]); when a
-//! contract is stale, and what could take its place. [`behaviour`]: whether an
-//! agent calls as it used to. [`bypass`]: whether a call that was seen is one that was decided.
+//! [`contract`] checks live results against their contract and the shape of a stub ([`shape`]), tells when a contract
+//! is stale, and proposes the next one. [`behaviour`] tells if an agent calls differently than before. [`bypass`]
+//! matches observed calls with decisions.
 
 pub mod behaviour;
 pub mod bypass;
@@ -15,15 +15,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A contract in force that is not believed any more.
+/// Stale contract that is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct StaleContract {
     /// `tool@version`.
     #[schema(example = "stripe.process_refund@2")]
     pub contract: String,
-    /// Since when.
+    /// Time since when it is stale.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
 }

@@ -1,16 +1,16 @@
-//! Whether two values have the same shape: a stub and what the tool gave. Types count, values do not.
+//! Compares the shapes of a stub and a live result. Types count, values do not.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Deepest that is compared.
+/// Deepest level that is compared.
 const MAX_DEPTH: usize = 12;
 /// Most items of a list that are compared.
 const MOST_ITEMS: usize = 20;
 
-/// The first difference in shape, in words. What the live result has besides is none; what it lacks is one where `strict`.
-/// Null may stand for anything.
+/// First difference in shape, in words. Additional members of the live result do not count; missing ones do if
+/// `strict`. Null matches anything.
 pub(super) fn difference(stub: &Value, live: &Value, strict: bool) -> Option<String> {
     below(stub, live, strict, &mut String::new(), 0)
 }
@@ -53,7 +53,7 @@ fn below(stub: &Value, live: &Value, strict: bool, pointer: &mut String, depth: 
     }
 }
 
-/// The type in words; whole numbers are numbers.
+/// Type in words; integers and floating point are one type.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,5 +1,4 @@
-//! Whether contracts hold: what fits, what does not, and what is made of it. Whether behaviour changes, and what is the same
-//! call.
+//! Tests of drift: contracts and live results, changes of behaviour, and matching of calls.
 
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ fn what_was_redacted_is_no_misfit() {
     let contract = contract(Some(schema), &[json!({"key": "ghx", "n": 1})]);
     assert_eq!(held(&contract, &json!({"key": "[secret:github_token:3f]"})), None);
     assert!(held(&contract, &json!({"key": "[secret:github_token:3f]", "n": "x"})).is_some());
-    // A tool without a contract promises nothing.
+    // A tool without a contract has no mismatches.
     let other = Contracts::compile(vec![contract]).unwrap();
     assert_eq!(misfit(&other, &ToolName::bare("pay.other"), &json!({}), &json!(1)), None);
 }

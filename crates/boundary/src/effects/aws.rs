@@ -1,12 +1,12 @@
-//! Whether a call of the `aws` command only looks. In: its arguments. Out: whether its operation is one that looks, and what
-//! it gets is printed. What operations that stream give goes into a file that is named without an option.
+//! Judges calls of the `aws` command. In: its arguments. Out: true if the operation is read-only and its result is
+//! printed. Operations that stream write into a file, which they name without an option.
 
 use super::among;
 
 /// Options before the service that take a value, and that take none.
 const VALUED: &str = "--region --profile --output --query --color --cli-read-timeout --cli-connect-timeout";
 const PLAIN: &str = "--no-cli-pager --no-paginate";
-/// Options that load what else is to be done, or send it elsewhere.
+/// Options that load further instructions, or send data elsewhere.
 const LOADING: &str = "--ca-bundle --cli-auto-prompt --cli-input-json --cli-input-yaml --debug --endpoint-url --generate-cli-skeleton \
     --no-verify-ssl --outfile";
 /// Options that take several values.
@@ -15,7 +15,7 @@ const SEVERAL: &str = "--attribute-names --cluster-names --clusters --dimensions
     --resource-type-filters --services --stack-names --statistics --subnet-ids --tag-filters --tasks --volume-ids --vpc-ids \
     --expression-attribute-names --load-balancer-arns --target-group-arns --db-instance-identifiers";
 
-/// `aws ec2 describe-instances`, `aws s3 ls s3://b/`
+/// True if the call is read-only: `aws ec2 describe-instances`, `aws s3 ls s3://b/`.
 pub(super) fn looks(rest: &[String]) -> bool {
     let mut words = rest;
     while let Some((first, after)) = words.split_first().filter(|(first, _)| first.starts_with('-')) {
@@ -32,22 +32,22 @@ pub(super) fn looks(rest: &[String]) -> bool {
     }
     let first = operation.split('-').next().unwrap_or_default();
     let known = ["describe", "get", "list", "ls", "lookup", "head", "search", "filter"].contains(&first);
-    // These make credentials, or store what they get.
+    // These create credentials, or store their result.
     let makes = operation.starts_with("get-object") || operation.ends_with("-token") || operation.contains("login");
-    // `s3 ls` takes a place, and prints what is there.
+    // `s3 ls` takes a location and lists it.
     let place =
         usize::from(service == "s3" && operation == "ls" && rest.first().is_some_and(|word| !word.starts_with('-')));
     known && !makes && all_given(rest.get(place..).unwrap_or_default())
 }
 
-/// Whether an option, or the beginning of one, loads something.
+/// True if an option, or the beginning of one, loads instructions or writes a file.
 fn loads(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     name.starts_with("--output-")
         || name.starts_with("--") && LOADING.split(' ').any(|one| name.len() > 4 && one.starts_with(name))
 }
 
-/// Whether every word is an option, or the value of one.
+/// True if every word is an option, or the value of one.
 fn all_given(rest: &[String]) -> bool {
     let mut option: Option<&str> = None;
     let mut values = 0;

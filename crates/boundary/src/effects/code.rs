@@ -1,18 +1,18 @@
-//! Whether an expression, or a program, only looks. In: a text that is given to be evaluated, in whatever language. Out:
-//! whether it is operands between operators, without an assignment, and calls nothing but what is known to compute. A
-//! command such as `rm x` is two operands without an operator, and so is a statement such as `del x`. Linear.
+//! Judges expressions and programs that are to be evaluated, in any language. In: a text. Out: true if it consists of
+//! operands between operators, assigns nothing, and calls only functions that are known to compute. A command such as
+//! `rm x` is two operands without an operator, and so is a statement such as `del x`. Linear.
 
 use super::{among, functions::is_known, name::acts};
 
-/// Most bytes of an expression that are looked at.
+/// Longest expression that is judged, in bytes.
 const MOST: usize = 16 * 1024;
-/// Words that stand between operands, or before one, as operators do.
+/// Words that act as operators between operands, or before one.
 const OPERATORS: &str = "and as async await between bool by contains div else endswith for from function group_left group_right if ignoring in \
     instanceof is lambda like matches mod not of offset on or return startswith then to typeof unless when where without xor";
-/// Words that reach beyond what is computed.
+/// Words that reach beyond the expression.
 const BEYOND: &str = "alert constructor debugger eval exec exit fetch globalthis import import_module navigator open popen process prompt prototype quit \
     reflect require spawn system throw with xmlhttprequest yield";
-/// Functions and methods of a page and of values that look.
+/// Read-only functions and methods of web pages and of values.
 const LOOKING: &str = "abs at charat charcodeat closest codepointat concat contains count entries every filter find findindex flat flatmap from \
     getattribute getattributenames getboundingclientrect getclientrects getcomputedstyle getdate getday getelementbyid \
     getelementsbyclassname getelementsbyname getelementsbytagname getfullyear gethours getitem getmonth getpropertyvalue \
@@ -20,9 +20,9 @@ const LOOKING: &str = "abs at charat charcodeat closest codepointat concat conta
     padend padstart parse parsefloat parseint pow queryselector queryselectorall reduce repeat replaceall reversed round slice some sorted \
     split startswith endswith stringify substr substring sum test tofixed toisostring tolocalestring tolowercase tostring \
     touppercase trim trimend trimstart values";
-/// Known functions that do something where they are somebody's: `db.insert(x)`.
+/// Known functions that change something as methods of an object: `db.insert(x)`.
 const OF_OTHERS: &str = "collect exclude fetch insert label overlay set sets truncate";
-/// Operators, the longest first; behind the `!` those that assign.
+/// Operators, the longest first; then operators that assign.
 const SIGNS: [&str; 22] = [
     "===", "!==", "&&", "||", "??", "==", "!=", "<=", ">=", "=>", "**", "//", "::", "<>", "->", "+", "-", "*", "/",
     "%", "<", ">",
@@ -40,21 +40,21 @@ enum Piece<'t> {
     Sign(&'t str),
 }
 
-/// A bracket that is open.
+/// An open bracket.
 struct Open {
-    /// An operator that is a word stands before it: `by (`.
+    /// True if an operator that is a word precedes it: `by (`.
     behind_word: bool,
-    /// Labels are matched in it: `up{job="x"}`.
+    /// True if labels are matched in it: `up{job="x"}`.
     matches: bool,
 }
 
-/// Whether a text is an expression that computes or looks, and nothing else.
+/// True if a text is an expression that only computes or reads.
 pub(super) fn reads(text: &str) -> bool {
     let text = text.trim().trim_end_matches(';');
     if text.len() > MOST || text.contains(['`', '\\', '#']) || text.contains("__") {
         return false;
     }
-    // What a page is replaced by is called as a text is: `location.replace('x')`.
+    // `location.replace('x')` loads another page, and is called like `replace` of a text.
     let small = text.to_ascii_lowercase();
     if small.contains("replace") && ["location", "['", "[\""].iter().any(|place| small.contains(place)) {
         return false;
@@ -86,7 +86,7 @@ fn fits(pieces: &[(Piece<'_>, bool)]) -> bool {
                 !follows || of_word || before == Some(Piece::Number) && *own == Piece::Number
             }
             Piece::Sign("(" | "[") => {
-                // `) (` stands behind `by (x)`; what is called otherwise has no name.
+                // `) (` stands behind `by (x)`; any other call behind a bracket has no name.
                 let unnamed = matches!(before, Some(Piece::Sign(")" | "]" | "}") | Piece::Text | Piece::Number));
                 let called = *own == Piece::Sign("(") && unnamed;
                 open.push(Open { behind_word: of_word, matches: false });
@@ -117,14 +117,15 @@ fn fits(pieces: &[(Piece<'_>, bool)]) -> bool {
     open.is_empty()
 }
 
-/// Whether a function is known to look; of a thing's own, what changes the thing does not count.
+/// True if a function is known to be read-only. As a method of an object (`own`), it may not be one that changes the
+/// object.
 fn known(small: &str, own: bool) -> bool {
     let looks = among(LOOKING, small) || is_known(small) && !(own && among(OF_OTHERS, small));
     looks && !among("fetch exec set", small)
 }
 
 fn is_operator(word: &str) -> bool {
-    // `Function` makes a program of a text.
+    // `Function` turns a text into a program.
     word != "Function" && among(OPERATORS, &word.to_ascii_lowercase())
 }
 
@@ -136,7 +137,7 @@ fn is_operand(piece: Piece<'_>) -> bool {
     }
 }
 
-/// The pieces of a text, each with whether it follows the one before without a blank; `None` where a string has no end.
+/// Splits a text into pieces, each with true if no blank precedes it; `None` if a string has no end.
 fn pieces(text: &str) -> Option<Vec<(Piece<'_>, bool)>> {
     let mut found = Vec::new();
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! Whether a command only looks. In: a line of a shell, or a list of arguments. Out: whether every program in it is known to
-//! print and nothing else, with options that are harmless there. What is not known does not only look.
+//! Judges commands. In: a line of a shell, or a list of arguments. Out: true if every program in it is known to print
+//! only, with options that are harmless there. Unknown programs and options are not read-only.
 
 use super::{
     among, aws,
@@ -11,27 +11,27 @@ use super::{
 use umbra_analysis::shell::plain;
 use umbra_domain::Effect;
 
-/// Whether a line only looks.
+/// True if a line of a shell is read-only.
 pub(super) fn looks(line: &str) -> bool {
     plain(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
 }
 
-/// The same of what may be a text in another language: programs that are known count alone.
+/// The same for a text that may be in another language: only known programs count.
 pub(super) fn prints(line: &str) -> bool {
     plain(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
 }
 
-/// Whether a list of arguments, the program first, only looks.
+/// True if a list of arguments, the program first, is read-only.
 pub(super) fn argv_looks(words: &[String]) -> bool {
     !words.is_empty() && one(words, true)
 }
 
-/// Whether arguments only look behind the words by which a tool is named: `git_log` with `--oneline`.
+/// True if arguments are read-only behind the words of a tool's name: `git_log` with `--oneline`.
 pub(super) fn named_looks(name: &[String], arguments: &[String]) -> bool {
     !name.is_empty() && one(&[name, arguments].concat(), false)
 }
 
-/// What a command of Redis is called that changes something, whoever is asked to run it.
+/// Redis commands that change something, whatever tool takes them.
 const REDIS_ACTS: &str = "append bgrewriteaof bgsave bitfield bitop blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin copy decr \
     decrby del discard eval evalsha exec expire expireat failover fcall flushall flushdb geoadd georadius geosearchstore getdel getex getset \
     hdel hexpire hincrby hincrbyfloat hmset hset hsetnx incr incrby incrbyfloat linsert lmove lmpop lpop lpush lpushx lrem lset ltrim \
@@ -40,14 +40,14 @@ const REDIS_ACTS: &str = "append bgrewriteaof bgsave bitfield bitop blmove blmpo
     srem sunionstore swapdb touch unlink unwatch watch xack xadd xautoclaim xclaim xdel xgroup xreadgroup xsetid xtrim zadd zdiffstore \
     zincrby zinterstore zmpop zpopmax zpopmin zrangestore zrem zremrangebylex zremrangebyrank zremrangebyscore zunionstore";
 
-/// Of these the ones that a sentence may begin with, unless they are in capitals.
+/// Commands among these that a sentence may begin with; they count only in capitals.
 const REDIS_PROSE: &str = "append copy discard eval exec expire failover migrate move multi persist publish rename reset restore save set shutdown \
     touch unlink unwatch watch";
-/// Commands of Redis in two words.
+/// Redis commands of two words.
 const REDIS_PAIRS: &str =
     "acl client cluster command config debug function latency memory module object script slowlog";
 
-/// Whether a text is a command of Redis that does more than look; of what keeps things likewise `PUT x`.
+/// True if a text is a Redis command that is not read-only, or one in capitals like that of another store: `PUT x`.
 pub(super) fn is_redis_order(text: &str) -> bool {
     let words: Vec<String> = text.split_whitespace().take(8).map(ToOwned::to_owned).collect();
     let Some((first, rest)) = words.split_first() else { return false };
@@ -59,7 +59,7 @@ pub(super) fn is_redis_order(text: &str) -> bool {
     known || paired && !redis_looks(&words) || loud && (1..4).contains(&rest.len()) && acts()
 }
 
-/// Whether a command of Redis only looks.
+/// True if a Redis command is read-only.
 pub(super) fn redis_looks(words: &[String]) -> bool {
     words.first().is_some_and(|first| {
         let first = first.to_ascii_lowercase();
@@ -71,7 +71,7 @@ pub(super) fn redis_looks(words: &[String]) -> bool {
 
 fn one(words: &[String], alone: bool) -> bool {
     let Some((program, rest)) = words.split_first() else { return true };
-    // Another folder may have another program of that name.
+    // A program of that name in another folder may be another program.
     let installed = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
     let program = installed.iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
     if let Some(prints) = programs::prints(program, rest) {
@@ -99,14 +99,14 @@ fn one(words: &[String], alone: bool) -> bool {
             let how = how.strip_prefix('-').unwrap_or(how);
             how.contains('t')
                 && how.chars().all(|c| "tvfzjJ".contains(c))
-                // A colon names another machine, and a program is run to ask it.
+                // A colon names another machine, which a program is run to reach.
                 && rest.iter().all(|word| !word.starts_with('-') && !word.contains(':'))
         }),
         "unzip" => {
             rest.first().is_some_and(|first| first == "-l") && rest.iter().skip(1).all(|word| !word.starts_with('-'))
         }
         "xargs" => xargs(rest),
-        // `get users`, `LIST`: a command of a service of its own.
+        // `get users`, `LIST`: a command of some service.
         _ => {
             alone
                 && rest.iter().all(|word| word.chars().all(|c| c.is_alphanumeric() || "_.*:/".contains(c)))
@@ -117,7 +117,8 @@ fn one(words: &[String], alone: bool) -> bool {
     }
 }
 
-/// A client of a database that is given statements, each of which reads: `psql -h db -c 'select 1'`, `sqlite3 a.db 'select 1'`.
+/// True if a database client is given only statements that read: `psql -h db -c 'select 1'`,
+/// `sqlite3 a.db 'select 1'`.
 fn database(rest: &[String]) -> bool {
     let (mut words, mut asked, mut named) = (rest.iter(), false, false);
     while let Some(word) = words.next() {
@@ -137,7 +138,7 @@ fn database(rest: &[String]) -> bool {
     asked
 }
 
-/// A program of awk that prints: it starts nothing, and writes and reads no other file.
+/// True if an awk program only prints: it starts nothing, and writes and reads no other file.
 fn awk(rest: &[String]) -> bool {
     let mut words = rest.iter();
     while let Some(word) = words.next() {
@@ -154,7 +155,7 @@ fn awk(rest: &[String]) -> bool {
     false
 }
 
-/// One command of sed that prints or replaces in what it prints.
+/// True if a sed script is one command that prints, or replaces in what is printed.
 fn sed(rest: &[String]) -> bool {
     let mut script = None;
     for word in rest {
@@ -180,7 +181,7 @@ fn sed(rest: &[String]) -> bool {
     })
 }
 
-/// `xargs -0 -n 1 grep x`: what is run prints, whatever is put behind it.
+/// True if the program that xargs runs only prints, whatever arguments follow: `xargs -0 -n 1 grep x`.
 fn xargs(rest: &[String]) -> bool {
     let mut words = rest;
     while let Some((first, after)) = words.split_first().filter(|(first, _)| first.starts_with('-')) {

@@ -1,5 +1,5 @@
-//! What a tool's description says. In: a text that its author wrote. Out: the verb by which it opens, and what it says
-//! that the tool does besides.
+//! Reads a tool's description. In: the text of its author. Out: the verb that opens it, and what else it says the tool
+//! does.
 //!
 //! A description also speaks of other tools, of what its reader should do, and of what the tool does not do. So a verb
 //! counts only where the tool is its subject: at the head of a sentence, beside such a verb (`fetches the page and
@@ -11,19 +11,19 @@ use super::{
 };
 use umbra_domain::Effect;
 
-/// Most bytes of a description that are looked at.
+/// Longest part of a description that is read, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
 /// Most words before the verb of a sentence.
 const MAX_OPENING: usize = 14;
 
-/// Words that may stand before the verb of a sentence and say nothing.
+/// Words without meaning that may precede the verb of a sentence.
 const FILLERS: &str = "a ability able about action agent agents allowing also always an and api are attention automatically be \
     being beware by can caution client command could customer direct directly easily easy efficiently enabling endpoint for from \
     function functionality function helper helping how if important interactively is it just kind lets llm may mcp method model \
     one operation or please powerful primary quickly read-only safely server service simple simply so tells that the \
     them these this those to tool toolkit tools use used useful user users using utility via warning way we when which will \
     with would you your";
-/// Words that let the reader do something: a verb follows.
+/// Words that enable the reader to do something: a verb follows.
 const LETTING: [&str; 9] = ["allow", "allows", "enable", "enables", "help", "helps", "lets", "provides", "supports"];
 /// Words that stand between two verbs or between a subject and its verb.
 const BETWEEN: [&str; 20] = [
@@ -50,18 +50,18 @@ const BETWEEN: [&str; 20] = [
 ];
 /// Words that join two verbs.
 const JOINTS: [&str; 4] = ["and", "or", "then", "plus"];
-/// Before one of these a noun is a verb: `order a pizza`.
+/// Determiners: a noun before one of these is a verb, as in `order a pizza`.
 const DETERMINERS: &str = "a all an another any each every existing given her his into it its multiple new on one or our \
                            several some someone specific specified that the their them this to up your";
-/// Before one of these a word that opens a description is a noun after all: `release notes`, `orders of a customer`.
+/// Words before which the opening word is a noun after all: `release notes`, `orders of a customer`.
 const NOT_DONE: &str = "about and are as at by count data detail details for from history id ids in info information is \
                         list log logs metadata name note notes number of or stats statistics status summary version versions with";
-/// Words that take a verb back.
+/// Words that negate a verb.
 const NEGATIONS: [&str; 22] = [
     "aren't", "avoid", "before", "can't", "cannot", "doesn't", "don't", "instead", "isn't", "neither", "never", "no",
     "non", "nor", "not", "nothing", "prior", "rather", "unless", "without", "won't", "wouldn't",
 ];
-/// Verbs whose third person is as often a plural: `updates`, `reads and writes`.
+/// Verbs whose third person is as often a plural noun: `updates`, `reads and writes`.
 const PLURALS: [&str; 12] = [
     "append",
     "cancel",
@@ -76,11 +76,11 @@ const PLURALS: [&str; 12] = [
     "upgrade",
     "write",
 ];
-/// Verbs that say what becomes of the answer, wherever they do not open the description.
+/// Verbs that describe how the answer is made, unless they open the description.
 const HARMLESS: &str = "accept apply authenticate handle hold like map order perform position press rank rate render report sample sort split test \
                         text type use work";
-/// What happens to others' things, in the passive: `the message will be deleted`. What happens to the answer (sorted,
-/// truncated) does not.
+/// Verbs that tell, in the passive, what happens to the things of others: `the message will be deleted`. What happens
+/// to the answer (sorted, truncated) is left out.
 const SUFFERED: [&str; 18] = [
     "bill",
     "charge",
@@ -101,17 +101,17 @@ const SUFFERED: [&str; 18] = [
     "uninstall",
     "wipe",
 ];
-/// Where a download ends up, if it is not in the answer.
+/// Places outside the answer where a download may end up.
 const DISKS: [&str; 8] = ["computer", "directory", "disk", "file", "filesystem", "folder", "locally", "machine"];
 
 /// A word of a description.
 #[derive(Debug)]
 struct Word {
-    /// In lower case.
+    /// Lower-case text of the word.
     text: String,
-    /// The last mark between it and the word before.
+    /// Last punctuation mark between the word before and this one.
     mark: char,
-    /// It is written in capitals.
+    /// True if the word is written in capitals.
     capitals: bool,
 }
 
@@ -119,11 +119,11 @@ struct Word {
 #[derive(Debug)]
 pub(super) struct Description(Vec<Vec<Word>>);
 
-/// A verb of which the tool is the subject.
+/// Verb whose subject is the tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Said {
     pub verb: Verb,
-    /// It can hardly be a noun.
+    /// True if the word can hardly be a noun.
     pub sure: bool,
 }
 
@@ -132,13 +132,13 @@ impl Description {
         Self(sentences(text))
     }
 
-    /// The verb by which the description opens.
+    /// Verb that opens the description.
     pub fn opening(&self) -> Option<Said> {
         let (_, said, _) = head(self.0.first()?)?;
         Some(said)
     }
 
-    /// Whether it says that nothing is changed.
+    /// True if the description says that nothing is changed.
     pub fn read_only(&self) -> bool {
         self.0.iter().any(|sentence| {
             (0..sentence.len()).any(|at| {
@@ -151,7 +151,7 @@ impl Description {
         })
     }
 
-    /// Whether what it runs can only select.
+    /// True if the description says that only selects can be run.
     pub fn selects_only(&self) -> bool {
         self.read_only()
             || self.0.iter().any(|sentence| {
@@ -165,12 +165,12 @@ impl Description {
             })
     }
 
-    /// Whether a word is among the first two sentences.
+    /// True if one of these words is in the first two sentences.
     pub fn mentions(&self, words: &[&str]) -> bool {
         self.0.iter().take(2).flatten().any(|word| words.contains(&word.text.as_str()))
     }
 
-    /// Whether it says that what is done cannot be taken back.
+    /// True if the description says that the action cannot be undone.
     pub fn irrevocable(&self) -> bool {
         self.0.iter().any(|sentence| {
             (0..sentence.len()).any(|at| match text(sentence, at) {
@@ -181,7 +181,7 @@ impl Description {
         })
     }
 
-    /// The gravest thing that the tool is said to do, with its verb.
+    /// Verb of the most severe action that the tool is said to take; none if all are reads.
     pub fn gravest(&self) -> Option<Verb> {
         let mut gravest: Option<Verb> = None;
         let mut note = |verb: Verb| {
@@ -196,7 +196,7 @@ impl Description {
             if let Some((at, said, form)) = head(sentence)
                 && (index == 0 || form == Form::Third)
             {
-                // The word that opens a description says what the tool does: `Reserve tickets`.
+                // The opening word says what the tool does: `Reserve tickets`.
                 let opens = index == 0 && at + 1 < sentence.len() && !among(NOT_DONE, text(sentence, at + 1));
                 if (said.sure || opens) && !negated(sentence, at) {
                     note(said.verb);
@@ -233,7 +233,7 @@ fn negated(sentence: &[Word], at: usize) -> bool {
     (1..=3).any(|step| NEGATIONS.contains(&text_before(sentence, at, step)))
 }
 
-/// The verb at a place, and the words that it takes.
+/// Verb at a place, adjusted by the words that it takes.
 fn verb_at(sentence: &[Word], at: usize) -> Option<(Verb, Form)> {
     let (verb, form) = inflected(text(sentence, at))?;
     let following = || sentence.iter().skip(at + 1).map(|word| word.text.as_str());
@@ -244,14 +244,14 @@ fn verb_at(sentence: &[Word], at: usize) -> Option<(Verb, Form)> {
     Some((light(verb, following()), form))
 }
 
-/// Whether a word that can be a noun is a verb here.
+/// True if a word that can be a noun is a verb here.
 fn is_sure(sentence: &[Word], at: usize, verb: Verb, form: Form) -> bool {
     let plural = form == Form::Third && PLURALS.contains(&verb.word);
     let taken = sentence.get(at + 1).is_some_and(|next| next.mark == ' ' && among(DETERMINERS, &next.text));
     (!verb.noun && !plural) || taken
 }
 
-/// The first verb of a sentence, where nothing but fillers stands before it.
+/// First verb of a sentence, if only fillers precede it.
 fn head(sentence: &[Word]) -> Option<(usize, Said, Form)> {
     for at in 0..sentence.len().min(MAX_OPENING) {
         let word = text(sentence, at);
@@ -266,9 +266,9 @@ fn head(sentence: &[Word]) -> Option<(usize, Said, Form)> {
     None
 }
 
-/// The verbs in the same form beside the one at `from`: `get or create`, `fetches the page and saves it`.
+/// Notes the verbs of the same form beside the one at `from`: `get or create`, `fetches the page and saves it`.
 fn beside(sentence: &[Word], from: usize, form: Form, note: &mut impl FnMut(Verb)) {
-    // While only verbs stand between commas, each of them is one more.
+    // While only verbs stand between commas, each of them continues the chain.
     let mut chain = true;
     for at in from + 1..sentence.len() {
         let word = text(sentence, at);
@@ -293,7 +293,7 @@ fn beside(sentence: &[Word], from: usize, form: Form, note: &mut impl FnMut(Verb
     }
 }
 
-/// What the tool does by a verb whose subject is `it` or `this tool`.
+/// Notes verbs whose subject is `it` or `this tool`.
 fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
     for at in 0..sentence.len() {
         let is_subject = match text(sentence, at) {
@@ -314,7 +314,7 @@ fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
         let Some((verb, form)) = verb_at(sentence, next) else { continue };
         let acts = match form {
             Form::Third => true,
-            // `this update` is a noun; `it will update` and `is used to update` are none.
+            // `this update` is a noun; `it will update` and `is used to update` hold verbs.
             Form::Base => next > at + 1,
             Form::Ing | Form::Past => false,
         };
@@ -325,7 +325,7 @@ fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
     }
 }
 
-/// What happens to others' things: `will be deleted`, `gets deleted`.
+/// Notes what happens to the things of others: `will be deleted`, `gets deleted`.
 fn suffered(sentence: &[Word], note: &mut impl FnMut(Verb)) {
     for at in 1..sentence.len() {
         let Some((verb, Form::Past)) = inflected(text(sentence, at)) else { continue };
@@ -341,7 +341,7 @@ fn suffered(sentence: &[Word], note: &mut impl FnMut(Verb)) {
     }
 }
 
-/// A download that does not end in the answer.
+/// Verb of a download that does not end in the answer.
 fn kept_on_disk(sentence: &[Word]) -> Option<Verb> {
     let at = (0..sentence.len()).find(|at| {
         matches!(inflected(text(sentence, *at)), Some((verb, form)) if verb.word == "download" && form != Form::Past)
@@ -355,7 +355,7 @@ fn kept_on_disk(sentence: &[Word]) -> Option<Verb> {
     kept.then_some(Verb { word: "download", act: Act::Change, noun: false })
 }
 
-/// Cuts a text into sentences, and those into words. An identifier such as `delete_file` is one word, and no verb.
+/// Splits a text into sentences of words. An identifier such as `delete_file` is one word, and no verb.
 fn sentences(text: &str) -> Vec<Vec<Word>> {
     let mut end = text.len().min(MAX_BYTES);
     while !text.is_char_boundary(end) {

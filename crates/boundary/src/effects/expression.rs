@@ -1,5 +1,5 @@
-//! Whether what an expression calls is known to compute. In: a text. Out: the calls in it, and whether the text as a whole is
-//! one. It is the grammar that languages share: a name, and behind it an opening bracket.
+//! Judges the calls in an expression, by the grammar that languages share: a name, and behind it an opening bracket.
+//! In: a text. Out: whether all calls are known to compute, and whether the text as a whole is one call.
 
 use super::{
     functions::{is_known, is_step},
@@ -7,16 +7,16 @@ use super::{
     name::acts,
 };
 
-/// Most calls that are looked at; with more, anything may be there.
+/// Most calls that are judged; a text with more may do anything.
 const MOST: usize = 1_000;
 
-/// Whether everything that a text calls is known to compute.
+/// True if every call in a text is known to compute.
 pub(super) fn computes(text: &str) -> bool {
     let mut calls = calls(text);
     calls.by_ref().take(MOST).all(|name| name.is_some_and(is_known)) && calls.next().is_none() && !text.contains("__")
 }
 
-/// Whether a text is one call, or a chain of such, from its beginning to its end: `os.remove('x')`, `f(1)(2)`.
+/// True if a text is one call, or a chain of calls, from its beginning to its end: `os.remove('x')`, `f(1)(2)`.
 pub(super) fn is_call(text: &str) -> bool {
     let text = text.trim().trim_end_matches(';');
     let bare = ["new ", "await ", "return "].into_iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text);
@@ -26,7 +26,7 @@ pub(super) fn is_call(text: &str) -> bool {
         && callee.chars().all(|c| c.is_ascii_alphanumeric() || "_.$[]'\"".contains(c))
 }
 
-/// A query in the shell of a database, by its first word: `db.users.find()`, `g.V()`.
+/// True if a text is a query in the shell of a database, by its first word: `db.users.find()`, `g.V()`.
 pub(super) fn is_chain(text: &str) -> bool {
     let text = text.trim_start();
     let root = text.split(['.', '[', '(']).next().unwrap_or_default();
@@ -36,10 +36,10 @@ pub(super) fn is_chain(text: &str) -> bool {
         && text.contains('(')
 }
 
-/// Whether such a query only looks: one statement of known steps.
+/// True if such a query is read-only: one statement of known steps.
 pub(super) fn chain_looks(text: &str) -> bool {
     let stores = ["$out", "$merge", "$where", "$function", "$accumulator", "function", "=>"];
-    // What stands in braces is a program there: `g.V().map{it}`.
+    // Braces hold a program there: `g.V().map{it}`.
     let closes_over = text.trim_start().starts_with('g') && text.contains('{');
     !closes_over
         && calls(text).take(MOST + 1).enumerate().all(|(at, name)| at < MOST && name.is_some_and(is_step))
@@ -47,7 +47,7 @@ pub(super) fn chain_looks(text: &str) -> bool {
         && !stores.iter().any(|word| text.contains(word))
 }
 
-/// The names of what a text calls, as far as they stand directly before the bracket; `None` for what has no name.
+/// Names of the calls in a text, directly before the bracket; `None` for a call without a name.
 fn calls(text: &str) -> impl Iterator<Item = Option<&str>> {
     text.match_indices('(').filter_map(|(open, _)| {
         let before = text.get(..open)?;
@@ -66,16 +66,16 @@ fn calls(text: &str) -> impl Iterator<Item = Option<&str>> {
     })
 }
 
-/// Whether a text is more than one call: steps behind each other, of which one is not known to compute.
+/// True if a text is a script of several steps with a call that is not known to compute.
 pub(super) fn is_script(text: &str) -> bool {
     text.contains('(') && text.contains([';', '=', '|']) && !graphql::is_graphql(text) && !computes(text)
 }
 
-/// Whether a text holds a call in a place that a template or a table evaluates: `{{ f() }}`, `${x.y()}`, `=F()`; or an order
-/// there: `{{delete}}`, `${jndi:ldap://x}`.
+/// True if a template or spreadsheet evaluates a call in a text (`{{ f() }}`, `${x.y()}`, `=F()`), or an order
+/// (`{{delete}}`, `${jndi:ldap://x}`).
 pub(super) fn is_template(text: &str) -> bool {
     let filled = ["{{", "${", "#{", "<%", "{%"].iter().any(|mark| text.contains(mark));
-    // A place within a place makes a word that nobody reads: `${${lower:j}ndi:x}`.
+    // A placeholder within a placeholder makes a word that the text does not show: `${${lower:j}ndi:x}`.
     let pieces: Vec<&str> = text.split("${").skip(1).take(MOST).collect();
     let nested = pieces.split_last().is_some_and(|(_, before)| before.iter().any(|piece| !piece.contains('}')));
     let placed = || {
@@ -89,7 +89,7 @@ pub(super) fn is_template(text: &str) -> bool {
         || filled && placed()
 }
 
-/// What stands in the places of a template, as far as the next bracket.
+/// Contents of a template's placeholders, up to the next bracket.
 fn places(text: &str) -> impl Iterator<Item = &str> {
     ["{{", "${"].into_iter().flat_map(move |mark| {
         text.split(mark).skip(1).map(|rest| {
@@ -99,7 +99,7 @@ fn places(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a place is filled by asking somewhere else: `jndi:ldap://x`, `script:js:x`, `${lower:j}ndi:x`.
+/// True if a placeholder is filled by a lookup elsewhere: `jndi:ldap://x`, `script:js:x`, `${lower:j}ndi:x`.
 fn is_looked_up(place: &str) -> bool {
     place.split_once(':').is_some_and(|(name, rest)| {
         !name.is_empty()

@@ -1,15 +1,15 @@
-//! Functions that compute or look, and nothing else. In: a name as a statement or an expression calls it. Out: whether it is
-//! one of them. What is not known may do anything: functions of a database are written by its users.
+//! Functions that only compute or read. In: a name as a statement or an expression calls it. Out: true if the function
+//! is known. An unknown function may do anything: users of a database write their own.
 
 use super::{among, lists::LISTS};
 
-/// Whether a pragma is known to show something, without an argument or with one.
+/// True if a pragma is known to show something, without an argument or (`given`) with one.
 pub(super) fn is_pragma(name: &str, given: bool) -> bool {
     let small = name.to_ascii_lowercase();
     among(&LISTS.functions.pragmas_of, &small) || !given && among(&LISTS.functions.pragmas, &small)
 }
 
-/// Whether a function is known to change nothing.
+/// True if a function is known to change nothing.
 pub(super) fn is_known(name: &str) -> bool {
     let small = name.to_ascii_lowercase();
     let pragma = |name: &str| is_pragma(name, false);
@@ -23,12 +23,12 @@ pub(super) fn is_known(name: &str) -> bool {
             && !acts(&words)
 }
 
-/// Whether a step of a query in a database's shell is known to change nothing.
+/// True if a step of a query in a database's shell is known to change nothing.
 pub(super) fn is_step(name: &str) -> bool {
     among(&LISTS.functions.steps, &name.to_ascii_lowercase())
 }
 
-/// Whether the words after a family's say more than what is computed: `json_export`, `array_append` does not.
+/// True if the words behind a family's name mean more than computing: `json_export` does, `array_append` does not.
 fn acts(words: &[String]) -> bool {
     let value = ["append", "insert", "set", "remove", "replace", "fill", "merge", "concat"];
     words.iter().skip(1).any(|word| {

@@ -1,22 +1,22 @@
-//! Judges queries of graphs and documents that are no SQL: Cypher, SPARQL, AQL. In: a text. Out: what can be told of it, by
-//! its words outside of strings.
+//! Judges queries of graphs and documents outside SQL: Cypher, SPARQL, AQL. In: a text. Out: a verdict by the words
+//! outside its strings.
 
 use super::{among, functions, statement::Verdict};
 use umbra_domain::Effect;
 
-/// Most functions of a query that are looked at. With more, anything may be there.
+/// Most functions of a query that are judged. With more, anything may be there.
 const MOST: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'t> {
     Word(&'t str),
-    /// Quoted name, or an address in angle brackets.
+    /// Quoted name, or address in angle brackets.
     Name(&'t str),
     Text,
     Mark(char),
 }
 
-/// Judges a text; nothing where it is in none of these languages. Comments are read as such, and as queries.
+/// Judges a text; none if it is in none of these languages. The more severe reading counts, with comments or without.
 pub(super) fn judge(text: &str) -> Option<Verdict> {
     [true, false].into_iter().filter_map(|comments| queries(&tokens(text, comments)?)).max()
 }
@@ -81,21 +81,21 @@ fn query(tokens: &[Token<'_>]) -> Option<Verdict> {
     })
 }
 
-/// True if a query calls what is not known to compute.
+/// True if a query calls a function that is not known to compute.
 fn calls_unknown(tokens: &[Token<'_>]) -> bool {
     let mut functions = 0;
     tokens.windows(2).enumerate().any(|(at, pair)| {
         let [Token::Word(name) | Token::Name(name), Token::Mark('(')] = pair else { return false };
         functions += 1;
         let before = at.checked_sub(2).and_then(|at| tokens.get(at..at + 2));
-        // In SPARQL a dot ends what is said of a thing.
+        // In SPARQL a dot ends a triple.
         let owned = matches!(before, Some([Token::Word(owner), Token::Mark('.')])
             if !among("point duration date datetime", owner) && !tokens.contains(&Token::Mark('?')));
         functions > MOST || owned || !functions::is_known(name)
     })
 }
 
-/// True if a query asks another server, which may do anything; that of labels is everybody's.
+/// True if a query asks another server, which may do anything. The label service of Wikibase is harmless.
 fn asks_service(tokens: &[Token<'_>]) -> bool {
     let renamed = (0..tokens.len()).any(|at| is(tokens, at, "prefix") && is(tokens, at + 1, "wikibase"));
     (1..tokens.len()).any(|at| {
@@ -108,7 +108,7 @@ fn is(tokens: &[Token<'_>], at: usize, list: &str) -> bool {
     matches!(tokens.get(at), Some(Token::Word(word)) if among(list, &word.to_ascii_lowercase()))
 }
 
-/// Tokens of a text; nothing where a string has no end.
+/// Tokens of a text; none if a string has no end.
 fn tokens(text: &str, comments: bool) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -138,7 +138,7 @@ fn tokens(text: &str, comments: bool) -> Option<Vec<Token<'_>>> {
     Some(tokens)
 }
 
-/// Length of a string that a text begins with.
+/// Length of the string that a text begins with.
 fn quoted(text: &str, quote: char) -> Option<usize> {
     let mut chars = text.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {
@@ -151,7 +151,7 @@ fn quoted(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// Place where an address in angle brackets ends, if a text begins with one: `<http://a>`.
+/// Index where an address in angle brackets ends, if a text begins with one: `<http://a>`.
 fn address(text: &str) -> Option<usize> {
     let end = text.find(|c: char| c.is_whitespace() || c == '>')?;
     (text.get(end..)?.starts_with('>') && end > 1).then_some(end)

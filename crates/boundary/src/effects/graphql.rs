@@ -1,10 +1,9 @@
-//! What GraphQL is asked for. In: a text. Out: whether it is one of its queries, whether it changes something, and whether
-//! it goes on asking. Nothing is executed.
+//! Judges GraphQL. In: a text. Out: whether it is a query, holds a mutation, or subscribes. Nothing is executed.
 
-/// Most words `mutation` of a text that are looked at. With more, anything may be there.
+/// Most words `mutation` in a text that are judged. With more, anything may be there.
 const MOST: usize = 1_000;
 
-/// Whether a text is a query of GraphQL.
+/// True if a text is a GraphQL query.
 pub(super) fn is_graphql(text: &str) -> bool {
     let opens = |word: &str| {
         let rest = text.strip_prefix(word).map(str::trim_start);
@@ -13,7 +12,7 @@ pub(super) fn is_graphql(text: &str) -> bool {
     text.starts_with('{') || text.contains('{') && ["query", "fragment"].into_iter().any(opens)
 }
 
-/// Whether a text asks to be told from now on: `subscription { x }`.
+/// True if a text subscribes: `subscription { x }`.
 pub(super) fn subscribes(text: &str) -> bool {
     let ends = text.trim_end().ends_with('}');
     ends && text.match_indices("subscription").take(MOST).any(|(at, word)| {
@@ -29,7 +28,7 @@ pub(super) fn subscribes(text: &str) -> bool {
     })
 }
 
-/// Whether a text holds a mutation of GraphQL: the word outside of every brace and string, before a brace.
+/// True if a text holds a GraphQL mutation: the word outside every brace and string, before a brace.
 pub(super) fn is_mutation(text: &str) -> bool {
     if !text.contains("mutation") || !text.contains('{') {
         return false;
@@ -45,13 +44,13 @@ pub(super) fn is_mutation(text: &str) -> bool {
             '{' | '(' => depth += 1,
             '}' | ')' => depth = depth.saturating_sub(1),
             'm' if depth == 0 => {
-                // Bounded: the word may stand there often.
+                // Bounded: the word may occur often.
                 let rest = text.get(at..text.floor_char_boundary(at + 300)).unwrap_or_default();
                 let before = text.get(..at).and_then(|text| text.chars().next_back());
                 let behind = rest.strip_prefix("mutation").map(|rest| rest.chars().next().unwrap_or(' '));
                 let opens = before.is_none_or(|c| c.is_whitespace() || c == '}' || c == ',')
                     && behind.is_some_and(|c| c.is_whitespace() || matches!(c, '{' | '(' | '@' | '#'));
-                // Prose has words between this one and a brace: a mutation has a name, and variables.
+                // Prose has words between `mutation` and a brace: a mutation has a name there, and variables.
                 let head = rest.find(['{', '(']).and_then(|end| rest.get(..end));
                 seen += usize::from(opens);
                 if seen > MOST || opens && head.is_some_and(|head| head.split_whitespace().count() < 4) {
@@ -64,7 +63,7 @@ pub(super) fn is_mutation(text: &str) -> bool {
     false
 }
 
-/// The bytes of a string of GraphQL, with its quotes.
+/// Length of a GraphQL string with its quotes, in bytes.
 fn string(text: &str) -> usize {
     let quotes = if text.starts_with("\"\"\"") { "\"\"\"" } else { "\"" };
     let mut from = quotes.len();
@@ -74,7 +73,7 @@ fn string(text: &str) -> usize {
         if rest.starts_with(quotes) {
             return at + quotes.len();
         }
-        // What a backslash stands before, and a quote within three, end nothing.
+        // An escaped character, or a single quote mark within three, does not end the string.
         from = at + rest.chars().take(if rest.starts_with('\\') { 2 } else { 1 }).map(char::len_utf8).sum::<usize>();
     }
     text.len()

@@ -1,32 +1,32 @@
-//! The verbs of tools and what they do. In: a word. Out: its verb and the form in which it stands. Lists of words, and
-//! the little grammar that English verbs have.
+//! Verbs of tools and their actions. In: a word. Out: its verb and form. Lists of words, and the little grammar that
+//! English verbs have.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::lists::LISTS;
 use umbra_domain::Effect;
 
-/// What a verb does.
+/// Action of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It thinks about what it is given: `validate`, `compare`.
+    /// Thinking about the input: `validate`, `compare`.
     Compute,
-    /// It fetches what is there.
+    /// Fetching what exists.
     Look,
-    /// It asks in a language that may also change things: SQL, GraphQL.
+    /// Asking in a language that may also change things: SQL, GraphQL.
     Query,
-    /// It sets something going: `run`, `launch`.
+    /// Starting something: `run`, `launch`.
     Run,
-    /// It does whatever it is told: `execute`, `invoke`.
+    /// Doing whatever the input says: `execute`, `invoke`.
     Obey,
-    /// It adds or changes.
+    /// Adding or changing.
     Change,
-    /// It takes away, or cannot be taken back.
+    /// Removing, or an action that cannot be taken back.
     Destroy,
 }
 
 impl Act {
-    /// The effect of the verb by itself.
+    /// Effect of the verb by itself.
     pub fn effect(self) -> Effect {
         match self {
             Self::Compute | Self::Look | Self::Query => Effect::Read,
@@ -36,17 +36,17 @@ impl Act {
     }
 }
 
-/// A verb that is known.
+/// A known verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verb {
-    /// Its base form.
+    /// Base form.
     pub word: &'static str,
     pub act: Act,
-    /// It is as often a noun or an adjective: `release`, `order`, `open`.
+    /// True if the word is as often a noun or an adjective: `release`, `order`, `open`.
     pub noun: bool,
 }
 
-/// How a verb stands in a text.
+/// Form of a verb in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// `delete`
@@ -59,7 +59,7 @@ pub(super) enum Form {
     Past,
 }
 
-/// Acts, by their names in `data/effects.toml`; of two lists with the same verb the first counts.
+/// Actions, by their names in `data/effects.toml`; a verb that is in two lists counts by the first.
 const ACTS: [(Act, &str); 7] = [
     (Act::Compute, "compute"),
     (Act::Look, "look"),
@@ -70,7 +70,7 @@ const ACTS: [(Act, &str); 7] = [
     (Act::Destroy, "destroy"),
 ];
 
-/// Two words that mean something else together; the second may be one of several.
+/// Two words with a meaning of their own; the second may be one of several.
 const PHRASES: [(&str, &str, Act); 17] = [
     ("back", "up", Act::Change),
     ("check", "all box checkbox in item off out task todo", Act::Change),
@@ -91,7 +91,7 @@ const PHRASES: [(&str, &str, Act); 17] = [
     ("who", "am", Act::Look),
 ];
 
-/// Pairs of words that are a noun, whatever verb they hold.
+/// Pairs of words that form a noun, whatever verb they hold.
 const COMPOUNDS: [(&str, &str); 10] = [
     ("access", "control"),
     ("check", "run suite"),
@@ -105,31 +105,31 @@ const COMPOUNDS: [(&str, &str); 10] = [
     ("status", "check update"),
 ];
 
-/// What is resolved by looking it up. Anything else that is resolved is closed, merged or ended.
+/// Objects of `resolve` that are looked up. Anything else that is resolved is closed, merged or ended.
 const NAMED: &str = "address addresses dns domain domains handle handles host hostname hostnames hosts id identifier \
     identifiers ids library libraries name names path paths reference references symbol symbols uri uris url urls";
 
-/// What is verified for good: whoever it is of may do more afterwards.
+/// Objects of `verify` that are verified for good: their owner may do more afterwards.
 const PROVEN: &str = "account code domain email identity otp payment phone user webhook";
 
-/// What is converted for good: a lead becomes a customer.
+/// Objects of `convert` that are converted for good: a lead becomes a customer.
 const WON: &str = "deal draft lead leads opportunity quote subscriber trial";
 
-/// What is shown to somebody, who is disturbed by it.
+/// Objects of `show` that disturb a person.
 const SHOWN: &str = "alert dialog message modal notification popup prompt toast";
 
-/// Who hears it when pinged.
+/// Objects of `ping` that notify people.
 const HEARERS: &str = "channel everyone group here member members people person role team user users";
 
-/// Words that look like a verb with something before it, and are none.
+/// Words that look like a prefix and a verb, and are none.
 const NO_VERBS: [&str; 9] =
     ["autocomplete", "design", "devote", "offend", "offset", "prefix", "preset", "remark", "resort"];
 
-/// What stands before a verb and leaves what it does: `bulk_delete`, `redeploy`.
+/// Prefixes that keep a verb's action: `bulk_delete`, `redeploy`.
 const AGAIN: [&str; 7] = ["re", "bulk", "batch", "multi", "auto", "mass", "pre"];
-/// What stands before a verb and takes back what it does: `unassign`, `disconnect`.
+/// Prefixes that reverse a verb's action: `unassign`, `disconnect`.
 const AGAINST: [&str; 4] = ["un", "dis", "de", "off"];
-/// What follows a verb in a name without borders between its words: `deletefile`.
+/// Objects that follow a verb in a name without borders between its words: `deletefile`.
 const OBJECTS: [&str; 33] = [
     "all",
     "branch",
@@ -166,7 +166,7 @@ const OBJECTS: [&str; 33] = [
     "user",
 ];
 
-/// Participles that end otherwise than in `ed`.
+/// Past participles that do not end in `ed`.
 const PARTICIPLES: [(&str, &str); 12] = [
     ("sent", "send"),
     ("written", "write"),
@@ -196,8 +196,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     lexicon
 });
 
-/// The verb that a word of a name is. Names are terse: only base forms are verbs there, and `updates` or `deleted` say
-/// what a thing is.
+/// Verb of a word in a name. Names are terse: only base forms are verbs there; `updates` or `deleted` describe a thing.
 pub(super) fn verb(word: &str) -> Option<Verb> {
     if let Some(verb) = LEXICON.get(word) {
         return Some(*verb);
@@ -209,7 +208,7 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
     let again = AGAIN.iter().find_map(below).filter(|verb| !verb.noun || verb.act != Act::Look);
     let undone = || {
         let verb = AGAINST.iter().find_map(below)?;
-        // What undoes a loss is a change; what undoes a look is no word.
+        // Reversing a removal is a change; reversing a read makes no word.
         matches!(verb.act, Act::Change | Act::Run | Act::Destroy).then_some(Verb { act: Act::Change, ..verb })
     };
     again.or_else(undone).or_else(|| run_together(word))
@@ -224,14 +223,14 @@ fn run_together(word: &str) -> Option<Verb> {
     })
 }
 
-/// The verb that two neighbouring words are together.
+/// Verb that two neighbouring words form together.
 pub(super) fn phrase(first: &str, second: &str) -> Option<Verb> {
     let (word, _, act) =
         PHRASES.into_iter().find(|(one, others, _)| *one == first && others.split(' ').any(|two| two == second))?;
     Some(Verb { word, act, noun: false })
 }
 
-/// Whether two neighbouring words are a noun together.
+/// True if two neighbouring words form a noun.
 pub(super) fn compound(first: &str, second: &str) -> bool {
     let second = second.strip_suffix('s').unwrap_or(second);
     COMPOUNDS
@@ -239,8 +238,7 @@ pub(super) fn compound(first: &str, second: &str) -> bool {
         .any(|(ones, twos)| ones.split(' ').any(|one| one == first) && twos.split(' ').any(|two| two == second))
 }
 
-/// A verb whose objects change what it does: to resolve a name is to look it up, to verify a domain changes what may
-/// be done with it.
+/// Adjusts a verb to its objects: resolving a name is a lookup, verifying a domain changes what may be done with it.
 pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a str>) -> Verb {
     let (nouns, act) = match verb.word {
         "resolve" => (NAMED, Act::Look),
@@ -254,7 +252,7 @@ pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a
     if about { Verb { act, ..verb } } else { verb }
 }
 
-/// The verb that a word of a sentence is, and its form.
+/// Verb of a word in a sentence, and its form.
 pub(super) fn inflected(word: &str) -> Option<(Verb, Form)> {
     if let Some(verb) = verb(word) {
         return Some((verb, Form::Base));
@@ -271,7 +269,7 @@ pub(super) fn inflected(word: &str) -> Option<(Verb, Form)> {
     None
 }
 
-/// What a word may have been before an ending was put to it.
+/// Possible stems of a word before its ending.
 fn stems(stem: &str, ending: &str) -> Vec<String> {
     let mut stems = vec![stem.to_owned()];
     if ending == "s" {

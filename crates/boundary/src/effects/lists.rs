@@ -1,15 +1,15 @@
-//! Words of `data/effects.toml`, each list between blanks.
+//! Word lists of `data/effects.toml`, with blanks between the words.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-/// Every list.
+/// All lists.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Lists {
     pub vocabulary: Vocabulary,
-    /// By what they do.
+    /// Verbs by action.
     pub verbs: BTreeMap<String, Verbs>,
     pub statements: Statements,
     pub programs: Programs,
@@ -44,7 +44,7 @@ pub(super) struct Programs {
     pub printing: String,
     pub versioned: String,
     pub tests: String,
-    /// By program: letters of its options that only print.
+    /// Letters of the options that only print, by program.
     pub bare: BTreeMap<String, String>,
     pub known: BTreeMap<String, Program>,
 }
@@ -62,11 +62,11 @@ pub(super) struct Statements {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Program {
-    /// Subcommands that print, in one word or two; none where it has none.
+    /// Subcommands that print, of one or two words; empty if the program has none.
     pub words: String,
-    /// Options of one letter; behind a colon those that take a value, as `getopt` has it.
+    /// Options of one letter; a colon follows those that take a value, as in `getopt`.
     pub letters: String,
-    /// Other options, without what is behind `=`.
+    /// Other options, without the value behind `=`.
     pub options: String,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Commands {
     pub redis: String,
 }
 
-/// The lists; empty ones, by which nothing is known to look, if the file cannot be read, which a test rules out.
+/// The lists; empty ones, by which nothing is read-only, if the file cannot be parsed, which a test rules out.
 pub(super) static LISTS: LazyLock<Lists> =
     LazyLock::new(|| toml::from_str(include_str!("../../data/effects.toml")).unwrap_or_default());
 

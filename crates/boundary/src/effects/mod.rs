@@ -1,17 +1,16 @@
-//! What a tool does to the world: read, write, or destructive. In: what is known of a tool. Out: its effect, who said so,
-//! and why. Pure.
+//! Effect of a tool: read, write or destructive. In: all that is known of the tool. Out: its effect, the source of
+//! that, and the reason. Pure.
 //!
-//! An operator's word goes first (contract, then override), then that of a server that is trusted, then a classifier
-//! over name, description and input schema. What none of them knows is destructive. Last of all, and against all of them,
-//! the arguments of the call are looked at (`sent`): what would be a read is none where they can be executed and are not
-//! understood as a look.
+//! The operator decides first (contract, then override), then a trusted server, then a classifier over name,
+//! description and input schema. An unknown tool is destructive. Last of all, and against all of them, the arguments of
+//! the call are scanned (`sent`): a call is no read if an argument can be executed and is not understood as read-only.
 //!
-//! The classifier would rather stub a read than run a write. A tool is a read by its `name` alone, and only where every
-//! word of that is known to do nothing (`vocabulary`); what its server says beside it (`description`, `schema`,
-//! annotations) can only raise that, unless an operator trusts the server. Then the description decides within the range
-//! of what the name can mean. Its words are those of `lexicon`: names and descriptions are written by strangers, and none
-//! of their text stands in a reason. A stranger who names a tool for what it does not do is believed here; contracts and
-//! pinned descriptions are there for that. It reads English alone.
+//! The classifier would rather stub a read than run a write. A tool is a read by its `name` alone, and only if every
+//! word of the name is known to do nothing (`vocabulary`). What its server says besides (`description`, `schema`,
+//! annotations) can only raise the effect, unless an operator trusts the server: then the description decides within
+//! the range that the name allows. All words are those of `lexicon`: strangers write names and descriptions, and no
+//! reason quotes them. Misleading names are not detected: write a contract, or pin descriptions. Only English is
+//! understood.
 
 mod aws;
 mod code;
@@ -51,7 +50,7 @@ use umbra_domain::{DeclaredEffect, Effect, EffectSource, ToolAnnotations, ToolNa
 pub use overrides::Overrides;
 pub(crate) use overrides::specificity;
 
-/// Languages that change things as well as ask for them, and what speaks them.
+/// Languages that can change data as well as query it, and systems that speak them.
 const LANGUAGES: [&str; 24] = [
     "bigquery",
     "clickhouse",
@@ -78,7 +77,7 @@ const LANGUAGES: [&str; 24] = [
     "sqlite",
     "warehouse",
 ];
-/// What a tool is named for that runs programs.
+/// Words in the names of tools that run programs.
 const INTERPRETERS: [&str; 14] = [
     "bash",
     "cmd",
@@ -96,49 +95,49 @@ const INTERPRETERS: [&str; 14] = [
     "terminal",
 ];
 
-/// An effect by the classifier.
+/// Effect by the classifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classified {
-    /// The effect; destructive where nothing is known.
+    /// The effect; destructive if nothing is known.
     pub effect: Effect,
-    /// Whether anything was known.
+    /// True if anything was known.
     pub known: bool,
-    /// What decided it, in words of ours.
+    /// Reason, in Umbra's own words.
     pub why: String,
-    /// True if it runs what it is given: then the effect is that of its arguments, as far as they are understood.
+    /// True if the tool runs its input: then the effect is that of its arguments, as far as they are understood.
     pub runs: bool,
 }
 
-/// A tool's effect, who said so, and why.
+/// Effect of a tool, with its source and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectOf {
     /// The effect.
     pub effect: Effect,
-    /// Whose word it is.
+    /// Source of the effect.
     pub source: EffectSource,
     /// The reason in a sentence, without any text of the tool's own.
     pub why: String,
-    /// True if the tool runs what it is given, and nobody said which effect that has.
+    /// True if the tool runs its input, and its effect was not declared.
     pub runs: bool,
 }
 
-/// Word of a call about its tool.
+/// Declarations about the tool that come with a call.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Word {
-    /// The caller's word.
+    /// Declaration of the caller.
     pub declared: Option<DeclaredEffect>,
-    /// The word of the tool's server.
+    /// Annotations by the tool's server.
     pub annotations: ToolAnnotations,
-    /// The server is believed.
+    /// True if the server is trusted.
     pub trusted: bool,
-    /// The word of the pack of the tool's server.
+    /// Effect by the pack of the tool's server.
     pub pack: Option<Effect>,
 }
 
-/// The effect of a tool. The classifier is asked only where nobody has a word that goes before it.
+/// Rates the effect of a tool. The classifier runs only if no declaration goes before it.
 ///
-/// The word of a caller who may not declare effects, and annotations of a server that is not trusted, never lower an effect,
-/// and may raise it.
+/// Callers that may not declare effects, and annotations of a server that is not trusted, never lower an effect, and
+/// may raise it.
 pub fn effect_of(
     contract: Option<Effect>,
     operator: Option<Effect>,
@@ -183,9 +182,9 @@ pub fn effect_of(
 }
 
 impl EffectOf {
-    /// The same for a call with these arguments: a read is none where one of them asks for more, or where nobody can tell
-    /// that it does not. Who says that a tool reads says what it is for, and not what any argument makes of it. A tool that
-    /// runs what it is given has the effect of that, where it is understood.
+    /// Rates a call with these arguments. A read is raised if an argument asks for more, or cannot be understood: a
+    /// declared read tells what the tool is for, not what any argument makes of it. A tool that runs its input has the
+    /// effect of that, if it is understood.
     #[must_use]
     pub fn sent(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
         if self.effect != Effect::Read && !self.runs {
@@ -209,8 +208,8 @@ impl EffectOf {
     }
 }
 
-/// What the annotations of a trusted server say, if they say anything of it: a hint that is left out has the protocol's
-/// default, which is the graver one.
+/// Effect by the annotations of a trusted server; none without any. A missing hint has the protocol's default, which is
+/// the more severe one.
 fn trusted(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
     match (annotations.read_only, annotations.destructive) {
         (Some(true), Some(true)) => Some((Effect::Destructive, "readOnlyHint: true and destructiveHint: true at once")),
@@ -222,7 +221,7 @@ fn trusted(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
     }
 }
 
-/// What any server's annotations say outright against a tool of its own.
+/// Effect by those annotations with which any server warns of its own tool.
 fn warned(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
     match (annotations.read_only, annotations.destructive) {
         (_, Some(true)) => Some((Effect::Destructive, "destructiveHint: true")),
@@ -231,8 +230,8 @@ fn warned(annotations: ToolAnnotations) -> Option<(Effect, &'static str)> {
     }
 }
 
-/// The effect of a tool by what it is called, how it is described and which arguments it takes. What a server that is not
-/// trusted says of its tool can only raise what the name says.
+/// Classifies a tool by name, description and arguments. A server that is not trusted can only raise the effect of the
+/// name.
 pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, trusted_server: bool) -> Classified {
     let name = name::read(tool);
     if name.foreign {
@@ -241,7 +240,7 @@ pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, truste
     let text = Description::of(description);
     let arguments = Arguments::of(input_schema);
     let program = by_program(tool, name, &text, &arguments, trusted_server);
-    // `Manage rules (read-only)`, `Run a read-only query`: what the verb would do is taken back.
+    // `Manage rules (read-only)`, `Run a read-only query`: the description takes the verb back.
     let harmless = match &program {
         Some(program) => program.effect == Effect::Read,
         None => name.looks && text.read_only(),
@@ -257,7 +256,7 @@ fn unknown(why: &str) -> Classified {
     Classified { effect: Effect::Destructive, known: false, why, runs: false }
 }
 
-/// The effect by the name alone: the gravest that it can have, and a read only where no word of it speaks against that.
+/// Effect by the name alone: the most severe that it can mean, and a read only if no word speaks against that.
 fn by_name(name: Reading) -> Classified {
     let known = |effect, why| Classified { effect, known: true, why, runs: false };
     match name.verb {
@@ -272,8 +271,7 @@ fn by_name(name: Reading) -> Classified {
     }
 }
 
-/// The effect by name and description of a server that is trusted; by the methods that can be asked for, where those say
-/// nothing.
+/// Effect by name and description of a trusted server; if those say nothing, by the methods that can be asked for.
 fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classified {
     let known = |effect, why| Classified { effect, known: true, why, runs: false };
     let opening = text.opening().map(|said| said.verb);
@@ -297,7 +295,7 @@ fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classif
     }
 }
 
-/// The effect of a tool that is given a program, or a query in a language that can change things as well.
+/// Effect of a tool that is given a program, or a query in a language that can change data as well.
 fn by_program(
     tool: &ToolName,
     name: Reading,
@@ -332,7 +330,7 @@ fn by_program(
     Some(Classified { effect, known: true, why: why.to_owned(), runs: !selects })
 }
 
-/// What is found, raised by what the tool is said to do besides and by what its arguments allow.
+/// Raises an effect by what else the description says, and by what the arguments allow.
 fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: &Arguments) -> Classified {
     let mut to = |effect: Effect, why: String| {
         if effect > found.effect {
@@ -358,7 +356,7 @@ fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: 
     found
 }
 
-/// True if a word is one of a list, between blanks.
+/// True if a word is in a list with blanks between its words.
 fn among(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|one| one == word)
 }

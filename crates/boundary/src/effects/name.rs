@@ -1,12 +1,10 @@
-//! What a tool's name says. In: a name. Out: the mildest and the gravest effect that it can mean, and the verb by which
-//! it goes.
+//! Reads a tool's name. In: a name. Out: the mildest and the most severe effect that it can mean, and its verb.
 //!
 //! A name is a verb and its objects (`get_issue`), or a thing and its verb (`issue_write`); many words are both
-//! (`release`, `order`). Where a name can be read in two ways, the graver one holds, unless the tool's server is trusted:
-//! then the description decides between them.
+//! (`release`, `order`). If a name can be read in two ways, the more severe one counts, unless the tool's server is
+//! trusted: then the description decides between them.
 //!
-//! A name says that a tool reads only where it has a verb that looks, and every other word of it is known to do nothing
-//! (`looks`).
+//! A name is read-only (`looks`) only if it has a read verb, and every other word is known to do nothing.
 
 use super::{
     among,
@@ -15,15 +13,15 @@ use super::{
 };
 use umbra_domain::{Effect, ToolName};
 
-/// Most characters of a name that are looked at.
+/// Longest part of a name that is read, in characters.
 const MAX_CHARS: usize = 256;
-/// Words that every tool may carry.
+/// Words that any tool name may carry.
 const BOILERPLATE: [&str; 7] = ["mcp", "tool", "tools", "api", "v1", "v2", "v3"];
-/// Words that put a second verb beside the first.
+/// Words that join a second verb to the first.
 const JOINTS: [&str; 5] = ["and", "or", "then", "plus", "n"];
-/// Verbs that say nothing by themselves: what is run or performed says it.
+/// Light verbs, which mean nothing by themselves: the object tells what is run or performed.
 const LIGHT: [&str; 5] = ["conduct", "execute", "make", "perform", "run"];
-/// What is looked for by running it.
+/// Objects with which a light verb is a read.
 const LOOKS: [&str; 18] = [
     "analysis",
     "audit",
@@ -45,29 +43,29 @@ const LOOKS: [&str; 18] = [
     "validation",
 ];
 
-/// How a name can be read.
+/// Possible readings of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// The mildest effect that it can mean.
+    /// Mildest effect that the name can mean.
     pub least: Effect,
-    /// The gravest one.
+    /// Most severe effect that the name can mean.
     pub most: Effect,
-    /// The verb by which it goes; absent where none is known.
+    /// Verb of the name; none if none is known.
     pub verb: Option<Verb>,
-    /// It says that the tool looks, and every word of it is known to do nothing else.
+    /// True if the name has a read verb, and every other word is known to do nothing.
     pub looks: bool,
-    /// The name holds letters that are not ours, so that what looks like a known word may be none.
+    /// True if the name holds letters outside ASCII, which can imitate a known word.
     pub foreign: bool,
 }
 
 impl Reading {
-    /// Whether there is nothing to decide.
+    /// True if only one effect is possible.
     pub fn is_firm(self) -> bool {
         self.least == self.most
     }
 }
 
-/// Reads a tool's name. A server's name that it repeats is left out, but where it is a thing that is shown: `git_status`.
+/// Reads a tool's name, without a repeated name of its server, unless that is the thing to be shown: `git_status`.
 pub(super) fn read(tool: &ToolName) -> Reading {
     let words = words(&tool.name);
     let server = tool.server.as_deref().map(self::words).unwrap_or_default();
@@ -80,7 +78,7 @@ pub(super) fn read(tool: &ToolName) -> Reading {
     Reading { looks, foreign: !tool.name.is_ascii(), ..reading }
 }
 
-/// Reads words in the order in which they stand.
+/// Reads the words of a name, in order.
 pub(super) fn of_words(words: &[String]) -> Reading {
     let found = verbs(words);
     let Some((first, head)) = found.first().copied() else {
@@ -88,7 +86,7 @@ pub(super) fn of_words(words: &[String]) -> Reading {
         return Reading { least: Effect::Read, most: Effect::Destructive, verb: None, looks, foreign: false };
     };
     let is_look = matches!(head.act, Act::Look | Act::Compute | Act::Query);
-    // `list` opens a name as a verb, and ends it as a noun: `todo_list`.
+    // `list` is a verb at the beginning of a name, and a noun at its end: `todo_list`.
     let is_verb = !head.noun || (first == 0 && is_look);
     let own = head.act.effect();
     let mut reading = Reading {
@@ -120,7 +118,7 @@ pub(super) fn of_words(words: &[String]) -> Reading {
     reading
 }
 
-/// The verbs of a name with their places.
+/// Verbs of a name, with their indexes.
 fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -139,17 +137,17 @@ fn verbs(words: &[String]) -> Vec<(usize, Verb)> {
     found
 }
 
-/// Verbs that look in a sentence, and may do something in a name: `return_item`, `answer_call`, `poll_queue`.
+/// Verbs that read in a sentence, and may change something in a name: `return_item`, `answer_call`, `poll_queue`.
 const NOT_IN_NAMES: [&str; 7] = ["answer", "enrich", "evaluate", "obtain", "poll", "return", "sleep"];
-/// Verbs that end a name as its verb, and are hardly ever its noun.
+/// Verbs that end a name as its verb, and are hardly ever nouns there.
 const AT_THE_END: [&str; 12] = [
     "browse", "describe", "fetch", "find", "get", "inspect", "lookup", "read", "reader", "retrieve", "search", "viewer",
 ];
-/// What is `read` by marking it so.
+/// Words before a final `read` that mark something as read.
 const MARKED: [&str; 8] = ["flag", "keep", "label", "leave", "set", "switch", "tag", "turn"];
 /// Verbs that stand between a thing and its parts, though they are nouns as well: `slack_list_channels`.
 const AMID: [&str; 4] = ["list", "query", "search", "view"];
-/// What there is to see of a thing, by whose name a tool shows it: `git_status`.
+/// Final words by which a tool shows something of a thing: `git_status`.
 const SIGHTS: [&str; 18] = [
     "count",
     "detail",
@@ -170,11 +168,11 @@ const SIGHTS: [&str; 18] = [
     "summary",
     "usage",
 ];
-/// Words before `list` that make a thing of it: `todo_list`, where `monitor_list` lists monitors.
+/// Words before `list` that make it a noun: `todo_list`; but `monitor_list` lists monitors.
 const LISTED: &str = "access allow black block blocked check contact deny distribution grocery mailing packing play price reading shopping task \
     todo wait waiting watch white wish";
 
-/// Words that end a name as what is done to the rest of it, though they are nouns as well: `search_flight_book`.
+/// Final words that act on the rest of the name, though they are nouns as well: `search_flight_book`.
 const DONE: [&str; 50] = [
     "back", "ban", "block", "book", "burn", "clean", "clear", "close", "compress", "confirm", "consume", "cut",
     "deploy", "dequeue", "drain", "email", "empty", "fix", "flush", "follow", "forward", "handle", "hold", "invite",
@@ -183,26 +181,27 @@ const DONE: [&str; 50] = [
     "wire",
 ];
 
-/// Words that are done to what stands before or behind them, and are hardly ever a thing: `list_pop`, `get_flush_cache`.
+/// Words that act on what stands before or behind them, and are hardly ever nouns: `list_pop`, `get_flush_cache`.
 const HARDLY: &str =
     "burn clear consume cut dequeue drain empty expire flush follow login logout pop reboot spend tear";
-/// Of these and others, what a look is followed by as its order: `get_lock`.
+/// Words that are the real order if they follow a read verb: `get_lock`.
 const ORDERED: &str = "back checkin clean close compress confirm join leave lock open optimize pause press publish push rewrite sell sign start \
     stop switch swap tap unlock";
-/// What is taken and given, whose name stands before what is known of it: `get_refund_status`, not `get_refund_payment`.
+/// Transactions behind a read verb, which are orders unless an attribute follows: `get_refund_payment`, not
+/// `get_refund_status`.
 const TAKEN: &str = "charge purchase refund stake trade transfer";
-/// What is known of a thing: behind a verb it makes a name of both, `delete_reason`.
+/// Attributes of a thing: behind a verb they make the name a noun, `delete_reason`.
 const ATTRIBUTES: &str = "ability address allowed amount at by category class code codes color cost count counter data date dates datetime day days \
     description detail details enabled fee flag format history hour hours id ids index info interval kind label level \
     limit method mode month name no note number on option options order path payload percent \
     period permission policies policy position price privilege rate ratio reason result rule rules score size source state \
     statistics stats status summary threshold time timeout times timestamp title total ts type types url user value version \
     window year";
-/// What is made anew when it is got, and what is taken from a queue as its next.
+/// Things that are made when a new one is fetched, and things that are taken from a queue as the next one.
 const MADE: &str = "certificate code credential credentials key keys nonce password secret session token tokens";
 const QUEUED: &str = "batch command delivery item job jobs message order task tasks work";
 
-/// Whether an identifier says that something is done, as an order does: `purge`, `delete_all`; not `delete_reason`.
+/// True if an identifier is an order: `purge`, `delete_all`; not `delete_reason`.
 pub(super) fn acts(identifier: &str) -> bool {
     let words = words(identifier);
     let firm = |word: &String| verb(word).is_some_and(|verb| !verb.noun && verb.act.effect() > Effect::Read);
@@ -210,14 +209,14 @@ pub(super) fn acts(identifier: &str) -> bool {
     words.first().is_some_and(firm) && !known
 }
 
-/// Whether a noun behind a verb that looks is rather a second verb: `peek_pop`, `get_flush_cache`, `get_lock`.
+/// True if a noun beside a read verb is rather a second verb: `peek_pop`, `get_flush_cache`, `get_lock`.
 fn hides_order(words: &[String], place: usize, at: usize) -> bool {
     let text = |at: usize| words.get(at).map_or("", String::as_str);
     let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
     let of_many = own == "empty" && is_plural(next);
     let known = !last && among(ATTRIBUTES, next);
     if place < at {
-        // What opens a name that ends with its look.
+        // The first word of a name that ends with its read verb.
         return place == 0 && (among(HARDLY, own) || among(ORDERED, own)) && !known;
     }
     let hardly = among(HARDLY, own) && !known && !of_many;
@@ -227,7 +226,7 @@ fn hides_order(words: &[String], place: usize, at: usize) -> bool {
     hardly || ordered || taken
 }
 
-/// Whether what is looked for is made, or taken away, by looking for it: `get_new_token`, `get_next_job`.
+/// True if reading the thing makes it, or takes it away: `get_new_token`, `get_next_job`.
 fn takes(words: &[String]) -> bool {
     words.windows(2).any(|pair| match pair {
         [first, second] => first == "new" && among(MADE, second) || first == "next" && among(QUEUED, second),
@@ -235,19 +234,19 @@ fn takes(words: &[String]) -> bool {
     })
 }
 
-/// Whether words can mean nothing but a look.
+/// True if words can mean nothing but a read.
 fn looks(words: &[String]) -> bool {
     let Some(at) = look(words).filter(|_| !takes(words)) else { return false };
     let mut joined = false;
     (0..words.len()).all(|place| {
         let text = words.get(place).map_or("", String::as_str);
-        // What follows `and` may be a second verb: only what can be none is harmless there.
+        // A word after `and` may be a second verb: it is harmless only if it cannot be one.
         joined |= JOINTS.contains(&text) || word(text) == Some(Word::Joint);
         place == at || does_nothing(words, place, at, joined)
     })
 }
 
-/// The place of the verb that looks, where the form of the name leaves no doubt that it is its verb.
+/// Index of the read verb, if the form of the name leaves no doubt that it is the verb.
 fn look(words: &[String]) -> Option<usize> {
     let text = |at: usize| words.get(at).map_or("", String::as_str);
     let is_look = |at: usize| {
@@ -272,7 +271,8 @@ fn look(words: &[String]) -> Option<usize> {
         "view" => is_plural(text(last - 1)),
         other => AT_THE_END.contains(&other) || SIGHTS.contains(&other),
     };
-    // A name that opens with a verb is an order, unless it ends with another that can hardly be a noun: `order_get`.
+    // A name that opens with a verb is an order, unless it ends with a read verb that is hardly ever a noun:
+    // `order_get`.
     let ordered = opens.is_some_and(|verb| !verb.noun || !AT_THE_END.contains(&text(last)));
     (ends && !ordered).then_some(last)
 }
@@ -281,7 +281,7 @@ fn is_plural(text: &str) -> bool {
     text.len() > 3 && text.ends_with('s') && !["ss", "us", "is"].iter().any(|end| text.ends_with(end))
 }
 
-/// Whether a word beside the verb that looks is known to do nothing by itself.
+/// True if a word beside the read verb is known to do nothing by itself.
 fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool {
     let text = |at: usize| words.get(at).map_or("", String::as_str);
     let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
@@ -300,7 +300,7 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
     if let Some(verb) = verb(own) {
         return match verb.act {
             Act::Compute | Act::Look | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
-            // After the verb, and before one that ends the name, what can be a noun is one.
+            // A word after the verb, or before a final one, is a noun if it can be one.
             _ => {
                 verb.noun
                     && !joined
@@ -316,12 +316,12 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
         Some(Word::Before) => !last,
         Some(Word::Verb) => false,
         None if is_plural(own) => hides_no_verb(own),
-        // `deleted`, `pending`: what has happened to a thing is not done to it; but `get_started` is.
+        // `deleted`, `pending` describe a thing; but `get_started` is an order.
         None if holds_form(own) && inflected(own).is_some() => {
             let caused = last && text(at) == "get" && place == at + 1;
             !joined && !caused
         }
-        // A name of its own before what it is of: `get_kafka_topic`, `zia_list_locations`.
+        // A proper name before its thing: `get_kafka_topic`, `zia_list_locations`.
         None => {
             let parted = matches!(word(next), Some(Word::Joint | Word::Before));
             !last && !joined && !parted && at != words.len() - 1 && own.len() > 1 && hides_no_verb(own)
@@ -329,18 +329,18 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
     }
 }
 
-/// Whether no word of a value says that anything is done: `hourly`, `created_at`.
+/// True if no word of a value tells of a change: `hourly`, `created_at`.
 pub(super) fn says_nothing(words: &[String]) -> bool {
     let looks = |word: &String| verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read);
     (0..words.len()).all(|place| words.get(place).is_some_and(looks) && does_nothing(words, place, words.len(), false))
 }
 
-/// Whether a verb stands here in a form that is no order.
+/// True if a word ends like a verb form that is no order.
 fn holds_form(text: &str) -> bool {
     text.len() > 4 && ["ed", "en", "ing"].iter().any(|end| text.ends_with(end))
 }
 
-/// Whether a word that is not known holds no verb that changes something, run together with another.
+/// True if an unknown word does not begin or end with a verb that changes something.
 fn hides_no_verb(text: &str) -> bool {
     let text = text.strip_suffix('s').unwrap_or(text);
     !(3..text.len()).filter(|cut| text.is_char_boundary(*cut)).any(|cut| {
@@ -352,7 +352,7 @@ fn hides_no_verb(text: &str) -> bool {
     })
 }
 
-/// What a light verb is about, where that is a look: `run a scan`.
+/// Adjusts a light verb to its object: `run a scan` is a read.
 pub(super) fn light<'a>(verb: Verb, following: impl Iterator<Item = &'a str>) -> Verb {
     if !LIGHT.contains(&verb.word) {
         return verb;
@@ -364,7 +364,7 @@ pub(super) fn light<'a>(verb: Verb, following: impl Iterator<Item = &'a str>) ->
     }
 }
 
-/// The words of an identifier in lower case: `getHTTPStatus_v2` is get, http, status, v2.
+/// Splits an identifier into words in lower case: `getHTTPStatus_v2` is get, http, status, v2.
 pub(super) fn words(identifier: &str) -> Vec<String> {
     let chars: Vec<char> = identifier.chars().take(MAX_CHARS).collect();
     let mut words: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! An operator's word on effects. In: patterns with effects. Out: the effect of a tool, where one of them names it.
+//! Effect overrides of the operator. In: patterns with effects. Out: the effect of a tool, if a pattern matches it.
 
 use umbra_domain::{
     Effect, EffectOverride,
@@ -9,14 +9,14 @@ use umbra_domain::{
 #[derive(Debug, Default)]
 pub struct Overrides {
     effects: Vec<Effect>,
-    /// Places in `effects`.
+    /// All patterns, with indexes into `effects`.
     patterns: ToolPatterns,
-    /// Those without wildcards.
+    /// Patterns without wildcards, with the same indexes.
     names: ToolPatterns,
 }
 
 impl Overrides {
-    /// Compiles overrides. A name goes before a glob, a glob with more letters of its own before one with fewer, and
+    /// Compiles overrides. A name goes before a glob, a glob with more literal characters before one with fewer, and
     /// then the first in the list.
     ///
     /// # Errors
@@ -33,23 +33,23 @@ impl Overrides {
         })
     }
 
-    /// The operator's word on a tool.
+    /// Effect by which the operator overrides a tool's.
     pub fn of(&self, tool: &Readings) -> Option<Effect> {
         self.patterns.permitting(tool).first().and_then(|place| self.effects.get(*place)).copied()
     }
 
-    /// True if one names this very tool, without wildcards.
+    /// True if a pattern names this very tool, without wildcards.
     pub fn names(&self, tool: &Readings) -> bool {
         !self.names.permitting(tool).is_empty()
     }
 
-    /// The gravest effect of the tools that are named and that it may be.
+    /// Most severe effect among the named tools that this name may denote.
     pub fn at_least(&self, tool: &Readings) -> Option<Effect> {
         self.names.restricting(tool).iter().filter_map(|place| self.effects.get(*place)).max().copied()
     }
 }
 
-/// Order of patterns: names, then globs with more letters of their own first.
+/// Sort key of patterns: names first, then globs with more literal characters.
 pub(crate) fn specificity(tool: &str) -> (bool, std::cmp::Reverse<usize>) {
     let wild = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | ',' | '\\');
     let letters = if is_wild(tool) { tool.chars().filter(|c| !wild(*c)).count() } else { 0 };

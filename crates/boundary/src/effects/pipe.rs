@@ -1,13 +1,14 @@
-//! Whether a pipeline of a language for logs and metrics only looks: Kusto, Splunk, Loki and their kin. In: a text. Out:
-//! whether it is such a pipeline, and whether each of its stages is known to look. A stage that is not known may delete,
-//! send, store, or run a program.
+//! Judges pipelines of languages for logs and metrics: Kusto, Splunk, Loki and others. In: a text. Out: whether it is
+//! such a pipeline, and whether each of its stages is known to be read-only. An unknown stage may delete, send, store,
+//! or run a program.
 
 use super::{among, functions::is_known, lexicon::verb, lists::LISTS};
 use umbra_domain::Effect;
 
-/// Most stages that are looked at.
+/// Most stages that are judged.
 const MOST: usize = 500;
-/// Whether a text can only be a pipeline: it names an index as such languages do, or one of its stages opens as a known one.
+/// True if a text can only be a pipeline: it names an index as such languages do, or one of its stages opens with a
+/// known word.
 pub(super) fn is_pipeline(text: &str) -> bool {
     let small = text.get(..text.floor_char_boundary(2_000)).unwrap_or_default();
     let named = ["index=", "sourcetype=", "index =", "_sourceCategory="].iter().any(|sign| small.contains(sign));
@@ -15,7 +16,7 @@ pub(super) fn is_pipeline(text: &str) -> bool {
     text.contains('|') && (named || opened())
 }
 
-/// Whether every stage of a pipeline is known to look, whether or not a backslash ends no string in it.
+/// True if every stage of a pipeline is known to be read-only, whether or not a backslash escapes quotes.
 pub(super) fn looks(text: &str) -> bool {
     let expands = text.contains('`') && !text.trim_start().starts_with('{');
     !expands && [false, true].into_iter().all(|escapes| looks_if(text, escapes))
@@ -30,7 +31,7 @@ fn looks_if(text: &str, escapes: bool) -> bool {
         })
 }
 
-/// Whether a pipeline that may be prose has a stage that is an order: `index | delete`.
+/// True if a pipeline that may be prose has a stage that is an order: `index | delete`.
 pub(super) fn orders(text: &str) -> bool {
     stages(text, false).into_iter().skip(1).take(MOST).any(|stage| {
         let word = first(stage);
@@ -41,7 +42,7 @@ pub(super) fn orders(text: &str) -> bool {
     })
 }
 
-/// What a pipeline begins with: words to be found, or a table; a function there is none that is known.
+/// True if the first stage is a search or a table, and no function.
 fn opens(stage: &str) -> bool {
     let plain = !matches!(first(stage), "delete" | "invoke" | "evaluate" | "script" | "run" | "map" | "externaldata");
     plain && !stage.contains("externaldata")
@@ -55,9 +56,9 @@ fn stage_looks(stage: &str) -> bool {
         let plugin = rest.split_whitespace().find(|word| !word.starts_with("hint.")).unwrap_or_default();
         return among(&LISTS.pipelines.plugins, plugin.split('(').next().unwrap_or_default());
     }
-    // `level="error"`, `status >= 500`: what is compared is a label.
+    // `level="error"`, `status >= 500`: a label is compared.
     let compared = !word.is_empty() && rest.starts_with(['=', '!', '<', '>']);
-    // `|= "text"`, of which the sign is gone.
+    // `|= "text"` without its sign.
     let quoted = stage.starts_with(['"', '\'', '`']);
     let counts = !word.is_empty() && rest.starts_with('(') && is_known(word);
     word.is_empty() && stage.trim().is_empty() || is_stage(word) || compared || quoted || counts
@@ -73,7 +74,7 @@ fn first(stage: &str) -> &str {
     stage.get(..end.unwrap_or(stage.len())).unwrap_or_default()
 }
 
-/// The stages of a text: what stands between strokes that are in no string.
+/// Stages of a text, between pipe signs outside strings.
 fn stages(text: &str, escapes: bool) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut from, mut quote) = (0, None);

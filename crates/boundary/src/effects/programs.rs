@@ -1,25 +1,25 @@
-//! Programs that print, with the options that leave it at that. In: a program and its arguments. Out: whether it is one of
-//! them and all of its options are known. An option that is not known may load a configuration, run a program, or write.
+//! Programs that only print, with the options that keep it so. In: a program and its arguments. Out: true if the
+//! program and all of its options are known. An unknown option may load a configuration, run a program, or write.
 
 use super::{
     among,
     lists::{LISTS, Program},
 };
 
-/// Subcommands that print alone, and do something with a word behind them; `.` parts it from one that does not.
+/// Subcommands that print only without a further word, except for the one word in the third place.
 const ALONE: [(&str, &str, &str); 3] =
     [("terraform", "providers", "schema"), ("kubectl", "cluster-info", ""), ("crontab", "-l", "")];
-/// True if a program has commands of its own, some of which print: `kubectl`, `git`.
+/// True if a program has subcommands, some of which print: `kubectl`, `git`.
 pub(super) fn has_commands(program: &str) -> bool {
     program == "aws" || LISTS.programs.known.get(program).is_some_and(|known| known.words.contains(char::is_whitespace))
 }
 
-/// Whether a program prints, whatever it is given.
+/// True if a program only prints, whatever its arguments.
 pub(super) fn only_prints(program: &str) -> bool {
     among(&LISTS.programs.printing, program)
 }
 
-/// Whether a program prints with these arguments; nothing where it is none of those that are known here.
+/// True if a program only prints with these arguments; none for an unknown program.
 pub(super) fn prints(program: &str, rest: &[String]) -> Option<bool> {
     if only_prints(program) {
         let acts = ["--output", "--pager", "--open", "--exec", "--in-place", "--delete"];
@@ -57,7 +57,7 @@ pub(super) fn prints(program: &str, rest: &[String]) -> Option<bool> {
     Some(program != "uniq" || operands.len() < 2)
 }
 
-/// `git branch -a`, `git remote -v`: they list unless something is named.
+/// True if a git command only lists, since it names nothing: `git branch -a`, `git remote -v`.
 fn lists(rest: &[String]) -> bool {
     let known = "-a -r -v -vv -l --all --list --remotes --show-current --verbose";
     let rest = if rest.first().is_some_and(|word| word == "-C") { rest.get(2..).unwrap_or_default() } else { rest };
@@ -65,12 +65,12 @@ fn lists(rest: &[String]) -> bool {
         .is_some_and(|(first, after)| among("branch remote tag", first) && after.iter().all(|word| among(known, word)))
 }
 
-/// What stands behind the subcommand, if that is one that prints.
+/// Arguments behind the subcommand, if that only prints.
 fn behind_subcommand<'w>(name: &str, program: &Program, mut rest: &'w [String]) -> Option<&'w [String]> {
     if program.words.is_empty() {
         return Some(rest);
     }
-    // What stands before the subcommand: where it works.
+    // Options before the subcommand that tell where it works.
     let takes: &[&str] = match name {
         "git" => &["-C"],
         "kubectl" | "helm" => &["-n", "--namespace", "--context", "--kube-context"],
@@ -97,7 +97,7 @@ fn behind_subcommand<'w>(name: &str, program: &Program, mut rest: &'w [String]) 
     both().filter(|both| among(&program.words, both)).and_then(|_| after.get(1..))
 }
 
-/// What is no option, where all options are known.
+/// Arguments that are no options; none if an option is unknown.
 fn operands<'w>(program: &Program, rest: &'w [String]) -> Option<Vec<&'w String>> {
     let mut found = Vec::new();
     let mut words = rest.iter();
@@ -126,7 +126,7 @@ fn operands<'w>(program: &Program, rest: &'w [String]) -> Option<Vec<&'w String>
     Some(found)
 }
 
-/// Whether letters such as `-an` take the next word; nothing where one of them is not known.
+/// True if letters such as `-an` take the next word; none if one of them is unknown.
 fn takes_next(letters: &str, word: &str) -> Option<bool> {
     let mut own = word.chars().skip(1);
     while let Some(c) = own.next() {

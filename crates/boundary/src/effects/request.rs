@@ -1,15 +1,15 @@
-//! What of a request asks for more than a look: its address, its headers. In: texts. Out: what they ask for, and the
-//! parameters that an address carries, for others to look at. An address of a kind that nobody knows is none that is looked at.
+//! Judges requests by their address and headers. In: texts. Out: what they ask for beyond a read, and the parameters of
+//! an address, which are scanned elsewhere. An address with an unknown scheme is not read-only.
 
 use super::{lexicon::verb, name::words};
 use umbra_domain::Effect;
 
-/// Kinds of addresses that only fetch, where nothing is sent along.
+/// Schemes of addresses that are only fetched, if nothing is sent along.
 const SCHEMES: &str = "http https file ftp ftps sftp s3 gs az abfs abfss hdfs postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss sqlite git \
     ssh ui resource";
-/// Whose pages are about what their addresses name.
+/// First labels of hosts whose pages describe what their addresses name.
 const MANUALS: [&str; 8] = ["docs", "doc", "developer", "developers", "learn", "manual", "wiki", "help"];
-/// What a page of text is called: its address names what it is about.
+/// Endings of pages: their addresses name a subject, and no action.
 const PAGES: [&str; 20] = [
     "html", "htm", "md", "txt", "pdf", "rs", "py", "go", "c", "h", "java", "rst", "adoc", "js", "ts", "css", "png",
     "jpg", "svg", "csv",
@@ -19,26 +19,27 @@ const SHOWN: &str = "aliases alias all all_docs alldocs analyze api apis async_s
     framework health ilm index_template info ingest layouts license list mapping mappings mget msearch next nodes nuxt pages \
     pending_tasks recovery render resolve search segments settings source sql stats state static tasks template \
     termvectors validate view vti_bin";
-/// What is done by asking for a place that is called so, though it is a thing as well: `/reboot`, `/cart/checkout`, `/set?a=1`.
+/// Parts of a path that are done when they are requested, though they are nouns as well: `/reboot`, `/cart/checkout`,
+/// `/set?a=1`.
 const DONE: &str = "checkout confirm flush reboot reroute transfer";
 const DONE_WITH: &str = "ban block confirm deploy follow handle hold join leave like lock mute park pause pin push redirect resume set star \
     start stop switch trigger unfollow vote";
-/// What `_cluster` of a search engine shows.
+/// Parts of a path behind a search engine's `_cluster` that show something.
 const OF_CLUSTER: [&str; 6] = ["allocation", "health", "pending_tasks", "settings", "state", "stats"];
-/// Words of headers that say who asks, and in what form the answer is to be.
+/// Words of headers about the sender, or about the form of the answer.
 const HEADERS: &str = "accept agent api auth authorization baggage cache charset content cookie correlation date dnt encoding etag for \
     forwarded host id if ip key language locale match modified organization origin pragma prefer range referer referrer \
     region requested sec since site tenant timezone token trace traceparent tracestate type version via with workspace";
-/// Words of headers that say what is to be done.
+/// Words of headers that name an action.
 const ORDERS: [&str; 8] = ["action", "command", "method", "operation", "override", "soapaction", "target", "verb"];
-/// Options of curl that fetch, and those of them that take a value.
+/// Options of curl that fetch, and options among them that take a value.
 const CURL: &str = "-s -S -f -L -k -i -I -v -g -4 -6 -N -G --silent --show-error --fail --location --insecure --include --head --verbose --compressed \
     --globoff --get --no-progress-meter --http1.1 --http2 -sS -sSL -fsSL -sL -fsS -sI -sf -sk -LI -sLI -IL";
 const CURL_VALUED: &str = "-H --header -A --user-agent -m --max-time --connect-timeout --retry -u --user -e --referer -r --range --url -X --request";
 
-/// What stands in an address.
+/// Parts of an address.
 pub(super) struct Address<'a> {
-    /// Before `://`, or an opaque `kind:`.
+    /// Scheme before `://`, or an opaque `kind:`.
     pub scheme: Option<&'a str>,
     host: &'a str,
     path: &'a str,
@@ -46,7 +47,7 @@ pub(super) struct Address<'a> {
     pub parameters: Vec<(String, String)>,
 }
 
-/// Takes an address apart.
+/// Splits an address into its parts.
 pub(super) fn address(text: &str) -> Address<'_> {
     let (scheme, rest) = match scheme(text) {
         Some(scheme) => (Some(scheme), text.get(scheme.len() + 1..).unwrap_or_default()),
@@ -61,7 +62,7 @@ pub(super) fn address(text: &str) -> Address<'_> {
     Address { scheme, host, path, parameters: pairs(query) }
 }
 
-/// `https` of `https://...`, and `javascript` of `javascript:...`
+/// Scheme of an address: `https` of `https://...`, and `javascript` of `javascript:...`.
 pub(super) fn scheme(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once(':')?;
     let plain = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -71,7 +72,7 @@ pub(super) fn scheme(text: &str) -> Option<&str> {
         .then_some(scheme)
 }
 
-/// Names and values of a form.
+/// Names and values of a form, decoded.
 pub(super) fn pairs(form: &str) -> Vec<(String, String)> {
     let parts = form.split(['&', ';']).filter(|part| !part.is_empty());
     parts
@@ -82,14 +83,14 @@ pub(super) fn pairs(form: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether this kind of address only fetches; a server has a kind of its own (`memo://insights`).
+/// True if addresses of this scheme are only fetched; a server may have a scheme of its own (`memo://insights`).
 pub(super) fn is_fetched(scheme: &str, own: &[String]) -> bool {
     let scheme = scheme.to_ascii_lowercase();
     SCHEMES.split(' ').any(|known| known == scheme) || own.contains(&scheme)
 }
 
 impl Address<'_> {
-    /// What its path asks for beyond a look; `None` where nothing.
+    /// Effect and verb that the path asks for beyond a read; `None` if it asks for no more.
     pub fn asks(&self) -> Option<(Effect, &'static str)> {
         let label = self.host.split('.').next().unwrap_or_default().to_ascii_lowercase();
         let manual = MANUALS.contains(&label.as_str()) && self.parameters.is_empty();
@@ -101,7 +102,7 @@ impl Address<'_> {
         for (at, segment) in segments.iter().enumerate() {
             let (before, next) = (at.checked_sub(1).and_then(|at| segments.get(at)), segments.get(at + 1));
             let given = next.is_some_and(|next| is_id(next)) || next.is_none() && !self.parameters.is_empty();
-            // `/wiki/Reboot` is about it.
+            // `/wiki/Reboot` is a page about rebooting.
             let about = manual || self.parameters.is_empty() && before.is_some_and(|before| before == "wiki");
             if !about && is_done(segment, before, next, given) {
                 return Some((Effect::Destructive, "do what it is called"));
@@ -116,7 +117,7 @@ impl Address<'_> {
         None
     }
 
-    /// The same of a path that may be one of a file: only what is no name there.
+    /// The same for a path that may be one of a file: only parts that are no file names count.
     pub fn asks_as_path(&self) -> Option<(Effect, &'static str)> {
         let mut behind_id = false;
         for segment in self.path.split('/').map(decoded).filter(|part| !part.is_empty()) {
@@ -132,7 +133,8 @@ impl Address<'_> {
     }
 }
 
-/// Whether it is where others are told something: `hooks.slack.com/services/T0/B0/x`, `/hooks/T0/B0/x`; or a job that is run.
+/// Effect of telling others, as by a webhook (`hooks.slack.com/services/T0/B0/x`, `/hooks/T0/B0/x`), or of running a
+/// job.
 fn calls_back(label: &str, segments: &[String]) -> Option<(Effect, &'static str)> {
     let called = |word: &str| ["hook", "hooks", "trigger", "webhook", "webhooks"].contains(&word);
     let told = called(label) && !segments.is_empty()
@@ -150,7 +152,7 @@ fn calls_back(label: &str, segments: &[String]) -> Option<(Effect, &'static str)
     built.then_some((Effect::Write, "run a job"))
 }
 
-/// Whether a part of a path is done by asking for it.
+/// True if a part of a path is done by requesting it.
 fn is_done(segment: &str, before: Option<&String>, next: Option<&String>, given: bool) -> bool {
     let small = segment.to_ascii_lowercase();
     let among = |list: &str| list.split(' ').any(|one| one == small);
@@ -158,7 +160,7 @@ fn is_done(segment: &str, before: Option<&String>, next: Option<&String>, given:
     of_cluster || mixes_alphabets(segment) || next.is_none() && among(DONE) || given && among(DONE_WITH)
 }
 
-/// Whether a word holds letters beside ours that look like them.
+/// True if a word mixes Latin letters with letters of other alphabets that look like them.
 fn mixes_alphabets(text: &str) -> bool {
     let alike = |c: char| {
         matches!(c, '\u{370}'..='\u{52f}' | '\u{13a0}'..='\u{13ff}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
@@ -173,7 +175,8 @@ fn is_id(segment: &str) -> bool {
     !version && (segment.chars().any(|c| c.is_ascii_digit()) || segment.len() > 24 || segment == "me")
 }
 
-/// `delete`, `deleteUser`, `users:batchDelete`, `chat.postMessage`, `_bulk`, and behind an id `close`
+/// Effect and verb of one part of a path: `delete`, `deleteUser`, `users:batchDelete`, `chat.postMessage`, `_bulk`, and
+/// `close` behind an id.
 fn segment_asks(segment: &str, behind_id: bool, manual: bool) -> Option<(Effect, &'static str)> {
     if let Some(engine) = segment.strip_prefix('_') {
         let shown = SHOWN.split(' ').any(|known| engine.eq_ignore_ascii_case(known));
@@ -198,7 +201,7 @@ fn segment_asks(segment: &str, behind_id: bool, manual: bool) -> Option<(Effect,
     None
 }
 
-/// A text with `%41` read as what it stands for, twice: servers behind servers do so.
+/// Decodes `%41` and the like, twice: servers behind servers do so.
 pub(super) fn decoded(text: &str) -> String {
     let once = |text: &str| {
         let bytes = text.as_bytes();
@@ -215,14 +218,14 @@ pub(super) fn decoded(text: &str) -> String {
     if text.contains('%') { once(&once(text)) } else { text.to_owned() }
 }
 
-/// Whether a header says who asks, or in what form, and no more. Of others the value is to be looked at.
+/// True if a header tells only about the sender, or the form of the answer. Values of other headers are scanned.
 pub(super) fn header_is_plain(name: &str) -> bool {
     let words = words(name);
     words.iter().any(|word| HEADERS.split(' ').any(|known| known == word))
         && !words.iter().any(|word| ORDERS.contains(&word.as_str()))
 }
 
-/// Whether a call of curl fetches and prints.
+/// True if a call of curl only fetches and prints.
 pub(super) fn curl_looks(arguments: &[String]) -> bool {
     let known = |list: &str, word: &str| list.split(' ').any(|one| one == word);
     let mut words = arguments.iter();
@@ -251,7 +254,7 @@ pub(super) fn curl_looks(arguments: &[String]) -> bool {
     true
 }
 
-/// Whether the address of a command is one that is fetched, without anything that others would have to look at.
+/// True if a command's address is only fetched, and nothing in it needs a closer look.
 fn fetches(url: &str) -> bool {
     let address = address(url);
     let known = address.scheme.is_none_or(|scheme| ["http", "https"].contains(&scheme));

@@ -1,8 +1,8 @@
-//! What a tool's arguments say. In: its input schema. Out: effects that one of its arguments can bring about, with the
+//! Reads a tool's input schema. In: the schema. Out: effects that one of its arguments can bring about, with the
 //! reason.
 //!
-//! One tool may stand for several: an argument `method` or `action` names what it shall do. The gravest of what may be
-//! asked for is the effect of the tool, since nobody knows which a call will ask for.
+//! One tool may stand for several: an argument `method` or `action` names the action. The tool has the most severe
+//! effect that can be asked for, since the call is not known yet.
 
 use serde_json::Value;
 
@@ -12,16 +12,16 @@ use super::{
 };
 use umbra_domain::Effect;
 
-/// Deepest nesting that is looked at.
+/// Deepest nesting that is read.
 const MAX_DEPTH: usize = 12;
-/// Most properties that are looked at.
+/// Most properties that are read.
 const MAX_PROPERTIES: usize = 2_000;
-/// Most choices of one argument that are looked at.
+/// Most choices of one argument that are read.
 const MAX_CHOICES: usize = 500;
 
-/// Arguments that say what to do.
+/// Arguments that name the action.
 const METHODS: [&str; 9] = ["action", "command", "method", "mode", "op", "operation", "subcommand", "verb", "mutation"];
-/// Arguments that hold a program, in a language that changes things.
+/// Arguments that hold a program in a language that can change things.
 const PROGRAMS: [&str; 18] = [
     "bash",
     "cmd",
@@ -42,28 +42,28 @@ const PROGRAMS: [&str; 18] = [
     "statement",
     "statements",
 ];
-/// Of these, the ones that even a tool that reads is hardly given but to run them.
+/// Programs among these that even a tool that reads is hardly given but to run them.
 const RUN_ALWAYS: [&str; 6] = ["bash", "mutation", "powershell", "script", "shell", "sql"];
-/// Words of an argument that is the method of a request: `http_method`.
+/// Words of an argument that is the method of an HTTP request: `http_method`.
 const HTTP: [&str; 2] = ["http", "request"];
-/// Words of a path to write to, in two parts.
+/// First and last words of the name of a path to write to.
 const WRITTEN: [&str; 6] = ["dest", "destination", "download", "out", "output", "save"];
 const PATHS: [&str; 6] = ["as", "dir", "directory", "file", "folder", "path"];
 
-/// What the arguments of a tool say.
+/// Effects that a tool's arguments allow.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// The gravest of the methods that may be asked for, and its verb.
+    /// Most severe method that may be asked for: its effect and verb.
     pub method: Option<(Effect, Verb)>,
-    /// A method may be asked for whose verb is not known.
+    /// True if a method with an unknown verb may be asked for.
     pub odd_method: bool,
-    /// An argument by which even a tool that reads leaves something behind, with its verb.
+    /// Effect and verb of an argument by which even a tool that reads leaves something behind.
     pub leaves: Option<(Effect, &'static str)>,
-    /// An argument holds a program.
+    /// Argument that holds a program.
     pub program: Option<&'static str>,
-    /// That program is hardly given but to be run.
+    /// True if that program is hardly given but to be run.
     pub is_run: bool,
-    /// The request's method of HTTP is free to choose.
+    /// True if the HTTP method of the request is free to choose.
     pub any_request: bool,
 }
 
@@ -102,7 +102,7 @@ impl Arguments {
         }
     }
 
-    /// Takes one argument up.
+    /// Takes one argument into account.
     fn look(&mut self, name: &str, property: &Value) {
         let words = words(name);
         let last = words.last().map_or("", String::as_str);
@@ -130,7 +130,8 @@ impl Arguments {
         }
     }
 
-    /// What may be asked for. A mode is often a manner (`open`, `clean`), so that only plain verbs count there.
+    /// Takes a method argument into account. A mode is often a manner (`open`, `clean`), so that only plain verbs count
+    /// there.
     fn look_at_method(&mut self, is_mode: bool, property: &Value, about: &str, http: bool) {
         let mut named = false;
         for choice in choices(property).take(MAX_CHOICES) {
@@ -170,10 +171,10 @@ impl Arguments {
     }
 }
 
-/// What a flag such as `mark_as_read`, `delete_after` or `auto_create` makes a tool do that changes something.
+/// Verb of a flag that makes a tool change something: `mark_as_read`, `delete_after`, `auto_create`.
 pub(super) fn flag(words: &[String]) -> Option<Verb> {
     let own = words.iter().find(|word| !["auto", "also", "should", "then"].contains(&word.as_str()))?;
-    // These say how the answer is made: `allow_redirects`, `merge_pages`.
+    // These tell how the answer is made: `allow_redirects`, `merge_pages`.
     let manners = [
         "allow", "append", "apply", "become", "ensure", "extend", "fill", "generate", "hide", "include", "make",
         "merge", "resolve", "retry",
@@ -181,17 +182,17 @@ pub(super) fn flag(words: &[String]) -> Option<Verb> {
     verb(own).filter(|verb| !verb.noun && verb.act.effect() > Effect::Read && !manners.contains(&verb.word))
 }
 
-/// Whether an argument is the path of what is to be written: `output_path`, `save_as`.
+/// True if an argument is a path to write to: `output_path`, `save_as`.
 pub(super) fn is_written(words: &[String]) -> bool {
     words.len() > 1 && names_target(words) && words.last().is_some_and(|end| PATHS.contains(&end.as_str()))
 }
 
-/// True if an argument is named for where something is put: `save_to`, `output`.
+/// True if an argument's name tells where something is put: `save_to`, `output`.
 pub(super) fn names_target(words: &[String]) -> bool {
     words.first().is_some_and(|first| WRITTEN.contains(&first.as_str()))
 }
 
-/// The values among which an argument is chosen.
+/// Values that an argument can be chosen from.
 fn choices(property: &Value) -> impl Iterator<Item = &str> {
     let own = property.get("enum").and_then(Value::as_array).into_iter().flatten().chain(property.get("const"));
     let inner = ["anyOf", "oneOf"].into_iter().filter_map(|key| property.get(key).and_then(Value::as_array)).flatten();

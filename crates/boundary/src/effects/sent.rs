@@ -1,12 +1,12 @@
-//! What a call asks for by its arguments, whatever its tool is called. In: the arguments as they are sent. Out: the gravest
-//! that one of them asks for beyond a read, where it stands, and what it says.
+//! Scans the arguments of a call, whatever the name of its tool. In: the arguments as they are sent. Out: the most
+//! severe action that one of them asks for beyond a read, with its place and a description.
 //!
-//! Declared or not, nested or within a text of JSON, YAML, XML or a form, each argument is looked at. What is data asks for
-//! nothing. What can be executed is no read unless it is understood as one: a statement of known functions (`statement`), a
-//! command of known programs (`command`), an address of a known kind whose path, parameters and headers do nothing
-//! (`request`), an expression of known calls (`expression`, `code`), a pipeline of known stages (`pipe`). A text to be
-//! searched for may look like any of these: where that is plain it is taken for one. This file walks; what is executed is
-//! looked at in `executed`, and what a request is in `address`.
+//! Each argument is scanned, declared or not, nested or within a text of JSON, YAML, XML or a form. Data asks for
+//! nothing. Executable text is no read unless it is understood as one: a statement of known functions (`statement`), a
+//! command of known programs (`command`), an address of a known scheme whose path, parameters and headers do nothing
+//! (`request`), an expression of known calls (`expression`, `code`), a pipeline of known stages (`pipe`). Words to be
+//! found may look like any of these: where they plainly are such words, they count as such. This file walks the
+//! arguments; `executed` scans executable ones, and `address` scans requests.
 
 mod address;
 mod executed;
@@ -22,34 +22,34 @@ use super::{
 };
 use umbra_domain::{Effect, ToolName};
 
-/// Bytes of arguments that are looked at. What has more is no read.
+/// Most bytes of arguments that are scanned. A call with more is no read.
 const MAX_BYTES: usize = 128 * 1024;
-/// Texts that hold arguments within such texts.
+/// Deepest nesting of texts that hold arguments.
 const MAX_UNFOLDED: usize = 3;
-/// Characters of a pointer that are told.
+/// Longest pointer that is reported, in characters.
 const MAX_POINTER: usize = 200;
 
-/// What one argument asks for.
+/// An action that one argument asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub effect: Effect,
     /// JSON pointer of the argument, without secrets.
     pub pointer: String,
-    /// What it does, in words of ours.
+    /// Description of the action, in Umbra's own words.
     pub what: String,
 }
 
-/// Result of a look at the arguments of a call.
+/// Result of scanning the arguments of a call.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    /// The gravest that is asked for beyond a read.
+    /// Most severe action beyond a read.
     pub gravest: Option<Asked>,
-    /// True if a command or a statement is among them, all of them are understood as looks, and nothing stands beside that could
-    /// make another one of it.
+    /// True if the arguments hold a command or a statement, all of those are understood as read-only, and no other
+    /// argument could change their meaning.
     pub looks: bool,
 }
 
-/// Looks at the arguments of a call.
+/// Scans the arguments of a call.
 pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> Sent {
     let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
     let mut look = Look {
@@ -77,20 +77,20 @@ pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> Sent {
 
 struct Look {
     tool: Tool,
-    /// The text of a query stands among the arguments.
+    /// True if the text of a query is among the arguments.
     worded: bool,
     left: usize,
     pointer: String,
     unfolded: usize,
-    /// It is a parameter of an address, or of a form.
+    /// True if the value is a parameter of an address, or of a form.
     in_form: bool,
     found: Option<Asked>,
-    /// A command or a statement was understood as a look.
+    /// True if a command or a statement was understood as read-only.
     understood: bool,
 }
 
 impl Look {
-    /// Each answers whether all could be looked at.
+    /// Scans the members of an object. Returns false if there is more than can be scanned, as do the functions below.
     fn members(&mut self, members: &Map<String, Value>) -> bool {
         self.look_at_request(members);
         self.look_at_command_of(members);
@@ -128,7 +128,7 @@ impl Look {
             }
             Value::Array(items) => {
                 self.look_at_key(key, items.is_empty());
-                // A list that is a command was looked at as a whole.
+                // A list that is a command was scanned as a whole.
                 let whole = is(key, COMMANDS) || is(key, LISTS);
                 if is(key, PAIRED) && !self.look_at_pairs(address::pairs_of(items)) {
                     return false;
@@ -160,7 +160,7 @@ impl Look {
                 return self.members(inner);
             }
             Value::Number(number) if is(key, "flags oflag oflags") && self.tool.of_files() => {
-                // Of `open`: to write, to create, to truncate, to append.
+                // Flags of `open`: to write, to create, to truncate, to append.
                 if number.as_u64().is_none_or(|bits| bits & 0o3703 != 0) {
                     self.note(Effect::Write, "opens a file to write");
                 }
@@ -176,7 +176,7 @@ impl Look {
         true
     }
 
-    /// `{"commit": 1}`
+    /// Scans a flag that makes changes permanent: `{"commit": 1}`.
     fn look_at_settled(&mut self, key: &[String]) {
         if let [own] = key
             && among(SETTLED, own)
@@ -242,7 +242,7 @@ impl Look {
         self.unfold(key, shown)
     }
 
-    /// `{"update": {"name": "x"}}`
+    /// Scans a key that names an action: `{"update": {"name": "x"}}`.
     fn look_at_key(&mut self, key: &[String], empty: bool) {
         let whole = key.concat();
         let found = ASKED.into_iter().find(|(word, _)| *word == whole);
@@ -268,14 +268,14 @@ impl Look {
         }
     }
 
-    /// A text that holds arguments is what they say: JSON, lines of `key: value`, a form, a message of SOAP.
+    /// Scans a text that holds arguments: JSON, lines of `key: value`, a form, a message of SOAP.
     fn unfold(&mut self, key: &[String], text: &str) -> bool {
         if let Some(order) = texts::order_of_xml(text) {
             self.look_at_method(order);
         }
         for (name, value) in texts::elements(text) {
             let name = words(name);
-            // What an element of a page is called says little; what is ordered by one does.
+            // Most names of elements tell little; one that holds an action, command or statement counts.
             if is(&name, METHODS) || is(&name, COMMANDS) || is(&name, STATEMENTS) {
                 self.look_at_text(&name, value);
             }
@@ -312,7 +312,7 @@ impl Look {
         whole
     }
 
-    /// Notes what asks for more than a read.
+    /// Records an action beyond a read, if it is the most severe so far.
     fn note(&mut self, effect: Effect, what: &str) {
         if self.found.as_ref().is_none_or(|known| known.effect < effect) {
             self.found = Some(Asked { effect, pointer: self.pointer.clone(), what: what.to_owned() });
@@ -323,7 +323,7 @@ impl Look {
 const NOT_A_LOOK: &str = "is a command that does more than look, as far as anybody can tell";
 const UNKNOWN: &str = "is a statement that is not known to read";
 
-/// The texts of a list that holds nothing else.
+/// Texts of a list that holds nothing else.
 fn texts_of(value: &Value) -> Option<Vec<String>> {
     let texts = value.as_array()?.iter().map(|item| item.as_str().map(ToOwned::to_owned));
     texts.collect::<Option<Vec<String>>>().filter(|texts| !texts.is_empty())
@@ -338,7 +338,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What a method of HTTP does that writes; in capitals alone, where the argument may be anything.
+/// Effect of an HTTP method that writes. If `exact`, only capitals count, since the argument may be anything.
 fn http(text: &str, exact: bool) -> Option<Effect> {
     let method = if exact { text.to_owned() } else { text.to_ascii_uppercase() };
     match method.as_str() {

@@ -1,8 +1,9 @@
-//! Judges texts that may be statements: SQL, its kin (Cypher, SPARQL, AQL), GraphQL, calls of a database's shell. In: a text
-//! that is sent to a tool. Out: what can be told of it. Nothing is executed.
+//! Judges texts that may be statements: SQL, similar languages (Cypher, SPARQL, AQL), GraphQL, calls of a database's
+//! shell. In: a text that is sent to a tool. Out: a verdict. Nothing is executed.
 //!
-//! A statement reads if some dialect of SQL can read all of it, each that can takes it for a read, and every function in it
-//! is known to compute. Prose is no statement: a word such as `delete` counts only where a grammar has it.
+//! A statement reads if some dialect of SQL can parse all of it, each dialect that can takes it for a read, and every
+//! function in it is known to compute. Prose is no statement: a word such as `delete` counts only where a grammar has
+//! it.
 
 use umbra_analysis::sql::{self, Act, Name, Readings, Statement};
 use umbra_domain::Effect;
@@ -15,28 +16,28 @@ use super::{
     name,
 };
 
-/// Judgement of a text, the graver the greater.
+/// Verdict on a text, in order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// No statement.
+    /// Text that is no statement.
     Prose,
     /// Statement that only reads.
     Reads,
-    /// Text that opens like a statement, and may be prose; nobody knows what it does.
+    /// Text that opens like a statement, and may be prose; its effect is unknown.
     Odd,
-    /// Statement of which nobody knows what it does.
+    /// Statement with an unknown effect.
     Unknown,
     /// Statement that writes, by this word.
     Writes(Effect, &'static str),
 }
 
-/// Commands with a dot before them that show something.
+/// Dot commands that show something.
 const DOTTED: [&str; 7] = ["databases", "help", "indexes", "schema", "show", "tables", "version"];
-/// Most words of a text that no grammar has are looked at.
+/// Most words that are read of a text without a grammar.
 const MOST_WORDS: usize = 2_000;
-/// Schemas whose functions are those of the database itself.
+/// Schemas that hold the database's own functions.
 const SCHEMAS: [&str; 7] = ["pg_catalog", "safe", "sys", "net", "hash", "information_schema", "db"];
-/// Signs that end a line in some databases only: what stands behind them in a comment cannot be told.
+/// Characters that end a line in some databases only: with them, the end of a comment is ambiguous.
 const LINES: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Judges a text.
@@ -73,8 +74,8 @@ pub(super) fn judge(text: &str) -> Verdict {
     if found == Verdict::Odd && opens && is_spoken(text) { Verdict::Unknown } else { found }
 }
 
-/// The gravest of all readings. Where a dialect that could not read the text sees a word of action that the others take for
-/// a part of a string, it may be one.
+/// Most severe verdict of all dialects. If a dialect that could not parse the text sees a word of action that the
+/// others take for a part of a string, the verdict is unknown.
 fn parsed(text: &str, readings: &Readings) -> Verdict {
     let gravest = readings.parsed.iter().flatten().map(statement).max().unwrap_or(Verdict::Prose);
     let hides = || readings.unread.iter().any(|word| among(&LISTS.statements.acting, word));
@@ -84,7 +85,8 @@ fn parsed(text: &str, readings: &Readings) -> Verdict {
     if unknown { Verdict::Unknown } else { gravest }
 }
 
-/// A text that is no SQL as a whole: a statement among others, one of another language, or one that no grammar has.
+/// Judges a text that is no SQL as a whole: a statement among others, one in another language, or one without a
+/// grammar.
 fn unparsed(text: &str, opens: bool, readings: &Readings) -> Verdict {
     let part = readings.parts.iter().map(statement).max().filter(|gravest| matches!(gravest, Verdict::Writes(..)));
     let graph = graph::judge(text);
@@ -94,7 +96,7 @@ fn unparsed(text: &str, opens: bool, readings: &Readings) -> Verdict {
     if opens || readings.over { Verdict::Odd } else { Verdict::Prose }
 }
 
-/// True if a text can hardly be prose: a name stands right before its bracket, or two words that only statements have.
+/// True if a text can hardly be prose: it has a name right before a bracket, or two words that only statements have.
 fn is_spoken(text: &str) -> bool {
     let called = |pair: &[u8]| matches!(pair, [name, b'('] if name.is_ascii_alphanumeric() || b"_\"`".contains(name));
     let words: Vec<String> = graph::words(text).take(MOST_WORDS).map(str::to_ascii_lowercase).collect();
@@ -105,7 +107,7 @@ fn is_spoken(text: &str) -> bool {
     text.contains("$$") || text.as_bytes().windows(2).any(called) || words.windows(2).any(acts)
 }
 
-/// Reads what Kusto, and the shell of `SQLite`, are commanded with a dot before it, behind remarks: `.drop` of `.drop table T`.
+/// Dot command of Kusto or of the shell of `SQLite`, behind comments: `.drop` of `.drop table T`.
 fn dotted(text: &str) -> Option<&str> {
     let line = text.lines().map(str::trim_start).find(|line| !line.is_empty() && !line.starts_with("//"))?;
     let command = line.strip_prefix('.')?;
@@ -114,7 +116,7 @@ fn dotted(text: &str) -> Option<&str> {
     (!word.is_empty() && (rest.is_empty() || rest.starts_with(char::is_whitespace))).then_some(word)
 }
 
-/// Judges a setting of `SQLite`: `table_info(t)`, `main.page_count`.
+/// Judges a pragma of `SQLite`: `table_info(t)`, `main.page_count`.
 fn pragma(text: &str) -> Verdict {
     let (name, value) = text.split_once('(').map_or((text, None), |(name, value)| (name, Some(value)));
     let name = name.trim_end_matches([';', ' ']).trim();
@@ -154,8 +156,8 @@ fn act(act: &Act) -> Verdict {
     Verdict::Writes(effect, word)
 }
 
-/// What a query does beside showing rows: functions that it calls, with brackets and without, the next value of a sequence, a
-/// pragma as a table.
+/// Judges side effects of a query: function calls with and without brackets, the next value of a sequence, a pragma as
+/// a table.
 fn draws(statement: &Statement) -> Verdict {
     let next = statement.columns.iter().any(|column| column.last().eq_ignore_ascii_case("nextval"));
     if next {
@@ -175,7 +177,7 @@ fn draws(statement: &Statement) -> Verdict {
         let shown = ["currval", "level"].iter().any(|known| column.last().eq_ignore_ascii_case(known));
         owned && dual && !shown || (owned || bare) && name::acts(column.last())
     };
-    // A schema's function is its owner's, whatever it is called.
+    // The owner of a schema writes its functions, whatever their names.
     let unknown = |call: &Name| {
         let owned = call.owner().is_some_and(|owner| !SCHEMAS.contains(&owner.to_ascii_lowercase().as_str()));
         owned || !functions::is_known(call.last())

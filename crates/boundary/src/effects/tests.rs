@@ -1,4 +1,4 @@
-//! What is called read, write and destructive, by tables; and that nothing said on top ever lowers an effect.
+//! Tests of effects: tables of tools that read, write and destroy; and additional statements never lower an effect.
 
 mod acts;
 mod sent;
@@ -14,12 +14,12 @@ use umbra_domain::{
     EffectOverride, EffectSource, ToolAnnotations, ToolName,
 };
 
-/// By a server that nobody trusts.
+/// Classifies a tool of a server that is not trusted.
 fn of(name: &str, description: &str, schema: &Value) -> Classified {
     classify(&ToolName::of("crm", name), description, schema, false)
 }
 
-/// By one that the operator trusts.
+/// Classifies a tool of a server that the operator trusts.
 fn trusted(name: &str, description: &str, schema: &Value) -> Classified {
     classify(&ToolName::of("crm", name), description, schema, true)
 }
@@ -28,7 +28,7 @@ fn all(cases: &[(&str, &str, Effect)]) {
     told(of, cases);
 }
 
-/// The tools whose effect is told otherwise than it should be.
+/// Asserts the effects of tools, and lists the wrong ones.
 #[track_caller]
 fn told(judge: fn(&str, &str, &Value) -> Classified, cases: &[(&str, &str, Effect)]) {
     let wrong: Vec<String> = cases
@@ -115,7 +115,7 @@ fn what_a_server_says_that_nobody_trusts_lowers_nothing() {
         ("order_pizza", "Returns a pizza", Write),
         ("resolve_thread", "Show a thread", Write),
         ("return_item", "Gets an item", Destructive),
-        // Nor does it stand against a name that says plainly what is done.
+        // An empty description does not raise a plain name.
         ("order_get", "", Read),
         ("pull_request_read", "", Read),
         ("resolve_library_id", "", Read),
@@ -338,7 +338,7 @@ fn what_a_tool_is_given_to_run_has_its_own_effect() {
         ("bash", json!({"command": "terraform plan -out=p && terraform apply p"}), Destructive),
         ("bash", json!({"command": "rm -rf build"}), Destructive),
         ("bash", json!({"command": "ls", "env": {"PATH": "/tmp"}}), Destructive),
-        // What stands beside a look must make no other command of it.
+        // An argument beside a read-only command must not change its meaning.
         ("bash", json!({"command": "ls", "post": "reboot"}), Destructive),
         ("bash", json!({"command": "ls", "user": "root"}), Destructive),
         ("bash", json!({"command": "ls", "cwd": "; reboot"}), Destructive),
@@ -365,7 +365,7 @@ fn what_a_tool_is_given_to_run_has_its_own_effect() {
         let said = sent(name, &arguments);
         assert_eq!(said.effect, effect, "{name} {arguments}: {}", said.why);
     }
-    // Whoever says what it does is believed before its arguments are.
+    // The operator's override goes before the arguments.
     let operator = effect_of(None, Some(Destructive), Word::default(), || of("execute_sql", "", &Value::Null));
     let arguments = json!({"sql": "SELECT 1"});
     assert_eq!(
@@ -447,12 +447,12 @@ fn precedence_is_contract_operator_trusted_server_classifier() {
         (None, None, hints(None, Some(false)), true, (Write, EffectSource::Annotations)),
         (None, None, hints(Some(false), None), true, (Destructive, EffectSource::Annotations)),
         (None, None, hints(None, Some(true)), true, (Destructive, EffectSource::Annotations)),
-        // Both at once is no promise.
+        // Both hints at once promise nothing.
         (None, None, hints(Some(true), Some(true)), true, (Destructive, EffectSource::Annotations)),
         (None, None, hints(Some(true), Some(true)), false, (Destructive, EffectSource::Annotations)),
         (None, None, none, true, (Read, EffectSource::Classifier)),
         (None, None, none, false, (Read, EffectSource::Classifier)),
-        // Who is not trusted can only raise.
+        // A server that is not trusted can only raise.
         (None, None, hints(Some(false), None), false, (Write, EffectSource::Annotations)),
         (None, None, hints(None, Some(true)), false, (Destructive, EffectSource::Annotations)),
         (None, None, hints(Some(true), None), false, (Read, EffectSource::Classifier)),
@@ -514,7 +514,7 @@ fn an_operator_names_tools_whole_and_the_closest_pattern_wins() {
     assert!(rules(&[("crm.[", Read)]).unwrap_err().to_string().contains("crm.["));
 }
 
-/// A description, in parts that do not know of each other.
+/// A description, in independent parts.
 fn parts() -> impl Strategy<Value = Vec<&'static str>> {
     let sentences = [
         "Get an item.",

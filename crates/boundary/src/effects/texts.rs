@@ -1,5 +1,5 @@
-//! Forms of text that hold more than they seem: arguments in lines or in a form, orders in XML, modes of files, commands
-//! behind signs. In: a text. Out: what it holds. Each is read once from its beginning to its end.
+//! Texts that hold more than they seem: arguments in lines or in a form, orders in XML, modes of files, commands behind
+//! shell signs. In: a text. Out: its content. Each text is read once, from its beginning to its end.
 
 use super::{
     lexicon::verb,
@@ -11,19 +11,19 @@ use umbra_domain::Effect;
 /// Programs whose names are no words of a sentence.
 const PROGRAMS: &str = "bash chmod chown cp curl dd kill ln mkdir mkfs mv nc ncat node perl pkill python python3 rm rmdir scp sh shred ssh \
     sudo tee touch truncate wget xargs zsh";
-/// Signs behind which a shell begins a command.
+/// Signs behind which a shell starts a command.
 const SIGNS: [&str; 7] = [";", "|", "&", "`", "$(", "\n", "\r"];
-/// Most lines that are looked at as arguments, and most signs.
+/// Most lines, tags or signs that are read.
 const MOST: usize = 2_000;
 
-/// Whether a command stands behind a sign of a shell: `x; rm -rf y`.
+/// True if a command follows a sign of a shell: `x; rm -rf y`.
 pub(super) fn hides_a_command(text: &str) -> bool {
     SIGNS.iter().any(|sign| {
         text.split(sign).skip(1).take(MOST).any(|rest| is_program(rest.trim_start_matches([' ', '&', '|'])))
     })
 }
 
-/// Whether a text begins with a program's name and an option, a path or an address.
+/// True if a text begins with a program's name, and an option, a path or an address.
 pub(super) fn is_command(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(_), Some(second)) = (words.next(), words.next()) else { return false };
@@ -39,7 +39,7 @@ fn is_program(text: &str) -> bool {
     ends && PROGRAMS.split(' ').any(|one| one == program)
 }
 
-/// The names and values of lines such as `key: value`; nothing where a line is none, or there is no such line.
+/// Names and values of lines such as `key: value`; none if there is no such line.
 pub(super) fn lines(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut found = Vec::new();
     for line in text.lines().take(MOST) {
@@ -57,7 +57,7 @@ pub(super) fn lines(text: &str) -> Option<Vec<(&str, &str)>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// A form: `a=1&_method=DELETE`.
+/// Text of a form: `a=1&_method=DELETE`.
 pub(super) fn form(text: &str) -> Option<&str> {
     let text = text.strip_prefix('?').unwrap_or(text);
     let plain = text.len() < 8_192
@@ -71,7 +71,7 @@ pub(super) fn form(text: &str) -> Option<&str> {
     (plain && text.split('&').all(named)).then_some(text)
 }
 
-/// What a message of SOAP, or a call in XML, asks for: the first thing in its body, or the name of the method.
+/// Order of a SOAP message or of a call in XML: the first element of its body, or the name of the method.
 pub(super) fn order_of_xml(text: &str) -> Option<&str> {
     if !text.starts_with('<') {
         return None;
@@ -92,7 +92,7 @@ pub(super) fn order_of_xml(text: &str) -> Option<&str> {
     None
 }
 
-/// What stands in the elements of XML, and in their attributes: `<action>delete</action>`, `<do action="delete"/>`.
+/// Names and contents of XML elements and attributes: `<action>delete</action>`, `<do action="delete"/>`.
 pub(super) fn elements(text: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     if !text.starts_with('<') {
@@ -117,7 +117,7 @@ pub(super) fn elements(text: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// Whether a text is a code of something, and no program: `USD`, `E11.9`, `en-US`. A name that is no verb may be either.
+/// True if a text is a code and no program: `USD`, `E11.9`, `en-US`. A name without a verb counts as well.
 pub(super) fn is_data(text: &str) -> bool {
     let plain = text.len() < 48 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:/+.".contains(c));
     let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
@@ -131,7 +131,7 @@ pub(super) fn is_data(text: &str) -> bool {
     plain && parted && !is_program(text) && words(text).iter().all(quiet)
 }
 
-/// Whether a file is opened to be written: `w`, `a+`, `xb`, `O_RDWR|O_CREAT`.
+/// True if a file is opened for writing: `w`, `a+`, `xb`, `O_RDWR|O_CREAT`.
 pub(super) fn opens_to_write(text: &str) -> bool {
     let short = text.len() < 5 && text.chars().all(|c| "rwaxcbteU+".contains(c));
     let flags = ["O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_DIRECTORY", "O_NOFOLLOW", "O_PATH", "O_BINARY", "O_NOATIME"];
@@ -140,7 +140,7 @@ pub(super) fn opens_to_write(text: &str) -> bool {
         || text.to_ascii_uppercase().split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(named)
 }
 
-/// Whether a text says rights of a file: `0755`, `u+w`.
+/// True if a text gives permissions of a file: `0755`, `u+w`.
 pub(super) fn is_right(text: &str) -> bool {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     let octal = (3..=5).contains(&digits.len()) && digits.chars().all(|c| ('0'..='7').contains(&c));
@@ -152,7 +152,7 @@ pub(super) fn is_right(text: &str) -> bool {
     octal || text.split(',').all(clause)
 }
 
-/// Whether a text is a request as it goes over the wire, and one that writes.
+/// True if a text is an HTTP request as sent over the wire, and writes.
 pub(super) fn asks_by_http(text: &str) -> bool {
     let Some((method, target)) = text.split_once(' ') else { return false };
     let wired = target

@@ -1,26 +1,27 @@
-//! Words that do nothing: what a name may hold beside a verb that looks, and still be a look. In: a word. Out: what it is.
+//! Nouns and modifiers that may stand beside a read verb in a name (`get_latest_invoice`) without making the tool a
+//! write. In: a word. Out: its kind.
 //!
-//! What is looked at is named by nouns of every trade, so the lists can only hold the frequent ones. A word that is in
-//! none of them is held against the name, unless it is a plural or stands before a noun that is known: `get_kafka_topic`.
+//! Things to be read have nouns of every trade, so the lists can only hold the frequent ones. A word in none of them
+//! counts against the name, unless it is a plural or stands before a known noun: `get_kafka_topic`.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use super::lists::LISTS;
 
-/// What a word of a name is.
+/// Kind of a word in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// It is hardly a verb: `customer`.
+    /// Noun that is hardly a verb: `customer`.
     Noun,
-    /// It is a verb as well, though seldom one of tools: `contact`.
+    /// Noun that is a verb as well, though seldom one of tools: `contact`.
     Both,
-    /// It says which one, or how: `open`, `latest`.
+    /// Modifier that tells which one, or how: `open`, `latest`.
     Manner,
-    /// It stands before a noun: `by`.
+    /// Preposition before a noun: `by`.
     Before,
-    /// It puts a second verb beside the first: `and`.
+    /// Word that joins a second verb to the first: `and`.
     Joint,
-    /// It is a verb that is not looked for in sentences: `remediate`.
+    /// Verb that is not looked for in sentences: `remediate`.
     Verb,
 }
 
@@ -45,7 +46,7 @@ static WORDS: LazyLock<HashMap<&'static str, Word>> = LazyLock::new(|| {
     words
 });
 
-/// What a word in lower case is, where that is known. Its plural is the same, and no verb.
+/// Kind of a lower-case word, if it is known. The plural of a noun or verb is a noun.
 pub(super) fn word(word: &str) -> Option<Word> {
     let known = |word: &str| WORDS.get(word).copied();
     known(word).or_else(|| {

@@ -1,4 +1,4 @@
-//! A contract from recorded calls of a tool: schemas of arguments and results, the response of a stub, and what went wrong
+//! Infers a tool's contract from recorded calls: schemas of arguments and results, the response of a stub, and errors
 //! as faults.
 
 mod response;
@@ -18,9 +18,9 @@ use umbra_domain::{
 
 /// Fewest recorded results from which a contract is inferred.
 pub const LEAST_RECORDED: usize = 5;
-/// Most that are looked at, the latest.
+/// Most recorded calls that are used, the latest.
 const MOST_RECORDED: usize = 200;
-/// Deepest level of a schema; what lies below is any value.
+/// Deepest level of a schema; deeper values may be anything.
 const MAX_DEPTH: usize = 12;
 /// Most arguments that a field is compared with.
 const MAX_PATHS: usize = 200;
@@ -32,14 +32,14 @@ pub struct Recorded {
     pub args: Value,
     /// Result.
     pub result: Value,
-    /// Number of the agent that called: 0 for the one that asks, whose literals may be repeated to it.
+    /// Number of the calling agent: 0 for the one that asks for the stub, whose literals may be repeated to it.
     pub agent: usize,
 }
 
-/// The contract of a tool, from calls of it, oldest first.
+/// Infers the contract of a tool from its calls, oldest first.
 ///
 /// # Errors
-/// Why nothing can be inferred: too few calls, or results that are null or of several types.
+/// Too few calls, or results that are null or of several types.
 pub fn infer(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolContract, String> {
     let failed = recorded.iter().filter(|call| is_error(&call.result)).count();
     let found = recorded.len() - failed;
@@ -50,7 +50,7 @@ pub fn infer(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolCo
     shape_of(tool, effect, recorded)
 }
 
-/// The same from however few calls.
+/// The same from any number of calls.
 ///
 /// # Errors
 /// Results that are null, or of several types.
@@ -68,8 +68,8 @@ pub fn shape_of(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<Too
     Ok(contract)
 }
 
-/// The response to a call with these arguments, and the schema that all recorded results fit. Only arguments that the call
-/// has are echoed.
+/// Builds the response to a call with these arguments, and the schema that all recorded results fit. Only arguments
+/// that the call has are echoed.
 ///
 /// # Errors
 /// As [`infer`].
@@ -84,7 +84,7 @@ pub(super) fn response(args: &Value, recorded: &[Recorded]) -> Result<(Value, Va
     Ok((template(&results, None, &paths, 0), schema(&results, 0)))
 }
 
-/// Results that are of one type, none of them null.
+/// Results of calls, if all are of one type and none is null.
 fn results<'a>(calls: &[&'a Recorded]) -> Result<Vec<Sample<'a>>, String> {
     let kinds: BTreeSet<&str> = calls.iter().map(|call| kind(&call.result)).collect();
     if kinds.contains("null") {
@@ -97,7 +97,7 @@ fn results<'a>(calls: &[&'a Recorded]) -> Result<Vec<Sample<'a>>, String> {
     }
 }
 
-/// True for a result that says that the call failed.
+/// True if a result says that the call failed.
 fn is_error(result: &Value) -> bool {
     let said = |name: &str| match result.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -109,7 +109,7 @@ fn is_error(result: &Value) -> bool {
         || ["ok", "success"].iter().any(|name| result.get(name) == Some(&json!(false)))
 }
 
-/// Errors as faults, each at its share of all calls.
+/// Faults from error results, each with its share of all calls.
 fn faults(errors: &[&Recorded], calls: usize) -> Vec<FaultRule> {
     let mut codes: Vec<(String, usize, &Value)> = Vec::new();
     for call in errors {
@@ -125,7 +125,7 @@ fn faults(errors: &[&Recorded], calls: usize) -> Vec<FaultRule> {
     codes.into_iter().map(fault).collect()
 }
 
-/// The code of an error: a word of the result that says so, else `error`.
+/// Code of an error: a text in the result that has the form of one, else `error`.
 fn code(result: &Value) -> String {
     let error = result.get("error").unwrap_or(result);
     let words = [Some(error), error.get("code"), error.get("type"), result.get("code")];
@@ -136,7 +136,7 @@ fn code(result: &Value) -> String {
     words.into_iter().flatten().filter_map(Value::as_str).find(is_code).unwrap_or("error").to_owned()
 }
 
-/// A schema that all of these values fit.
+/// Schema that all of these values fit.
 fn schema(samples: &[Sample<'_>], depth: usize) -> Value {
     let kinds: BTreeSet<&str> = samples.iter().map(|sample| kind(sample.value)).collect();
     let mut kinds: Vec<&str> = kinds.into_iter().collect();
@@ -171,7 +171,7 @@ fn schema(samples: &[Sample<'_>], depth: usize) -> Value {
     Value::Object(schema)
 }
 
-/// Paths of arguments that are no mappings, as `.a.b`, of names that an expression can say.
+/// Paths of arguments that are no mappings, as `.a.b`, of names that an expression can use.
 fn paths(arguments: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut waiting = vec![(String::new(), arguments)];
@@ -193,7 +193,7 @@ fn paths(arguments: &Value) -> Vec<String> {
     found
 }
 
-/// Whether an expression can say a name after a dot.
+/// True if an expression can use a name after a dot.
 fn is_name(name: &str) -> bool {
     let words = [
         "in",

@@ -1,9 +1,9 @@
-//! Stubs: what a tool call that does not run is answered. Typed, validated, null only where a schema or the caller says so,
-//! and the same for the same seed and calls.
+//! Stubs: answers to tool calls that do not run. Typed, validated, null only where a schema or the caller says so, and
+//! the same for the same seed and calls.
 //!
-//! The contract's first response that applies answers. A tool without one is answered by the result that its caller gives
-//! for that, else in the form of at least five recorded results, else by the example of its documentation, else by a sample
-//! of its output schema; else not at all, which is a refusal.
+//! The contract's first response that applies answers. For a tool without responses, the caller's fallback result
+//! answers, else a result in the form of at least five recorded ones, else the example in the contract, else a sample
+//! of the output schema; else nothing, and the call is refused.
 
 pub mod infer;
 pub mod recordings;
@@ -34,23 +34,23 @@ const MAX_OVERRIDE_BYTES: usize = 256 * 1024;
 /// A call, as far as a stub depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// The tool.
+    /// Called tool.
     pub tool: &'a ToolName,
-    /// What it is given.
+    /// Arguments of the call.
     pub args: &'a Value,
-    /// The output schema that its server declares.
+    /// Output schema that the tool's server declares.
     pub output_schema: Option<&'a Value>,
-    /// Result by the caller's word, where no response of a contract says it.
+    /// Result by the caller's word, for a tool without responses.
     pub fallback: Option<&'a Value>,
-    /// The caller or the tool's server calls it a read, and is not believed: a made-up result would mislead where a real one
-    /// was to be had.
+    /// True if the caller or the tool's server calls it a read, and is not believed: a made-up result would mislead
+    /// where a real one could be had.
     pub says_read: bool,
-    /// Live calls of it by any agent, and their results, oldest first.
+    /// Live calls of the tool by any agent, and their results, oldest first.
     pub recorded: &'a [Recorded],
 }
 
 umbra_domain::words! {
-    /// What a stub was held against.
+    /// Source of the schema that a stub was checked against.
     pub enum ValidatedAgainst {
         /// The contract's output schema.
         Contract = "contract",
@@ -58,38 +58,38 @@ umbra_domain::words! {
         OutputSchema = "output_schema",
         /// The shape of recorded results.
         RecordedResults = "recorded_results",
-        /// Nothing but that it is not null: no schema is known.
+        /// None: no schema is known, and the stub is not null.
         Nothing = "nothing",
     }
 }
 
-/// What a call is answered.
+/// Answer to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stub {
-    /// `tool@version` of the contract, or `tool@` and where it comes from otherwise.
+    /// `tool@version` of the contract; without one, `tool@` and the origin.
     pub contract: String,
-    /// The result.
+    /// Result in the tool's place.
     pub result: Value,
-    /// What it was held against.
+    /// Source of the schema that the result was checked against.
     pub validated_against: ValidatedAgainst,
-    /// The error's code, where the result is an error.
+    /// Code of the error, if the result is one.
     pub fault: Option<String>,
-    /// The result is the caller's own [`Call::fallback`].
+    /// True if the result is the caller's own [`Call::fallback`].
     pub is_fallback: bool,
 }
 
-/// Why there is no stub. Repeats nothing that an agent wrote.
+/// Reason why there is no stub. It repeats nothing that an agent wrote.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StubError {
-    /// Nothing says what the tool gives.
+    /// No description of the tool's answer.
     #[error("nothing says what {tool} gives: write a contract, or declare an output schema{why}")]
     NoContract {
         /// The tool.
         tool: String,
-        /// Why what is known does not do.
+        /// Reason why other sources do not suffice.
         why: String,
     },
-    /// No `when` holds.
+    /// No response applies to the call.
     #[error("no response of {contract} applies to this call: end its responses with one without `when`")]
     NoResponse {
         /// The contract.
@@ -100,9 +100,9 @@ pub enum StubError {
     Expression {
         /// The contract.
         contract: String,
-        /// The key that holds it.
+        /// Key that holds the expression.
         place: String,
-        /// Why.
+        /// Error of the evaluation.
         error: RenderError,
     },
     /// The stub does not fit the schema.
@@ -110,7 +110,7 @@ pub enum StubError {
     Invalid {
         /// The contract.
         contract: String,
-        /// What does not fit.
+        /// Mismatches with the schema.
         mismatches: Vec<Mismatch>,
     },
     /// The stub is null.
@@ -127,16 +127,16 @@ pub enum StubError {
     Key {
         /// The contract.
         contract: String,
-        /// What it is.
+        /// Kind of the value.
         found: &'static str,
     },
-    /// The run has written too much.
+    /// The run has stored too much.
     #[error("the run keeps {MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes at most: begin another run")]
     OverlayFull,
 }
 
 impl StubError {
-    /// The reason's code.
+    /// Code of the reason.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoContract { .. } => "no_contract",
@@ -155,10 +155,10 @@ fn first(mismatches: &[Mismatch]) -> String {
     })
 }
 
-/// Answers a call that does not run, and notes in the run what it would have written.
+/// Answers a call that does not run, and records in the run what it would have written.
 ///
 /// # Errors
-/// Why there is no answer; the run is unchanged then.
+/// The reason why there is no answer; the run is unchanged then.
 pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<Stub, StubError> {
     let mint = SharedMint::of(state);
     let Some(contract) = contracts.find(call.tool) else {
@@ -187,10 +187,10 @@ pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> R
     Ok(stub)
 }
 
-/// Answers a call with the stub that came along with it, if it is one that the tool could have given.
+/// Answers a call with the stub that came with it, if the tool could have given that result.
 ///
 /// # Errors
-/// What is wrong with it; the run is unchanged then.
+/// A fault of that stub; the run is unchanged then.
 pub fn answer_with(
     contracts: &Contracts,
     call: &Call<'_>,
@@ -214,7 +214,7 @@ pub fn answer_with(
     Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })
 }
 
-/// The stub that the caller gave for a tool without responses; none where it gave none.
+/// Stub from the caller's result for a tool without responses; none if the caller gave none.
 fn fallback(contract: Option<&CompiledContract>, call: &Call<'_>) -> Option<Result<Stub, StubError>> {
     let result = call.fallback?;
     let id = contract.map_or_else(|| format!("{}@fallback", call.tool), |contract| contract.id().to_owned());
@@ -222,7 +222,7 @@ fn fallback(contract: Option<&CompiledContract>, call: &Call<'_>) -> Option<Resu
         return Some(Err(StubError::LargeOverride));
     }
     let validated = match contract {
-        // That it gives nothing, who wrote it says by writing null.
+        // A caller writes null to say that the tool gives nothing.
         _ if result.is_null() && call.output_schema.is_none() && contract.is_none_or(|c| c.output.is_none()) => {
             Ok(ValidatedAgainst::Nothing)
         }
@@ -239,12 +239,12 @@ fn fallback(contract: Option<&CompiledContract>, call: &Call<'_>) -> Option<Resu
     Some(validated.map(stub))
 }
 
-/// The variable `tool` of expressions.
+/// Value of the variable `tool` in expressions.
 pub(super) fn tool_variable(tool: &ToolName) -> Value {
     json!({"server": tool.server.as_deref().unwrap_or_default(), "name": tool.name})
 }
 
-/// The first response that applies; none where the contract has none at all.
+/// Renders the first response that applies; none if the contract has none at all.
 fn respond(contract: &CompiledContract, scope: &Scope<'_>) -> Result<Option<Value>, StubError> {
     if contract.responses.is_empty() {
         return Ok(None);
@@ -270,7 +270,7 @@ pub(super) fn eval(source: &str, error: EvalError) -> RenderError {
     RenderError::Eval { expression: source.chars().take(60).collect(), error }
 }
 
-/// The error that the run is shown now, if it asked for errors.
+/// Simulated error for this call, if the run asked for errors and one is due.
 fn fault(
     contract: &CompiledContract,
     scope: &Scope<'_>,
@@ -300,7 +300,7 @@ fn fault(
     Ok(None)
 }
 
-/// Holds a stub against the contract's schema, or where it has none against that of the tool's server.
+/// Checks a stub against the contract's schema or, without one, that of the tool's server.
 fn validate(contract: &CompiledContract, call: &Call<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
     if contract.output.is_none() {
         return validate_declared(contract.id(), call, result);
@@ -322,7 +322,7 @@ fn validate_declared(id: &str, call: &Call<'_>, result: &Value) -> Result<Valida
     schema.check(result).map(|()| ValidatedAgainst::OutputSchema).map_err(invalid)
 }
 
-/// The answer of a tool without responses, from what else is known of it.
+/// Stub of a tool without responses, from recorded results, an example or a schema.
 fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint) -> Result<Stub, StubError> {
     let mut why = String::new();
     let id = |origin: &str| match contract {
@@ -369,8 +369,8 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
     Err(StubError::NoContract { tool: call.tool.to_string(), why })
 }
 
-/// A result in the form of recorded ones, and whether it fits all of them. A tool that is called a read, and not believed to
-/// be one, has only results of the same agent.
+/// Result in the form of recorded ones, and whether it fits all of them. For a tool that is called a read, and not
+/// believed to be one, only results of the same agent count.
 fn recorded(call: &Call<'_>, mint: &SharedMint) -> Result<(Value, bool), String> {
     let own: Vec<Recorded>;
     let recorded = if call.says_read {

@@ -1,4 +1,5 @@
-//! Recorded calls as lines of JSON, and the contracts of their tools. Lines in; contracts out, and why there is none.
+//! Recorded calls as lines of JSON, and contracts inferred from them. In: lines. Out: contracts, and the tools without
+//! one.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,15 @@ use super::infer::{Recorded, infer};
 use crate::{contract::faults, effects::classify};
 use umbra_domain::{Effect, ToolContract, ToolName};
 
-/// Most bytes of a line.
+/// Longest line, in bytes.
 pub const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 /// Most tools, and most calls that are kept of each.
 const MAX_TOOLS: usize = 1_000;
 const MAX_CALLS: usize = 200;
-/// Bytes of a tool's name.
+/// Longest name of a tool, in bytes.
 const NAME_BYTES: usize = 256;
 
-/// The calls of each tool, the latest of them.
+/// Latest calls of each tool.
 #[derive(Debug, Default)]
 pub struct Recordings(BTreeMap<String, Vec<Recorded>>);
 
@@ -26,13 +27,13 @@ pub struct Recordings(BTreeMap<String, Vec<Recorded>>);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct BadLine {
-    /// In the line, from 1.
+    /// Column in the line, from 1.
     pub column: usize,
-    /// What is wrong, and what would be right.
+    /// Fault, with what to write instead.
     pub message: String,
 }
 
-/// A line of the file; others of its fields are of no use here.
+/// Line of the file; its other fields are ignored.
 #[derive(Debug, Deserialize)]
 struct Line {
     tool: String,
@@ -45,20 +46,20 @@ fn nothing() -> Value {
     json!({})
 }
 
-/// What calls show.
+/// Contracts inferred from recorded calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inferred {
-    /// A contract of each tool that shows enough.
+    /// Contracts of all tools with enough calls.
     pub contracts: Vec<ToolContract>,
-    /// The other tools, each with why.
+    /// Other tools, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
 impl Recordings {
-    /// Takes a line; an empty one says nothing.
+    /// Adds a line; an empty one is ignored.
     ///
     /// # Errors
-    /// It is no recorded call, or there are too many tools.
+    /// The line is no recorded call, or there are too many tools.
     pub fn take(&mut self, line: &[u8]) -> Result<(), BadLine> {
         let bad = |column: usize, message: String| Err(BadLine { column, message });
         if line.len() > MAX_LINE_BYTES {
@@ -90,7 +91,7 @@ impl Recordings {
         Ok(())
     }
 
-    /// Takes a call, the latest of its tool.
+    /// Adds the latest call of a tool.
     pub fn add(&mut self, tool: String, call: Recorded) {
         let recorded = self.0.entry(tool).or_default();
         if recorded.len() == MAX_CALLS {
@@ -99,7 +100,7 @@ impl Recordings {
         recorded.push(call);
     }
 
-    /// The contract of each tool, as far as its calls show one. Without an effect each has that of its name.
+    /// Infers the contract of each tool, if its calls suffice. Without `effect`, a tool has the effect of its name.
     pub fn infer(&self, effect: Option<Effect>) -> Inferred {
         let mut inferred = Inferred { contracts: Vec::new(), left_out: Vec::new() };
         for (tool, recorded) in &self.0 {

@@ -1,15 +1,15 @@
-//! A value that fits a JSON Schema: ids are minted, arguments of the same name are echoed, times are the run's.
+//! Samples a value that fits a JSON Schema: ids are minted, arguments of the same name are echoed, times are the run's.
 //!
-//! It is a best guess and not a solver: whoever asks validates the value, and refuses where it does not fit.
+//! The sample is a best guess and not a solution: the caller validates it, and refuses it if it does not fit.
 
 use serde_json::{Map, Number, Value, json};
 
 use super::state::SharedMint;
 use crate::contract::Schema;
 
-/// Deepest value.
+/// Deepest nesting of a value.
 const MAX_DEPTH: usize = 24;
-/// Up to here optional fields are given; below only those that are required.
+/// Depth from which on only required fields are given.
 const FULL_DEPTH: usize = 4;
 /// Most values of one sample.
 const MAX_VALUES: usize = 2_000;
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 2_000;
 const MAX_ITEMS: u64 = 100;
 /// Longest text, whatever its schema wants.
 const MAX_TEXT: u64 = 10_000;
-/// Texts that are tried where a pattern stands.
+/// Texts that are tried for a pattern.
 const CANDIDATES: [&str; 12] = [
     "shadow",
     "SHADOW",
@@ -33,10 +33,10 @@ const CANDIDATES: [&str; 12] = [
     "a@b.example",
 ];
 
-/// A value of a schema, for a call with these arguments.
+/// Samples a value of a schema, for a call with these arguments.
 ///
 /// # Errors
-/// Why none was found.
+/// The reason why none was found.
 pub(crate) fn sample(schema: &Value, arguments: &Value, mint: &SharedMint) -> Result<Value, String> {
     let mut sampler = Sampler { root: schema, arguments, mint, left: MAX_VALUES };
     sampler.value(schema, None, 0)
@@ -82,7 +82,7 @@ impl<'a> Sampler<'a> {
         self.composed(keywords, schema, name, depth)
     }
 
-    /// A value of a schema that may be put together from others.
+    /// Samples a schema that may be composed of others.
     fn composed(
         &mut self,
         keywords: &'a Map<String, Value>,
@@ -128,10 +128,10 @@ impl<'a> Sampler<'a> {
         Ok(join(value, own))
     }
 
-    /// The argument of the same name, where it fits.
+    /// Argument of the same name, if it fits.
     fn echo(&self, name: &str, schema: &Value) -> Option<Value> {
         let argument = self.arguments.get(name).filter(|value| !value.is_null())?;
-        // References of a part lead into the whole.
+        // References in a part of a schema lead into the whole.
         let mut alone = schema.clone();
         if let (Some(alone), Some(root)) = (alone.as_object_mut(), self.root.as_object()) {
             for key in ["$defs", "definitions", "components"] {
@@ -238,7 +238,7 @@ fn list<'a>(keywords: &'a Map<String, Value>, key: &str) -> &'a [Value] {
     keywords.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The type that a value takes; none where nothing says so and there is a value already.
+/// Type of the value; none if nothing tells it and there is a value already.
 fn kind(keywords: &Map<String, Value>, has_value: bool) -> Option<&str> {
     match keywords.get("type") {
         Some(Value::String(kind)) => Some(kind),
@@ -263,7 +263,7 @@ fn kind(keywords: &Map<String, Value>, has_value: bool) -> Option<&str> {
     }
 }
 
-/// Fields of both, the later before the earlier; of other values the later.
+/// Joins two values: fields of both, the later before the earlier; for other values the later.
 fn join(earlier: Option<Value>, later: Value) -> Value {
     match (earlier, later) {
         (Some(Value::Object(mut entries)), Value::Object(more)) => {
@@ -274,7 +274,7 @@ fn join(earlier: Option<Value>, later: Value) -> Value {
     }
 }
 
-/// A number within its bounds: 1 where it may be.
+/// Number within its bounds: 1 if they allow it.
 fn number(keywords: &Map<String, Value>, whole: bool) -> Value {
     let bound = |key: &str| keywords.get(key).and_then(Value::as_f64);
     let step = bound("multipleOf").filter(|step| *step > 0.0);
@@ -299,7 +299,7 @@ fn number(keywords: &Map<String, Value>, whole: bool) -> Value {
     Number::from_f64(value).map_or_else(|| json!(1), Value::Number)
 }
 
-/// True for the name of a field that holds an id.
+/// True if a field of this name holds an id.
 pub(super) fn is_id(name: &str) -> bool {
     let lower = name.to_lowercase();
     matches!(lower.as_str(), "id" | "uuid" | "guid" | "key" | "sha" | "token")

@@ -1,4 +1,4 @@
-//! The state of a run in shadow: what it counted, minted and only seemed to write. And the mint, which makes
+//! State of a run in shadow: its counters, and the records that it only seemed to write. And the mint, which makes
 //! everything that looks random from the run's seed, so that the same seed and calls give the same bytes.
 
 use std::{
@@ -13,48 +13,48 @@ use serde_json::Value;
 use super::StubError;
 use umbra_domain::json::encoded_len;
 
-/// Where the time of a run begins that names a seed and no time: 2026-01-01T00:00:00Z.
+/// Start time of a run that names a seed and no time: 2026-01-01T00:00:00Z.
 const SEEDED_START: i64 = 1_767_225_600;
 /// Most records that a run keeps.
 pub const MAX_RECORDS: usize = 1_000;
 /// Most bytes of all records of a run, as JSON.
 pub const MAX_RECORD_BYTES: usize = 1024 * 1024;
-/// Most prefixes that a run counts by, and the longest.
+/// Most prefixes that a run counts by, and the longest prefix, in bytes.
 const MAX_COUNTERS: usize = 256;
 const MAX_PREFIX_BYTES: usize = 128;
 
-/// Records of one collection; none where one was removed.
+/// Records of one collection, by key; none for a removed record.
 pub type Collection = BTreeMap<String, Option<Value>>;
 
-/// What a run in shadow has done so far.
+/// State of a run in shadow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunState {
-    /// Everything that looks random comes from it.
+    /// Seed of everything that looks random.
     pub seed: String,
-    /// When the run's time begins; each answered call is a second.
+    /// Start of the run's time; each answered call takes a second.
     pub started_at: Timestamp,
-    /// Calls that were answered without being run.
+    /// Calls that were answered without running.
     #[serde(default)]
     pub calls: u64,
-    /// Whether the run asked for faults.
+    /// True if the run asked for faults.
     #[serde(default)]
     pub faults: bool,
-    /// The last number of each prefix.
+    /// Last number of each prefix.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
     /// Records by collection and key.
     #[serde(default)]
     pub records: BTreeMap<String, Collection>,
-    /// Of these, by collection and key, the ones that hold only what changed of a live record.
+    /// Collections and keys of the records that hold only the changes of a live record.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub partial: BTreeSet<(String, String)>,
-    /// What was recorded since it was read: collections and keys.
+    /// Collections and keys of the records stored since the state was read.
     #[serde(skip)]
     fresh: BTreeSet<(String, String)>,
 }
 
 impl RunState {
-    /// A run that begins.
+    /// State of a run that begins.
     pub fn new(seed: impl Into<String>, started_at: Timestamp) -> Self {
         Self {
             seed: seed.into(),
@@ -68,8 +68,8 @@ impl RunState {
         }
     }
 
-    /// Passes what was recorded since the state was read through `clean`, keys and values: the rest has been before, and
-    /// may be a megabyte. Prefixes are few, and short.
+    /// Passes keys and values stored since the state was read through `clean`: the others were cleaned before, and may
+    /// be a megabyte. All prefixes are cleaned: they are few, and short.
     pub fn clean(&mut self, clean: impl Fn(&Value) -> Value) {
         let name = |name: String| match clean(&Value::String(name)) {
             Value::String(name) => name,
@@ -88,18 +88,18 @@ impl RunState {
         self.counters = std::mem::take(&mut self.counters).into_iter().map(|(prefix, n)| (name(prefix), n)).collect();
     }
 
-    /// A run that names its seed, to be repeated: without a time of its own it begins on 2026-01-01.
+    /// State of a run that names its seed, to be repeated: without a time of its own it begins on 2026-01-01.
     pub fn seeded(seed: impl Into<String>, started_at: Option<Timestamp>) -> Self {
         let start = Timestamp::from_second(SEEDED_START).unwrap_or(Timestamp::UNIX_EPOCH);
         Self::new(seed, started_at.unwrap_or(start))
     }
 
-    /// Whether a record holds only what changed of a live one.
+    /// True if a record holds only the changes of a live one.
     pub(crate) fn is_partial(&self, collection: &str, key: &str) -> bool {
         self.partial.contains(&(collection.to_owned(), key.to_owned()))
     }
 
-    /// Stores what changed of a live record.
+    /// Stores the changes of a live record.
     pub(crate) fn record_part(&mut self, collection: &str, key: String, fields: Value) -> Result<(), StubError> {
         self.record(collection, key.clone(), Some(fields))?;
         self.partial.insert((collection.to_owned(), key));
@@ -129,7 +129,7 @@ impl RunState {
     }
 }
 
-/// Makes ids, numbers and times for one call.
+/// Source of ids, numbers and times for one call.
 #[derive(Debug)]
 struct Mint {
     seed: String,
@@ -144,7 +144,7 @@ struct Mint {
 pub(crate) struct SharedMint(Arc<Mutex<Mint>>);
 
 impl SharedMint {
-    /// The mint of the run's next call.
+    /// Mint of the run's next call.
     pub fn of(state: &RunState) -> Self {
         let seconds = i64::try_from(state.calls).unwrap_or(i64::MAX);
         let now = state.started_at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
@@ -161,7 +161,7 @@ impl SharedMint {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An id that looks random, after a prefix.
+    /// Id that looks random, behind a prefix.
     pub fn uuid(&self, prefix: &str) -> Result<String, String> {
         short(prefix)?;
         let bytes = self.with(Mint::bytes);
@@ -169,7 +169,7 @@ impl SharedMint {
         Ok(format!("{prefix}{}", uuid::Builder::from_random_bytes(first).into_uuid()))
     }
 
-    /// The next number of a prefix, after it.
+    /// Next number of a prefix, behind it.
     pub fn seq(&self, prefix: &str) -> Result<String, String> {
         short(prefix)?;
         self.with(|mint| {
@@ -182,19 +182,19 @@ impl SharedMint {
         })
     }
 
-    /// The run's time.
+    /// Time of the run.
     pub fn now(&self) -> Timestamp {
         self.with(|mint| mint.now)
     }
 
-    /// A share from 0 to 1 that looks random.
+    /// Number from 0 to 1 that looks random.
     pub fn share(&self) -> f64 {
         let bytes = self.with(Mint::bytes);
         let number = bytes.iter().take(4).fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
         f64::from(number) / (f64::from(u32::MAX) + 1.0)
     }
 
-    /// Takes what was counted into the run, as one more call.
+    /// Writes the counters back to the run, as one more call.
     pub fn commit(&self, state: &mut RunState) {
         state.counters = self.with(|mint| std::mem::take(&mut mint.counters));
         state.calls = state.calls.saturating_add(1);

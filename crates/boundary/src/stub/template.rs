@@ -1,5 +1,5 @@
-//! Typed templates: JSON whose texts may hold `{{ CEL }}`. A text that is one expression takes the value's type; within a
-//! longer text a value becomes text.
+//! Typed templates: JSON whose texts may hold `{{ CEL }}`. A text that is one expression takes the value's type; within
+//! a longer text a value becomes text.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -8,15 +8,15 @@ use super::state::SharedMint;
 use umbra_domain::json::encoded_len;
 use umbra_policy::{EvalError, Expression, Scope};
 
-/// Functions of text, which any expression of a contract may call.
+/// Text functions, which any expression of a contract may call.
 pub(crate) const TEXT_FUNCTIONS: [&str; 6] = ["path", "folder", "base", "head", "tail", "join"];
-/// Functions that expressions of a template may call besides.
+/// Further functions that expressions of a template may call.
 const MINTING_FUNCTIONS: [&str; 4] = ["uuid", "seq", "now", "epoch"];
 /// Most parts of a template.
 const MAX_PARTS: usize = 5_000;
-/// Most expressions in one.
+/// Most expressions of a template.
 const MAX_EXPRESSIONS: usize = 200;
-/// Largest result, in bytes of JSON, about.
+/// Largest result, in bytes of JSON, approximately.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// A compiled template.
@@ -40,18 +40,18 @@ enum Piece {
     Value(Expression),
 }
 
-/// Why a template gave no value. Holds no value of a call.
+/// Error of rendering a template. Holds no value of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RenderError {
     /// An expression could not be evaluated.
     #[error("`{expression}`: {error}")]
     Eval {
-        /// The expression as it was written, cut.
+        /// Expression as it was written, cut.
         expression: String,
-        /// Why.
+        /// Error of the evaluation.
         error: EvalError,
     },
-    /// What it gives is too large.
+    /// The result is too large.
     #[error("the result has more than {MAX_BYTES} bytes")]
     Large,
 }
@@ -60,21 +60,21 @@ impl Template {
     /// Compiles a template that may name these variables.
     ///
     /// # Errors
-    /// What is wrong with the first expression that is wrong.
+    /// The fault of the first wrong expression.
     pub fn compile(value: &Value, variables: &[&str]) -> Result<Self, String> {
         let mut budget = Budget { parts: 0, expressions: 0 };
         Ok(Self { part: compile(value, variables, &mut budget)? })
     }
 
-    /// Whether an expression of it reads this variable.
+    /// True if an expression of the template reads this variable.
     pub fn reads(&self, variable: &str) -> bool {
         reads(&self.part, variable)
     }
 
-    /// The value of a template for one call.
+    /// Renders the template for one call.
     ///
     /// # Errors
-    /// When an expression cannot be evaluated, or the result is too large.
+    /// An expression cannot be evaluated, or the result is too large.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Value, RenderError> {
         let mut left = MAX_BYTES;
         render(&self.part, scope, &mut left)
@@ -82,13 +82,13 @@ impl Template {
 }
 
 impl RenderError {
-    /// Whether it would take or build more than is allowed, rather than lack something.
+    /// True if rendering exceeds a limit, rather than lacks something.
     pub(crate) fn is_of_bounds(&self) -> bool {
         matches!(self, Self::Large | Self::Eval { error: EvalError::Budget, .. })
     }
 }
 
-/// Adds the functions of text to a scope.
+/// Adds the text functions to a scope.
 pub(crate) fn add_text_functions(scope: &mut Scope<'_>) {
     let of_path = |part: fn(&str) -> String| {
         move |arguments: &[Value]| match arguments {
@@ -121,7 +121,7 @@ pub(crate) fn add_text_functions(scope: &mut Scope<'_>) {
     });
 }
 
-/// A path without `.`, `..`, empty steps and an end on `/`.
+/// Path without `.`, `..`, empty steps and a trailing `/`.
 fn normal_path(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for step in path.split('/').filter(|step| !step.is_empty() && *step != ".") {
@@ -133,7 +133,7 @@ fn normal_path(path: &str) -> String {
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, steps.join("/"))
 }
 
-/// The folder of a path, and its last step.
+/// Folder of a path, and its last step.
 fn split_path(path: &str) -> (String, String) {
     let path = normal_path(path);
     match path.rsplit_once('/') {
@@ -143,7 +143,7 @@ fn split_path(path: &str) -> (String, String) {
     }
 }
 
-/// Adds the functions of templates to a scope, those of text included.
+/// Adds all functions of templates to a scope, with the text functions.
 pub(crate) fn add_functions(scope: &mut Scope<'_>, mint: &SharedMint) {
     add_text_functions(scope);
     let prefix = |arguments: &[Value]| match arguments {
@@ -167,7 +167,7 @@ pub(crate) fn add_functions(scope: &mut Scope<'_>, mint: &SharedMint) {
     });
 }
 
-/// A text that a template gives back as it is.
+/// Escapes a text, so that a template renders it unchanged.
 pub fn literal(text: &str) -> String {
     text.replace("{{", "{{ '{{' }}")
 }
@@ -239,7 +239,7 @@ fn compile_text(text: &str, variables: &[&str], budget: &mut Budget) -> Result<P
     })
 }
 
-/// Where an expression ends: at the first `}}` outside its own texts and brackets.
+/// Index where an expression ends: at the first `}}` outside its own texts and braces.
 fn end_of_expression(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     for (at, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! What calls are answered: typed, valid, never null, and the same for the same seed and calls.
+//! Tests of stubs: typed, valid, never null, and the same for the same seed and calls.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn read(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -
     .unwrap()
 }
 
-/// What a tool without a contract is answered.
+/// Answers a call of a tool without a contract.
 fn unknown(output_schema: Option<&Value>, recorded: &[Recorded], args: &Value) -> Result<Stub, StubError> {
     let call = Call { tool: &tool("crm.add"), args, output_schema, fallback: None, says_read: false, recorded };
     answer(&Contracts::default(), &call, &mut RunState::seeded("seed", None))
@@ -341,7 +341,7 @@ fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
         json!({"data": [live(json!(6)), over]}),
         "an item keeps the type of its key"
     );
-    // What is not there, or not there any more, has no fields to change.
+    // A missing or removed record has no fields to change.
     for other in
         [json!({"item": {"error": "not_found"}}), json!({"item": null}), json!({"data": []}), json!([1]), json!("x")]
     {
@@ -357,7 +357,7 @@ fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
         assert!(matches!(one, Look::Stub(stub) if stub.fault.is_some()), "{tool}");
         assert!(matches!(all, Look::Merge(all) if all.remove == ["7"] && all.patch.is_empty()), "{tool}");
     }
-    // It is known after it was stored and read again, and what is whole from then on is not.
+    // A partial record stays partial after it was stored and read again, until a whole one replaces it.
     let mut state = RunState::seeded("s", None);
     call(&contracts, "t.change", &json!({"id": "9", "set": {"status": "closed"}}), &mut state).unwrap();
     let mut state: RunState = serde_json::from_value(serde_json::to_value(&state).unwrap()).unwrap();
@@ -448,7 +448,7 @@ fn what_a_run_has_recorded_is_cleaned_once() {
     state.record("notes", "n-1".to_owned(), Some(json!("secret"))).unwrap();
     state.clean(clean);
     assert_eq!(state.records["notes"]["n-1"], Some(json!("[gone]")));
-    // Also not after it was stored and read again.
+    // A cleaned record is not cleaned again after it was stored and read.
     let mut state: RunState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
     state.record("notes", "secret".to_owned(), None).unwrap();
     state.clean(clean);

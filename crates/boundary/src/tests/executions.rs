@@ -1,4 +1,4 @@
-//! Who decides whether calls run.
+//! Tests of effective execution: the precedence of its sources.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -76,7 +76,7 @@ fn the_narrowest_override_wins_and_the_stricter_of_equals() {
         let decided = decide(&overrides);
         assert_eq!((decided.execution, decided.won.name.as_str()), (expected, name));
     }
-    // What is past is none, and a sub-run of a shadow run stays in shadow.
+    // An expired override does not count, and a sub-run of a shadow run stays in shadow.
     let past = Override { expires_at: Some(Timestamp::UNIX_EPOCH), ..set(Global, "", Live) };
     assert_eq!(decide(&[past]).execution, Shadow);
     for (descent, source) in

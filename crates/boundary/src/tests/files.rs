@@ -1,4 +1,4 @@
-//! The audit's files: no line is lost or doubled, whatever happens between two of them.
+//! Tests of the audit's files: no line is lost or doubled, whatever happens between two writes.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -15,11 +15,11 @@ fn line(seq: i64, agent: &str) -> (i64, Value) {
     (seq, json!({"seq": seq, "agent": agent, "args": {"to": "a@example.com"}, "args_sha256": "0".repeat(64)}))
 }
 
-/// The numbers of all lines, in the order of the files.
+/// Row numbers of all lines, in the order of the files.
 fn numbers(dir: &Path) -> Vec<i64> {
     let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
-    // The one that is written comes after the numbered ones.
+    // The current file comes after the numbered ones.
     files.sort_by_key(|path| (path.file_name().unwrap() == "audit.jsonl", path.clone()));
     let lines = |path: &std::path::PathBuf| {
         fs::read_to_string(path).unwrap().lines().map(ToOwned::to_owned).collect::<Vec<_>>()
@@ -70,7 +70,7 @@ fn what_an_agent_said_goes_and_the_lines_stay() {
     assert_eq!(erase(dir.path(), "gone", true).unwrap(), 3);
     assert_eq!(erase(dir.path(), "gone", false).unwrap(), 3);
     assert_eq!(erase(dir.path(), "gone", false).unwrap(), 0, "done twice");
-    // Whoever writes on notices nothing.
+    // A process that writes on is not disturbed.
     journal.append(&[line(10, "stays")]).unwrap();
     assert_eq!(numbers(dir.path()), (1..=10).collect::<Vec<_>>());
     let said: String =
@@ -84,7 +84,7 @@ fn the_key_is_for_us_alone_and_signs_each_block_once() {
     let dir = tempfile::tempdir().unwrap();
     let seal = |block| AuditSeal { block, first: block, last: block, hash: vec![7; 32] };
     for _ in 0..2 {
-        // Opened anew, it goes on with the same key.
+        // Opened anew, the signer goes on with the same key.
         let mut signer = Signer::open(dir.path(), &[], 0).unwrap();
         for block in [1, 2, 2, 1, 3] {
             signer.append(&seal(block), Timestamp::UNIX_EPOCH).unwrap();
@@ -96,7 +96,7 @@ fn the_key_is_for_us_alone_and_signs_each_block_once() {
     let signed = checkpoints::read(&path).unwrap();
     assert_eq!(signed.iter().map(|checkpoint| checkpoint.block).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(signed.iter().all(|checkpoint| checkpoint.is_genuine() && checkpoint.public_key == signed[0].public_key));
-    // A torn line is left out, a wrong one is a fault.
+    // A torn line is skipped, a wrong one is a fault.
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{text}{{\"blo")).unwrap();
     assert_eq!(checkpoints::read(&path).unwrap().len(), 3);

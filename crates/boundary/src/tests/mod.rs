@@ -1,4 +1,4 @@
-//! The boundary's pure parts.
+//! Tests of the boundary's pure parts, across modules.
 
 mod executions;
 mod files;

@@ -1,4 +1,5 @@
-//! What lies outside of the database is held against it: files line by line, checkpoints by what they and it say of them.
+//! Tests of the audit outside the database: files are compared line by line, checkpoints with each other and the
+//! database.
 
 use std::{
     fs,
@@ -35,7 +36,7 @@ fn compared(dir: &Path, others: &[PathBuf], moved: i64, records: &[AuditRecord])
     noted(dir, others, moved, records, ROWS)
 }
 
-/// The same where the database was told of so many rows.
+/// The same if the database recorded `written` as the last row in the files.
 fn noted(
     dir: &Path,
     others: &[PathBuf],
@@ -65,7 +66,7 @@ fn lines_of(bytes: &[u8]) -> Vec<Vec<u8>> {
     bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-/// Edits one of the files in one of the ways that somebody has who can write to the folder.
+/// Edits one of the files in a way open to an attacker who can write to the folder.
 fn edit(files: &mut Vec<(PathBuf, Vec<u8>)>, random: &mut StdRng) -> &'static str {
     let any = random.random_range(0..files.len());
     let mut lines = lines_of(&files[any].1);
@@ -169,10 +170,10 @@ fn what_a_crash_leaves_and_what_is_not_written_yet_is_no_fault() {
     assert!(faults.is_empty() && warnings.len() == 2, "{faults:?} {warnings:?}");
     assert!(warnings[0].contains("audit.jsonl:") && warnings[0].contains("torn"), "{warnings:?}");
     assert!(warnings[1].contains("rows 24 to 24 are not in the files yet"), "{warnings:?}");
-    // What the database was told of was there.
+    // Rows that the database recorded as written were there.
     let (faults, _) = compared(dir.path(), &[], 0, &records);
     assert!(faults.len() == 1 && faults[0].contains("gone from their end"), "{faults:?}");
-    // A server writes it again, also where it was running while somebody cut or took the file.
+    // A server writes them again, even if it was running while the file was cut or taken.
     let mut journal = Journal::open(dir.path(), 2_000).unwrap().unwrap();
     for harm in [&text[..text.len() - 5], "", &text[..=text.find('\n').unwrap()]] {
         let last = journal.last().unwrap();
@@ -215,7 +216,7 @@ fn erased_payloads_are_gone_from_the_files_or_told_to_be_there_still() {
     assert!(faults.is_empty() && warnings.len() == 1 && warnings[0].contains("umbra erase"), "{faults:?} {warnings:?}");
     erase(dir.path(), "agent-1", false).unwrap();
     assert_eq!(compared(dir.path(), &[], 0, &records), (Vec::new(), Vec::new()));
-    // Erased in the files alone is a change.
+    // An erasure in the files alone is a change.
     erase(dir.path(), "agent-2", false).unwrap();
     assert!(!compared(dir.path(), &[], 0, &records).0.is_empty());
 }
@@ -224,7 +225,7 @@ fn seal(block: i64) -> AuditSeal {
     AuditSeal { block, first: block, last: block, hash: vec![7; 32] }
 }
 
-/// What is missing from a file of checkpoints of which the database was told so much.
+/// Checkpoints missing from a file, if the database recorded block `told`.
 fn missing(dir: &Path, key: &[u8], told: i64, elsewhere: i64) -> Missing {
     let path = dir.join(FILE);
     let noted = [AuditFolder { key: key.to_vec(), block: told, written: 0 }];
@@ -250,10 +251,10 @@ fn every_cut_of_the_checkpoints_is_found() {
         fs::write(&path, &some).unwrap();
         let found = missing(dir.path(), &key, 9, 0);
         assert!(!found.faults.is_empty(), "{kept:b}: not found");
-        // Known from elsewhere, it is worth knowing and no more.
+        // Checkpoints that are known from elsewhere are only a warning.
         let found = missing(dir.path(), &key, 9, 9);
         assert!(found.faults.is_empty() && !found.warnings.is_empty(), "{kept:b}: {found:?}");
-        // A server that goes on does not make it whole.
+        // A server that goes on does not fill the gap.
         let noted = [AuditFolder { key: key.clone(), block: 9, written: 0 }];
         let mut signer = Signer::open(dir.path(), &noted, 0).unwrap();
         assert!(!signer.append(&seal(9), Timestamp::UNIX_EPOCH).unwrap());
@@ -262,7 +263,7 @@ fn every_cut_of_the_checkpoints_is_found() {
     }
     fs::remove_file(&path).unwrap();
     assert_eq!(missing(dir.path(), &key, 9, 0).faults.len(), 1);
-    // Of another server's it is only said that they are not here.
+    // Checkpoints of another server are only reported as not here.
     let other = missing(dir.path(), &[7; 32], 0, 0);
     assert!(other.faults.is_empty() && other.warnings.is_empty(), "{other:?}");
     let noted = [AuditFolder { key: vec![7; 32], block: 3, written: 0 }];

@@ -1,4 +1,4 @@
-//! Packs: contracts of well-known servers, against the lists of tools that those servers gave.
+//! Tests of packs: contracts of well-known servers, against the lists of tools that those servers gave.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ struct Listed {
     input_schema: Value,
 }
 
-/// Tools that a pack leaves to the classifier: what they would answer is not told from their arguments.
+/// Tools that a pack leaves to the classifier: their answers do not follow from their arguments.
 const LEFT_OUT: [&str; 8] = [
     "browser_drop",
     "browser_evaluate",
@@ -93,7 +93,7 @@ impl<'a> Rehearsal<'a> {
         self.tools.stub(given, &mut self.state).map(|stub| stub.result)
     }
 
-    /// The result of a read that runs and gives `live`.
+    /// Returns the result of a read that runs and gives `live`.
     fn reads(&mut self, tool: &str, arguments: Value, live: Value) -> Value {
         let call = call(self.server, tool, arguments);
         assert_eq!(self.tools.effect(&call).effect, Effect::Read, "{tool}");
@@ -154,7 +154,7 @@ fn files_that_were_written_edited_and_moved_are_read_back() {
     run.writes("move_file", json!({"source": "/d/new.txt", "destination": "/e/c.txt"})).unwrap();
     assert_eq!(read(&mut run, "/e/c.txt"), text("one\n2\nthree"));
     assert!(read(&mut run, "/d/new.txt")["error"].is_string());
-    // A live file is read with the edits that it did not get.
+    // A live file is read with the edits that did not reach it.
     for (old, new) in [("was", "is"), ("is there", "is here")] {
         run.writes("edit_file", json!({"path": "/d/a", "edits": [{"oldText": old, "newText": new}]})).unwrap();
     }
@@ -225,7 +225,7 @@ fn a_pack_holds_for_its_server_alone_and_after_the_operators_word() {
     let own = tools("tools:\n  - {tool: mcp.write_file, effect: write, responses: [{result: own}]}\n");
     let mut run = Rehearsal::of(&own, "secure-filesystem-server");
     assert_eq!(run.writes("write_file", json!({"path": "/a", "content": "x"})).unwrap(), "own");
-    // A statement that does more than read is none, whatever the pack says of its tool.
+    // A statement that does more than read is no read, whatever the pack says of its tool.
     let query = |sql: &str| tools_alone.effect(&call("example-servers/postgres", "query", json!({"sql": sql}))).effect;
     assert_eq!((query("select 1"), query("delete from t")), (Effect::Read, Effect::Destructive));
 }

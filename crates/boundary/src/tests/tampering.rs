@@ -1,7 +1,7 @@
-//! Whoever changes an audit is found, with nothing but the last checkpoint from outside of the database; and so is whoever
-//! adds to it, with nothing but the key that its rows are signed with; and who changes overrides or approvals beside it.
+//! Tests of tampering: every change of an audit is found by the last checkpoint from outside the database, every
+//! addition by the key that rows are signed with, and changes of overrides or approvals by the audit.
 //!
-//! `UMBRA_SABOTAGE=1` takes that checkpoint away: a full rewrite then goes unseen, and the story must fail.
+//! `UMBRA_SABOTAGE=1` takes that checkpoint away: a full rewrite then stays unseen, and the test must fail.
 
 use jiff::Timestamp;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
@@ -28,7 +28,7 @@ struct Audit {
     records: Vec<AuditRecord>,
     seals: Vec<AuditSeal>,
     drawn: i64,
-    /// The public key of who wrote it.
+    /// Public key of the server that wrote it.
     key: Vec<u8>,
     /// Overrides and approvals beside it.
     standing: Standing,
@@ -60,7 +60,7 @@ pub(super) fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
     }
 }
 
-/// Seals everything anew, in blocks of these lengths.
+/// Seals all rows, in blocks of these lengths.
 fn sealed(records: &[AuditRecord], lengths: &[usize]) -> Vec<AuditSeal> {
     let (mut seals, mut previous, mut at) = (Vec::new(), GENESIS.to_vec(), 0);
     for (length, number) in lengths.iter().cycle().zip(1..) {
@@ -74,7 +74,7 @@ fn sealed(records: &[AuditRecord], lengths: &[usize]) -> Vec<AuditSeal> {
     seals
 }
 
-/// As `umbra audit verify` reads it: by the numbers that the blocks say.
+/// Verifies as `umbra audit verify` does: by the row numbers of the blocks.
 fn verify(audit: &Audit, checkpoints: Vec<Checkpoint>) -> Verified {
     let mut verifier = Verifier::new(checkpoints, [audit.key.clone()]).with_standing(audit.standing.clone());
     let mut after = 0;
@@ -96,7 +96,7 @@ pub(super) fn key() -> Ed25519KeyPair {
 
 const LENGTHS: [usize; 4] = [3, 1, 5, 2];
 
-/// Signs rows as the transactions of a server do, of these many rows each.
+/// Signs rows as the transactions of a server do, with these numbers of rows in each.
 fn sign(records: &mut [AuditRecord], key: &Ed25519KeyPair, lengths: &[usize]) {
     let (mut lengths, mut rest) = (lengths.iter().cycle(), records);
     while let Some(length) = lengths.next().filter(|_| !rest.is_empty()) {
@@ -107,7 +107,7 @@ fn sign(records: &mut [AuditRecord], key: &Ed25519KeyPair, lengths: &[usize]) {
     }
 }
 
-/// Adds a row at the end, which a sealer finds and takes for genuine.
+/// Adds a row at the end, which a sealer takes for genuine.
 fn append(audit: &mut Audit, mut record: AuditRecord) {
     audit.drawn += 1;
     record.row.seq = audit.drawn;
@@ -117,10 +117,10 @@ fn append(audit: &mut Audit, mut record: AuditRecord) {
     audit.records.push(record);
 }
 
-/// Rows whose payloads went, with their keyed hashes.
+/// Rows whose payloads are gone, with their MACs.
 type Gone = Vec<(i64, Vec<u8>)>;
 
-/// A row that says whose payloads went.
+/// Row of an erasure of these payloads.
 fn erasure(gone: &[(i64, Vec<u8>)], random: &mut StdRng) -> AuditRecord {
     let mut said = record(0, random);
     said.row.kind = AuditKind::Erasure;
@@ -129,7 +129,7 @@ fn erasure(gone: &[(i64, Vec<u8>)], random: &mut StdRng) -> AuditRecord {
     said
 }
 
-/// Makes of four rows what the audit says of an override that is set and of an approval that is used; answers both.
+/// Turns four rows into those of an override that is set and an approval that is used; returns both.
 fn stand(records: &mut [AuditRecord], seq: i64) -> Standing {
     let said = Override {
         id: OverrideId(Uuid::from_u128(7)),
@@ -199,7 +199,7 @@ fn stand_otherwise(standing: &mut Standing, random: &mut StdRng) -> &'static str
 
 fn honest(random: &mut StdRng, rows: i64) -> (Audit, Checkpoint) {
     let mut records: Vec<AuditRecord> = (1..=rows).map(|seq| record(seq, random)).collect();
-    // Somebody was erased, and a row says so.
+    // Two payloads were erased, and a row says so.
     let mut gone = Vec::new();
     for seq in [2, 3] {
         records[seq - 1].payload = None;
@@ -215,7 +215,7 @@ fn honest(random: &mut StdRng, rows: i64) -> (Audit, Checkpoint) {
     (Audit { records, seals, drawn: rows, key: key.public_key().as_ref().to_vec(), standing }, checkpoint)
 }
 
-/// One row is changed.
+/// Changes one row.
 fn edit(record: &mut AuditRecord, random: &mut StdRng) {
     let row = &mut record.row;
     match random.random_range(0..9) {
@@ -235,8 +235,8 @@ fn edit(record: &mut AuditRecord, random: &mut StdRng) {
     }
 }
 
-/// Adds a row between two looks of the sealer, which seals it as if it were genuine; some of them are to hide that a payload
-/// went.
+/// Adds a row between two passes of the sealer, which seals it as if it were genuine; some of these rows hide that a
+/// payload is gone.
 fn add(audit: &mut Audit, random: &mut StdRng) -> &'static str {
     let held: Vec<usize> = (0..audit.records.len()).filter(|at| audit.records[*at].payload.is_some()).collect();
     let at = held[random.random_range(0..held.len())];
@@ -266,7 +266,7 @@ fn add(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         }
     };
     if random.random_ratio(1, 4) {
-        // The genuine erasure again, made out to be of another row.
+        // The genuine erasure again, forged to be of another row.
         audit.records[at].payload = None;
         forged = audit.records.iter().find(|record| record.row.kind == AuditKind::Erasure).unwrap().clone();
         forged.row.id = Uuid::from_u128(random.random());
@@ -276,7 +276,7 @@ fn add(audit: &mut Audit, random: &mut StdRng) -> &'static str {
     how
 }
 
-/// Tampers in one of the ways that somebody has who can do anything to the database.
+/// Tampers in a way open to an attacker with full access to the database.
 fn tamper(audit: &mut Audit, random: &mut StdRng) -> &'static str {
     let any = random.random_range(0..audit.records.len());
     let renumber = |audit: &mut Audit| {
@@ -395,7 +395,7 @@ fn what_came_after_the_checkpoint_grows_and_stays_intact() {
     sign(&mut later, &other, &[2]);
     audit.records.extend(later);
     audit.drawn = 20;
-    // Another server's rows are believed by its checkpoints.
+    // Rows of another server are trusted by its checkpoints.
     let theirs = Checkpoint::sign(&other, audit.seals.last().unwrap(), Timestamp::UNIX_EPOCH, (0, 0));
     let unknown = verify(&audit, vec![checkpoint.clone()]);
     assert!(!unknown.intact && unknown.faults[0].problem.contains("--checkpoint"), "{unknown:?}");
@@ -405,7 +405,7 @@ fn what_came_after_the_checkpoint_grows_and_stays_intact() {
     audit.seals = sealed(&audit.records, &LENGTHS);
     let whole = verify(&audit, known());
     assert!(whole.intact && whole.unsealed == 0 && whole.checkpoints == 2, "{whole:?}");
-    // Cut off behind the checkpoint, the numbers tell.
+    // If the end behind the checkpoint is cut off, the row numbers tell.
     audit.records.pop();
     audit.seals.retain(|seal| seal.last < 20);
     assert!(!verify(&audit, Vec::new()).intact);
@@ -439,7 +439,7 @@ fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
         Audit { records, seals, drawn: 9, key: key.public_key().as_ref().to_vec(), standing: Standing::default() };
     let old = verify(&audit, Vec::new());
     assert!(old.intact && old.unsigned == 5, "{old:?}");
-    // A checkpoint says since when they are signed: then none before is taken for an old one.
+    // A checkpoint tells since when rows are signed: later unsigned rows do not pass for old ones.
     let sign = |unsigned| vec![Checkpoint::sign(&key, &audit.seals[0], Timestamp::UNIX_EPOCH, (0, unsigned))];
     assert!(verify(&audit, sign(5)).intact);
     assert!(!verify(&audit, sign(4)).intact);
@@ -465,7 +465,7 @@ fn an_erasure_holds_for_the_payloads_that_it_names_and_for_what_was_before() {
     assert!(verify(&audit(&|rows| vec![(2, mac(rows, 1))], &mut random), Vec::new()).intact);
     assert!(!verify(&audit(&|rows| vec![(2, mac(rows, 2))], &mut random), Vec::new()).intact, "another payload");
     assert!(!verify(&audit(&|rows| vec![(3, mac(rows, 2))], &mut random), Vec::new()).intact, "another row");
-    // Of what came after it, it cannot have spoken.
+    // The erasure cannot cover a row that came after it.
     let mut later = audit(&|rows| vec![(2, mac(rows, 1)), (6, mac(rows, 5))], &mut random);
     later.records[5].payload = None;
     later.seals = sealed(&later.records, &LENGTHS);

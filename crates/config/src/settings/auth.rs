@@ -1,4 +1,4 @@
-//! `auth`: the first key. Nothing here weakens what a key protects.
+//! `auth`: the first key. No setting of this section weakens the protection by keys.
 
 use std::path::PathBuf;
 

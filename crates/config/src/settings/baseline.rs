@@ -1,4 +1,4 @@
-//! `baseline`: what an agent usually scores, and what counts as a fall below it.
+//! `baseline`: usual scores of an agent, and the size of a fall below them.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::{
 };
 
 section! {
-    /// What an agent usually scores, and what counts as a fall below it.
+    /// Usual scores of an agent, and the size of a fall below them.
     Baseline {
-        /// How far back scores count; the newest hundred at most.
+        /// Period over which scores count; the newest hundred at most.
         window: Duration = secs(30 * 86_400), Time(secs(3_600)..=secs(365 * 86_400));
-        /// Fewest scores by which a fall is told.
+        /// Fewest scores from which a fall is reported.
         min_scores: u32 = 10, whole(2..=100);
-        /// A score so many spreads below the mean is a fall; 0 tells none.
+        /// Spreads below the mean from which a score is a fall; 0 reports none.
         spreads: f64 = 2.0, decimal("a number of spreads", 0.0..=10.0, Some);
     }
 }

@@ -1,4 +1,4 @@
-//! `boundary`: whether calls of tools run, and what is kept of them.
+//! `boundary`: execution of tool calls, and the audit of them.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,76 +14,77 @@ use super::{
 use umbra_domain::Execution;
 
 umbra_domain::words! {
-    /// Which reads the audit has.
+    /// Selection of the reads that the audit keeps.
     pub enum AuditedReads {
-        /// Every one.
+        /// Every read.
         All = "all",
-        /// One in ten.
+        /// One read in ten.
         Sampled = "sampled",
-        /// None that may run.
+        /// No read that may run.
         None = "none",
     }
 }
 
 section! {
-    /// Whether calls of tools run, and what is kept of them.
+    /// Execution of tool calls, and the audit of them.
     Boundary {
-        /// The environment's name, for overrides and for `shadow_environments`, in whatever letters.
+        /// Name of the environment, for overrides and for `shadow_environments`, in upper or lower case.
         environment: String = "development".to_owned(), printable("a name", 100);
-        /// Whether calls run: live, or shadow (reads run, whatever changes something is answered by a stub). The
+        /// Execution of calls: live, or shadow (reads run, calls that change something are answered by a stub). The
         /// environment's default when not set.
         execution: Option<Execution> = None, Maybe(word(&Execution::ALL, Execution::as_str));
-        /// Environments whose default is shadow; that of others is live.
+        /// Environments whose default is shadow; all others are live.
         shadow_environments: Vec<String> = Vec::new(),
             List { len: 0..=64, single: true, item: printable("a name", 100) };
-        /// The variable of this process that means shadow, in whatever letters it is written and whatever it is set to but 0,
-        /// false, no or off. Between it and `execution` the stricter wins.
+        /// Environment variable that means shadow unless it is set to 0, false, no or off; its name counts in any
+        /// spelling. Between it and `execution` the stricter wins.
         safe_mode_variable: String = "AGENT_SAFE_MODE".to_owned(), text("a variable's name", 100, variable);
-        /// Longest that a caller waits for a decision; then whatever changes something is refused.
+        /// Longest that a caller waits for a decision; after that, calls that change something are refused.
         deadline: Duration = secs(2), Time(ms(10)..=secs(60));
         /// Largest arguments of a call, as JSON.
         max_arguments_bytes: usize = 1024 * 1024, Bytes(KIB..=16 * MIB);
-        /// Most calls that wait for a decision; of more, whatever changes something is refused.
+        /// Most calls that wait for a decision; beyond them, calls that change something are refused.
         queue_calls: usize = 4_096, whole(1..=1_000_000);
         /// Most calls in one transaction.
         flush_calls: usize = 256, whole(1..=10_000);
         /// Approvals of calls that a rule asks for.
         approvals: Approvals = Approvals::default(), nested();
-        /// What is kept of calls.
+        /// Audit of calls.
         audit: Audit = Audit::default(), nested();
-        /// What stands against production.
+        /// Conditions for production.
         gate: Gate = Gate::default(), nested();
-        /// Whose calls of tools must have been decided.
+        /// Agents and tools whose calls must have been decided.
         require_decisions: RequireDecisions = RequireDecisions::default(), nested();
     }
 }
 
 section! {
-    /// What stands against production: `umbra check --environment NAME`, GET /v1/gate and /readyz.
+    /// Conditions for production: `umbra check --environment NAME`, GET /v1/gate and /readyz.
     Gate {
-        /// A live override that ends within so long, where shadow comes after it.
+        /// Time before its end in which a live override fails the gate, where shadow comes after it.
         expires_within: Duration = secs(86_400), Time(secs(0)..=secs(365 * 86_400));
-        /// Tools that were called within so long and have no contract.
+        /// Period in which a tool that writes, was called and has no contract fails the gate.
         tools_seen_within: Duration = secs(30 * 86_400), Time(secs(60)..=secs(3_650 * 86_400));
-        /// Calls without a decision within so long (`require_decisions`).
+        /// Period in which a call without a decision fails the gate (`require_decisions`).
         unguarded_within: Duration = secs(7 * 86_400), Time(secs(60)..=secs(365 * 86_400));
-        /// /readyz fails while calls have been answered by stubs for so long, and nothing has run that changes something.
-        /// Never when not set.
+        /// Time after which /readyz fails while calls are answered by stubs alone and none that changes something has
+        /// run. Never when not set.
         only_stubs_for: Option<Duration> = None, Maybe(Time(secs(1)..=secs(30 * 86_400)));
-        /// /readyz fails while reads have run for so long, and nothing that changes something. Never when not set.
+        /// Time after which /readyz fails while reads run and no call that changes something has. Never when not set.
         no_side_effect_for: Option<Duration> = None, Maybe(Time(secs(1)..=secs(30 * 86_400)));
     }
 }
 
 section! {
-    /// Whose calls of tools must have been decided. An event of such a call without a decision is an unguarded call.
+    /// Agents and tools whose calls must have been decided. An event of such a call without a decision is an unguarded
+    /// call.
     RequireDecisions {
-        /// Agents, as globs. None: nothing is looked for.
+        /// Agents, as globs. Without any, unguarded calls are not looked for.
         agents: Vec<String> = Vec::new(), List { len: 0..=64, single: true, item: agent_glob() };
         /// Tools, as globs over `server.name`.
         tools: Vec<String> = vec!["*".to_owned()], List { len: 1..=64, single: true, item: agent_glob() };
-        /// How long before its event a decision may have been made that has the same tool and arguments, where the event
-        /// names no call.
+        /// Longest time between a decision and its event, where the event names no call: a decision about the same tool
+        /// and arguments counts.
         within: Duration = secs(600), Time(secs(1)..=secs(86_400));
     }
 }
@@ -91,20 +92,20 @@ section! {
 section! {
     /// Approvals of calls that a rule asks for.
     Approvals {
-        /// How long one may be given, and used.
+        /// Lifetime of an approval: it is given and used within this time.
         expires_after: Duration = secs(3_600), Time(secs(1)..=secs(30 * 86_400));
     }
 }
 
 section! {
-    /// What is kept of calls.
+    /// Audit of calls.
     Audit {
-        /// Which reads: all, sampled (one in ten) or none. What is refused is always kept.
+        /// Reads that the audit keeps: all, sampled (one in ten) or none. Refused calls are always kept.
         reads: AuditedReads = AuditedReads::All, word(&AuditedReads::ALL, AuditedReads::as_str);
-        /// Folder of the files: the audit as JSON lines, its checkpoints and the key that signs them. The folder `audit` in
-        /// the data directory when not set.
+        /// Folder of the audit's files: its rows as JSON lines, its checkpoints and the key that signs them. The folder
+        /// `audit` in the data directory when not set.
         dir: Option<PathBuf> = None, Maybe(path());
-        /// A file is full at so many MiB; full ones are kept for ever.
+        /// Size of a full audit file, in MiB; full files are kept for ever.
         max_log_size_mb: u64 = 500, whole(1..=1_000_000);
     }
 }

@@ -1,4 +1,4 @@
-//! `briefing`: when days and weeks are summed up.
+//! `briefing`: daily briefings and weekly reports.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use super::{
 };
 
 section! {
-    /// When days and weeks are summed up.
+    /// Daily briefings and weekly reports.
     Briefings {
-        /// Whether a briefing of each day and a report of each week are filed when they are over. On demand they are
-        /// made all the same.
+        /// True to file a briefing of each day and a report of each week when they are over. On demand they are written
+        /// in any case.
         enabled: bool = true, Flag;
-        /// How long after its end in the time zone of every shadow, so that late reviews are in it.
+        /// Time after the end of the day or week in every shadow's time zone before it is summed up: it then holds late
+        /// reviews.
         delay: Duration = secs(900), Time(secs(0)..=secs(43_200));
     }
 }

@@ -19,7 +19,7 @@ use super::{
 section! {
     /// The Postgres (15 or newer) that holds everything.
     Database {
-        /// Where it is, with user and password: `postgres://user:password@host:5432/name`. `DATABASE_URL` sets it too.
+        /// Address with user and password: `postgres://user:password@host:5432/name`. `DATABASE_URL` sets it too.
         /// Without it a private Postgres is started in `storage.data_dir`.
         url: Option<SecretString> = None, Maybe(secret("the URL of a Postgres", parse_url));
         /// A file that holds the URL alone, instead of `url`.
@@ -28,7 +28,8 @@ section! {
         schema: String = "umbra".to_owned(), text("a schema's name", 63, parse_schema);
         /// Most connections, over all pools of this process.
         max_connections: u32 = 16, whole(3..=1_000);
-        /// Longest that a request waits for a database that does not answer; then it counts as away until it answers again.
+        /// Longest that a request waits for a database that does not answer; it then counts as away until it answers
+        /// again.
         deadline: Duration = secs(2), Time(ms(200)..=secs(60));
         /// Start although Postgres has `fsync` off or the role is a superuser. A metric says so.
         allow_unsafe: bool = false, Flag;

@@ -1,4 +1,4 @@
-//! `ingest`: how events are gathered into transactions, and where they wait while the database is away.
+//! `ingest`: batching of events into transactions, and the spool for times without a database.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use super::{
 section! {
     /// The spool: events that wait on the local disk while the database is away.
     Spool {
-        /// True to take events while the database is away; otherwise they are answered 503. Events that wait already are
-        /// filed in any case.
+        /// True to accept events while the database is away; false answers them 503. Spooled events are filed in any
+        /// case.
         enabled: bool = true, Flag;
-        /// Most bytes that wait, in the folder `spool` of `storage.data_dir`; more events are answered 503.
+        /// Most bytes in the spool, the folder `spool` of `storage.data_dir`; further events are answered 503.
         max_bytes: usize = 512 * 1024 * 1024, Bytes(MIB..=64 * GIB);
-        /// Age of the oldest event that waits at which no more are taken. None is ever dropped.
+        /// Age of the oldest spooled event from which further events are refused. No event is ever dropped.
         max_age: Duration = secs(86_400), Time(secs(1)..=secs(30 * 86_400));
     }
 }
 
 section! {
-    /// How events are gathered into transactions. An event is acknowledged after its transaction.
+    /// Batching of events into transactions. An event is acknowledged after its transaction.
     Ingest {
-        /// Most events that wait to be written; more are answered 503.
+        /// Most events that wait to be written; further events are answered 503.
         queue_events: usize = 10_000, whole(1..=1_000_000);
         /// Most events in one transaction.
         flush_events: usize = 1_000, whole(1..=10_000);

@@ -3,9 +3,9 @@
 use super::{super::shape::word, section::section};
 
 umbra_domain::words! {
-    /// How log lines look.
+    /// Format of log lines.
     pub enum LogFormat {
-        /// For people.
+        /// Text for people.
         Text = "text",
         /// One JSON object a line.
         Json = "json",
@@ -13,15 +13,15 @@ umbra_domain::words! {
 }
 
 umbra_domain::words! {
-    /// The least severe lines that are written.
+    /// Least severe level of lines that are written.
     pub enum LogLevel {
-        /// Only what failed.
+        /// Failures only.
         Error = "error",
-        /// Also what may need somebody's attention.
+        /// Also conditions that may need attention.
         Warn = "warn",
-        /// Also what happens.
+        /// Also ordinary events.
         Info = "info",
-        /// Also how.
+        /// Also details of them.
         Debug = "debug",
         /// Everything.
         Trace = "trace",
@@ -29,11 +29,11 @@ umbra_domain::words! {
 }
 
 section! {
-    /// The service's own log, on standard error. It never holds what agents wrote.
+    /// The service's own log, on standard error. Texts of agents are never in it.
     Logging {
         /// `text` for people, `json` for machines.
         format: LogFormat = LogFormat::Text, word(&LogFormat::ALL, LogFormat::as_str);
-        /// The least severe lines that are written.
+        /// Least severe level of lines that are written.
         level: LogLevel = LogLevel::Info, word(&LogLevel::ALL, LogLevel::as_str);
     }
 }

@@ -1,5 +1,5 @@
-//! `mcp`: the proxy in front of servers of the Model Context Protocol. YAML in; profiles of servers out, with the variables
-//! and headers that they are given looked up.
+//! `mcp`: the proxy in front of servers of the Model Context Protocol. YAML in; profiles of servers out, with the
+//! values of their variables and headers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,7 +25,7 @@ const MAX_PROFILES: usize = 64;
 const MAX_UPSTREAMS: usize = 32;
 /// Most tools that a profile lists for a task, and most that it always lists.
 const MAX_SELECTED: u64 = 500;
-/// Variables of ours that a server's process gets: none of them holds a secret.
+/// Variables of this process that a server's process gets: none of them holds a secret.
 const PLAIN_VARIABLES: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL", "TERM"];
 
 /// The proxy in front of MCP servers.
@@ -33,15 +33,15 @@ const PLAIN_VARIABLES: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "T
 pub struct Mcp {
     /// Longest that a server may be silent about a request.
     pub call_timeout: Duration,
-    /// Longest that a request may take however much progress is reported.
+    /// Longest that a request may take, whatever progress is reported.
     pub max_call_timeout: Duration,
     /// Longest that a server may take to start and shake hands.
     pub start_timeout: Duration,
     /// Largest result that is passed on.
     pub max_result_bytes: usize,
-    /// Whether tools are left out whose description gives orders to the model or changed since it was pinned.
+    /// True to hide tools whose description gives orders to the model or changed since it was pinned.
     pub withhold_suspicious: bool,
-    /// The servers, by the name in `/mcp/{profile}`.
+    /// The profiles, by the name in `/mcp/{profile}`.
     pub profiles: BTreeMap<String, McpProfile>,
 }
 
@@ -59,7 +59,7 @@ impl Default for Mcp {
 }
 
 impl Mcp {
-    /// The names of servers whose annotations are believed.
+    /// Returns the names of servers whose annotations are believed.
     pub fn trusted(&self) -> impl Iterator<Item = &str> {
         self.upstreams().filter(|(_, upstream)| upstream.trusted).map(|(name, _)| name)
     }
@@ -69,47 +69,47 @@ impl Mcp {
     }
 }
 
-/// Servers behind one address.
+/// MCP servers behind one address.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpProfile {
-    /// The agent that calls, where the client does not say.
+    /// Name of the agent, where the client does not say it.
     pub agent: String,
-    /// Bounds of the list of tools; all are listed where there are none.
+    /// Bounds of the list of tools; without them all tools are listed.
     pub select: Option<McpSelect>,
-    /// The servers, by the name that contracts and rules know them by.
+    /// The servers, by the name that contracts and rules use.
     pub upstreams: BTreeMap<String, McpUpstream>,
 }
 
-/// Bounds of the list of tools of a profile that has more of them.
+/// Bounds of a profile's list of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct McpSelect {
     /// Most tools that are listed because they fit the task.
     pub limit: usize,
-    /// Names of tools that are listed beside them.
+    /// Names of tools that are always listed.
     pub always_include: Vec<String>,
 }
 
-/// A server.
+/// One MCP server of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpUpstream {
-    /// Where it is.
+    /// Command or address of the server.
     pub at: UpstreamAt,
-    /// Whether its annotations are believed.
+    /// True if the server's annotations are believed.
     pub trusted: bool,
-    /// Who may see it, as globs; everybody where empty.
+    /// Agents that see the server's tools, as globs; empty for all.
     pub agents: Vec<String>,
 }
 
-/// Where a server is.
+/// Command or address of a server.
 #[derive(Debug, Clone)]
 pub enum UpstreamAt {
     /// A program that we start.
     Command(UpstreamCommand),
-    /// Others run it.
+    /// A server that others run.
     Url {
-        /// Its address.
+        /// Address of the server's MCP endpoint.
         url: String,
-        /// Headers that each request carries.
+        /// Headers of each request.
         headers: BTreeMap<String, SecretString>,
     },
 }
@@ -132,11 +132,11 @@ impl PartialEq for UpstreamAt {
 pub struct UpstreamCommand {
     /// The program.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// All variables that it gets; where there are none, it gets ours.
+    /// All variables that the program gets; `None` for those of this process.
     pub only_env: Option<BTreeMap<String, String>>,
-    /// Variables of ours that it does not get.
+    /// Variables of this process that the program does not get.
     pub without_env: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ impl std::fmt::Debug for UpstreamCommand {
 }
 
 impl UpstreamCommand {
-    /// A program that a person names on the command line: it gets that person's variables, without those that are for us.
+    /// Creates a command of a person at the command line: it gets the person's variables, without those for Umbra.
     pub fn of_person(program: String, args: Vec<String>, env: &Environment) -> Self {
         let ours = |name: &str| name.starts_with("UMBRA_") || name == "DATABASE_URL";
         let without_env = env.iter().map(|(name, _)| name).filter(|name| ours(name)).map(ToOwned::to_owned).collect();
@@ -196,7 +196,7 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
             value: Record(move |keys: &mut Keys<'_>| profile(keys, env, callable)),
         };
         keys.set("profiles", "Servers behind /mcp/{profile}, by the profile's name.", profiles, &mut mcp.profiles);
-        // Who is believed is known by name.
+        // Trust goes by the server's name, whatever the profile.
         let odd =
             mcp.upstreams().find(|(name, upstream)| !upstream.trusted && mcp.trusted().any(|other| other == *name));
         if let Some(name) = odd.map(|(name, _)| name.to_owned()) {
@@ -207,10 +207,10 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
     })
 }
 
-/// Whether a server or profile can be called so. `__` stands between a server's name and its tool's, and the first one counts.
+/// Checks the name of a server or profile. `__` separates a server's name from its tool's, and the first one counts.
 ///
 /// # Errors
-/// What to write instead.
+/// Advice on what to write instead.
 pub fn plain_name(name: &str) -> Result<(), &'static str> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     if plain && (1..=32).contains(&name.len()) && !name.contains("__") && !name.ends_with('_') {
@@ -359,7 +359,7 @@ fn variable(name: &str) -> Result<(), &'static str> {
     variable_name(name).map(drop).map_err(|_| "use A-Z, a-z, 0-9 and _, not beginning with a digit")
 }
 
-/// Headers that are the protocol's own are not for the settings.
+/// Checks a header's name. Headers that belong to the protocol are not for the settings.
 fn header(name: &str) -> Result<(), &'static str> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && (1..=64).contains(&name.len());
     let lower = name.to_ascii_lowercase();

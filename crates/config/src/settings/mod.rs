@@ -1,7 +1,7 @@
-//! The settings: defaults, then the file, then the environment; the command line comes last, by its caller.
+//! The settings: defaults, then the file, then the environment. The caller applies the command line last.
 //!
-//! Each section is a file that lists its keys once ([`section`]); `config/umbra.default.yaml` shows them all with
-//! their defaults, and a test keeps it so.
+//! Each section is a file that lists its keys once ([`section`]). `config/umbra.default.yaml` shows them all with their
+//! defaults; a test compares the two.
 
 mod artifacts;
 mod auth;
@@ -87,8 +87,8 @@ const fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Whether a URL of the settings may be called, given the hosts in `outbound.allow`; the error says why not, and what
-/// to do. The rules are those of who makes the calls.
+/// Judges whether a URL of the settings may be called, given the hosts in `outbound.allow`. The error says why not, and
+/// what to do. The rules are those of the HTTP client.
 pub type UrlRule<'a> = &'a dyn Fn(&str, &[String]) -> Result<(), String>;
 
 /// Everything that can be set.
@@ -104,41 +104,41 @@ pub struct Settings {
     pub shadows: ShadowsFile,
     /// Where contracts, effects and rules of tools are written down.
     pub tools: ToolsFile,
-    /// Whether calls of tools run, and what is kept of them.
+    /// Execution of tool calls, and the audit of them.
     pub boundary: Boundary,
     /// The companion of agents' sessions, and its bounds.
     pub sidecar: Sidecar,
-    /// Models that are declared, by alias. The built-in ones come with [`Settings::all_models`].
+    /// Declared models, by alias. [`Settings::all_models`] adds the built-in ones.
     pub models: BTreeMap<String, ModelSpec>,
-    /// What counts as a cheap model.
+    /// Price up to which a model counts as cheap.
     pub cheap_model: CheapModel,
-    /// Which private hosts may be called.
+    /// Private hosts that may be called.
     pub outbound: Outbound,
-    /// Who is told what.
+    /// Endpoints of notifications.
     pub webhooks: Vec<Webhook>,
-    /// When days and weeks are summed up.
+    /// Daily briefings and weekly reports.
     pub briefing: Briefings,
-    /// Who works on reviews.
+    /// Workers of reviews.
     pub queue: Queue,
-    /// How events are gathered.
+    /// Batching of events.
     pub ingest: Ingest,
     /// Rules of a user's own for the built-in checks.
     pub checks: Checks,
     /// Bounds of the built-in checks where no review runs them.
     pub looks: Looks,
-    /// Calls of models that no shadow asks for.
+    /// Model calls outside of reviews.
     pub llm: Llm,
-    /// When an agent is recommended to be held back.
+    /// Conditions under which an agent should be held back.
     pub breaker: Breaker,
-    /// When a fault that recurs becomes a lesson.
+    /// Conditions under which a recurring fault becomes a lesson.
     pub reflexion: Reflexion,
-    /// What an agent usually scores.
+    /// Usual scores of agents.
     pub baseline: Baseline,
-    /// What a shadow must have shown before it may say more.
+    /// Track record that `umbra promote` asks of a shadow.
     pub promote: Promote,
-    /// How long things are kept.
+    /// Retention periods.
     pub retention: Retention,
-    /// What is written to files.
+    /// Files for people and other programs.
     pub artifacts: Artifacts,
     /// The proxy in front of MCP servers.
     pub mcp: Mcp,
@@ -149,14 +149,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The defaults, under the file if there is one, under the environment. All faults of both at once.
+    /// Loads the defaults, the file if there is one, and the environment, in this order. Reports the faults of both at
+    /// once.
     pub fn load(file: Option<&Path>, env: &Environment, urls: UrlRule<'_>) -> Result<Loaded<Self>, Report> {
         let mut faults = Faults::default();
         let root = file.and_then(|path| read_tree(path, &mut faults));
         Self::from_tree(root, env, urls, faults)
     }
 
-    /// The same with the file's text at hand; `name` is what faults call it.
+    /// Loads the settings from a text instead of a file. Faults call it `name`.
     pub fn parse(name: &str, text: &str, env: &Environment, urls: UrlRule<'_>) -> Result<Loaded<Self>, Report> {
         let mut faults = Faults::default();
         let source = faults.add_source(name, text);
@@ -176,14 +177,14 @@ impl Settings {
         faults.finish(settings)
     }
 
-    /// Every model that a shadow may name: the built-in ones, with those declared in their place or beside them.
+    /// Returns every model that a shadow may name: the built-in ones, replaced and extended by the declared ones.
     pub fn all_models(&self, builtin: Vec<ModelSpec>) -> BTreeMap<String, ModelSpec> {
         let mut models: BTreeMap<_, _> = builtin.into_iter().map(|model| (model.alias.clone(), model)).collect();
         models.extend(self.models.clone());
         models
     }
 
-    /// The keys of the providers of all models, by the name of the environment variable that holds them.
+    /// Returns the provider keys of all models, by the name of their environment variable.
     pub fn provider_keys(&self, builtin: Vec<ModelSpec>, env: &Environment) -> HashMap<String, SecretString> {
         env.provider_keys(self.all_models(builtin).values())
     }
@@ -200,7 +201,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         };
         keys.optional(name, about, Record(read)).unwrap_or_default()
     }
-    // First, since it says which hosts the URLs of the others may name.
+    // First, since it says which hosts the URLs of other sections may name.
     let outbound: Outbound = part(keys, "outbound", "Which private hosts may be called.");
     let callable = |url: &str| urls(url, &outbound.allow);
     let models = keys.optional("models", "Models that shadows may name, by alias.", models::table(&callable));
@@ -248,7 +249,7 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
     })
 }
 
-/// The JSON Schema (draft 2020-12) of the settings file, for editors.
+/// Returns the JSON Schema (draft 2020-12) of the settings file, for editors.
 pub fn settings_schema() -> serde_json::Value {
     let (any_url, env) = (|_: &str, _: &[String]| Ok(()), Environment::default());
     let mut record = Record(|keys: &mut Keys<'_>| settings(keys, &any_url, &env));

@@ -1,5 +1,5 @@
-//! `models`: the models that shadows may name. YAML in, [`ModelSpec`]s out. A declared alias replaces a
-//! built-in one whole; whether a URL may be called is asked of who calls it.
+//! `models`: the models that shadows may name. YAML in, [`ModelSpec`]s out. A declared alias replaces a built-in model
+//! as a whole. The caller passes in the judgement on URLs.
 
 use std::{
     collections::BTreeMap,
@@ -20,17 +20,17 @@ use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Prices, Provider};
 
 /// Most models that can be declared.
 const MAX_MODELS: usize = 200;
-/// Tokens that a model may write in one call unless the declaration says otherwise: enough for a review's JSON.
+/// Tokens that a model may write in one call, unless the declaration says otherwise: enough for a review's JSON.
 const DEFAULT_OUTPUT_TOKENS: u32 = 1_024;
-/// Longest call unless the declaration says otherwise.
+/// Longest time of a call, unless the declaration says otherwise.
 const DEFAULT_TIMEOUT: Duration = secs(60);
 /// Prices of a model that costs nothing.
 const FREE: Prices = Prices { input: PricePerMtok(0), output: PricePerMtok(0) };
 
-/// Whether a URL may be called, or why not.
+/// Judges whether a URL may be called. The error says why not.
 pub(super) type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
-/// The `models` section.
+/// Returns the shape of the `models` section.
 pub(super) fn table(callable: Callable<'_>) -> impl Shape<Value = BTreeMap<String, ModelSpec>> {
     Table { max: MAX_MODELS, key: alias, value: Record(move |keys: &mut Keys<'_>| model(keys, callable)) }
 }
@@ -40,7 +40,7 @@ fn alias(name: &str) -> Result<(), &'static str> {
     if plain && (1..=64).contains(&name.len()) { Ok(()) } else { Err("use 1 to 64 of A-Z, a-z, 0-9, - _ . and :") }
 }
 
-/// One model. Its alias is the table's key, filled in by [`with_aliases`].
+/// Declares one model. [`with_aliases`] fills in the alias, which is the table's key.
 fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     let provider = keys.required(
         "provider",
@@ -129,7 +129,7 @@ pub(super) fn with_aliases(mut models: BTreeMap<String, ModelSpec>) -> BTreeMap<
     models
 }
 
-/// An absolute http or https URL without user, query and fragment; no slash at its end.
+/// Checks an absolute http or https URL without user, query and fragment, and removes a slash at its end.
 fn base_url(url: &str) -> Result<String, String> {
     let help =
         || "write http:// or https://, a host, a port if need be, and a path: https://llm.internal:8443/v1".to_owned();

@@ -1,4 +1,4 @@
-//! `outbound`: which private hosts the service may call.
+//! `outbound`: private hosts that the service may call.
 
 use std::net::IpAddr;
 
@@ -10,13 +10,13 @@ use super::{
 section! {
     /// Calls to other hosts: model providers and webhooks.
     Outbound {
-        /// Hosts that may be called although their address is private. Loopback is always allowed where a URL
-        /// names it literally; link-local addresses never are.
+        /// Hosts that may be called although their address is private. Loopback is always allowed where a URL names it
+        /// literally; link-local addresses never are.
         allow: Vec<String> = Vec::new(), List { len: 0..=64, single: true, item: text("a host", 253, allowed_host) };
     }
 }
 
-/// A host name or IP address, without scheme, port and path; in lower case.
+/// Checks a host name or IP address, without scheme, port and path, and returns it in lower case.
 pub(super) fn host_name(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let name = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))

@@ -1,4 +1,4 @@
-//! `promote`: what a shadow must have shown before it may say more.
+//! `promote`: the track record that `umbra promote` asks of a shadow.
 
 use super::{
     super::number::{decimal, whole},
@@ -6,7 +6,7 @@ use super::{
 };
 
 section! {
-    /// What a shadow must have shown before it may say more.
+    /// Track record that `umbra promote` asks of a shadow before it may say more.
     Promote {
         /// Least share of its judged findings that people confirmed.
         floor: f64 = 0.8, decimal("a share", 0.0..=1.0, Some);

@@ -1,4 +1,4 @@
-//! `queue`: who works on reviews, and when work counts as abandoned.
+//! `queue`: workers of reviews, and the time-outs after which work counts as abandoned.
 
 use std::time::Duration;
 
@@ -12,25 +12,26 @@ use super::{
 };
 
 section! {
-    /// Who works on reviews, and when work counts as abandoned.
+    /// Workers of reviews, and the time-outs after which work counts as abandoned.
     Queue {
-        /// Reviews at a time in this process. 0 makes a front that only accepts.
+        /// Reviews at a time in this process. 0 makes a process that only accepts events.
         workers: usize = 8, whole(0..=256);
-        /// Workers kept for active shadows, whose verdicts somebody may wait for. Must leave one for the others.
+        /// Workers kept for active shadows, whose verdicts a client may wait for. At least one must remain for other
+        /// shadows.
         active_slots: usize = 2, whole(0..=255);
-        /// Between signs of life of a process.
+        /// Time between heartbeats of a process.
         heartbeat: Duration = secs(3), Time(ms(100)..=secs(60));
-        /// A process whose last sign of life is older starts no review.
+        /// Age of its last heartbeat from which a process starts no review.
         fence_after: Duration = secs(9), Time(ms(200)..=secs(300));
-        /// A process whose last sign of life is older is taken for dead, and its reviews run elsewhere.
+        /// Age of its last heartbeat from which a process counts as dead, and its reviews run elsewhere.
         dead_after: Duration = secs(12), Time(ms(300)..=secs(600));
-        /// Between looks at the queue when nothing wakes it.
+        /// Time between polls of the queue when nothing wakes it.
         poll: Duration = secs(1), Time(ms(50)..=secs(60));
-        /// Most times that a review is started; after them it ends with what the built-in checks found.
+        /// Most starts of a review; after them it ends with the findings of the built-in checks.
         max_attempts: u32 = 8, whole(1..=100);
-        /// Longest that a review waits for a model or for money before it ends so.
+        /// Longest that a review waits for a model or for money; it then ends with the findings of the built-in checks.
         give_up_after: Duration = secs(1_800), Time(secs(10)..=secs(86_400));
-        /// Reviews waiting beyond which further events are skipped as `overload`.
+        /// Waiting reviews from which further events are skipped as `overload`.
         max_queued: u32 = 10_000, whole(1..=1_000_000);
     }
     rules check;
@@ -45,7 +46,7 @@ fn check(queue: &mut Queue, keys: &mut Keys<'_>) {
             format!("write at most {most}, or raise workers"),
         );
     }
-    // The default gives way where there are few workers.
+    // The default is lowered where there are few workers.
     queue.active_slots = queue.active_slots.min(most);
     if queue.heartbeat >= queue.fence_after || queue.fence_after >= queue.dead_after {
         let key = keys.first_of(["fence_after", "dead_after", "heartbeat"]);

@@ -1,4 +1,4 @@
-//! `reflexion`: when a fault that recurs becomes a lesson.
+//! `reflexion`: the conditions under which a recurring fault becomes a lesson.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::{
 };
 
 section! {
-    /// When a fault that recurs becomes a lesson.
+    /// Conditions under which a recurring fault becomes a lesson.
     Reflexion {
         /// Events of one agent and task type, within the window, in which the same fault was found.
         threshold: u32 = 3, whole(2..=100);
-        /// The window. A lesson is closed when its fault was not found for as long.
+        /// The window. A lesson is closed when its fault was not found for this long.
         window: Duration = secs(7 * 86_400), Time(secs(60)..=secs(365 * 86_400));
     }
 }

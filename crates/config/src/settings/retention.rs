@@ -1,4 +1,4 @@
-//! `retention`: how long things are kept.
+//! `retention`: the time that each kind of data is kept.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use super::{
     section::section,
 };
 
-/// A century: who wants more means `never`.
+/// Most days: a century. Beyond it, `never` is meant.
 const MOST_DAYS: u64 = 36_500;
 
 section! {
-    /// How long things are kept. What is older is deleted in the background, by one process at a time.
+    /// Retention periods. Older data is deleted in the background, by one process at a time.
     Retention {
-        /// Hours in which an event's id, sent again, is answered with the first answer.
+        /// Hours in which a repeated event id is answered with the first answer.
         idempotency_hours: u32 = 72, whole(1..=720);
         /// Days that events are kept after their receipt; `never` (or 0) keeps them for ever.
         events_days: u32 = 30, Days;
@@ -30,7 +30,7 @@ section! {
     rules check;
 }
 
-/// A number of days, or `never`, which is 0.
+/// Shape of a number of days, or `never`, which is 0.
 struct Days;
 
 impl Shape for Days {

@@ -1,14 +1,14 @@
-//! How a section of the settings is written down: each key once, with its description, type, default and shape.
+//! Declaration of a section of the settings: each key once, with its description, type, default and shape.
 
 use super::super::keys::{Keys, Record, Shape};
 
 /// A part of the settings that can be read over its defaults.
 pub(crate) trait Section: Default {
-    /// Declares every key: reads those that are there into `self`, or describes them.
+    /// Declares every key: reads the keys that are present into `self`, or describes them.
     fn declare(&mut self, keys: &mut Keys<'_>);
 }
 
-/// A section within a section.
+/// Returns the shape of a section within a section.
 pub(super) fn nested<S: Section>() -> impl Shape<Value = S> {
     Record(|keys: &mut Keys<'_>| {
         let mut section = S::default();
@@ -17,8 +17,8 @@ pub(super) fn nested<S: Section>() -> impl Shape<Value = S> {
     })
 }
 
-/// Writes a section: the struct, its defaults and its reading, from one list. `rules` checks what holds between
-/// keys, after they were read.
+/// Generates a section from one list: the struct, its defaults and its reading. `rules` checks relations between keys,
+/// after they were read.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+

@@ -35,7 +35,8 @@ section! {
         body_timeout: Duration = secs(10), Time(ms(100)..=secs(600));
         /// Bytes a second that must have arrived on average for a body to take longer than `body_timeout`.
         min_body_rate: usize = 64 * 1024, Bytes(KIB..=64 * MIB);
-        /// Longest time that a connection may be idle between two requests. Pools of clients keep theirs for 60 to 90 s.
+        /// Longest time that a connection may be idle between two requests. Clients' pools keep connections for 60 to
+        /// 90 s.
         idle_timeout: Duration = secs(75), Time(ms(100)..=secs(3600));
         /// Longest time in which a client takes no byte of an answer.
         write_timeout: Duration = secs(30), Time(ms(100)..=secs(600));
@@ -47,7 +48,7 @@ section! {
         max_body_bytes: usize = 2 * 1024 * 1024, Bytes(KIB..=64 * MIB);
         /// Largest body after decompression, or as it arrives where it is not compressed.
         max_decoded_bytes: usize = 4 * 1024 * 1024, Bytes(KIB..=256 * MIB);
-        /// Most bytes of all bodies that are held at a time; a request whose body does not fit is answered 503.
+        /// Most bytes of all bodies in memory at a time; a request whose body does not fit is answered 503.
         max_in_flight_bytes: usize = 64 * 1024 * 1024, Bytes(64 * KIB..=16 * 1024 * MIB);
         /// Most bodies that one key, or one address without a key, may be sending at a time; one more is answered 429.
         max_bodies_per_caller: usize = 256, whole(1..=100_000);
@@ -71,7 +72,7 @@ section! {
         wait_concurrency: usize = 4_096, whole(1..=100_000);
         /// Most streams at a time: of findings, of the audit, of sessions; more are answered 503.
         max_streams: usize = 256, whole(1..=10_000);
-        /// Between signs of life of a stream that has nothing to say.
+        /// Time between keep-alives of a stream that has nothing to send.
         stream_keep_alive: Duration = secs(15), Time(ms(100)..=secs(300));
         /// Longest time that requests and reviews under way have to end after SIGTERM.
         drain_timeout: Duration = secs(25), Time(secs(1)..=secs(600));

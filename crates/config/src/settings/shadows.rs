@@ -1,4 +1,4 @@
-//! `shadows`: where the observers are written down.
+//! `shadows`: path of the shadows file.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use super::{
 };
 
 section! {
-    /// Where the observers are written down.
+    /// Path of the shadows file.
     ShadowsFile {
-        /// The shadows file. Without it the built-in example is used, and said so.
+        /// The shadows file. Without it the built-in example is used, and the log says so.
         path: Option<PathBuf> = None, Maybe(path());
     }
 }

@@ -1,4 +1,4 @@
-//! `storage`: where data lives, and the private Postgres.
+//! `storage`: data folder, and the private Postgres.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use super::{
 };
 
 section! {
-    /// Where data lives, and the private Postgres that is used without a database URL.
+    /// Data folder, and the private Postgres that is used without a database URL.
     Storage {
-        /// Folder of the private Postgres, the spool and what the service writes.
+        /// Folder of the private Postgres, the spool and the service's own files.
         data_dir: PathBuf = PathBuf::from("./data"), path();
-        /// Whether Postgres may be downloaded (pinned by hash) when the machine has none.
+        /// True to download Postgres (pinned by hash) when the machine has none.
         download_postgres: bool = true, Flag;
         /// Folder with Postgres' programs (initdb, postgres). `UMBRA_PG_BIN` sets it too. Searched for when not set.
         pg_bin: Option<PathBuf> = None, Maybe(path());

@@ -1,4 +1,4 @@
-//! `tools`: where contracts, effects and rules of tools are written down.
+//! `tools`: path of the tools file, with contracts, effects and rules of tools.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::{
 };
 
 section! {
-    /// Where contracts, effects and rules of tools are written down.
+    /// Path of the tools file, with contracts, effects and rules of tools.
     ToolsFile {
         /// The tools file. Without it there are no contracts and no rules.
         path: Option<PathBuf> = None, Maybe(path());

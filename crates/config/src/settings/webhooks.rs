@@ -1,6 +1,5 @@
-//! `webhooks`: who is told what, and with which secret. YAML in, [`Webhook`]s out; a secret that is missing or no
-//! secret is a fault like any other. Whether a URL may be called is the outbound policy's
-//! to say, here and again at each connection.
+//! `webhooks`: endpoints of notifications. YAML in, [`Webhook`]s out. A missing or malformed secret is a fault like any
+//! other. The outbound policy judges the URL, here and again at each connection.
 
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
@@ -28,29 +27,29 @@ use umbra_domain::{Severity, notice::Topic};
 const MAX_WEBHOOKS: usize = 64;
 /// Most secrets of one endpoint: the new one and the old ones of a rotation.
 const MAX_SECRETS: usize = 3;
-/// Bytes of a secret, as Standard Webhooks has it.
+/// Length of a secret in bytes, as Standard Webhooks prescribes it.
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-/// How a secret begins.
+/// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
-/// An endpoint that is told things.
+/// An endpoint that receives notifications.
 #[derive(Debug, Clone)]
 pub struct Webhook {
-    /// What it is called in metrics, logs and lists; unique.
+    /// Unique name in metrics, logs and lists.
     pub name: String,
-    /// Where it is. Kept like a secret: many URLs are one.
+    /// URL of the endpoint. Kept like a secret: many URLs contain one.
     pub url: SecretString,
-    /// Keys that sign, decoded; each gives a signature. None in a command that sends nothing.
+    /// Decoded signing keys; each gives a signature. Empty in a command that sends nothing.
     pub secrets: Vec<Secret>,
-    /// What it is told of.
+    /// Topics that the endpoint receives.
     pub events: Vec<Topic>,
-    /// About these agents alone, as globs; all where empty.
+    /// Agents whose messages it receives, as globs; empty for all.
     pub agents: Vec<String>,
-    /// By these shadows alone; all where empty.
+    /// Shadows whose messages it receives; empty for all.
     pub shadows: Vec<String>,
-    /// Of findings, those of at least this severity.
+    /// Least severity of the findings that it receives.
     pub severity: Severity,
-    /// Whether it is told anything.
+    /// True if messages are sent to it.
     pub enabled: bool,
     /// Longest that one delivery may take.
     pub timeout: Duration,
@@ -63,7 +62,7 @@ pub struct Webhook {
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// The key's bytes.
+    /// Returns the key's bytes.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -71,7 +70,7 @@ impl Secret {
     /// Reads `whsec_` and base64, with padding or without.
     ///
     /// # Errors
-    /// What would be right.
+    /// Advice on the right form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let right = "a secret is whsec_ and the base64 of 24 to 64 random bytes: \
                      echo \"whsec_$(openssl rand -base64 32)\" makes one";
@@ -88,12 +87,12 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The `webhooks` section.
+/// Returns the shape of the `webhooks` section.
 pub(super) fn list(env: &Environment, callable: Callable<'_>) -> impl Shape<Value = Vec<Webhook>> {
     List { len: 0..=MAX_WEBHOOKS, single: false, item: Record(move |keys: &mut Keys<'_>| webhook(keys, env, callable)) }
 }
 
-/// Refuses a name that occurs twice; answers it.
+/// Returns the first name that occurs twice.
 pub(super) fn twice(webhooks: &[Webhook]) -> Option<&str> {
     let mut seen = HashSet::new();
     webhooks.iter().map(|webhook| webhook.name.as_str()).find(|name| !seen.insert(*name))
@@ -165,7 +164,7 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     })
 }
 
-/// The signing secrets that one of two keys names.
+/// Reads the signing secrets from the variable or the file that the keys name.
 fn secrets(
     keys: &mut Keys<'_>,
     env: &Environment,
@@ -223,7 +222,7 @@ fn parse_secrets(keys: &mut Keys<'_>, key: &'static str, text: &str) -> Option<V
     }
 }
 
-/// A name that tells endpoints apart and shows no more of the URL than its host.
+/// Returns a name that tells endpoints apart and shows no more of the URL than its host.
 fn unnamed(url: &str) -> String {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?']).next().unwrap_or_default();
@@ -235,7 +234,7 @@ fn unnamed(url: &str) -> String {
     format!("{}-{}", host.unwrap_or_default(), hash.get(..8).unwrap_or_default())
 }
 
-/// An absolute http or https URL without user and fragment.
+/// Checks an absolute http or https URL without user and fragment.
 fn hook_url(url: &str) -> Result<SecretString, String> {
     let help = "write http:// or https://, a host, and a path: https://hooks.example.com/umbra".to_owned();
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else { return Err(help) };

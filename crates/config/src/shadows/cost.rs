@@ -1,4 +1,4 @@
-//! `cost_control`: what a shadow may spend.
+//! `cost_control`: the spending limits of a shadow.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::super::{
 };
 use umbra_domain::{BatchRules, CostControl, Mode, ModelSpec, NanoUsd, Provider, nearest::nearest};
 
-/// Between reviews of the same kind, unless the shadow says otherwise or is active.
+/// Time between reviews of the same shadow, agent and trigger, unless the shadow says otherwise or is active.
 const DEFAULT_COOLDOWN: Duration = Duration::from_hours(2);
-/// Said where a cap is out of bounds, since people write 0 for "never".
+/// Advice where a cap is out of bounds, since people write 0 for "never".
 const SWITCH_OFF: &str = "; to switch the shadow off say `enabled: false`";
 
-/// Declares `cost_control` within a shadow of this mode and model. Without it everything is at its default.
+/// Declares `cost_control` within a shadow of this mode and model. Without the key every limit is at its default.
 pub(super) fn declare(keys: &mut Keys<'_>, mode: Option<Mode>, model: Option<&ModelSpec>) -> CostControl {
     let about = "What it may spend. Caps are exact, over all replicas.";
     let default = || CostControl {
@@ -54,7 +54,7 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
         max_usd_per_day: keys.optional(
             "max_usd_per_day",
             "Most USD a day. The worst case is held before each call and settled after it.",
-            // The least is what the cheapest call can cost: a thousandth of a cent.
+            // The minimum is the cost of the cheapest call: a thousandth of a cent.
             decimal("an amount in USD", 0.000_01..=1_000_000.0, NanoUsd::from_usd),
         ),
         max_tokens_per_day: keys.optional(
@@ -103,7 +103,7 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
     cost
 }
 
-/// Bounds of a batch.
+/// Declares the bounds of a batch.
 fn batch(keys: &mut Keys<'_>) -> BatchRules {
     let max_events = keys.optional("max_events", "Most events in one review (8 unless set).", whole(2..=50));
     let max_chars = keys.optional(
@@ -123,22 +123,22 @@ fn batch(keys: &mut Keys<'_>) -> BatchRules {
     }
 }
 
-/// An amount of money from nothing up.
+/// Shape of an amount of money, 0 or more.
 pub(super) fn usd() -> Decimal<NanoUsd> {
     decimal("an amount in USD", 0.0..=1_000_000.0, NanoUsd::from_usd)
 }
 
-/// A share in millionths.
+/// Shape of a share, read in millionths.
 fn share() -> Decimal<u32> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000 by the bounds")]
     decimal("a share", 0.0..=1.0, |share| {
         let ppm = (share * 1e6).round() as u32;
-        // A share that rounds to nothing is not what was meant.
+        // A share above 0 that rounds to 0 is refused.
         (ppm > 0 || share == 0.0).then_some(ppm)
     })
 }
 
-/// The name of a time zone, as the database of zones spells it.
+/// Shape of the name of a time zone, as the database of zones spells it.
 fn time_zone() -> Text<String> {
     text("the name of a time zone", 64, |name| {
         let zones = jiff::tz::db();

@@ -1,7 +1,7 @@
-//! Changes the mode of one shadow in its file, and not a byte beside it.
+//! Changes the mode of one shadow in its file, and no other byte.
 //!
-//! The tree knows where the word stands. What was written is read again before it takes the file's place: where the
-//! word cannot be replaced alone (it stands behind an alias, say), nothing is written, and the error says what to write.
+//! The tree gives the place of the word. The new text is read before it replaces the file. Where the word cannot be
+//! replaced alone (it stands behind an alias, say), nothing is written, and the error says what to write.
 
 use std::{fs, io, path::Path};
 
@@ -14,26 +14,26 @@ use crate::{
 };
 use umbra_domain::Mode;
 
-/// Why a mode was not changed.
+/// Reason why a mode was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     /// The file cannot be read or written.
     #[error("{file} cannot be changed ({cause}): write `mode: {mode}` in line {line} yourself", mode = .to.as_str())]
     File {
-        /// The file.
+        /// Path of the file.
         file: String,
         /// The line of the mode, from 1.
         line: usize,
         /// The wanted mode.
         to: Mode,
-        /// What the system said.
+        /// Error of the operating system.
         cause: io::Error,
     },
-    /// The word does not stand there by itself.
+    /// The word cannot be replaced alone.
     #[error("the mode in line {line} of {file} does not stand there by itself: write `mode: {mode}` for this shadow yourself",
         mode = .to.as_str())]
     Entangled {
-        /// The file.
+        /// Path of the file.
         file: String,
         /// The line of the mode, from 1.
         line: usize,
@@ -43,7 +43,7 @@ pub enum EditError {
     /// The shadow is not in the file.
     #[error("{file} has no shadow of this name")]
     Missing {
-        /// The file.
+        /// Path of the file.
         file: String,
     },
     /// With the new mode the file would have faults.
@@ -51,10 +51,10 @@ pub enum EditError {
     Faults(Report),
 }
 
-/// Gives the shadow `name` in the file at `path` another mode; answers the line that was changed, from 1.
+/// Sets the mode of the shadow `name` in the file at `path`. Returns the changed line, from 1.
 ///
 /// # Errors
-/// Nothing was changed, and what to do instead.
+/// Nothing was changed; the error says what to do instead.
 pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Result<usize, EditError> {
     let file = path.display().to_string();
     let Ok(text) = read_text(path) else { return Err(EditError::Missing { file }) };
@@ -63,7 +63,7 @@ pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Resul
     Ok(line)
 }
 
-/// The text with another mode for one shadow, and the line that differs.
+/// Returns the text with another mode for one shadow, and the line that differs.
 pub(crate) fn with_mode(
     file: &str,
     text: &str,
@@ -93,7 +93,7 @@ fn mode_of(text: &str, name: &str) -> Option<Node> {
     agents.iter().find(named)?.get("mode").cloned()
 }
 
-/// The byte at a place.
+/// Returns the byte offset of a place.
 fn offset(text: &str, at: Place) -> Option<usize> {
     let start = text.split_inclusive('\n').take(at.line.checked_sub(1)?).map(str::len).sum::<usize>();
     let line = text.get(start..)?;
@@ -102,7 +102,7 @@ fn offset(text: &str, at: Place) -> Option<usize> {
     line.get(bom..)?.char_indices().nth(column).map(|(byte, _)| start + bom + byte)
 }
 
-/// Puts a text in the place of a file's: whole or not at all, with the file's permissions. A link stays one.
+/// Replaces a file's text: whole or not at all, with the file's permissions. A symbolic link stays one.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();

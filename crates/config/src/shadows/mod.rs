@@ -1,7 +1,7 @@
 //! The shadows file: YAML and the declared models in, checked [`Shadow`]s out, or every fault at once.
 //!
-//! A file with only the keys of the first example loads unchanged; all others have defaults. Keys whose feature
-//! does not exist yet are refused with a word that says so, never ignored.
+//! A file with only the keys of the first example loads unchanged; all other keys have defaults. Keys of features that
+//! do not exist yet are refused with a message that says so, never ignored.
 
 mod cost;
 pub(super) mod edit;
@@ -22,23 +22,23 @@ use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Provider, Shadow, nearest
 
 pub use edit::{EditError, set_mode};
 
-/// The file's one key, and the key of a shadow's name.
+/// Key of the list of shadows, and key of a shadow's name.
 const AGENTS: &str = "shadow_agents";
 const NAME: &str = "name";
 /// Most shadows in a file.
 const MAX_SHADOWS: usize = 1_000;
 
-/// The models that shadows may name, and what counts as cheap.
+/// The models that shadows may name, and the price ceiling of cheap ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Models<'a> {
     /// Every model by its alias: built-in and declared.
     pub specs: &'a BTreeMap<String, ModelSpec>,
-    /// The dearest output price that needs no `allow_costly_model`.
+    /// Highest output price that needs no `allow_costly_model`.
     pub ceiling: PricePerMtok,
 }
 
 impl Models<'_> {
-    /// The model whose written tokens cost least, among those with a price.
+    /// Returns the model with the lowest output price, among those with a price.
     fn cheapest(&self) -> Option<(&ModelSpec, PricePerMtok)> {
         self.specs
             .values()
@@ -47,8 +47,8 @@ impl Models<'_> {
             .min_by_key(|(_, price)| *price)
     }
 
-    /// Why an alias cannot stand where a model belongs, and what would be right. `escape` is how a dear one may stand there
-    /// all the same; without it any price will do.
+    /// Returns the reason why an alias is refused as a model, and advice. `escape` is the way to allow a dear model;
+    /// without it any price is accepted.
     pub(super) fn refusal(&self, alias: &str, escape: Option<&str>) -> Option<(String, String)> {
         let Some(spec) = self.specs.get(alias) else {
             let known: Vec<&str> = self.specs.keys().map(String::as_str).collect();
@@ -87,7 +87,7 @@ pub fn read(path: &Path, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Rep
     check(root, models, faults)
 }
 
-/// Reads shadows from a text; `file_name` is what faults call it.
+/// Reads shadows from a text. Faults call it `file_name`.
 pub fn load(file_name: &str, text: &str, models: &Models<'_>) -> Result<Loaded<Vec<Shadow>>, Report> {
     let mut faults = Faults::default();
     let source = faults.add_source(file_name, text);
@@ -95,7 +95,7 @@ pub fn load(file_name: &str, text: &str, models: &Models<'_>) -> Result<Loaded<V
     check(root, models, faults)
 }
 
-/// The JSON Schema (draft 2020-12) of the shadows file, for editors.
+/// Returns the JSON Schema (draft 2020-12) of the shadows file, for editors.
 pub fn shadows_schema() -> serde_json::Value {
     let models = Models { specs: &BTreeMap::new(), ceiling: PricePerMtok(0) };
     document("Umbra shadows", Record(|keys: &mut Keys<'_>| file(keys, &models)).schema())
@@ -109,14 +109,14 @@ fn check(root: Option<Node>, models: &Models<'_>, mut faults: Faults) -> Result<
     faults.finish(found)
 }
 
-/// The file's one key.
+/// Declares the file's one key.
 fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<Shadow>> {
     let item = Record(|keys: &mut Keys<'_>| shadow::declare(keys, models));
     keys.required(AGENTS, "The observers.", List { len: 1..=MAX_SHADOWS, single: false, item })
 }
 
-/// Names are unique: budgets, findings and versions are kept by them. Looks at the nodes, so that a twin is told of
-/// among the other faults of its shadow.
+/// Notes a fault for each name that occurs twice: budgets, findings and versions are kept by name. Reads the nodes, so
+/// the fault stands among the other faults of its shadow.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
     let Some(Kind::List(shadows)) = root.get(AGENTS).map(|node| &node.kind) else { return };
     let mut first: BTreeMap<&str, Place> = BTreeMap::new();

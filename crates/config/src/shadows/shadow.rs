@@ -1,4 +1,4 @@
-//! One shadow: its keys, and what must hold between them and its model.
+//! One shadow: its keys, and the relations between them and its model.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -113,7 +113,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     })
 }
 
-/// How the model is kept from taking the reviewed text's orders.
+/// Declares the defences against prompt injection in the reviewed text: data marks and the canary.
 fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
     let datamark = keys.optional(
         "datamark",
@@ -131,7 +131,8 @@ fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
     (datamark.unwrap_or_default(), canary.unwrap_or(true))
 }
 
-/// How an active shadow comes to its verdict. Others give none, and must not seem to.
+/// Declares the rules of an active shadow's verdict. On other shadows these keys are faults, since they give no
+/// verdict.
 fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
     let default = VerdictRules::default();
     let otherwise = || word(&Otherwise::ALL, Otherwise::as_str);
@@ -171,7 +172,7 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
     rules
 }
 
-/// What one review is of, and what does not go with a whole task.
+/// Declares the scope of one review, and notes the keys that do not fit a review of a whole task.
 fn scope(keys: &mut Keys<'_>, mode: Option<Mode>, watch: Option<&[WatchRule]>, batch: bool) -> ReviewScope {
     let scope = keys.optional(
         "scope",
@@ -196,7 +197,7 @@ fn scope(keys: &mut Keys<'_>, mode: Option<Mode>, watch: Option<&[WatchRule]>, b
     ReviewScope::Trajectory
 }
 
-/// Keys that take only one value so far: others are refused, not ignored.
+/// Declares keys that take only one value so far: other values are refused, not ignored.
 fn fixed_keys(keys: &mut Keys<'_>) {
     let redact = keys.optional("redact", "Secrets are always redacted before anything is stored: true.", Flag);
     if redact == Some(false) {
@@ -205,7 +206,7 @@ fn fixed_keys(keys: &mut Keys<'_>) {
     keys.later("batch_with_others", "leave it out: each event is reviewed by itself");
 }
 
-/// One word of `checks`, and the checks that it stands for.
+/// Shape of one word of `checks`, read as the checks that it stands for.
 fn checks_shape() -> impl Shape<Value = &'static [CheckName]> {
     static ALL: [CheckName; CheckName::ALL.len()] = CheckName::ALL;
     let each: Vec<&'static [CheckName]> = ALL.chunks(1).collect();
@@ -220,7 +221,7 @@ fn check_criteria(keys: &mut Keys<'_>, criteria: &[String]) {
     }
 }
 
-/// What must hold between a shadow and its model.
+/// Checks that the model is one that a shadow may name, at an allowed price.
 fn check_model(keys: &mut Keys<'_>, alias: &str, models: &Models<'_>, costly_allowed: bool) {
     let escape = (!costly_allowed).then_some("say cost_control.allow_costly_model: true");
     if let Some((message, help)) = models.refusal(alias, escape) {

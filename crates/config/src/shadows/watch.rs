@@ -1,4 +1,4 @@
-//! `watch`: which agents' events a shadow looks at.
+//! `watch`: the events that a shadow looks at.
 
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,7 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
     })
 }
 
-/// The triggers in the order of the file, each once.
+/// Returns the triggers in the order of the file, each once.
 fn distinct(words: Vec<Trigger>) -> Vec<Trigger> {
     let mut triggers: Vec<Trigger> = Vec::new();
     for trigger in words {
@@ -70,7 +70,7 @@ fn metadata_key(key: &str) -> Result<(), &'static str> {
     if (1..=200).contains(&key.chars().count()) { Ok(()) } else { Err("use 1 to 200 characters") }
 }
 
-/// A text, a number or a flag, as JSON.
+/// Shape of a text, a number or a flag, read as JSON.
 struct Scalar;
 
 impl Shape for Scalar {

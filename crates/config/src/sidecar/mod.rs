@@ -1,8 +1,7 @@
-//! The sidecar file: YAML in, the rules of the guardrail out, or every fault at once.
+//! The sidecar file: YAML in, the guardrail's rules out, or every fault at once.
 //!
-//! Rules about calls are those of the tools file, by the same grammar ([`super::rules`]), and stand beside them: one name is
-//! one rule over both files. What a condition or a document's name means is the business of the rooms that apply it; whoever
-//! reads the file brings their judgement along ([`Judgement`]).
+//! Rules about calls have the grammar of the tools file ([`super::rules`]) and hold beside its rules: a name is unique
+//! over both files. The caller judges conditions and document names: it passes the judgement in as [`Judgement`].
 
 mod rule;
 
@@ -18,29 +17,29 @@ use super::{
 };
 use umbra_domain::sidecar::SidecarRules;
 
-/// The lists of rules besides those about calls.
+/// Keys of the lists of rules besides those about calls.
 const DOCUMENTS: &str = "documents";
 const TEXTS: &str = "texts";
 const MODELS: &str = "models";
 
-/// Says what is wrong with the name of a document or a shadow, if anything is.
+/// Judges the name of a document or a shadow. The error says what is wrong.
 pub type NameRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
-/// The judgement of those who apply what the file says.
+/// The judgements that the caller passes in.
 #[derive(Clone, Copy)]
 pub struct Judgement<'a> {
-    /// Of a condition of a rule about calls.
+    /// Judgement on a condition of a rule about calls.
     pub condition: ConditionRule<'a>,
-    /// Of a document's name.
+    /// Judgement on a document's name.
     pub document: NameRule<'a>,
-    /// Of the name of a shadow.
+    /// Judgement on a shadow's name.
     pub shadow: NameRule<'a>,
-    /// Whether a rule of the tools file has this name.
+    /// True if a rule of the tools file has this name.
     pub taken: &'a dyn Fn(&str) -> bool,
 }
 
 impl Judgement<'_> {
-    /// No judgement: what reads well is taken.
+    /// Accepts everything that is well formed.
     pub const NONE: Judgement<'static> =
         Judgement { condition: &|_| Ok(()), document: &|_| Ok(()), shadow: &|_| Ok(()), taken: &|_| false };
 }
@@ -52,7 +51,7 @@ pub fn read(path: &Path, judgement: Judgement<'_>) -> Result<Loaded<SidecarRules
     check(root, judgement, faults)
 }
 
-/// Reads the rules of a text; `file_name` is what faults call it.
+/// Reads the rules from a text. Faults call it `file_name`.
 pub fn load(file_name: &str, text: &str, judgement: Judgement<'_>) -> Result<Loaded<SidecarRules>, Report> {
     let mut faults = Faults::default();
     let source = faults.add_source(file_name, text);
@@ -60,7 +59,7 @@ pub fn load(file_name: &str, text: &str, judgement: Judgement<'_>) -> Result<Loa
     check(root, judgement, faults)
 }
 
-/// The JSON Schema (draft 2020-12) of the sidecar file, for editors.
+/// Returns the JSON Schema (draft 2020-12) of the sidecar file, for editors.
 pub fn sidecar_schema() -> serde_json::Value {
     let shape = Record(|keys: &mut Keys<'_>| file(keys, Judgement::NONE)).schema();
     document("Umbra sidecar", shape)
@@ -76,7 +75,7 @@ fn check(root: Option<Node>, judgement: Judgement<'_>, mut faults: Faults) -> Re
     faults.finish(found)
 }
 
-/// The file's keys.
+/// Declares the file's keys.
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
 fn file(keys: &mut Keys<'_>, judgement: Judgement<'_>) -> Option<SidecarRules> {
     Some(SidecarRules {

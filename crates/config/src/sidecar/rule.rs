@@ -1,4 +1,4 @@
-//! Rules about documents, about texts, and in words.
+//! Rules of the sidecar file about documents, about texts, and in words that a model judges.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ use umbra_domain::{
     sidecar::{DocumentNeed, DocumentOf, DocumentRule, ModelRule, SidecarVerdict, Since, TextOf, TextRule},
 };
 
-/// Most rules in words: each may cost a call.
+/// Most rules in words: each may cost a model call.
 const MAX_MODEL_RULES: usize = 32;
-/// How long a model may take, and how long it is waited for unless a rule says so.
+/// Shortest, longest and default time that a rule in words waits for its model.
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(10);
 const USUAL: Duration = Duration::from_secs(1);
@@ -59,7 +59,8 @@ pub(super) fn models(keys: &mut Keys<'_>, shadow: NameRule<'_>) -> Vec<ModelRule
     rules.unwrap_or_default()
 }
 
-/// A name is one rule over both files. Looks at the nodes, so that it is told of among the other faults of its rule.
+/// Notes a fault for each name that a rule of the tools file has already. Reads the nodes, so the fault stands among
+/// the other faults of its rule.
 pub(super) fn refuse_taken(root: &Node, lists: &[&str], taken: &dyn Fn(&str) -> bool, faults: &mut Faults) {
     for list in lists {
         let Some(Kind::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };

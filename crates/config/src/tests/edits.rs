@@ -1,4 +1,4 @@
-//! A shadow's mode is changed in its file, and nothing beside it.
+//! Tests of changing a shadow's mode in its file, with every other byte unchanged.
 
 use super::{
     super::{

@@ -1,4 +1,4 @@
-//! The environment: what it sets, what goes before what, how its faults are named.
+//! Tests of the environment: what it sets, its precedence, and the names in its faults.
 
 use secrecy::ExposeSecret;
 

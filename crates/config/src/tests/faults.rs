@@ -1,4 +1,4 @@
-//! How faults look: the first line is a contract for tools, and secrets stay out.
+//! Tests of the form of faults: the first line is a contract for tools, and secrets stay out.
 
 use super::super::{Environment, Settings, fault::quoted};
 use umbra_domain::nearest::nearest;

@@ -1,4 +1,4 @@
-//! What configuration accepts and refuses, by tables: a text in, the faults' places and words out.
+//! Tests of what configuration accepts and refuses, by tables: a text in, the places and words of its faults out.
 
 mod edits;
 mod environment;
@@ -34,7 +34,7 @@ fn model(alias: &str, provider: Provider, prices: Option<(f64, f64)>) -> ModelSp
     }
 }
 
-/// Cheap ones, a dear one, one without prices, and none.
+/// Models: cheap ones, a dear one, one without prices, and `checks`.
 fn models() -> BTreeMap<String, ModelSpec> {
     [
         model("haiku", Provider::Anthropic, Some((1.0, 5.0))),
@@ -48,12 +48,12 @@ fn models() -> BTreeMap<String, ModelSpec> {
     .collect()
 }
 
-/// The faults of what should have been refused.
+/// Returns the faults of a text that must be refused.
 fn faults<T>(result: Result<T, Report>) -> Vec<Fault> {
     result.err().map(|report| report.faults).unwrap_or_default()
 }
 
-/// Asserts one fault, its line, and words that its message and help must hold.
+/// Asserts one fault, its line, and words of its message and help.
 #[track_caller]
 fn one_fault(case: &str, faults: &[Fault], line: usize, words: &[&str]) {
     let shown: Vec<String> = faults.iter().map(ToString::to_string).collect();

@@ -18,7 +18,7 @@ fn read(text: &str) -> Result<Loaded<ToolDeclarations>, Report> {
     load("tools.yaml", text, Rules { condition: &condition, ..Rules::NONE })
 }
 
-/// A rule whose lines after the second are given; its own are `name` on line 2 and what is not given.
+/// Returns a rule with these lines from the third on, and `verdict: block` where they have no verdict.
 fn rule(lines: &str) -> String {
     let mut text = "policies:\n  - name: r\n".to_owned();
     for line in lines.lines() {

@@ -1,4 +1,4 @@
-//! The schemas for editors say what the reader does.
+//! Tests of the JSON Schemas for editors.
 
 use serde_json::Value;
 

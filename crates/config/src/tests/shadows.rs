@@ -28,7 +28,7 @@ fn read(text: &str) -> Result<Loaded<Vec<Shadow>>, Report> {
     load("shadows.yaml", text, &Models { specs: &specs, ceiling: PricePerMtok::from_usd(5.0).unwrap() })
 }
 
-/// A shadow whose lines after the second are given; its own are `name` on line 2 and what is not given.
+/// Returns a shadow with these lines from the third on, and default lines for the required keys that they lack.
 fn shadow(lines: &str) -> String {
     let mut text = "shadow_agents:\n  - name: s\n".to_owned();
     for line in lines.lines() {
@@ -193,7 +193,7 @@ fn five_faults_are_told_at_once() {
 fn names_are_unique_and_printable() {
     let twins = SEED.to_owned() + &SEED.replace("shadow_agents:\n", "");
     one_fault("twins", &faults(read(&twins)), 11, &["\"security-shadow\" is taken", "line 2"]);
-    // Whatever else is wrong with the second.
+    // The fault of the name is reported beside other faults of the second shadow.
     let lines: Vec<_> =
         faults(read(&twins.replacen("mode: review", "mode: reviw", 2))).iter().map(|f| f.line).collect();
     assert!(lines.contains(&11) && lines.len() > 1, "{lines:?}");

@@ -15,7 +15,7 @@ use umbra_domain::{
     sidecar::{DocumentNeed, DocumentOf, SidecarRules, SidecarVerdict, Since, TextOf},
 };
 
-/// Takes any condition and any document that does not say `wrong`; the tools file has a rule `theirs`.
+/// Reads a text with test judgements: `wrong` is faulty, `nobody` is no shadow, and the tools file has a rule `theirs`.
 fn read(text: &str) -> Result<Loaded<SidecarRules>, Report> {
     let judge = |text: &str| if text.contains("wrong") { Err("it is wrong".to_owned()) } else { Ok(()) };
     let judgement = Judgement {
@@ -33,7 +33,7 @@ fn example() -> String {
     format!("{rules}models:{}", words.replace("\n# ", "\n"))
 }
 
-/// A rule of a list: `name` on line 2, then these lines, then what the list needs besides.
+/// Returns a rule of the list: `name` on line 2, then these lines, then the required keys that they lack.
 fn rule(list: &str, lines: &str) -> String {
     let needed: &[&str] = match list {
         "documents" => &["document: todo", "needs: exists", "verdict: block"],

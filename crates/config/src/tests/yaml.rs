@@ -27,7 +27,7 @@ fn every_node_and_key_knows_its_place() {
             ("a", at(1, 1), at(1, 4)),
             ("list", at(2, 1), at(3, 3)),
             ("ref", at(5, 1), at(5, 9)),
-            // What an alias stands for is at the alias.
+            // The place of a value from an alias is that of the alias.
             ("use", at(6, 1), at(6, 6)),
         ]
     );
@@ -89,7 +89,7 @@ fn files_that_cannot_be_read_are_one_fault() {
     let cases: [(std::path::PathBuf, usize, &str); 6] = [
         (folder.path().join("missing.yaml"), 0, "cannot be read"),
         (folder.path().to_owned(), 0, "no regular file"),
-        // Nobody writes to it: opening it would wait for ever.
+        // The pipe has no writer: opening it would wait for ever.
         (pipe, 0, "no regular file"),
         ("/dev/zero".into(), 0, "no regular file"),
         (write("latin1.yaml", b"a: 1\nb: caf\xe9\n"), 2, "not UTF-8"),

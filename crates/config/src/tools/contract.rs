@@ -1,4 +1,4 @@
-//! One contract: its keys, and what must hold between them.
+//! One contract: its keys, and the relations between them.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -116,7 +116,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
     Some(contract)
 }
 
-/// What must hold between the keys.
+/// Checks the relations between the keys.
 fn check(keys: &mut Keys<'_>, contract: &ToolContract) {
     let last = contract.responses.len().saturating_sub(1);
     for (index, response) in contract.responses.iter().enumerate() {
@@ -286,7 +286,7 @@ fn staleness(keys: &mut Keys<'_>) -> Option<Staleness> {
     Some(Staleness { live_mismatches, max_age })
 }
 
-/// A tool's name, or a glob over names.
+/// Shape of a tool's name, or of a glob over names.
 fn tool_glob() -> Text<String> {
     text("a tool's name or a glob", 256, |text| {
         if !text.chars().all(|c| is_printable(c) && !c.is_whitespace()) {
@@ -303,7 +303,7 @@ fn expression() -> Text<String> {
     free_text(MAX_EXPRESSION)
 }
 
-/// A word of letters, digits and joints.
+/// Shape of a name of letters, digits, `_`, `-`, `.` and `/`.
 fn label() -> Text<String> {
     text("a name", 64, |text| {
         let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
@@ -311,7 +311,7 @@ fn label() -> Text<String> {
     })
 }
 
-/// Fields, joined by dots.
+/// Shape of a path of fields, joined by dots.
 fn field_path() -> Text<String> {
     text("a path of fields", 256, |text| {
         if text.split('.').all(|part| !part.is_empty() && part.chars().all(is_printable)) {
@@ -333,18 +333,18 @@ fn endpoint() -> Text<String> {
     })
 }
 
-/// Which of an operation's schemas is meant.
+/// The schema of an operation that is wanted: arguments or result.
 #[derive(Clone, Copy)]
 enum Part {
     Input,
     Output,
 }
 
-/// A JSON Schema, written out or in an OpenAPI file.
+/// Shape of a JSON Schema, written out or in an OpenAPI file.
 struct SchemaShape<'a> {
     files: &'a Files<'a>,
     part: Part,
-    /// Where the operation's own example goes.
+    /// Slot for the operation's own example.
     example: Option<&'a RefCell<Option<Value>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Overrides of effects and trusted servers: the keys of the tools file that are neither contracts nor rules.
+//! `effects` and `trusted_servers`: the keys of the tools file that are neither contracts nor rules.
 
 use super::super::{
     keys::{Keys, Record},
@@ -29,7 +29,7 @@ pub(super) fn declare_trusted_servers(keys: &mut Keys<'_>) -> Vec<String> {
     servers.unwrap_or_default()
 }
 
-/// One override.
+/// Declares one override of an effect.
 fn effect(keys: &mut Keys<'_>) -> Option<EffectOverride> {
     let tool = keys.required(
         "tool",

@@ -1,4 +1,4 @@
-//! JSON that stands in YAML: schemas, results, records. Nodes in, JSON out.
+//! Shapes of JSON in YAML: schemas, results, records. Nodes in, JSON out.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -8,7 +8,7 @@ use super::super::{
     tree::{Kind, Node},
 };
 
-/// Any JSON value but null.
+/// Shape of any JSON value but null.
 pub(super) struct Json;
 
 impl Shape for Json {
@@ -23,7 +23,7 @@ impl Shape for Json {
     }
 }
 
-/// Any JSON value.
+/// Shape of any JSON value.
 pub(super) struct JsonOrNull;
 
 impl Shape for JsonOrNull {
@@ -38,7 +38,7 @@ impl Shape for JsonOrNull {
     }
 }
 
-/// A mapping of JSON.
+/// Shape of a JSON object.
 pub(super) struct JsonObject;
 
 impl Shape for JsonObject {
@@ -58,7 +58,7 @@ impl Shape for JsonObject {
     }
 }
 
-/// A node as JSON. The tree is bounded in depth and size by its reader.
+/// Converts a node to JSON. The reader of the tree bounds its depth and size.
 pub(super) fn to_json(node: &Node, faults: &mut Faults) -> Option<Value> {
     Some(match &node.kind {
         Kind::Null => Value::Null,

@@ -1,7 +1,7 @@
-//! The tools file: YAML in, contracts, policy rules and what is known of effects out, or every fault at once.
+//! The tools file: YAML in; contracts, policy rules and effects of tools out, or every fault at once.
 //!
-//! What a contract or a rule means is the business of the rooms that apply it; whoever reads the file brings their
-//! judgement along ([`Rules`]), so that their faults are told with line and column beside those of the file.
+//! The caller judges contracts and conditions: it passes the judgement in as [`Rules`], so these faults are reported
+//! with line and column beside those of the file.
 
 mod contract;
 mod effects;
@@ -33,30 +33,30 @@ use umbra_domain::{
 };
 pub use write::write;
 
-/// The keys of the file, and those by which a contract is told from another.
+/// Key of the contracts, and key of a contract's tool, by which contracts are told apart.
 const TOOLS: &str = "tools";
 const TOOL: &str = "tool";
 /// Most contracts in a file.
 const MAX_CONTRACTS: usize = 1_000;
 
-/// What is wrong with a contract that reads well.
+/// Judges a well-formed contract and returns its faults.
 pub type ContractRule<'a> = &'a dyn Fn(&ToolContract) -> Vec<ContractFault>;
 
-/// The judgement of those who apply what the file says.
+/// The judgements that the caller passes in.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
-    /// Of a contract: its schemas, predicates and stubs.
+    /// Judgement on a contract: its schemas, predicates and stubs.
     pub contract: ContractRule<'a>,
-    /// Of a condition of a policy rule.
+    /// Judgement on a condition of a policy rule.
     pub condition: ConditionRule<'a>,
 }
 
 impl Rules<'_> {
-    /// No judgement: what reads well is taken.
+    /// Accepts everything that is well formed.
     pub const NONE: Rules<'static> = Rules { contract: &|_| Vec::new(), condition: &|_| Ok(()) };
 }
 
-/// Reads a tools file. OpenAPI files that it names are read beside it.
+/// Reads a tools file. OpenAPI files that it names are read from its folder.
 pub fn read(path: &Path, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
     let mut faults = Faults::default();
     let root = read_tree(path, &mut faults);
@@ -64,7 +64,7 @@ pub fn read(path: &Path, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, R
     check(root, folder, rules, faults)
 }
 
-/// Reads the tools of a text; `file_name` is what faults call it. It can name no other file.
+/// Reads the tools from a text, which can name no other file. Faults call it `file_name`.
 pub fn load(file_name: &str, text: &str, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
     let mut faults = Faults::default();
     let source = faults.add_source(file_name, text);
@@ -72,7 +72,7 @@ pub fn load(file_name: &str, text: &str, rules: Rules<'_>) -> Result<Loaded<Tool
     check(root, None, rules, faults)
 }
 
-/// The JSON Schema (draft 2020-12) of the tools file, for editors.
+/// Returns the JSON Schema (draft 2020-12) of the tools file, for editors.
 pub fn tools_schema() -> serde_json::Value {
     let shape = Record(|keys: &mut Keys<'_>| file(keys, None, Rules::NONE)).schema();
     document("Umbra tools", shape)
@@ -92,7 +92,7 @@ fn check(
     faults.finish(found)
 }
 
-/// The file's keys.
+/// Declares the file's keys.
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
 fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<ToolDeclarations> {
     let files = Files::below(folder);
@@ -110,7 +110,7 @@ fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<
     })
 }
 
-/// One contract a tool: which of two would hold is nobody's guess.
+/// Notes a fault for a second contract of one tool: which of the two holds would be ambiguous.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
     let Some(Kind::List(tools)) = root.get(TOOLS).map(|node| &node.kind) else { return };
     let mut first: BTreeMap<String, Place> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Schemas of one operation of an OpenAPI file (3.0 or 3.1): a file beside the tools file and an operation's id in,
-//! JSON Schemas of its arguments and result out, with the components that they refer to. No network, and no file
-//! outside the tools file's folder.
+//! Reader of one operation of an OpenAPI file (3.0 or 3.1): a file beside the tools file and an operation's id in, JSON
+//! Schemas of its arguments and result out, with the components that they refer to. No network, and no file outside the
+//! tools file's folder.
 
 use std::{
     cell::RefCell,
@@ -22,23 +22,23 @@ use super::{
 };
 use umbra_domain::nearest::nearest;
 
-/// Methods that may hold an operation.
+/// HTTP methods that may hold an operation.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "patch", "options", "head"];
-/// Where components of schemas stand.
+/// Prefix of references to schema components.
 const SCHEMAS: &str = "#/components/schemas/";
 /// Most components that one schema takes along.
 const MAX_COMPONENTS: usize = 500;
-/// Most references to references.
+/// Longest chain of references.
 const MAX_HOPS: usize = 16;
 
-/// What an operation says of itself.
+/// Schemas of one operation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Operation {
-    /// Its parameters and the fields of its body, as one object.
+    /// Schema of the parameters and the body's fields, as one object.
     pub input: Option<Value>,
-    /// The body of its first 2xx response.
+    /// Schema of the body of the first 2xx response.
     pub output: Option<Value>,
-    /// An example of that body.
+    /// Example of that body.
     pub example: Option<Value>,
 }
 
@@ -49,12 +49,12 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Files below `folder`; none where there is no folder.
+    /// Creates the reader of files below `folder`; without a folder no file can be named.
     pub fn below(folder: Option<&'a Path>) -> Self {
         Self { folder, read: RefCell::default() }
     }
 
-    /// The operation that a node names.
+    /// Reads the operation that a node names.
     pub fn operation(&self, node: &Node, faults: &mut Faults) -> Option<Operation> {
         let (file, id) = Record(|keys: &mut Keys<'_>| {
             let file =
@@ -78,7 +78,7 @@ impl<'a> Files<'a> {
             .or_insert_with_key(|path| read_tree(path, faults).and_then(|root| to_json(&root, faults)))
             .as_ref();
         let Some(document) = document else {
-            // Told already, in the file itself; here where it is missed.
+            // The fault is noted in the file itself already; this one is at the reference.
             let help = "put the file right, or write the schema out";
             faults.within(".openapi".to_owned(), |faults| {
                 faults.fault(at, format!("{} cannot be read", quoted(&file)), help);
@@ -98,7 +98,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Where a file is, if it is below the folder, links followed.
+    /// Returns the path of a file, if it is below the folder after links are followed.
     fn path(&self, file: &str) -> Result<PathBuf, String> {
         let Some(folder) = self.folder else { return Err("another file cannot be named here".to_owned()) };
         let relative = Path::new(file);
@@ -112,7 +112,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Each operation with its path's own parameters.
+/// Lists each operation with its path item, which may hold parameters too.
 fn operations(document: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     let paths = document["paths"].as_object().into_iter().flat_map(Map::values);
     paths.flat_map(|path| METHODS.iter().filter_map(move |method| path.get(method)).map(move |found| (path, found)))
@@ -133,7 +133,7 @@ fn find(document: &Value, id: &str) -> Option<Operation> {
     })
 }
 
-/// What a reference leads to.
+/// Follows references up to the value that they lead to.
 fn follow<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let mut value = value;
     for _ in 0..MAX_HOPS {
@@ -144,7 +144,7 @@ fn follow<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     value
 }
 
-/// Parameters and the body's fields as one object, as an agent's tool takes them.
+/// Returns parameters and the body's fields as one object, as an agent's tool takes them.
 fn input(document: &Value, path: &Value, operation: &Value) -> Option<Value> {
     let (mut properties, mut required) = (Map::new(), BTreeSet::new());
     let lists = [&path["parameters"], &operation["parameters"]];
@@ -167,7 +167,7 @@ fn input(document: &Value, path: &Value, operation: &Value) -> Option<Value> {
         let Some(fields) =
             flat["properties"].as_object().filter(|_| !flat.as_object().is_some_and(|flat| flat.contains_key("allOf")))
         else {
-            // A body of another shape is taken as it is, where nothing stands beside it.
+            // A body of another shape is taken as it is, where there are no parameters.
             return Some(if properties.is_empty() {
                 schema.clone()
             } else {
@@ -181,7 +181,7 @@ fn input(document: &Value, path: &Value, operation: &Value) -> Option<Value> {
     (!properties.is_empty()).then(|| json!({"type": "object", "properties": properties, "required": required}))
 }
 
-/// The first 2xx response's schema, and an example of it.
+/// Returns the first 2xx response's schema, and an example of it.
 fn output(document: &Value, operation: &Value) -> (Option<Value>, Option<Value>) {
     let Some(responses) = operation["responses"].as_object() else { return (None, None) };
     let good = responses.iter().find(|(status, _)| status.starts_with('2'));
@@ -191,14 +191,14 @@ fn output(document: &Value, operation: &Value) -> (Option<Value>, Option<Value>)
     (media.get("schema").cloned(), example.cloned())
 }
 
-/// The JSON among media types, or else the first.
+/// Returns the JSON media type, or else the first.
 fn media(holder: &Value) -> Option<&Value> {
     let content = holder["content"].as_object()?;
     let json = content.iter().find(|(name, _)| name.contains("json"));
     json.or_else(|| content.iter().next()).map(|(_, media)| media)
 }
 
-/// A schema with the components that it refers to, in the words of JSON Schema 2020-12.
+/// Returns a schema with the components that it refers to, in JSON Schema 2020-12.
 fn whole(document: &Value, schema: Value) -> Value {
     let mut schemas = Map::new();
     let mut waiting = references(&schema);
@@ -213,7 +213,7 @@ fn whole(document: &Value, schema: Value) -> Value {
     }
     let mut schema = modern(schema);
     if !schemas.is_empty() {
-        // A root that is itself a reference may have neighbours since draft 2019-09.
+        // A root that is itself a reference may have siblings since draft 2019-09.
         if let Some(root) = schema.as_object_mut() {
             root.insert("components".to_owned(), json!({"schemas": schemas}));
         }
@@ -221,7 +221,7 @@ fn whole(document: &Value, schema: Value) -> Value {
     schema
 }
 
-/// Names of the components that a schema refers to.
+/// Returns the names of the components that a schema refers to.
 fn references(schema: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![schema];
@@ -240,7 +240,7 @@ fn references(schema: &Value) -> BTreeSet<String> {
     found
 }
 
-/// What OpenAPI 3.0 says otherwise than JSON Schema: `nullable`, and bounds that are flags.
+/// Translates OpenAPI 3.0 to JSON Schema: `nullable`, and bounds that are flags.
 fn modern(schema: Value) -> Value {
     match schema {
         Value::Array(items) => Value::Array(items.into_iter().map(modern).collect()),

@@ -1,4 +1,4 @@
-//! Packs: contracts of well-known MCP servers, which hold where a server calls itself by one of their names.
+//! Packs: contracts of well-known MCP servers. A pack applies to a server that calls itself by one of the pack's names.
 
 use super::{MAX_CONTRACTS, Rules, TOOLS, contract, openapi::Files};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use umbra_domain::{contract::ToolContract, declarations::Pack};
 
-/// Packs by their name, which is the server in their contracts.
+/// Packs by name. The name is the server in their contracts.
 const PACKS: [(&str, &str); 7] = [
     ("filesystem", include_str!("../../packs/filesystem.yaml")),
     ("github", include_str!("../../packs/github.yaml")),
@@ -22,15 +22,15 @@ const PACKS: [(&str, &str); 7] = [
     ("stripe", include_str!("../../packs/stripe.yaml")),
 ];
 
-/// The names and texts of all packs.
+/// Returns the names and texts of all packs.
 pub fn pack_texts() -> impl Iterator<Item = (&'static str, &'static str)> {
     PACKS.into_iter()
 }
 
-/// All packs.
+/// Reads all packs.
 ///
 /// # Errors
-/// Faults of a pack, which a test finds before they are shipped.
+/// Faults of a pack. A test finds them before a release.
 pub fn packs(rules: Rules<'_>) -> Result<Vec<Pack>, Report> {
     PACKS.into_iter().map(|(name, text)| pack(name, text, rules)).collect()
 }

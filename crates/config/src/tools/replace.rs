@@ -1,4 +1,4 @@
-//! A tools file with another contract in the place of one: every other line stays as a person wrote it.
+//! Replacement of one contract in a tools file: every other line stays as a person wrote it.
 
 use thiserror::Error;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 use umbra_domain::contract::ToolContract;
 
-/// Why a contract cannot be replaced.
+/// Reason why a contract cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReplaceError {
     /// The text is no YAML.
@@ -23,8 +23,8 @@ pub enum ReplaceError {
     Inline(String),
 }
 
-/// The text of a tools file in which the contract of this one's tool is replaced by this one. Remarks within the old contract
-/// go with it.
+/// Returns the text of a tools file with the contract of this tool replaced by `contract`. Comments within the old
+/// contract are lost.
 ///
 /// # Errors
 /// The text is no YAML, has no contract of the tool, or has it in brackets.
@@ -50,7 +50,7 @@ pub fn replace(text: &str, contract: &ToolContract) -> Result<String, ReplaceErr
     Ok(format!("{}{new}{}", lines[..first].concat(), lines[last + 1..].concat()))
 }
 
-/// Columns before the dash of an item; none where the line does not begin with one.
+/// Returns the columns before the dash of an item; `None` where the line does not begin with a dash.
 fn dash(line: &str) -> Option<usize> {
     line.trim_start().starts_with("- ").then(|| indentation(line))
 }

@@ -1,4 +1,4 @@
-//! A contract as YAML that reads back as the same contract.
+//! Writer of contracts as YAML that reads back as the same contract.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::super::quantity::show_duration;
 use umbra_domain::contract::{Arguments, OnUnavailable, Overlay, ToolContract};
 
-/// Contracts as a tools file, without remarks.
+/// Writes contracts as a tools file, without comments.
 pub fn write(contracts: &[ToolContract]) -> String {
     let mut text = String::from("tools:\n");
     for contract in contracts {
@@ -22,7 +22,7 @@ pub fn write(contracts: &[ToolContract]) -> String {
     text
 }
 
-/// The keys that say something, in the order of the example.
+/// Returns the keys of a contract that differ from their defaults, in the order of the example.
 fn entries(contract: &ToolContract) -> Vec<(&'static str, Value)> {
     let mut entries = vec![
         ("tool", json!(contract.tool)),
@@ -64,7 +64,7 @@ fn list(items: impl Iterator<Item = Value>) -> Option<Value> {
     (!items.is_empty()).then_some(Value::Array(items))
 }
 
-/// A mapping without what is absent.
+/// Removes null members from a mapping.
 fn present(value: Value) -> Value {
     match value {
         Value::Object(entries) => Value::Object(entries.into_iter().filter(|(_, value)| !value.is_null()).collect()),
@@ -99,14 +99,14 @@ fn overlay(overlay: &Overlay) -> Value {
     present(json!({"put": put, "delete": delete, "reads": list(reads), "lists": list(lists)}))
 }
 
-/// `key: value`, and what it holds below it.
+/// Writes `key: value`, with nested values below it.
 fn entry(text: &mut String, indent: usize, key: &str, value: &Value) {
     // Writing to a String cannot fail.
     let _ = write!(text, "{:indent$}{}:", "", name(key));
     below(text, indent + 2, value);
 }
 
-/// A value after its key or dash.
+/// Writes a value after its key or dash.
 fn below(text: &mut String, indent: usize, value: &Value) {
     match value {
         Value::Object(entries) if !entries.is_empty() => {
@@ -137,7 +137,7 @@ fn below(text: &mut String, indent: usize, value: &Value) {
     }
 }
 
-/// A word, quoted where it could be read as something else.
+/// Quotes a word that YAML could read as something else.
 fn name(key: &str) -> String {
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

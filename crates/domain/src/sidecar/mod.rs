@@ -1,4 +1,4 @@
-//! The guardrail of the sidecar: rules as the sidecar file says them ([`rule`]), and what they say of one moment of a session
+//! Guardrail of the sidecar: the rules of the sidecar file ([`rule`]), and their ruling on one moment of a session
 //! ([`ruling`]).
 
 pub mod rule;

@@ -1,4 +1,4 @@
-//! Rules of the guardrail, as the sidecar file says them: about calls, documents and texts, and in words.
+//! Rules of the guardrail in the sidecar file: about calls, documents and texts, and policies in words.
 
 use std::time::Duration;
 
@@ -11,21 +11,22 @@ use super::{
 };
 
 words! {
-    /// What a rule wants of a document. What is not there fulfils none of it.
+    /// Requirement of a rule on a document. A missing document meets none.
     #[derive(schemars::JsonSchema, ToSchema)]
     pub enum DocumentNeed {
-        /// The document is there; where a section is named, that is there too, and not empty.
+        /// The document exists; if a section is named, the section exists too and is not empty.
         Exists = "exists",
-        /// It was changed in substance since: words were added or changed, or an item was given another state. Whatever else is
-        /// changed is no update: what is removed, blanks, case and signs, titles, comments and front matter.
+        /// The document has changed in substance: words were added or changed, or an item got another state. Removals
+        /// and changes of blanks, case, signs, titles, comments and front matter do not count.
         Updated = "updated",
-        /// It has items with boxes, and none of them is open. Without any it is no finished work; YAML has none.
+        /// The document has items with boxes, and none of them is open. A document without such items is not complete;
+        /// YAML has none.
         Complete = "complete",
     }
 }
 
 words! {
-    /// Since when a document must have changed.
+    /// Start of the time in which a document must have changed.
     #[derive(Default, schemars::JsonSchema, ToSchema)]
     pub enum Since {
         /// Since the last turn of the session.
@@ -37,12 +38,12 @@ words! {
 }
 
 words! {
-    /// Steps of an agent that may be held up until a document is in order.
+    /// Steps of an agent that a document rule may hold up.
     #[derive(schemars::JsonSchema, ToSchema)]
     pub enum DocumentOf {
         /// The start of a turn.
         Turn = "turn",
-        /// An answer: a message of the agent's own that comes without calls.
+        /// An answer: a message of the agent without calls.
         Message = "message",
         /// A call of a tool.
         Call = "call",
@@ -57,13 +58,13 @@ words! {
         Message = "message",
         /// The arguments of a call.
         Call = "call",
-        /// What a tool answered.
+        /// The result of a tool.
         Result = "result",
     }
 }
 
 impl TextOf {
-    /// Whether a check looks at such texts at all. One that needs two of them (`contradictions`) looks at none.
+    /// True if the check looks at such texts at all. `contradictions` needs two of them and looks at none.
     pub fn is_seen_by(self, check: CheckName) -> bool {
         match check {
             CheckName::Secrets | CheckName::Hidden => true,
@@ -77,107 +78,106 @@ impl TextOf {
     }
 }
 
-/// A document that has to be in order. An empty list matches everything.
+/// Rule about a document that must be in order. An empty list matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DocumentRule {
-    /// Its unique name.
+    /// Unique name of the rule.
     pub name: String,
-    /// Whether it holds or is tried.
+    /// Enforced, or only tried (audit).
     pub mode: PolicyMode,
     /// Agents: names or globs.
     pub agents: Vec<String>,
-    /// Routes: names or globs. What has no route matches an empty list alone.
+    /// Routes: names or globs. A step without a route matches an empty list alone.
     pub routes: Vec<String>,
-    /// Modes: names or globs, one of which must match one of the agent's.
+    /// Modes: names or globs, one of which must match a mode of the agent.
     pub modes: Vec<String>,
-    /// Steps that it is about; all where it is empty, or calls alone where `tools` are named.
+    /// Steps that the rule is about. If empty: all, or calls alone if `tools` are named.
     #[serde(default)]
     pub of: Vec<DocumentOf>,
-    /// Tools whose calls it is about; calls of all tools where it is empty.
+    /// Tools whose calls the rule is about; all tools if empty.
     pub tools: Vec<String>,
-    /// The document's name.
+    /// Name of the document.
     pub document: String,
-    /// A section of it, by slug or title, with those within it; the whole document without it.
+    /// Section of the document, by slug or title, with its subsections; the whole document if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
-    /// What is wanted of it.
+    /// Requirement on the document.
     pub needs: DocumentNeed,
-    /// Since when it must have changed, where it has to be updated.
+    /// Start of the time in which the document must have changed, if `needs` is `updated`.
     pub since: Since,
-    /// What is said where it is not in order: warn or block.
+    /// Verdict if the document is not in order: warn or block.
     pub verdict: SidecarVerdict,
-    /// Why, for the agent that is told.
+    /// Reason, told to the agent.
     pub reason: String,
 }
 
-/// What no text of a session may have in it, by the built-in checks. An empty list of agents, routes, modes or texts
-/// matches everything.
+/// Rule about the texts of a session, by the built-in checks. Empty lists of agents, routes, modes or texts match all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TextRule {
-    /// Its unique name.
+    /// Unique name of the rule.
     pub name: String,
-    /// Whether it holds or is tried.
+    /// Enforced, or only tried (audit).
     pub mode: PolicyMode,
     /// Agents: names or globs.
     pub agents: Vec<String>,
-    /// Routes: names or globs. What has no route matches an empty list alone.
+    /// Routes: names or globs. A step without a route matches an empty list alone.
     pub routes: Vec<String>,
-    /// Modes: names or globs, one of which must match one of the agent's.
+    /// Modes: names or globs, one of which must match a mode of the agent.
     pub modes: Vec<String>,
-    /// The texts that are looked at.
+    /// Texts that the checks look at.
     pub of: Vec<TextOf>,
-    /// The checks that look.
+    /// Built-in checks that run.
     pub checks: Vec<CheckName>,
-    /// The least severity that counts.
+    /// Least severity that counts.
     pub severity: Severity,
-    /// What is said of a text in which they see something: warn or block.
+    /// Verdict on a text with a hit that counts: warn or block.
     pub verdict: SidecarVerdict,
-    /// Why, for the agent that is told.
+    /// Reason, told to the agent.
     pub reason: String,
 }
 
-/// A policy in words, which a shadow holds messages and calls against. An empty list matches everything.
+/// Policy in words, by which a shadow judges messages and calls. An empty list matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ModelRule {
-    /// Its unique name.
+    /// Unique name of the rule.
     pub name: String,
-    /// Whether it holds or is tried.
+    /// Enforced, or only tried (audit).
     pub mode: PolicyMode,
     /// Agents: names or globs.
     pub agents: Vec<String>,
-    /// Routes: names or globs. What has no route matches an empty list alone.
+    /// Routes: names or globs. A step without a route matches an empty list alone.
     pub routes: Vec<String>,
-    /// Modes: names or globs, one of which must match one of the agent's.
+    /// Modes: names or globs, one of which must match a mode of the agent.
     pub modes: Vec<String>,
-    /// Where given, it is about calls of these tools alone; else about messages and calls alike.
+    /// Tools whose calls alone the rule is about; if empty, messages and calls alike.
     pub tools: Vec<String>,
-    /// The shadow that judges: its words, its model and its caps.
+    /// Shadow that judges, by its criteria, its model and its caps.
     pub shadow: String,
-    /// How long its answer is waited for, in milliseconds where it is written as JSON.
+    /// Longest wait for the shadow's answer, in milliseconds when written as JSON.
     #[serde(rename = "deadline_ms", with = "millis")]
     #[schema(value_type = u64)]
     pub deadline: Duration,
-    /// What is said where the policy is violated: warn or block.
+    /// Verdict if the policy is violated: warn or block.
     pub verdict: SidecarVerdict,
-    /// Why, for the agent that is told.
+    /// Reason, told to the agent.
     pub reason: String,
 }
 
-/// Every rule of a sidecar file. Names are unique over all four lists.
+/// All rules of a sidecar file. Names are unique over all four lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct SidecarRules {
-    /// About calls, as in the tools file.
+    /// Rules about calls, as in the tools file.
     pub policies: Vec<PolicyRule>,
-    /// About documents.
+    /// Rules about documents.
     pub documents: Vec<DocumentRule>,
-    /// About texts.
+    /// Rules about texts.
     pub texts: Vec<TextRule>,
-    /// In words.
+    /// Policies in words.
     pub models: Vec<ModelRule>,
 }
 
 impl SidecarRules {
-    /// The names of all rules, list by list.
+    /// Returns the names of all rules, list by list.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let policies = self.policies.iter().map(|rule| rule.name.as_str());
         let documents = self.documents.iter().map(|rule| rule.name.as_str());
@@ -186,7 +186,7 @@ impl SidecarRules {
     }
 }
 
-/// Durations as whole milliseconds.
+/// Serde form of durations: whole milliseconds.
 mod millis {
     use std::time::Duration;
 

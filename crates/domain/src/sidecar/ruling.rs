@@ -1,4 +1,4 @@
-//! What the guardrail says of one moment of a session.
+//! Rulings of the guardrail on one moment of a session.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,26 +6,26 @@ use utoipa::ToSchema;
 use super::DocumentNeed;
 
 words! {
-    /// What the guardrail answers; a later one wins over an earlier one.
+    /// Verdict of the guardrail; a later one wins over an earlier one.
     #[derive(PartialOrd, Ord, Default, schemars::JsonSchema, ToSchema)]
     pub enum SidecarVerdict {
-        /// Nothing stands against it.
+        /// No objection.
         #[default]
         Allow = "allow",
-        /// It may go on, and the agent is told why that is worth a thought.
+        /// The agent may go on, with a warning.
         Warn = "warn",
-        /// It must not go on.
+        /// The agent must not go on.
         Block = "block",
     }
 }
 
 impl SidecarVerdict {
-    /// Those that a rule about documents, texts or words may have.
+    /// Verdicts that a rule about documents, texts or words may have.
     pub const OF_RULES: [Self; 2] = [Self::Warn, Self::Block];
 }
 
 words! {
-    /// What decided an answer.
+    /// Origin of a decision.
     #[derive(schemars::JsonSchema, ToSchema)]
     pub enum CheckedBy {
         /// A rule about calls or documents.
@@ -37,41 +37,41 @@ words! {
     }
 }
 
-/// A document that is not in order, by a rule in force.
+/// Document that is not in order, by an enforced rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DocumentDue {
-    /// The document.
+    /// Name of the document.
     pub document: String,
-    /// The section of it that is meant, where one is.
+    /// Section that the rule names, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
-    /// The rule that wants it.
+    /// Name of the rule.
     pub rule: String,
-    /// What it wants.
+    /// Requirement of the rule.
     pub needs: DocumentNeed,
-    /// What it says until then.
+    /// Verdict until the requirement is met.
     pub verdict: SidecarVerdict,
-    /// Why.
+    /// Reason that the rule gives.
     pub reason: String,
 }
 
-/// What the guardrail says of one moment of a session.
+/// Ruling of the guardrail on one moment of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Ruling {
-    /// What holds: the gravest verdict of the rules in force that match.
+    /// Gravest verdict of the matching rules that are enforced.
     pub decision: SidecarVerdict,
-    /// What would hold if the rules that are only tried did too. Never less than `decision`.
+    /// Gravest verdict if the rules in audit mode were enforced too. Never milder than `decision`.
     pub would: SidecarVerdict,
-    /// The rule in force that decided; absent where none matched, or where it is no rule's doing.
+    /// Enforced rule that decided; absent if none matched, or if no rule made the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Why, in the words of that rule.
+    /// Reason for the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What decided.
+    /// Origin of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_by: Option<CheckedBy>,
-    /// The rule that decided what would hold, where that is more than what holds.
+    /// Rule that decided `would`, if that is graver than `decision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_rule: Option<String>,
     /// One line for each rule that matched: calls, documents, texts, models, each in the order of its file.

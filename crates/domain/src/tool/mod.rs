@@ -1,4 +1,4 @@
-//! A tool as an agent calls it.
+//! Tools as agents call them: names and annotations.
 
 mod normal;
 mod patterns;
@@ -10,47 +10,47 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use normal::{NormalName, Readings, joined, normal_pattern};
 pub use patterns::{BadPattern, ToolPatterns, is_wild};
 
-/// What a tool is called. Shown as `server.name`, or as the name alone where no server is known.
+/// Name of a tool. Shown as `server.name`, or as the name alone if no server is known.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 pub struct ToolName {
-    /// The server that offers it.
+    /// Server that offers the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Its name there.
+    /// Name of the tool at the server.
     pub name: String,
 }
 
 impl ToolName {
-    /// A tool of a server.
+    /// Returns the name of a server's tool.
     pub fn of(server: impl Into<String>, name: impl Into<String>) -> Self {
         Self { server: Some(server.into()), name: name.into() }
     }
 
-    /// A tool without a server.
+    /// Returns the name of a tool without a server.
     pub fn bare(name: impl Into<String>) -> Self {
         Self { server: None, name: name.into() }
     }
 }
 
-/// A name as it may be kept and shown, and still cannot be called: U+FFFD stands for each sign that cannot be seen.
+/// Returns a name that may be stored and shown, but not called: U+FFFD replaces each character that is not plain.
 pub fn visible_tool_name(name: &str) -> String {
     name.chars().map(|c| if is_plain(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 
 fn is_plain(c: char) -> bool {
-    // Letters by their category, and yet not to be seen.
+    // Letters by their category, but invisible.
     let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
     c.is_ascii_graphic() || c == ' ' || c.is_alphanumeric() && !is_filler
 }
 
-/// Whether a tool, or its server, can be called so: letters and digits of any script, and the visible signs of ASCII.
-/// Anything else can be left out, swapped or not seen by whoever looks the tool up, and rules would be held against
+/// Checks the name of a tool or a server: letters and digits of any script, and visible ASCII, without blanks at its
+/// ends. Other characters can be dropped, swapped or overlooked where the tool is looked up; rules would then judge
 /// another name than the one that runs.
 ///
 /// # Errors
-/// What to write instead.
+/// Advice on what to write instead.
 pub fn plain_tool_name(name: &str) -> Result<(), &'static str> {
     if name.trim() == name && name.chars().all(is_plain) {
         Ok(())
@@ -71,7 +71,7 @@ impl fmt::Display for ToolName {
     }
 }
 
-/// Reads tools, each as a text (`server.name`, or the name alone) or in two parts.
+/// Reads tools, each as a string (`server.name`, or the name alone) or in two parts.
 pub(super) fn named_or_in_parts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ToolName>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = r#"expected a tool: its name, or {"server": "mail", "name": "send"}"#)]
@@ -86,22 +86,22 @@ pub(super) fn named_or_in_parts<'de, D: Deserializer<'de>>(from: D) -> Result<Ve
     Ok(tools.collect())
 }
 
-/// What a server says of its tool: hints of the Model Context Protocol (`ToolAnnotations`, 2025-11-25), by the names
-/// that they have there. What is absent was not said.
+/// Hints of a server about its tool, by their names in the Model Context Protocol (`ToolAnnotations`, 2025-11-25). An
+/// absent hint was not given.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 pub struct ToolAnnotations {
-    /// It changes nothing.
+    /// The tool changes nothing.
     #[serde(rename = "readOnlyHint", alias = "read_only", default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// What it changes may be lost; of a tool that is not read-only.
+    /// The tool may destroy data; only meaningful for a tool that is not read-only.
     #[serde(rename = "destructiveHint", alias = "destructive", default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// The same call again changes nothing more.
+    /// Repeating the same call changes nothing more.
     #[serde(rename = "idempotentHint", alias = "idempotent", default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It reaches beyond a closed set of things: the web, other people.
+    /// The tool reaches beyond a closed set of things: the web, other people.
     #[serde(rename = "openWorldHint", alias = "open_world", default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }

@@ -1,21 +1,21 @@
-//! The normal form of tools' names, in which all that is configured by name is compared: rules, contracts, effects,
+//! Normal form of tool names, in which everything that is configured by name is compared: rules, contracts, effects,
 //! overrides, sessions and filters.
 
 use std::fmt;
 
 use super::ToolName;
 
-/// Prefix of tools of MCP servers, as several hosts name them.
+/// Prefix of the tools of MCP servers, as several hosts name them.
 const MCP: &str = "mcp__";
-/// Words of a name behind which a server's name may end.
+/// Most words of a name after which a server's name may end.
 const MOST_SERVER_WORDS: usize = 8;
 
-/// A tool's name in normal form: words in lower case, joined by `_`. A word ends at `-`, `_`, a blank and before a capital.
+/// Tool name in normal form: words in lower case, joined by `_`. A word ends at `-`, `_`, a blank and before a capital.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NormalName {
-    /// Name of its server, if known.
+    /// Name of the server, if known.
     pub server: Option<String>,
-    /// Name at its server.
+    /// Name of the tool at the server.
     pub own: String,
 }
 
@@ -28,34 +28,34 @@ impl fmt::Display for NormalName {
     }
 }
 
-/// Tools that a name may stand for.
+/// Readings of a name: the tools that it may stand for.
 ///
-/// `{server, name}`, `server.name`, `mcp__server__name`, `server__name`, `server/name` and `server:name` say which server
-/// is meant. `server_name` and `serverName` may be a tool of that server or one that is called so.
+/// `{server, name}`, `server.name`, `mcp__server__name`, `server__name`, `server/name` and `server:name` state the
+/// server. `server_name` and `serverName` may be a tool of that server, or a tool with that whole name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings {
     sure: NormalName,
-    /// Others than `sure`.
+    /// Readings other than `sure`.
     possible: Vec<NormalName>,
 }
 
 impl Readings {
-    /// The reading that the spelling itself gives.
+    /// Returns the reading that the spelling itself gives.
     pub fn sure(&self) -> &NormalName {
         &self.sure
     }
 
-    /// Every reading, the sure one first.
+    /// Returns every reading, the sure one first.
     pub fn all(&self) -> impl Iterator<Item = &NormalName> {
         std::iter::once(&self.sure).chain(&self.possible)
     }
 
-    /// As [`ToolName::joined`].
+    /// Returns the sure reading without separators, as [`ToolName::joined`] does.
     pub fn joined(&self) -> String {
         joined(&self.sure.to_string())
     }
 
-    /// Adds that the tool may be one of this server, in normal form.
+    /// Adds the reading that the tool belongs to this server, in normal form.
     pub fn may_be_of(&mut self, server: String) {
         self.add(Some(server), self.sure.own.clone());
     }
@@ -69,17 +69,17 @@ impl Readings {
 }
 
 impl ToolName {
-    /// The name in normal form, by its spelling alone.
+    /// Returns the name in normal form, by its spelling alone.
     pub fn normal(&self) -> NormalName {
         self.readings().sure
     }
 
-    /// The name in normal form without the signs between words, server and tool: equal in all spellings of one tool.
+    /// Returns the normal form without separators: equal for all spellings of one tool.
     pub fn joined(&self) -> String {
         joined(&self.normal().to_string())
     }
 
-    /// All that the name may stand for.
+    /// Returns all readings of the name.
     pub fn readings(&self) -> Readings {
         let (server, name) = if let Some(server) = &self.server {
             (Some(without_mcp(server)), self.name.as_str())
@@ -89,7 +89,7 @@ impl ToolName {
         };
         let sure = NormalName { server: server.map(words), own: words(name) };
         let mut readings = Readings { sure, possible: Vec::new() };
-        // A server may pass on the tool of another under both names.
+        // A server may pass on another server's tool under both names.
         let mut rest = without_mcp(name);
         while let Some((server, own)) = glued(rest) {
             readings.add(Some(words(server)), words(own));
@@ -107,7 +107,7 @@ impl ToolName {
     }
 }
 
-/// A pattern for tools in normal form: literal parts as names are, wildcards as they stand.
+/// Returns a pattern for tools in normal form: literal parts like names, wildcards unchanged.
 pub fn normal_pattern(pattern: &str) -> String {
     let chars: Vec<char> = without_mcp(pattern.trim()).chars().collect();
     let mut spelled = String::with_capacity(pattern.len());
@@ -150,12 +150,12 @@ pub fn normal_pattern(pattern: &str) -> String {
     spelled
 }
 
-/// A name or a pattern in normal form without the signs between words, server and tool.
+/// Removes the separators from a name or a pattern in normal form.
 pub fn joined(normal: &str) -> String {
     normal.replace(['.', '_'], "")
 }
 
-/// Tool part of a pattern for `server.name` in normal form; nothing where it is for all tools of a server.
+/// Returns the tool part of a pattern for `server.name` in normal form; `None` if it is for all tools of a server.
 pub(super) fn own_part(pattern: &str) -> Option<&str> {
     let (server, own) = pattern.split_once('.')?;
     let closed = |open, close| server.matches(open).count() == server.matches(close).count();
@@ -163,7 +163,7 @@ pub(super) fn own_part(pattern: &str) -> Option<&str> {
     (names && closed('{', '}') && closed('[', ']')).then_some(own)
 }
 
-/// Words of a name or of a part of it, joined by `_`.
+/// Returns the words of a name, or of a part of it, joined by `_`.
 fn words(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut spelled = String::with_capacity(name.len() + 4);
@@ -184,20 +184,20 @@ fn words(name: &str) -> String {
     if spelled.is_empty() { name.to_lowercase() } else { spelled }
 }
 
-/// True before a capital behind a small letter or a digit, and before the last capital of several: `getURL`, `URLFor`.
+/// True before a capital after a small letter or a digit, and before the last capital of several: `getURL`, `URLFor`.
 fn begins_word(before: Option<char>, c: char, next: Option<char>) -> bool {
     let small = |c: char| c.is_lowercase() || c.is_numeric();
     c.is_uppercase()
         && before.is_some_and(|before| small(before) || before.is_uppercase() && next.is_some_and(char::is_lowercase))
 }
 
-/// A name without the prefix that hosts put before tools of MCP servers.
+/// Removes the prefix that hosts put before tools of MCP servers.
 fn without_mcp(name: &str) -> &str {
     let rest = name.split_at_checked(MCP.len()).filter(|(prefix, _)| prefix.eq_ignore_ascii_case(MCP));
     rest.map(|(_, rest)| rest).filter(|rest| !rest.is_empty()).unwrap_or(name)
 }
 
-/// Server and tool, where the first sign between them is one that stands in no word.
+/// Splits server and tool at the first separator that occurs in no word.
 fn glued(name: &str) -> Option<(&str, &str)> {
     let signs = ["__", ".", "/", ":"].into_iter().filter_map(|sign| Some((name.find(sign)?, sign)));
     let (at, sign) = signs.min()?;

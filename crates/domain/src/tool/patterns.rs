@@ -1,4 +1,4 @@
-//! Patterns for tools: names and globs, found by the names that agents call tools by.
+//! Patterns for tools: names and globs, looked up by the names with which agents call tools.
 
 use std::collections::HashMap;
 
@@ -6,30 +6,30 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::normal::{NormalName, Readings, joined, normal_pattern, own_part};
 
-/// The pattern is no glob.
+/// Error for a pattern that is no glob.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no glob: write a name, or a pattern such as github.delete_*")]
 pub struct BadPattern(pub String);
 
-/// Compiled patterns, each known by its place in the list.
+/// Compiled patterns, each identified by its place in the list.
 ///
-/// What restricts (deny, ask, shadow, a graver effect) holds if any reading of a name matches: [`Self::restricting`]. What
-/// permits (live, a lesser effect, a stub) holds only for a name that surely is the tool's: [`Self::permitting`].
+/// A restriction (deny, ask, shadow, a graver effect) applies if any reading of a name matches: [`Self::restricting`].
+/// A permission (live, a lesser effect, a stub) applies only to a name that surely is the tool's: [`Self::permitting`].
 #[derive(Debug, Default)]
 pub struct ToolPatterns {
     /// Patterns for every tool.
     any: Vec<usize>,
     whole: Named,
-    /// Tool parts of patterns with a server, for calls that name none.
+    /// Tool parts of patterns with a server, for calls without a server.
     own: Named,
-    /// Names without wildcards, joined.
+    /// Names without wildcards and separators.
     joined: HashMap<String, Vec<usize>>,
 }
 
 /// Patterns in normal form.
 #[derive(Debug, Default)]
 struct Named {
-    /// Without the signs between words: `sendemail` is `sendEmail`.
+    /// Names without separators between words: `sendemail` is `sendEmail`.
     exact: HashMap<String, Vec<usize>>,
     globs: GlobSet,
     /// Place of each glob in `globs`.
@@ -37,7 +37,7 @@ struct Named {
 }
 
 impl ToolPatterns {
-    /// Patterns with their places.
+    /// Compiles patterns with their places.
     ///
     /// # Errors
     /// The first pattern that is no glob.
@@ -60,8 +60,8 @@ impl ToolPatterns {
         Ok(Self { any, whole: Named::of(whole)?, own: Named::of(own)?, joined: names })
     }
 
-    /// Places of the patterns that match any reading, in order. A pattern without a server is for each server's tool; a call
-    /// without a server may be of any server.
+    /// Returns the places of the patterns that match any reading, in order. A pattern without a server matches the tool
+    /// of every server; a call without a server may be of any server.
     pub fn restricting(&self, tool: &Readings) -> Vec<usize> {
         let mut found = self.any.clone();
         found.extend(self.named(tool));
@@ -73,8 +73,8 @@ impl ToolPatterns {
         in_order(found)
     }
 
-    /// Places of the patterns that match what the tool surely is, in order: by the server and name that its spelling gives,
-    /// or by a pattern that names this very tool.
+    /// Returns the places of the patterns that surely match the tool, in order: by the server and name of its spelling,
+    /// or because the pattern names this very tool.
     pub fn permitting(&self, tool: &Readings) -> Vec<usize> {
         let mut found = self.any.clone();
         found.extend(self.named(tool));
@@ -82,7 +82,7 @@ impl ToolPatterns {
         in_order(found)
     }
 
-    /// As [`Self::permitting`]; a pattern without a server is for each server's tool.
+    /// Like [`Self::permitting`], but a pattern without a server matches the tool of every server.
     pub fn permitting_any_server(&self, tool: &Readings) -> Vec<usize> {
         let mut found = self.permitting(tool);
         let NormalName { own, .. } = tool.sure();
@@ -116,7 +116,7 @@ impl Named {
     }
 }
 
-/// True of a pattern with wildcards.
+/// True for a pattern with wildcards.
 pub fn is_wild(pattern: &str) -> bool {
     pattern.contains(['*', '?', '[', '{', '\\'])
 }

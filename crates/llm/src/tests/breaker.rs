@@ -1,4 +1,4 @@
-//! The breaker, in given time.
+//! Tests of the breaker, with given times.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// Lets `times` calls end like this at `now`; each must be admitted.
+/// Makes `times` calls with this outcome at `now`; each must be admitted.
 fn run(breaker: &Breaker, times: usize, outcome: &Outcome, now: Instant) {
     for _ in 0..times {
         breaker.admit(now).expect("admitted").settle(outcome.clone(), now);

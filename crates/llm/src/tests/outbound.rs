@@ -1,4 +1,4 @@
-//! Which URLs and addresses are allowed, and that a connection keeps to it.
+//! Tests of allowed URLs and addresses, and of connections that keep to the policy.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -122,7 +122,7 @@ fn edges_of_networks() {
     check("fdff::1", Reach::Private);
 }
 
-/// The answer of a client whose resolver says that every name is at `address`.
+/// Sends a request by a client whose resolver returns `address` for every name.
 async fn ask(url: &str, allow: &[&str], address: &'static str) -> Result<(), Option<UrlRefused>> {
     let look_up = move |_| -> std::pin::Pin<Box<dyn Future<Output = connect::Found> + Send>> {
         Box::pin(async move { Ok(vec![format!("{address}:0").parse().expect("an address")]) })

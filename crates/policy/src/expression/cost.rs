@@ -1,9 +1,9 @@
-//! The most that an evaluation can cost and build, before it is begun: an expression and its variables in, a refusal
-//! out where that is too much.
+//! Upper bounds on the cost and size of an evaluation, computed before it: an expression and its variables in, a
+//! refusal out if the bounds are too high.
 //!
-//! It walks the expression as the interpreter would, but over sizes. Where a value of a variable is at hand it goes by
-//! that value, so a loop over a list costs what its items are; of what is computed it knows an upper bound. What
-//! it walks itself is counted too, so it takes no more steps than it allows.
+//! The expression is walked as the interpreter would walk it, but over sizes. A variable counts with its actual value,
+//! so a loop over a list costs what its items cost; a computed value counts with an upper bound. The walk counts its
+//! own steps too, so it takes no more steps than it allows.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use serde_json::Value;
 
 use super::{EvalError, MAX_STEPS, MAX_VALUE_BYTES, order::ORDERED};
 
-/// Largest result of a function that a scope adds.
+/// Largest result of a function that a scope adds, in bytes.
 pub(super) const MAX_FUNCTION_BYTES: u64 = 1_024;
 /// Bytes that are copied or compared in one step.
 const BYTES_A_STEP: u64 = 8;
-/// Longest text of a number.
+/// Longest text of a number, in bytes.
 const NUMBER_BYTES: u64 = 330;
 
-/// What is known of a value.
+/// Size of a value, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 enum Size<'v> {
     /// The value itself.
     Exact(&'v Value),
-    /// At most so large.
+    /// Upper bound of a computed value.
     Upto(Bound),
 }
 
-/// An upper bound of a value that is computed.
+/// Upper bound of a computed value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bound {
-    /// Bytes of its texts and keys, and one for each value.
+    /// Bytes of its texts and keys, plus one for each value.
     bytes: u64,
-    /// Items or keys.
+    /// Number of items or keys.
     items: u64,
-    /// Bytes of its largest item.
+    /// Bytes of the largest item.
     item: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn reckon(root: &IdedExpr, variables: &BTreeMap<String, &Value>) -> R
     reckoning.bytes(size).map(drop)
 }
 
-/// Bytes of a value's texts and keys, and one for each value.
+/// Returns the bytes of a value's texts and keys, plus one for each value.
 pub(super) fn weight(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + text.len() as u64,
@@ -63,7 +63,7 @@ pub(super) fn weight(value: &Value) -> u64 {
 
 struct Reckoning<'e, 'v> {
     variables: &'e BTreeMap<String, &'v Value>,
-    /// Variables of the comprehensions around, the innermost last.
+    /// Variables of the enclosing comprehensions, the innermost last.
     bound: Vec<(&'e str, Size<'v>)>,
     left: u64,
 }
@@ -74,7 +74,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         Ok(())
     }
 
-    /// The bytes of a value, which whoever asks is about to read.
+    /// Returns the bytes of a value, and counts the steps to read them.
     fn bytes(&mut self, size: Size<'_>) -> Result<u64, EvalError> {
         let bytes = match size {
             Size::Exact(value) => weight(value),
@@ -88,7 +88,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         if bound.bytes > MAX_VALUE_BYTES { Err(EvalError::Budget) } else { Ok(Size::Upto(bound)) }
     }
 
-    /// The bound of a value, exact or not.
+    /// Returns the bound of a value, exact or not.
     fn bound_of(&mut self, size: Size<'_>) -> Result<Bound, EvalError> {
         let bytes = self.bytes(size)?;
         Ok(match size {
@@ -150,7 +150,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
 
     fn variable(&self, name: &str) -> Size<'v> {
         let bound = self.bound.iter().rev().find(|(bound, _)| *bound == name).map(|(_, size)| *size);
-        // What is not there ends the evaluation.
+        // An unknown variable ends the evaluation.
         bound.or_else(|| self.variables.get(name).map(|value| Size::Exact(value))).unwrap_or(SCALAR)
     }
 
@@ -232,7 +232,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                     grow(&mut made, step);
                 }
             }
-            // What is no list ends the evaluation.
+            // A range that is neither a list nor a mapping ends the evaluation.
             Size::Exact(_) => {}
             Size::Upto(range) => {
                 let before = self.left;
@@ -252,7 +252,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         result
     }
 
-    /// One round: what it adds to the value that is gathered.
+    /// Walks one round of a loop, and returns what the round adds to the accumulator.
     fn step(&mut self, inner: &'e ComprehensionExpr, item: Size<'v>) -> Result<Bound, EvalError> {
         self.bound.push((&inner.iter_var, item));
         self.bound.push((&inner.accu_var, Size::Upto(Bound::default())));
@@ -270,7 +270,7 @@ fn grow(made: &mut Bound, step: Bound) {
     made.item = made.item.max(step.item);
 }
 
-/// The value of a key.
+/// Returns the size of the value of a key.
 fn field<'v>(operand: Size<'v>, key: &str) -> Size<'v> {
     match operand {
         Size::Exact(Value::Object(entries)) => entries.get(key).map_or(SCALAR, Size::Exact),

@@ -1,5 +1,5 @@
-//! The order of loops. The interpreter keeps mappings in an order of its own, another one each time; so that the same
-//! values give the same result, every loop goes over a mapping's keys in their order.
+//! Order of loops. The interpreter iterates over mappings in a random order. Here every loop iterates over a mapping's
+//! keys in sorted order, so that equal values give equal results.
 
 use cel::{
     ExecutionError, IdedExpr,
@@ -11,10 +11,10 @@ use cel::{
 
 use super::{Function, values};
 
-/// What a loop goes over: a list as it is, a mapping's keys in order. No text can name it.
+/// Function that gives the range of a loop: a list as it is, a mapping's keys in order. No text can name it.
 pub(super) const ORDERED: &str = "@ordered";
 
-/// Puts every loop of an expression in order.
+/// Wraps the range of every loop of an expression in a call of [`ORDERED`].
 pub(super) fn put_in_order(node: &mut IdedExpr) {
     match &mut node.expr {
         Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
@@ -47,7 +47,7 @@ pub(super) fn put_in_order(node: &mut IdedExpr) {
     }
 }
 
-/// The function that does it.
+/// Returns the function that [`ORDERED`] names.
 pub(super) fn ordered_function() -> Function {
     Box::new(|call| {
         let range = call.args.pop().ok_or_else(ExecutionError::missing_argument_or_target)?;

@@ -1,4 +1,4 @@
-//! What expressions give, refuse and are kept from.
+//! Tests of expressions: values, refusals and budgets.
 
 use std::time::{Duration, Instant};
 
@@ -138,7 +138,7 @@ fn loops_over_mappings_go_in_order_of_keys() {
     assert_eq!(value("{'b': 1, 'a': 2}.map(k, k)", &args), Ok(json!(["a", "b"])));
 }
 
-/// Texts that are deep, long or large, each in a thread with the stack that a worker has.
+/// Tests texts that are deep, long or large, each in a thread with the stack size of a worker.
 #[test]
 fn bombs_are_refused_when_compiled() {
     let repeat = |part: &str, n: usize| part.repeat(n);
@@ -209,7 +209,7 @@ fn what_could_take_long_or_grow_large_is_refused_before_it_is_begun() {
         assert_eq!(value(source, &args), Err(EvalError::Budget), "{source}");
         assert!(start.elapsed() < Duration::from_secs(1), "{source}: {:?}", start.elapsed());
     }
-    // What is linear in what it is given is evaluated.
+    // An evaluation that is linear in its input stays within the budget.
     for source in [
         "[args.text].map(x, x + x)",
         "args.list.all(x, x.n >= 0 && x.tags.exists(t, t == 'b'))",

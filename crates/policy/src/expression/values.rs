@@ -1,4 +1,4 @@
-//! JSON to the interpreter's values and back. Whole numbers stay whole, and what JSON cannot hold is an error.
+//! Conversion between JSON and the interpreter's values. Whole numbers stay whole; values without JSON are errors.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use serde_json::{Number, Value};
 
 use super::EvalError;
 
-/// A variable, whose texts are borrowed.
+/// Converts the value of a variable; its strings are borrowed.
 pub(super) fn to_cel(value: &Value) -> Box<dyn Val + '_> {
     match value {
         Value::Null => Box::new(CelNull),
@@ -38,7 +38,7 @@ pub(super) fn to_cel(value: &Value) -> Box<dyn Val + '_> {
     }
 }
 
-/// A value of its own, such as a function's result.
+/// Converts an owned value, such as a function's result.
 pub(super) fn to_value(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -58,12 +58,12 @@ pub(super) fn to_value(value: &Value) -> cel::Value {
     }
 }
 
-/// The same as the interpreter works with.
+/// Converts a value to the form in which the interpreter computes.
 pub(super) fn boxed(value: cel::Value) -> Result<Box<dyn Val>, ExecutionError> {
     value.try_into()
 }
 
-/// What an expression gave, as JSON.
+/// Converts the result of an expression to JSON.
 pub(super) fn to_json(value: &cel::Value) -> Result<Value, EvalError> {
     Ok(match value {
         cel::Value::Null => Value::Null,
@@ -83,7 +83,7 @@ pub(super) fn to_json(value: &cel::Value) -> Result<Value, EvalError> {
     })
 }
 
-/// What a value is, for messages.
+/// Returns the type of a value in words, for messages.
 pub(super) fn describe(value: &cel::Value) -> &'static str {
     match value {
         cel::Value::List(_) => "a list",

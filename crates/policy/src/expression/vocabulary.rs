@@ -1,5 +1,5 @@
-//! What an expression may say: bounds on its text and its parts, the functions that exist and how they are called, and
-//! `matches`, whose pattern must be a literal so that it is compiled once and within bounds.
+//! Vocabulary of expressions: bounds on the text and its parts, the known functions and their forms, and `matches`,
+//! whose pattern must be a literal so that it is compiled once and within bounds.
 
 use std::{
     cell::RefCell,
@@ -22,7 +22,7 @@ const MAX_PATTERN_SIZE: usize = 256 * 1_024;
 /// Most compiled patterns that a thread keeps.
 const KEPT_PATTERNS: usize = 512;
 
-/// How a function is called, and with how many arguments, its target included.
+/// Form of a function's calls. The number of arguments includes the target.
 struct Form {
     name: &'static str,
     global: bool,
@@ -49,7 +49,7 @@ const FUNCTIONS: &[Form] = &[
     form("dyn", true, false, 1),
 ];
 
-/// Macros, which the parser has replaced where they are written as they should be.
+/// Macros with their correct form. The parser has replaced correct uses, so a macro that is left is a mistake.
 const MACROS: &[(&str, &str)] = &[
     ("has", "write has(args.key)"),
     ("all", "write list.all(x, predicate)"),
@@ -59,10 +59,10 @@ const MACROS: &[(&str, &str)] = &[
     ("filter", "write list.filter(x, predicate)"),
 ];
 
-/// Names that stand for types.
+/// Names of types.
 const TYPES: &[&str] = &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
 
-/// Refuses what the parser itself would take too long or too deep for.
+/// Refuses a text that would take the parser too long or too deep.
 pub(super) fn check_text(source: &str) -> Result<(), ExpressionError> {
     let (mut depth, mut signs, mut quote, mut escaped) = (0_usize, 0_usize, None, false);
     for c in source.chars() {
@@ -90,16 +90,16 @@ pub(super) fn check_text(source: &str) -> Result<(), ExpressionError> {
     Ok(())
 }
 
-/// What an expression reads.
+/// Variables and members that an expression reads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reads {
-    /// Variables.
+    /// Names of variables.
     pub variables: BTreeSet<String>,
-    /// Members of variables that are named in the text: the variable, and the member.
+    /// Members of variables that the text names: (variable, member).
     pub members: BTreeSet<(String, String)>,
 }
 
-/// Checks every part of an expression and gives what it reads.
+/// Checks every part of an expression, and returns what the expression reads.
 pub(super) fn check(root: &IdedExpr, functions: &[&str]) -> Result<Reads, ExpressionError> {
     let mut walk = Walk { functions, nodes: 0, bound: Vec::new(), reads: Reads::default() };
     walk.visit(root, 0)?;
@@ -109,7 +109,7 @@ pub(super) fn check(root: &IdedExpr, functions: &[&str]) -> Result<Reads, Expres
 struct Walk<'a> {
     functions: &'a [&'a str],
     nodes: usize,
-    /// Variables of the comprehensions around.
+    /// Variables of the enclosing comprehensions.
     bound: Vec<&'a str>,
     reads: Reads,
 }
@@ -235,11 +235,11 @@ fn compile_pattern(pattern: &str) -> Result<Regex, String> {
 }
 
 thread_local! {
-    /// Patterns that this thread has compiled: those of expressions, so few.
+    /// Patterns that this thread has compiled. They come from expressions, so they are few.
     static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::new(HashMap::new());
 }
 
-/// `text.matches('pattern')` and `matches(text, 'pattern')`: whether the pattern occurs in the text.
+/// Returns `text.matches('pattern')`, also called as `matches(text, 'pattern')`: true if the pattern occurs.
 pub(super) fn matches_function()
 -> impl Fn(This<std::sync::Arc<String>>, std::sync::Arc<String>) -> Result<bool, ExecutionError> + Send + Sync + 'static
 {

@@ -1,4 +1,4 @@
-//! What rules say of calls: by tables, and what holds of any rules whatever.
+//! Tests of rules about calls: tables of cases, and properties of arbitrary rules.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// A call of `bot` on `/refund`, in mode `billing`.
+/// Judges a call of `bot-7` on `/refund`, in modes `research` and `billing`.
 fn judged(policy: &Policy, tool: &ToolName, effect: Effect, args: &Value, taints: &[&str]) -> Guard {
     let (modes, taints) = (texts(&["research", "billing"]), texts(taints));
     policy.judge(&Asked {
@@ -188,7 +188,7 @@ fn a_hundred_rules_about_other_tools_cost_little() {
         assert_eq!(judged(&policy, &tool, Write, &args, &[]).verdict, Block);
     }
     let each = started.elapsed() / 1_000;
-    // About 20 us where it is optimised; the bound holds on a busy machine without.
+    // About 20 us when optimized; the bound also holds on a busy machine without optimization.
     assert!(each.as_millis() < 2, "{each:?} a call");
 }
 
@@ -225,7 +225,7 @@ fn any_rules() -> impl Strategy<Value = Vec<PolicyRule>> {
     })
 }
 
-/// Whether a rule counts for the call of these tests, by the letter of the rules.
+/// True if a rule counts for the call of these tests. Written independently of the code under test.
 fn counts(rule: &PolicyRule) -> bool {
     let tool = rule.tools.is_empty() || rule.tools.iter().any(|tool| tool != "github.*");
     let agent = rule.agents.is_empty() || rule.agents.iter().any(|agent| agent != "other");
@@ -287,7 +287,7 @@ fn what_is_excepted_is_only_what_is_surely_called_so() {
         ("search.*", ToolName::of("evil", "search.code"), false),
         ("search.*", ToolName::of("evil", "search__code"), false),
         ("search.*", ToolName::bare("evil__search__code"), false),
-        // Whose tool it is nobody says.
+        // The name does not say whose tool it is.
         ("search.code", ToolName::bare("code"), false),
     ] {
         let rule = PolicyRule { except: texts(&[except]), ..rule("all-but", Block) };

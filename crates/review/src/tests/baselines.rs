@@ -1,4 +1,4 @@
-//! A fall below what is usual is told, and never makes a judgement milder.
+//! Tests of scores below the baseline: a fall is reported, and never makes a judgement milder.
 
 use super::{event, shadow, subject};
 use crate::{Baseline, FallRules, Judgement, compare, of_checks};

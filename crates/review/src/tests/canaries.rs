@@ -1,4 +1,4 @@
-//! The planted fault: drawn for each call, reported or not believed, and never told to a person.
+//! Tests of the canary: drawn for each call, required of a reply, and never shown to a person.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which findings are the same fault.
+//! Tests of fingerprints: the same for the same fault, different for others.
 
 use super::{claim, event, hit, shadow, subject};
 use crate::{fingerprint, of_checks};

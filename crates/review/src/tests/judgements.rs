@@ -1,4 +1,4 @@
-//! What is concluded: from checks alone, and whatever a model says.
+//! Tests of judgements: by checks alone, and with any reply of a model.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn the_score_of_a_verdict_that_did_not_stand_counts_for_nothing() {
         ("FLAG", &[claim("critical", "went down.")], &[], false),
         ("FLAG", &[], &[Critical], false),
         ("FLAG", &[claim("critical", real)], &[Critical], true),
-        // What approves nothing is no overruling: its score counts as little, by its assessment.
+        // An INCONCLUSIVE verdict is not overruled, so its score stands.
         ("INCONCLUSIVE", &[], &[], true),
     ] {
         let judged = answer(&shadow(), &event, &hits(found), &reply(word, 90, findings)).concluded(&shadow());

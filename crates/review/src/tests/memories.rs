@@ -1,4 +1,4 @@
-//! What a reviewer is reminded of: the most alike, within a budget, and nothing that has nothing to do with the event.
+//! Tests of reminders: the most alike, within a budget, and none that has nothing in common with the event.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Tests of the judge protocol. Here: what they share, a plain event, hits, a shadow, and a scripted reply.
+//! Tests of the judge protocol. This module holds the shared parts: a plain event, hits, a shadow, a scripted reply.
 
 mod baselines;
 mod canaries;
@@ -60,18 +60,18 @@ pub(super) fn answer(shadow: &Shadow, event: &Event, hits: &[Hit], text: &str) -
     of_reply(shadow, &subject(event, hits), &write(shadow, event, hits), reply)
 }
 
-/// A reply to [`NONCE`] that reports the planted fault.
+/// Builds a reply to [`NONCE`] that reports the canary.
 pub(super) fn reply(assessment: &str, score: u8, findings: &[Value]) -> String {
     reply_to(NONCE, assessment, score, findings)
 }
 
-/// The same to another nonce.
+/// Builds a reply to another nonce that reports its canary.
 pub(super) fn reply_to(nonce: &str, assessment: &str, score: u8, findings: &[Value]) -> String {
     let all: Vec<Value> = [canary_claim(nonce)].into_iter().chain(findings.iter().cloned()).collect();
     bare_reply(assessment, score, &all).replace(NONCE, nonce)
 }
 
-/// What reports the fault that is planted with this nonce.
+/// Builds the finding that reports the canary of this nonce.
 pub(super) fn canary_claim(nonce: &str) -> Value {
     let canary = Canary::of(nonce);
     let sums = canary.text();
@@ -80,7 +80,7 @@ pub(super) fn canary_claim(nonce: &str) -> Value {
            "checklist_item": "canary"})
 }
 
-/// A reply that says nothing of the planted fault.
+/// Builds a reply to [`NONCE`] without a report of the canary.
 pub(super) fn bare_reply(assessment: &str, score: u8, findings: &[Value]) -> String {
     json!({"nonce": NONCE, "assessment": assessment, "score": score, "recommendation": "Do this.", "findings": findings})
         .to_string()

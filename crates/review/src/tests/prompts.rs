@@ -1,4 +1,4 @@
-//! What the model is asked: the fence, inert templates, established facts, omissions, and the bound on length.
+//! Tests of prompts: the fence, inert templates, established facts, omissions, and the bound on length.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -195,13 +195,13 @@ proptest! {
 #[test]
 fn the_bound_is_not_far_off_and_grows_no_further_than_the_limit() {
     let (shadow, event) = (shadow(), event());
-    // Facts, memory and the marks of their lines are left room for, whether there are any or not.
+    // The bound leaves room for facts, memory and the marks of their lines, whether there are any or not.
     let (bound, written) = (worst_prompt_bytes(&shadow, &[&event]), write(&shadow, &event, &[]).bytes());
     assert!(bound < written + 14_200, "{bound} {written}");
     let huge = Event { output: Some("x".repeat(1_000_000)), ..event };
     let limit = 4 * shadow.max_input_chars as usize;
     assert!(worst_prompt_bytes(&shadow, &[&huge]) < limit + 40_000);
-    // Characters of four bytes: the case for which the bound must be so wide.
+    // Characters of four bytes: the case that needs so wide a bound.
     let wide = Event { output: Some("😀".repeat(100_000)), ..huge };
     assert!((limit..=worst_prompt_bytes(&shadow, &[&wide])).contains(&write(&shadow, &wide, &[]).bytes()));
 }

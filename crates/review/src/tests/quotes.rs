@@ -35,10 +35,10 @@ fn a_quote_stands_in_the_text_word_for_word_or_not_at_all() {
     check("went down.", None);
     check("wentup.", None);
     check("went. up.", None);
-    // In any case, three letters stand in any text.
+    // Three letters are too few for a look-up in any case.
     check("Ale", None);
     check("up", None);
-    // What stands in any text points at no place.
+    // A few small letters stand in any text.
     check("ales", None);
     check("ales w", Some(("output", 1, 7)));
     check(" \n u p\t", None);

@@ -1,4 +1,4 @@
-//! What counts as a reply, and what its strings become.
+//! Tests of replies: the forms that are read, the faults, and the cleaned strings.
 
 use serde_json::{Value, json};
 

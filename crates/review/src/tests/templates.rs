@@ -1,4 +1,4 @@
-//! The words that a model is given: they read as recorded, and no change goes without a new version.
+//! Tests of our words to a model: they read as recorded, and no change goes without a new version.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 use umbra_domain::{Datamark, ReviewScope, Shadow};
 
-/// The sum of all that a model is told in our words.
+/// Returns the hash of all our words to a model.
 fn sum() -> String {
     let schemas = ReviewScope::ALL.map(|scope| schema(scope).to_string());
     let words = [SYSTEM, USER, BATCH, TRAJECTORY, QUOTES_WANTED].into_iter();

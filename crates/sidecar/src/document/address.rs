@@ -1,29 +1,29 @@
-//! Which section and which item an edit means.
+//! Resolves the section, item or key that an edit names to an element of the document.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Document, Kind, edit::EditError, lines};
 
-/// An item of a section: by its explicit id, by its place, or by its words.
+/// Reference to an item of a section: by explicit id, by index, or by text.
 ///
-/// Words mean the item that says exactly this; if none does, the only one that has them in it, in any case.
+/// A text selects the item with exactly this text. If no item has it, the only one that contains it, in any case.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ItemRef {
     /// `x` of `<!-- id: x -->`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its words, or some of them. Beside an index they have to be those of the item at that place.
+    /// Text of the item, or a part of it. Together with an index: the whole text of the item at that index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Counted from 1 among the section's items, those within others too.
+    /// Position among the section's items, counted from 1; nested items count too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
 }
 
 impl Document {
-    /// The element of a section; none for what stands before the first, which has an empty name.
+    /// Returns the element of a section by slug or title; `None` for an empty name, the part before the first section.
     pub(super) fn find_section(&self, name: &str) -> Result<Option<usize>, EditError> {
         if name.is_empty() {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Document {
         }
     }
 
-    /// The element of an item of a section.
+    /// Returns the element of the item that `wanted` refers to.
     pub(super) fn find_item(&self, section: Option<usize>, wanted: &ItemRef) -> Result<usize, EditError> {
         let items = self.items_within(section);
         let matching: Vec<usize> = match wanted {
@@ -74,7 +74,7 @@ impl Document {
         }
     }
 
-    /// The element of a key of front matter, or of a key of YAML at its first column.
+    /// Returns the element of a front matter key, or of a YAML key at the first column.
     pub(super) fn find_key(&self, key: &str) -> Option<usize> {
         let wanted = match self.format {
             super::Format::Markdown => Kind::Entry,

@@ -1,29 +1,29 @@
-//! What one line is, by itself: blank, a heading, an item with its state, a fence, a comment, a key.
+//! Reads single lines: blank, heading, item with its state, fence, comment, key.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How far an item stands in from its parent, at least, in columns.
+/// Least indentation of a nested item relative to its parent, in columns.
 pub(super) const STEP: usize = 2;
-/// Columns from which on a line is code, where nothing encloses it, and where a tab ends (`CommonMark` 0.31, 2.2 and 4.4).
+/// Columns of indentation that make a line code outside of lists; also the tab width (`CommonMark` 0.31, 2.2 and 4.4).
 pub(super) const CODE: usize = 4;
 
-/// What became of an item of a task list.
+/// State of an item of a task list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
-    /// `[ ]`, and whatever is none of the others, such as `[~]`, `[/]` or `[ x]`.
+    /// `[ ]`, and any other sign, such as `[~]`, `[/]` or `[ x]`.
     Open,
-    /// `[x]`, also `[X]`
+    /// `[x]`, also `[X]`.
     Done,
-    /// `[-]`: it will not be done.
+    /// `[-]`: will not be done.
     Dropped,
 }
 
 impl ItemState {
-    /// What stands between brackets. Letters and digits but for `x` are labels, and no box.
+    /// Reads the sign between brackets; `None` if it is no box. Letters and digits other than `x` are labels.
     fn of(sign: &str) -> Option<Self> {
         let mut bare = sign.trim_matches([' ', '\t']).chars();
         match (sign, bare.next(), bare.next()) {
@@ -35,7 +35,7 @@ impl ItemState {
         }
     }
 
-    /// The box that says so.
+    /// Returns the box of this state, with brackets.
     pub(super) fn sign(self) -> &'static str {
         match self {
             Self::Open => "[ ]",
@@ -45,22 +45,22 @@ impl ItemState {
     }
 }
 
-/// The parts of an item's own lines: indentation and bullet, box, text.
+/// Parts of an item's own lines: indentation and bullet, box, text. Positions are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Marker {
     /// Columns before the bullet.
     pub indent: usize,
     /// The bullet alone: `-` or `12.`.
     pub bullet: Range<usize>,
-    /// Where the box begins, or the text where there is none.
+    /// Start of the box, or of the text if there is no box.
     pub prefix: usize,
     pub state: Option<ItemState>,
-    /// Where the text begins, behind the box; blanks before it are its own.
+    /// Start of the text behind the box, with its leading blanks.
     pub text: usize,
 }
 
 impl Marker {
-    /// Of a line of markdown, or of several: the first counts.
+    /// Reads the marker of a markdown item; of several lines the first counts.
     pub(super) fn of(line: &str) -> Option<Self> {
         if is_break(line) {
             return None;
@@ -75,7 +75,7 @@ impl Marker {
         Some(marker)
     }
 
-    /// Of a line of YAML: an element of a block sequence.
+    /// Reads the marker of a YAML line, an element of a block sequence.
     pub(super) fn of_yaml(line: &str) -> Option<Self> {
         Self::bare(line, |c| c == b'-', false)
     }
@@ -102,7 +102,7 @@ impl Marker {
     }
 }
 
-/// Columns and bytes of the blanks that a line begins with.
+/// Returns the indentation of a line, in columns and in bytes.
 pub(super) fn indent(line: &str) -> (usize, usize) {
     let mut columns = 0;
     for (at, c) in line.bytes().enumerate() {
@@ -115,12 +115,12 @@ pub(super) fn indent(line: &str) -> (usize, usize) {
     (columns, line.len())
 }
 
-/// Whether nothing is to be seen on a line.
+/// True if a line is blank.
 pub(super) fn is_blank(line: &str) -> bool {
     line.bytes().all(|c| matches!(c, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
-/// Level and title of a heading (`## Title ##`).
+/// Returns level and title of a heading (`## Title ##`).
 pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     let (columns, start) = indent(line);
     let rest = line[start..].trim_end();
@@ -135,7 +135,7 @@ pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     Some((level, if closed { open.trim_end() } else { title }))
 }
 
-/// The level that the line below a title gives it: `===` or `---`.
+/// Returns the heading level that an underline (`===` or `---`) gives to the title above it.
 pub(super) fn underline(line: &str) -> Option<usize> {
     let (columns, start) = indent(line);
     let rest = line[start..].trim_end();
@@ -147,7 +147,7 @@ pub(super) fn underline(line: &str) -> Option<usize> {
     }
 }
 
-/// Whether a line is a thematic break: `---`, `* * *`.
+/// True if a line is a thematic break: `---`, `* * *`.
 pub(super) fn is_break(line: &str) -> bool {
     let mut signs = line.bytes().filter(|c| !c.is_ascii_whitespace());
     let Some(first @ (b'-' | b'*' | b'_')) = signs.next() else { return false };
@@ -161,17 +161,17 @@ pub(super) fn is_break(line: &str) -> bool {
     count >= 3
 }
 
-/// What encloses lines that mean nothing to us, until it ends.
+/// Block whose lines are not interpreted until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Enclosure {
-    /// A fence of so many such characters.
+    /// Fence, with its character and its length.
     Fence(u8, usize),
     /// `<!--`, until `-->`.
     Comment,
 }
 
 impl Enclosure {
-    /// What a line opens, and whether it is still open at its end.
+    /// Returns the block that a line opens, and true if the block is still open at the end of the line.
     pub(super) fn opened(line: &str) -> Option<(Self, bool)> {
         let rest = line.trim_start_matches([' ', '\t']);
         if let Some(comment) = rest.strip_prefix("<!--") {
@@ -183,7 +183,7 @@ impl Enclosure {
         (length >= 3 && !is_code_span).then_some((Self::Fence(sign, length), true))
     }
 
-    /// Whether a line ends it.
+    /// True if a line ends the block.
     pub(super) fn ends(self, line: &str) -> bool {
         match self {
             Self::Comment => line.contains("-->"),
@@ -195,7 +195,7 @@ impl Enclosure {
     }
 }
 
-/// The key of a line of YAML that begins at its first column with one (`key: value`), without its quotes.
+/// Returns the key at the first column of a YAML line (`key: value`), without quotes.
 pub(super) fn key(line: &str) -> Option<&str> {
     let first = *line.as_bytes().first()?;
     if let quote @ (b'"' | b'\'') = first {
@@ -214,7 +214,7 @@ fn ends_key(rest: &str) -> bool {
     rest.bytes().next().is_none_or(|c| c.is_ascii_whitespace())
 }
 
-/// Whether what follows a line of YAML, further in, is the text of a block scalar (`|`, `>-`).
+/// True if the lines below this YAML line that are indented further are the text of a block scalar (`|`, `>-`).
 pub(super) fn opens_block(line: &str) -> bool {
     let code = line.split(" #").next().unwrap_or(line).trim_end();
     let last = code.rsplit([' ', '\t']).next().unwrap_or(code);
@@ -222,7 +222,7 @@ pub(super) fn opens_block(line: &str) -> bool {
     matches!(sign, "|" | ">") && last.len() <= 3
 }
 
-/// The name that `<!-- id: x -->` or `{#x}` gives to what stands on these lines.
+/// Returns the explicit id that `<!-- id: x -->` or `{#x}` gives to the element of these lines.
 pub(super) fn explicit_id(own: &str) -> Option<&str> {
     let named = |name: &str| {
         let is_sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -239,7 +239,7 @@ pub(super) fn explicit_id(own: &str) -> Option<&str> {
     Some(name).filter(|name| named(name))
 }
 
-/// The words of a text with one blank between them, without what names it: what its reader would call the same.
+/// Returns a text with single blanks and without `<!-- id: x -->`, to compare texts by their words.
 pub(super) fn substance(text: &str) -> String {
     let mut bare = text;
     let mut kept = String::new();

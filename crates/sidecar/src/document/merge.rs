@@ -1,11 +1,11 @@
-//! Three-way merge of documents, by lines that know their items. In: the text that both sides came from, and theirs. Out:
-//! one text with the changes of both, or every place where they contradict each other.
+//! Three-way merge of documents, by lines and items. In: the base text and both sides. Out: one text with the changes
+//! of both, or every conflict.
 //!
-//! An item is the same in two texts if it has the same explicit id, or the same words; its indentation, bullet, box and
-//! words are then merged apart, so that a tick meets a move. Changes of different lines never contradict each other,
-//! neighbours included; where both put something at the same place, ours stands first. A conflict is what one side
-//! removed or replaced and the other changed, and what would come to lie within another item or section than its author
-//! put it into. So nothing is lost, and nothing changes hands.
+//! An item is the same in two texts if it has the same explicit id or the same words. Its indentation, bullet, box and
+//! words are then merged separately, so one side can tick an item that the other moves. Changes of different lines
+//! never conflict, not even of neighbouring lines. If both sides insert at the same place, ours comes first. A conflict
+//! is a line that one side removed or replaced and the other changed, or a line that would end up in another item or
+//! section than its author put it into. So no change is lost, and no line moves to another parent.
 
 use std::{cmp::Reverse, collections::HashMap, iter::Peekable, ops::Range, slice::Iter};
 
@@ -16,55 +16,55 @@ use super::{
     Document, Format, Kind, LimitError, Limits, line_end, lines, merge_base::is_made_of, patch::align, yaml::YamlError,
 };
 
-/// Kind of contradiction.
+/// Kind of conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictKind {
-    /// Other words, or other contents, on either side.
+    /// The sides have different words or content.
     Words,
-    /// Another state on either side.
+    /// The sides have different states of an item.
     State,
-    /// Ours removed what theirs changed, or put something into.
+    /// Our side removed an element that their side changed or added to.
     RemovedByOurs,
-    /// Theirs removed what ours changed, or put something into.
+    /// Their side removed an element that our side changed or added to.
     RemovedByTheirs,
-    /// Joined, the texts would not be read as what they are apart: a fence or a comment is open, it would be no YAML, or
-    /// something would lie within another item or section.
+    /// The merged text would be read differently: a fence or comment is left open, the YAML is invalid, or an element
+    /// lies within another item or section.
     Layout,
 }
 
-/// One place where two sides contradict each other.
+/// One place where the two sides conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Conflict {
-    /// Kind of contradiction.
+    /// Kind of conflict.
     pub kind: ConflictKind,
-    /// The section's slug; empty before the first and where the whole document is meant.
+    /// Slug of the section; empty before the first section, and for a conflict of the whole document.
     pub section: String,
-    /// The item's words, the paragraph's or the key's; none where a section is meant.
+    /// Text of the item or paragraph, or the key; none for a section.
     pub item: Option<String>,
-    /// Text of the base, with its box.
+    /// Text in the base, with its box.
     pub base: Option<String>,
-    /// Text of ours.
+    /// Text on our side.
     pub ours: Option<String>,
-    /// Text of theirs.
+    /// Text on their side.
     pub theirs: Option<String>,
 }
 
-/// Two texts cannot be merged.
+/// Reason why two texts cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Places where they contradict each other.
+    /// The sides conflict at these places.
     #[error("both sides changed the document: {} places contradict each other; read it again, and decide", .0.len())]
     Conflicts(Vec<Conflict>),
-    /// One of them, or both together, are too large.
+    /// A side, or the merged text, exceeds a limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
 }
 
-/// Merges two texts that came from `base`. Equal texts are themselves, and where one side changed nothing the other stands.
+/// Merges two texts that came from `base`. If both are equal, or one side changed nothing, the other is the result.
 ///
 /// # Errors
-/// The two contradict each other, or a text is more than a document may be.
+/// The sides conflict, or a text exceeds `limits`.
 pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limits) -> Result<String, MergeError> {
     if ours == theirs || base == theirs {
         return Ok(Document::parse(ours, format, limits)?.text);
@@ -76,7 +76,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
     let end = either(line_end(base), line_end(ours), line_end(theirs));
     let is_ended = |text: &str| text.ends_with('\n');
     let ended = of_three(is_ended(base), is_ended(ours), is_ended(theirs)).unwrap_or_default();
-    // The line ends that a side changed are not what it changed of each line.
+    // A changed line end is not a change of each line.
     let read = |text: &str| {
         let mut text = if line_end(text) == end { text.to_owned() } else { with_ends(text, end) };
         if !text.is_empty() && !text.ends_with('\n') {
@@ -92,7 +92,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
     Ok(Document::parse(merged, format, limits)?.text)
 }
 
-/// Value that only one side changed, or both alike; `None` where they differ.
+/// Returns the value that only one side changed, or both alike; `None` if they differ.
 fn of_three<T: PartialEq + Copy>(base: T, ours: T, theirs: T) -> Option<T> {
     if ours == base {
         Some(theirs)
@@ -113,25 +113,25 @@ fn with_ends(text: &str, end: &str) -> String {
         .collect()
 }
 
-/// Number of a text: the base, ours, theirs.
+/// Index of a text: base, ours, theirs.
 type Side = usize;
 const BASE: Side = 0;
 const OURS: Side = 1;
 const THEIRS: Side = 2;
 
-/// Lines of a text that one of the base is held against.
+/// Most lines of a side that one line of the base is compared with.
 const MOST_CANDIDATES: usize = 32;
 
-/// One line of one of the texts. A line of the base stands for what became of it on either side.
+/// Identity of a line: side and line number. A line that derives from the base has the place of the base line.
 type Place = (Side, usize);
-/// Place of a blank line that a merge adds.
+/// Place of a blank line that the merge adds.
 const NOWHERE: Place = (BASE, usize::MAX);
 
 struct Line<'d> {
     text: &'d str,
-    /// Element that it belongs to; `None` for a blank line.
+    /// Element that the line belongs to; `None` for a blank line.
     node: Option<usize>,
-    /// Parts that are merged apart, where it begins an item: what stands before its box, the box, the words.
+    /// Parts that are merged separately: text before the box, box, words. Only the first line of an item has all three.
     parts: [&'d str; 3],
 }
 
@@ -139,9 +139,9 @@ struct Line<'d> {
 struct Text<'d> {
     document: &'d Document,
     lines: Vec<Line<'d>>,
-    /// By element: its first line.
+    /// First line of each element.
     first: Vec<usize>,
-    /// By line: what tells it from others. An item's box and indentation do not.
+    /// Key of each line for the alignment. An item's box and indentation are not part of it.
     keys: Vec<String>,
 }
 
@@ -178,13 +178,13 @@ impl<'d> Text<'d> {
         self.lines[line].node.map(|node| self.document.nodes[node].kind)
     }
 
-    /// Kind of a line's element, its level, and the columns that it stands in.
+    /// Returns kind and level of a line's element, and the line's indentation in columns.
     fn level(&self, line: usize) -> Option<(Kind, usize, usize)> {
         let node = &self.document.nodes[self.lines[line].node?];
         Some((node.kind, node.level, lines::indent(self.lines[line].text).0))
     }
 
-    /// The first line of the element that a line lies within.
+    /// Returns the first line of the element that encloses a line.
     fn parent(&self, line: usize) -> Option<usize> {
         let parent = self.document.nodes[self.lines[line].node?].parent?;
         Some(self.first[parent])
@@ -195,10 +195,10 @@ impl<'d> Text<'d> {
     }
 }
 
-/// Order of elements that are put to one place, by kind and by the columns that they stand in.
+/// Order of elements inserted at one place: by kind, then by indentation, deepest first.
 type Rank = (u8, Reverse<usize>);
 
-/// Lines of the base, and what a side has in their place.
+/// Lines of the base, and the lines of a side in their place.
 #[derive(Debug, Clone)]
 struct Hunk {
     base: Range<usize>,
@@ -207,14 +207,14 @@ struct Hunk {
 
 struct Merge<'d> {
     texts: [Text<'d>; 3],
-    /// By side, from the base to it.
+    /// Changes from the base, by side.
     hunks: [Vec<Hunk>; 3],
-    /// By side and line of the base: the same line of the side.
+    /// Line of the side that matches a line of the base, by side and line of the base.
     to: [Vec<Option<usize>>; 3],
-    /// By side and line: the place that tells it from all others.
+    /// Place of each line, by side and line.
     places: [Vec<Place>; 3],
     merged: Vec<(String, Place)>,
-    /// True if the last of them is a paragraph's.
+    /// True if the last merged line belongs to a paragraph.
     ends_with_prose: bool,
     conflicts: Vec<Conflict>,
 }
@@ -253,8 +253,7 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// Notes lines that a side has in the place of others. An item with the same words corrected, or said at more length, is
-    /// still the same.
+    /// Notes lines that a side has in place of base lines. An item with corrected or added words is still the same.
     fn change(&mut self, side: Side, base: Range<usize>, lines: Range<usize>) {
         let (was, is) = (&self.texts[BASE], &self.texts[side]);
         let words = |text: &Text<'d>, at: usize| (text.kind(at) == Some(Kind::Item)).then(|| text.lines[at].parts[2]);
@@ -277,8 +276,8 @@ impl<'d> Merge<'d> {
         self.replace(side, from..base.end, to..lines.end);
     }
 
-    /// Notes other lines in the place of some. What takes the place of its kind is what became of it, line by line, and
-    /// more lines are new.
+    /// Notes replaced lines. If kinds and levels match, each base line is paired with its replacement, and the
+    /// remaining lines are new.
     fn replace(&mut self, side: Side, base: Range<usize>, lines: Range<usize>) {
         let (was, is) = (&self.texts[BASE], &self.texts[side]);
         let mut pairs = base.clone().zip(lines.clone());
@@ -327,7 +326,7 @@ impl<'d> Merge<'d> {
         Err(MergeError::Conflicts(self.conflicts))
     }
 
-    /// Adds lines that both sides have, each with what became of its parts.
+    /// Adds lines that both sides kept, each part as the side that changed it has it.
     fn keep(&mut self, lines: Range<usize>) {
         for at in lines {
             let of = |side: Side| self.to[side][at].and_then(|line| self.texts[side].lines.get(line));
@@ -346,7 +345,7 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// Adds lines that one side put in the place of others, and notes which of those the other one changed.
+    /// Adds lines that one side put in place of base lines; a base line that the other side changed is a conflict.
     fn take(&mut self, side: Side, region: Range<usize>, lines: Range<usize>) {
         let other = OURS + THEIRS - side;
         for at in region {
@@ -363,7 +362,7 @@ impl<'d> Merge<'d> {
         self.push(side, lines);
     }
 
-    /// Joins lines that both sides put in the place of the same ones, or notes the contradiction.
+    /// Joins lines that both sides put in place of the same lines, or notes a conflict.
     fn contest(&mut self, region: Range<usize>, by_us: &[&Hunk], by_them: &[&Hunk]) {
         let (ours, theirs) = (side_of(by_us, &region), side_of(by_them, &region));
         if by_us.iter().chain(by_them).all(|hunk| hunk.side.is_empty()) {
@@ -386,8 +385,8 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// Joins lines that both put at one place: a common beginning once, then ours before theirs, but keys before items, those
-    /// further in first, before paragraphs before sections, so that each lies within what it was put into.
+    /// Joins lines that both sides inserted at one place: a common beginning once, then ours before theirs. Keys come
+    /// first, then items (deepest first), paragraphs and sections, so that each stays within its parent.
     fn insert(&mut self, ours: Range<usize>, theirs: Range<usize>) {
         let line = |side: Side, at: usize| &self.texts[side].lines[at];
         let alike = ours.clone().zip(theirs.clone()).take_while(|(a, b)| line(OURS, *a).text == line(THEIRS, *b).text);
@@ -407,7 +406,7 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// The elements of some lines, each with the blank lines before it, and what it has to stand before.
+    /// Splits lines into elements, each with its rank and the blank lines before it.
     fn elements(&self, side: Side, lines: Range<usize>) -> Vec<(Rank, Range<usize>)> {
         let text = &self.texts[side];
         let mut elements: Vec<(Rank, Range<usize>)> = Vec::new();
@@ -425,7 +424,7 @@ impl<'d> Merge<'d> {
             } else if text.lines[at].node.is_some() {
                 match elements.last_mut() {
                     Some((_, element)) => element.end = at + 1,
-                    // The rest of what stands before.
+                    // The rest of an element that begins before these lines.
                     None => elements.push(((0, Reverse(0)), from..at + 1)),
                 }
             } else {
@@ -445,7 +444,8 @@ impl<'d> Merge<'d> {
         }
     }
 
-    /// Adds a line to the merged text; a paragraph that has another neighbour than it had stays one by a blank line.
+    /// Adds a line to the merged text. A blank line keeps a paragraph apart from a neighbour that it did not have
+    /// before.
     fn put(&mut self, line: String, side: Side, at: usize) {
         let text = &self.texts[side];
         let begins = text.lines[at].node.is_some_and(|node| text.first[node] == at);
@@ -462,7 +462,7 @@ impl<'d> Merge<'d> {
         self.merged.push((line, self.places[side][at]));
     }
 
-    /// Notes whether a text is not read as what was put into it: lines of another kind, or within something else.
+    /// Notes a conflict if a merged line is read as another kind, or within another element, than on its side.
     fn check(&mut self, read: &Document) {
         let text = Text::new(read);
         if text.lines.len() != self.merged.len()
@@ -533,13 +533,13 @@ impl<'d> Merge<'d> {
     }
 }
 
-/// The first lines of the base that either side changed.
+/// Returns the lines of the base that the next change of either side replaces.
 fn first_of(ours: &mut Peekable<Iter<'_, Hunk>>, theirs: &mut Peekable<Iter<'_, Hunk>>) -> Option<Range<usize>> {
     let next = [ours.peek(), theirs.peek()].map(|hunk| hunk.map(|hunk| (hunk.base.start, hunk.base.end)));
     next.into_iter().flatten().min().map(|(start, end)| start..end)
 }
 
-/// The next hunk of a side, if it is about the same lines, or at the same place between lines.
+/// Takes the next hunk of a side if it overlaps the region, or inserts at the same place.
 fn next_within<'h>(
     hunks: &mut Peekable<Iter<'h, Hunk>>,
     region: &Range<usize>,
@@ -551,7 +551,7 @@ fn next_within<'h>(
     Some(hunk.base.clone())
 }
 
-/// Lines that a side has in the place of some of the base.
+/// Returns the lines of a side that stand in place of a region of the base.
 fn side_of(hunks: &[&Hunk], region: &Range<usize>) -> Range<usize> {
     let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return 0..0 };
     first.side.start - (first.base.start - region.start)..last.side.end + (region.end - last.base.end)
@@ -561,12 +561,12 @@ fn removed_by(side: Side) -> ConflictKind {
     if side == OURS { ConflictKind::RemovedByOurs } else { ConflictKind::RemovedByTheirs }
 }
 
-/// True if YAML of a document cannot be read.
+/// True if the YAML of a document cannot be read.
 fn is_faulty(document: &Document) -> bool {
     matches!(document.front_matter(), Err(YamlError::Syntax { .. } | YamlError::Involved))
 }
 
-/// A contradiction of the whole.
+/// Conflict of the whole document.
 fn whole() -> Conflict {
     let kind = ConflictKind::Layout;
     Conflict { kind, section: String::new(), item: None, base: None, ours: None, theirs: None }

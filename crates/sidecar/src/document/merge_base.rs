@@ -1,11 +1,11 @@
-//! Finds the state of a document that a text from a file was made from. In: the history, and the text. Out: the state to
-//! merge from.
+//! Finds the state of a document that a text from a file was made from. In: the history, and the text. Out: the state
+//! to merge from.
 //!
-//! Mostly it is the last one, which the file was given. An editor may have read the file before that, and who saves what it
-//! had read does not mean to undo what it never saw. So the text is held against each state since the workspace changed the
-//! document last, and against what its file said then: it was made from the one that it differs least from, in lines added
-//! and removed, of equal ones the last. A line with another box, or with the same words corrected or said at more length,
-//! is no difference. An older state as it was is meant: it takes away what came since.
+//! Usually it is the latest state, which was written to the file. But an editor may have read an older one, and saving
+//! the file is not meant to undo changes that it never saw. So the text is compared with each state since the workspace
+//! last changed the document, and with the text of its file then. The state with the fewest added and removed lines is
+//! chosen, the latest of equal ones. A line with only another box, or with words corrected or added, does not count as
+//! different. A text that equals an older state is taken literally: it removes all later changes.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::{
     revision::{Change, Entry, Etag, ReplayError, WORKSPACE, states},
 };
 
-/// States that a text is held against.
+/// Most states that a text is compared with.
 const MOST_STATES: usize = 400;
 
 /// The state that a text was made from.
@@ -23,19 +23,19 @@ const MOST_STATES: usize = 400;
 pub struct MergeBase {
     /// Text of the state.
     pub text: String,
-    /// True if the document has moved on from it, and the text knows nothing of that.
+    /// True if the document has a newer state, and the text does not contain its changes.
     pub is_older: bool,
-    /// Lines that others had added since the workspace changed the document last, and that the text takes away.
+    /// Number of lines that others added since the workspace last changed the document, and that the text removes.
     pub without: usize,
 }
 
-/// Reason why the state cannot be told.
+/// Reason why the state cannot be determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMergeBase {
     /// The history does not lead from its first text to its last.
     #[error("it was made from a state that the document never had")]
     History,
-    /// Others have changed more than is gone back through.
+    /// Others have changed the document more often since than states are compared.
     #[error(
         "others have changed the document more than {MOST_STATES} times since: nobody knows which state it was made from"
     )]
@@ -48,10 +48,10 @@ impl From<ReplayError> for UnknownMergeBase {
     }
 }
 
-/// The state of a history that a text was made from.
+/// Returns the state of a history that a text was made from.
 ///
 /// # Errors
-/// The history cannot be read, or leaves it open.
+/// The history cannot be replayed, or the state lies too far back.
 pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBase, UnknownMergeBase> {
     let all = states(first, entries).collect::<Result<Vec<String>, _>>()?;
     let others = entries.iter().rev().take_while(|entry| entry.by != WORKSPACE).count();
@@ -76,8 +76,8 @@ pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBas
     Ok(MergeBase { text: nearest.clone(), is_older: nearest != last, without })
 }
 
-/// Number of lines that one has to add to a state and to remove from it; and the same with those that only have another
-/// box or are corrected.
+/// Counts the lines to add to a state and to remove from it: first without lines that only have another box or
+/// corrected words, then all.
 fn difference(state: &str, text: &str) -> (usize, usize) {
     Patch::between(state, text).0.iter().fold((0, 0), |(lines, all), hunk| {
         let (removed, added) = parted(hunk);
@@ -85,7 +85,7 @@ fn difference(state: &str, text: &str) -> (usize, usize) {
     })
 }
 
-/// The lines of a hunk that go, and those that come, without those of which one became the other.
+/// Returns the removed and the added lines of a hunk, without pairs in which one line became the other.
 fn parted(hunk: &Hunk) -> (Vec<&str>, Vec<&str>) {
     let mut added: Vec<&str> = hunk.added.iter().map(String::as_str).filter(|line| says_something(line)).collect();
     let mut removed: Vec<&str> = hunk.removed.iter().map(String::as_str).filter(|line| says_something(line)).collect();
@@ -103,7 +103,7 @@ fn says_something(line: &str) -> bool {
     line.contains(char::is_alphanumeric)
 }
 
-/// True if a line has the words of another one, in their order: corrected, or with words between.
+/// True if a line has the words of another one in the same order, with corrections or words between allowed.
 pub(super) fn is_made_of(was: &str, is: &str) -> bool {
     let words = |line: &str| {
         let text = Marker::of(line).map_or(line, |marker| line.get(marker.text..).unwrap_or_default());
@@ -113,7 +113,7 @@ pub(super) fn is_made_of(was: &str, is: &str) -> bool {
     words(was).iter().all(|word| there.any(|other| other == *word || is_corrected(word, &other)))
 }
 
-/// True if one word is another one with a mistake in its spelling.
+/// True if two words differ by one spelling mistake.
 fn is_corrected(was: &str, is: &str) -> bool {
     const SHORTEST: usize = 4;
     let is_word = |word: &str| word.len() >= SHORTEST && !word.contains(|c: char| c.is_ascii_digit());

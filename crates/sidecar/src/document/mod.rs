@@ -1,18 +1,18 @@
-//! Working documents: an agent's todo, its spec, its notes. Text and edits in, texts out; pure.
+//! Working documents of a session: an agent's todo, spec and notes. Text and edits in, texts out; pure.
 //!
-//! A document is its text. [`Document`] lays a structure over it (`parse`: front matter, sections, items with their state)
-//! and leaves every byte where it is: what is not edited is written back as it came, whatever it may be.
+//! A document is its text. [`Document`] adds a structure (`parse`: front matter, sections, items with their state) and
+//! keeps every byte: text that is not edited is written back unchanged.
 //!
-//! - [`edit`] changes what an edit names, found by `address`, and nothing else.
-//! - [`merge`] joins two texts that come from the same one, by lines and items, or says what contradicts itself.
-//! - [`revision`] is the history: etags, entries that replay from the first text to the last, whether a section moved on.
-//! - [`merge_base`] finds the state of a history that a text was made from that came back from a file.
-//! - [`Progress`] is how far a section has come: whether it says anything, and what is open in it.
-//! - [`patch`] is the difference of two texts in lines; [`name`] what documents and their files may be called, and how a
-//!   file that somebody else changed is read back.
+//! - [`edit`] changes the sections and items that an edit names (found by `address`), and nothing else.
+//! - [`merge`] joins two texts with a common base, by lines and items, or lists the conflicts.
+//! - [`revision`] is the history: etags, entries that replay from the first text to the last, changes of sections.
+//! - [`merge_base`] finds the state of a history that a text from a file was made from.
+//! - [`Progress`] tells whether a section is empty, and how many of its tasks are open.
+//! - [`patch`] is the line difference of two texts.
+//! - [`name`] holds the names of documents and their files, and reads a changed file back.
 //!
-//! Every step is bounded by [`Limits`] and takes time in proportion to the text, or nearly. Texts are what the caller keeps:
-//! secrets are gone from them before they come here, and what is said by [`std::fmt::Display`] repeats none of them.
+//! Every step is bounded by [`Limits`] and takes time about in proportion to the text. The caller removes secrets from
+//! texts first. Messages by [`std::fmt::Display`] repeat nothing of a text.
 
 mod address;
 pub mod edit;
@@ -37,28 +37,28 @@ pub use lines::ItemState;
 pub use state::Progress;
 pub use yaml::YamlError;
 
-/// How a document is written.
+/// Syntax of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Markdown, with YAML before it or not.
+    /// Markdown, with or without YAML front matter.
     Markdown,
-    /// YAML alone: keys at its first column are its sections, elements of lists its items.
+    /// YAML alone: keys at the first column are sections, elements of lists are items.
     Yaml,
 }
 
-/// What a document may be.
+/// Limits of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of text.
     pub bytes: usize,
-    /// Sections, those within others too.
+    /// Sections, nested ones included.
     pub sections: usize,
-    /// Items, those within others too.
+    /// Items, nested ones included.
     pub items: usize,
-    /// Items within each other.
+    /// Nesting depth of items.
     pub depth: usize,
-    /// Edits at a time.
+    /// Edits in one request.
     pub edits: usize,
 }
 
@@ -68,40 +68,40 @@ impl Default for Limits {
     }
 }
 
-/// A text is more than a document may be.
+/// Limit that a text exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// Too long.
+    /// The text is too long.
     #[error("the document would have {bytes} bytes, at most {most} are kept; move what is done elsewhere")]
     Bytes {
-        /// How long it is.
+        /// Length of the text, in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// Longest allowed text, in bytes.
         most: usize,
     },
     /// Too many sections.
     #[error("the document would have more than {most} sections; split it")]
     Sections {
-        /// How many there may be.
+        /// Most sections.
         most: usize,
     },
     /// Too many items.
     #[error("the document would have more than {most} items; split it, or remove what is done")]
     Items {
-        /// How many there may be.
+        /// Most items.
         most: usize,
     },
-    /// Items too deep within each other.
+    /// Items are nested too deep.
     #[error("line {line} stands more than {most} items deep; make a section of it")]
     Depth {
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// How deep they may be.
+        /// Greatest depth.
         most: usize,
     },
 }
 
-/// What an element of a document is.
+/// Kind of an element of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Kind {
     /// The line that opens front matter.
@@ -112,87 +112,87 @@ enum Kind {
     Close,
     /// A heading.
     Section,
-    /// An element of a list, without what lies within it.
+    /// An element of a list, without its nested elements.
     Item,
     /// Anything else: a paragraph, a fence, a comment, a table.
     Prose,
 }
 
-/// An element: blank lines before it, its own lines, and then what lies within it.
+/// An element: blank lines before it, its own lines, and then its nested elements.
 #[derive(Debug, Clone)]
 struct Node {
     kind: Kind,
-    /// What it lies within; `None` is the document.
+    /// Enclosing element; `None` at the top of the document.
     parent: Option<usize>,
-    /// 1 to 6 for sections, 0 for others.
+    /// Heading level, 1 to 6; 0 for elements other than sections.
     level: usize,
-    /// Where its blank lines begin.
+    /// Start of the blank lines before it, in bytes.
     start: usize,
-    /// Where its own lines are.
+    /// Byte range of its own lines.
     own: Range<usize>,
-    /// The first element behind it that does not lie within it.
+    /// Index of the first element behind it that is not nested in it.
     until: usize,
 }
 
-/// A text, and where its sections and items are.
+/// A text, and the positions of its sections and items.
 #[derive(Clone)]
 pub struct Document {
     text: String,
     format: Format,
-    /// In the order of the text, which they cover but for blank lines at its end.
+    /// Elements in the order of the text, which they cover except for blank lines at its end.
     nodes: Vec<Node>,
-    /// For each section, in order: its element and its slug.
+    /// Element and slug of each section, in order.
     slugs: Vec<(usize, String)>,
 }
 
-/// A section, as it is shown.
+/// A section, as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Section {
-    /// What edits call it: its explicit id, or its title in small letters and dashes; namesakes are numbered.
+    /// Name for edits: the explicit id, or the title in small letters and dashes. Repeated names are numbered.
     pub slug: String,
-    /// As it stands there.
+    /// Title, as written.
     pub title: String,
-    /// 1 to 6.
+    /// Heading level, 1 to 6; 0 for the part before the first heading.
     pub level: usize,
-    /// What it holds, without the sections within it.
+    /// Items of the section, without those of its subsections.
     pub items: Vec<Item>,
 }
 
-/// An item, as it is shown.
+/// An item, as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Item {
-    /// Of those in its section, counted from 1: what edits may call it by.
+    /// Position among the section's items, counted from 1. Edits can refer to it.
     pub index: usize,
-    /// Its explicit id (`<!-- id: x -->`).
+    /// Explicit id (`<!-- id: x -->`).
     pub id: Option<String>,
-    /// `None` for one without a box.
+    /// State of the box; `None` for an item without a box.
     pub state: Option<ItemState>,
-    /// Its words, on one line.
+    /// Text, on one line.
     pub text: String,
-    /// Items that it lies within.
+    /// Number of items that enclose it.
     pub depth: usize,
 }
 
 impl Document {
-    /// Reads a text. Any text is a document, within limits.
+    /// Parses a text. Any text within the limits is a document.
     ///
     /// # Errors
-    /// It is more than a document may be.
+    /// The text exceeds a limit.
     pub fn parse(text: impl Into<String>, format: Format, limits: &Limits) -> Result<Self, LimitError> {
         parse::parse(text.into(), format, limits)
     }
 
-    /// The text, byte by byte as it came.
+    /// Returns the text, byte for byte as it came.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How it is written.
+    /// Returns the syntax.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What stands before the first heading, under an empty slug, if items do; then the sections in order.
+    /// Returns the sections in order. Items before the first heading come first, under an empty slug.
     pub fn sections(&self) -> Vec<Section> {
         let front = Section { slug: String::new(), title: String::new(), level: 0, items: self.items_of(None) };
         let listed = self.slugs.iter().map(|(at, slug)| Section {
@@ -212,14 +212,14 @@ impl Document {
         self.items_within(section).into_iter().enumerate().map(shown).collect()
     }
 
-    /// The items of a section, without those of sections within it.
+    /// Returns the items of a section, without those of its subsections.
     fn items_within(&self, section: Option<usize>) -> Vec<usize> {
         let inside = section.map_or(0..self.nodes.len(), |at| at + 1..self.nodes[at].until);
         let own = inside.take_while(|at| self.nodes[*at].kind != Kind::Section);
         own.filter(|at| self.nodes[*at].kind == Kind::Item).collect()
     }
 
-    /// How many items an item lies within.
+    /// Counts the items that enclose an item.
     fn depth(&self, at: usize) -> usize {
         let within = |at: &usize| self.nodes[*at].parent;
         std::iter::successors(within(&at), within).take_while(|at| self.nodes[*at].kind == Kind::Item).count()
@@ -229,7 +229,7 @@ impl Document {
         &self.text[self.nodes[at].own.clone()]
     }
 
-    /// The title of a section, or the key of an entry.
+    /// Returns the title of a section, or the key of an entry.
     fn title(&self, at: usize) -> &str {
         let own = self.own(at);
         match (self.format, self.nodes[at].kind) {
@@ -252,19 +252,19 @@ impl Document {
         }
     }
 
-    /// The words of an item, and its state.
+    /// Returns text and state of an item.
     fn item(&self, at: usize) -> (String, Option<ItemState>) {
         let marker = self.marker(at);
         let text = marker.as_ref().map_or(0, |marker| marker.text);
         (lines::substance(&self.own(at)[text..]), marker.and_then(|marker| marker.state))
     }
 
-    /// How its lines end, for those that come in.
+    /// Returns the line end for new lines, that of the first line.
     fn line_end(&self) -> &'static str {
         line_end(&self.text)
     }
 
-    /// The slug of a section; nothing for what stands before the first.
+    /// Returns the slug of a section; empty for the part before the first section.
     fn slug(&self, section: Option<usize>) -> &str {
         let found = section.and_then(|at| self.slugs.binary_search_by_key(&at, |(at, _)| *at).ok());
         found.map_or("", |place| &self.slugs[place].1)
@@ -272,13 +272,13 @@ impl Document {
 }
 
 impl fmt::Debug for Document {
-    /// What agents wrote is not shown.
+    /// Shows sizes only: the text was written by agents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Document({} bytes, {} elements)", self.text.len(), self.nodes.len())
     }
 }
 
-/// How the first line of a text ends.
+/// Returns the line end of a text's first line.
 fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(at) if text[..at].ends_with('\r') => "\r\n",

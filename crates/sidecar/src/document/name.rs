@@ -1,9 +1,9 @@
-//! What documents may be called, which file of a workspace holds one, and how such a file is read back.
+//! Names of documents and of their files in a workspace, and reading such a file back.
 //!
-//! A file is called by a name that means the same on every system, in a folder of the session's own, which lies in a folder of
-//! ours, so that no path leads out of the workspace. Whoever writes there has to hold to the rest: open each part without
-//! following links, take regular files alone, read no more than a document may have, and write beside the file before taking
-//! its place.
+//! A file name means the same on every system. The file lies in a folder of its session within the folder `.umbra`, so
+//! no path leads out of the workspace. Code that writes there must ensure the rest: open each part without following
+//! links, accept regular files only, read no more than a document may have, and write beside the file before replacing
+//! it.
 
 use std::fmt;
 
@@ -14,37 +14,37 @@ use super::{
 
 /// Longest name, in bytes.
 const MOST_NAME: usize = 64;
-/// The folder of a workspace that exports go to.
+/// Folder of a workspace that holds exported files.
 const FOLDER: &str = ".umbra";
 /// Longest path of a folder of the workspace, in bytes, and most parts of it.
 const MOST_FOLDER: (usize, usize) = (255, 16);
 
-/// A name, without the ending that its format gives the file.
+/// Name of a document or session, without the extension of its file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
-/// A text is no name.
+/// Reason why a text is not a valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Nothing is left of it without its ending.
+    /// The name is empty without its extension.
     #[error("the name is empty")]
     Empty,
-    /// Longer than file systems and people like.
+    /// The name is too long.
     #[error("a name has at most {MOST_NAME} bytes")]
     Long,
-    /// Separators, blanks, hidden characters, look-alikes, or a dot or dash at an end.
+    /// The name has separators, blanks, hidden characters, look-alikes, or a dot or dash at an end.
     #[error("a name is letters (a-z), digits, and `-`, `_`, `.` between them")]
     Character,
-    /// Some system opens a device by that name.
+    /// The name is that of a device on some system.
     #[error("the name is that of a device")]
     Device,
 }
 
 impl Name {
-    /// Reads a name of a document or a session; case is nothing, so that no two names are one file on any system.
+    /// Parses a name of a document or a session. Case is ignored, so that no two names are one file on any system.
     ///
     /// # Errors
-    /// It would not be safe as the name of a file.
+    /// The name would not be safe as a file name.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let name = text.to_ascii_lowercase();
         let bytes = name.as_bytes();
@@ -60,10 +60,10 @@ impl Name {
         if is_device(&name) { Err(NameError::Device) } else { Ok(Self(name)) }
     }
 
-    /// Reads the name of a document as it stands in a URL or a file's name: `todo`, `todo.md`, `plan.yaml`.
+    /// Parses a document name from a URL or a file name, with or without extension: `todo`, `todo.md`, `plan.yaml`.
     ///
     /// # Errors
-    /// It would not be safe as the name of a file.
+    /// The name would not be safe as a file name.
     pub fn of_document(text: &str) -> Result<(Self, Format), NameError> {
         let ending = |ending: &str| {
             let (name, last) = text.rsplit_once('.')?;
@@ -77,23 +77,23 @@ impl Name {
         Ok((Self::parse(name)?, format))
     }
 
-    /// The name of a document whose file is called so, and by no other way of writing it.
+    /// Returns name and syntax of the document whose file has exactly this name.
     pub fn of_file(file: &str) -> Option<(Self, Format)> {
         Self::of_document(file).ok().filter(|(name, format)| name.file(*format) == file)
     }
 
-    /// What its file is called when it has to make room: `todo~conflict-1a2b3c4d.md`, which is the file of no document.
+    /// Returns the name for a file that is moved aside: `todo~conflict-1a2b3c4d.md`, which is the file of no document.
     pub fn aside(&self, format: Format, digest: &str) -> String {
         let (file, digest) = (self.file(format), digest.get(..8).unwrap_or(digest));
         file.replacen(self.as_str(), &format!("{self}~conflict-{digest}"), 1)
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of the file that holds a document.
+    /// Returns the name of the file that holds the document.
     pub fn file(&self, format: Format) -> String {
         let ending = match format {
             Format::Markdown => "md",
@@ -109,7 +109,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Whether Windows opens a device by that name, whatever its ending (Microsoft, "Naming Files, Paths, and Namespaces").
+/// True if Windows opens a device by that name, whatever its extension (Microsoft, "Naming Files, Paths, and
+/// Namespaces").
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     let numbered = |device: &str| {
@@ -118,7 +119,7 @@ fn is_device(name: &str) -> bool {
     matches!(stem, "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
 }
 
-/// A text is no folder of the workspace.
+/// A text does not name a valid folder of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "names a folder below the workspace by its parts, such as `apps/site`: at most {} bytes in {} parts, none of them empty, `.`, \
@@ -126,10 +127,11 @@ fn is_device(name: &str) -> bool {
 )]
 pub struct FolderError;
 
-/// The folder of a session's files, from the workspace; in the folder of it that the session is at work in, if it names one.
+/// Returns the folder of a session's files, relative to the workspace. `within` is the folder that the session works
+/// in.
 ///
 /// # Errors
-/// What is named may not lie in the workspace.
+/// `within` is not a valid folder of the workspace.
 pub fn export_folder(within: Option<&str>, session: &Name) -> Result<String, FolderError> {
     let Some(within) = within else { return Ok(format!("{FOLDER}/{session}")) };
     let is_part = |part: &str| {
@@ -143,32 +145,32 @@ pub fn export_folder(within: Option<&str>, session: &Name) -> Result<String, Fol
     Ok(format!("{within}/{FOLDER}/{session}"))
 }
 
-/// What a file that was exported says by now.
+/// Result of reading an exported file back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadBack {
-    /// What was exported: whatever has come since is to be exported again.
+    /// The file is as it was exported; newer states of the document must be exported again.
     Untouched,
-    /// Somebody changed it: the text of the document in the end, to be kept as a change by
+    /// The file was changed. Holds the merged text of the document, to be stored as a change by
     /// [`super::revision::WORKSPACE`].
     Changed(String),
 }
 
-/// A file cannot be taken back. The document stays as it is, and so does the file.
+/// Reason why a file cannot be read back. The document and the file stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadBackError {
-    /// It is no text.
+    /// The file is not UTF-8 text.
     #[error("the file is no text in UTF-8")]
     NoText,
-    /// It is too large, or contradicts what has come since.
+    /// The file is too large, or conflicts with later changes of the document.
     #[error(transparent)]
     Merge(#[from] MergeError),
 }
 
-/// Reads a file back that may have been changed since it was exported, by the rules of any other edit: it is merged with
-/// what the document has become since. A file that is gone or cannot be opened is no edit, and nothing is removed for it.
+/// Reads back a file that may have changed since it was exported, and merges it with the current document, like any
+/// other edit. A file that is missing or cannot be opened is no edit, and removes nothing.
 ///
 /// # Errors
-/// It is no text, too large, or contradicts what has come since.
+/// The file is no text, is too large, or conflicts with later changes.
 pub fn read_back(
     exported: &str,
     current: &str,

@@ -1,8 +1,8 @@
-//! From lines to elements, in one pass. Own rules on lines, after `CommonMark` 0.31: a parser of markdown into a tree would
-//! not say where every byte belongs, and agents indent less exactly than the standard asks.
+//! Parses lines into elements, in one pass. The rules follow `CommonMark` 0.31, but are our own: a markdown parser that
+//! builds a tree does not tell where every byte belongs, and agents indent less exactly than the standard asks.
 //!
-//! An item lies within the last one that stands two columns further out, or more. What follows a list further in lies
-//! within its item, what follows it at the first column ends it. What fences and comments enclose is never read.
+//! An item is nested in the last item that is indented at least two columns less. An indented line after a list belongs
+//! to its item; a line at the first column ends the list. The content of fences and comments is not interpreted.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::{
 /// Longest slug, in bytes.
 const MOST_SLUG: usize = 64;
 
-/// Reads a text whole.
+/// Parses a whole text.
 pub(super) fn parse(text: String, format: Format, limits: &Limits) -> Result<Document, LimitError> {
     if text.len() > limits.bytes {
         return Err(LimitError::Bytes { bytes: text.len(), most: limits.bytes });
@@ -31,7 +31,7 @@ pub(super) fn parse(text: String, format: Format, limits: &Limits) -> Result<Doc
     Ok(document)
 }
 
-/// Says of each element where it ends.
+/// Sets the end of each element.
 fn close(nodes: &mut [Node]) {
     for at in (0..nodes.len()).rev() {
         nodes[at].until = nodes[at].until.max(at + 1);
@@ -41,7 +41,7 @@ fn close(nodes: &mut [Node]) {
     }
 }
 
-/// A name for each section: its id, or its title; the second of a name is `name-2`, or what is free from there on.
+/// Returns the slug of each section: its id, or its title. A repeated slug becomes `name-2`, or the next free number.
 fn slugs(document: &Document) -> Vec<(usize, String)> {
     let mut next: HashMap<String, usize> = HashMap::new();
     let sections = (0..document.nodes.len()).filter(|at| document.nodes[*at].kind == Kind::Section);
@@ -59,7 +59,7 @@ fn slugs(document: &Document) -> Vec<(usize, String)> {
     sections.map(&mut named).collect()
 }
 
-/// A title in small letters, digits and dashes, of any script.
+/// Returns a title as small letters and digits of any script, joined by dashes.
 pub(super) fn slug(title: &str) -> String {
     let mut out = String::new();
     for c in title.chars().flat_map(char::to_lowercase) {
@@ -76,20 +76,20 @@ pub(super) fn slug(title: &str) -> String {
     if out.is_empty() { "section".into() } else { out }
 }
 
-/// What is open while lines come by.
+/// Parser state: the elements so far, and those that enclose the current line.
 struct Reader<'a> {
     text: &'a str,
     limits: &'a Limits,
     nodes: Vec<Node>,
-    /// Up to where lines belong to an element.
+    /// End of the text that belongs to elements, in bytes.
     taken: usize,
-    /// Sections around the line, outermost first.
+    /// Sections that enclose the line, outermost first.
     sections: Vec<usize>,
-    /// Keys of YAML around the line, outermost first, with their columns.
+    /// YAML keys that enclose the line, outermost first, with their columns.
     keys: Vec<(usize, usize)>,
-    /// Items around the line, outermost first, with their columns.
+    /// Items that enclose the line, outermost first, with their columns.
     items: Vec<(usize, usize)>,
-    /// Whether a line may carry on the last element.
+    /// True if the next line may continue the last element.
     runs_on: bool,
     counts: (usize, usize),
 }
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The lines of a part of the text, with where they begin and end.
+    /// Returns the lines of a part of the text, each with its start and end.
     fn lines(&self, part: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize, &'a str)> + use<'a> {
         let mut at = part.start;
         self.text[part].split_inclusive('\n').map(move |line| {
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.nodes.len() - 1
     }
 
-    /// Gives a line to the last element.
+    /// Adds a line to the last element.
     fn extend(&mut self, end: usize) {
         if let Some(last) = self.nodes.last_mut() {
             last.own.end = end;
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends items that a line at this column does not lie within, and answers what it lies within.
+    /// Ends the items that do not enclose a line at this column, and returns the element that does.
     fn within(&mut self, column: usize, step: usize) -> Option<usize> {
         while self.items.last().is_some_and(|(_, indent)| indent + step > column) {
             self.items.pop();
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A line of markdown that nothing encloses.
+    /// Reads a line of markdown outside of fences and comments.
     fn read_line(&mut self, start: usize, end: usize, line: &str) -> Result<(), LimitError> {
         let (column, _) = lines::indent(line);
         let in_item = self.items.last().is_some_and(|(_, indent)| indent + STEP <= column);
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         }
         let marker = Marker::of(line).filter(|marker| {
             let is_code = self.items.is_empty() && column >= CODE;
-            // Elsewhere a number at the beginning of a line is a part of its sentence (CommonMark 0.31, 5.3).
+            // In a paragraph, another number at the start of a line is part of its sentence (CommonMark 0.31, 5.3).
             let interrupts = prose.is_none() || matches!(&line[marker.bullet.clone()], "-" | "*" | "+" | "1." | "1)");
             !is_code && interrupts
         });
@@ -238,7 +238,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads front matter, if the text opens with it; answers where it ends.
+    /// Reads front matter, if the text opens with it, and returns its end.
     fn read_front(&mut self) -> Result<usize, LimitError> {
         let fence = |line: &str, sign: &str| line.trim_end() == sign;
         let mut lines = self.lines(0..self.text.len());
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
         Ok(end)
     }
 
-    /// Comments at the first column belong to the key below them, if there is one, and not to the one above.
+    /// Detaches comments at the first column from the key above: they belong to the key below.
     fn release_comments(&mut self) {
         for node in self.nodes.iter_mut().rev() {
             if node.kind != Kind::Prose || node.parent.is_none() || self.text[node.own.clone()].starts_with(' ') {
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a line of YAML at this column lies within: an item, or the last key that stands before the column `least`.
+    /// Returns the element that encloses a YAML line at this column: an item, or the last key left of `least`.
     fn within_yaml(&mut self, column: usize, least: usize) -> Option<usize> {
         while self.items.last().is_some_and(|(_, indent)| *indent >= column) {
             self.items.pop();
@@ -276,12 +276,12 @@ impl<'a> Reader<'a> {
         self.items.last().or(key).map(|(at, _)| *at).or_else(|| self.sections.last().copied())
     }
 
-    /// Reads YAML. Keys are entries with what lies within them; those at the first column are of this kind: sections of a
-    /// document with items, or entries of front matter, in which lists belong to their key. A mapping within an item is the
-    /// item's own.
+    /// Reads YAML. Keys become entries that enclose their content. Keys at the first column become elements of kind
+    /// `keys`: sections of a document with items, or entries of front matter, where lists belong to their key. A
+    /// mapping within an item belongs to the item.
     fn read_yaml(&mut self, part: std::ops::Range<usize>, keys: Kind) -> Result<(), LimitError> {
         let has_items = keys == Kind::Section;
-        // The column of the line whose block scalar this is.
+        // Column of the line that opened the current block scalar.
         let mut block: Option<usize> = None;
         for (start, end, line) in self.lines(part) {
             let (column, begin) = lines::indent(line);
@@ -336,7 +336,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a paragraph is one line that an underline would make a heading.
+/// True if a paragraph is a single line that an underline can turn into a heading.
 fn is_title(own: &str) -> bool {
     own.trim_end().lines().count() == 1 && lines::indent(own).0 < CODE && !own.trim_start().starts_with(['>', '|'])
 }

@@ -1,4 +1,4 @@
-//! The difference of two texts in lines: to be read, and to be applied again.
+//! Line difference of two texts, to show and to apply again.
 
 use std::{collections::HashMap, fmt::Write as _, hash::Hash};
 
@@ -8,35 +8,36 @@ use utoipa::ToSchema;
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Lines that go, and lines that come in their place.
+/// Lines that are removed, and lines that are added in their place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Hunk {
-    /// Lines before it in the first text.
+    /// Number of lines before it in the first text.
     pub at: usize,
-    /// What stands there, with line ends.
+    /// Removed lines, with line ends.
     pub removed: Vec<String>,
-    /// What takes its place, with line ends.
+    /// Added lines, with line ends.
     pub added: Vec<String>,
 }
 
-/// From one text to another, in order.
+/// Changes that lead from one text to another, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct Patch(pub Vec<Hunk>);
 
-/// A patch is not of this text.
+/// A patch does not fit a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("hunk {hunk} does not fit: the text at line {line} is another one")]
 pub struct PatchError {
-    /// Counted from 1.
+    /// Number of the hunk, counted from 1.
     pub hunk: usize,
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
 }
 
 impl Patch {
-    /// What leads from one text to the other. It need not be the shortest: lines that stand once in both are taken to be
-    /// the same, as far as their order allows, with what is equal around them (B. Cohen's patience, without recursion).
+    /// Returns a patch from one text to the other, not always the shortest. Lines that occur once in each text are
+    /// matched as far as their order allows, together with equal lines around them (B. Cohen's patience diff, without
+    /// recursion).
     pub fn between(before: &str, after: &str) -> Self {
         let (old, new): (Vec<&str>, Vec<&str>) =
             (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
@@ -52,10 +53,10 @@ impl Patch {
         Self(hunks)
     }
 
-    /// The text that this patch leads to.
+    /// Applies the patch to a text.
     ///
     /// # Errors
-    /// Another text stands where it would change something.
+    /// The text differs from the patch where a hunk would change it.
     pub fn apply(&self, before: &str) -> Result<String, PatchError> {
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let (mut out, mut from) = (String::with_capacity(before.len()), 0);
@@ -71,7 +72,7 @@ impl Patch {
         Ok(out)
     }
 
-    /// As people and tools read it: unified, with three lines around each change of the text before.
+    /// Formats the patch as a unified diff, with three lines of context around each change.
     pub fn unified(&self, before: &str) -> String {
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let mut out = String::new();
@@ -111,7 +112,7 @@ fn mark<'a>(out: &mut String, sign: char, lines: impl Iterator<Item = &'a str>) 
     }
 }
 
-/// Which parts are the same, in the order of both.
+/// Returns the pairs of indexes at which two sequences have equal elements, in the order of both.
 pub(super) fn align<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
     let mut seen: HashMap<&T, [Option<usize>; 2]> = HashMap::new();
     let mut twice: HashMap<&T, [bool; 2]> = HashMap::new();
@@ -131,7 +132,7 @@ pub(super) fn align<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let (mut from_a, mut from_b) = (0, 0);
     for (to_a, to_b) in longest_rising(&candidates).into_iter().chain([(old.len(), new.len())]) {
-        // What is equal behind the last anchor, then what is equal before this one.
+        // Equal elements behind the last anchor, then equal elements before this one.
         while from_a < to_a && from_b < to_b && old[from_a] == new[from_b] {
             pairs.push((from_a, from_b));
             (from_a, from_b) = (from_a + 1, from_b + 1);
@@ -147,9 +148,9 @@ pub(super) fn align<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// Of pairs in order of their first part a longest part in order of their second too.
+/// Returns a longest subsequence of pairs, sorted by their first part, that also rises in the second part.
 pub(super) fn longest_rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // For each length the pair that ends such a sequence lowest, and for each pair the one before it.
+    // For each length, the pair with the lowest second part that ends such a sequence; for each pair, its predecessor.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::with_capacity(pairs.len()));
     for (at, (_, b)) in pairs.iter().enumerate() {
         let length = ends.partition_point(|end| pairs[*end].1 < *b);

@@ -1,4 +1,4 @@
-//! The history of a document: what its states are called, which change led from one to the next, and what moved on.
+//! History of a document: etags of its states, the changes between them, and which sections were updated.
 
 use std::{collections::HashMap, fmt, ops::Range, str::FromStr};
 
@@ -13,32 +13,32 @@ use super::{
     state::words,
 };
 
-/// What a text is called: the first half of its BLAKE3. Equal texts have equal ones, and no others do.
+/// Identifier of a text: the first half of its BLAKE3 hash. Equal texts have equal etags, and only they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(into = "String", try_from = "String")]
 #[schema(value_type = String, example = "9f64a747e1b97f131fabb6b447296c9b")]
 pub struct Etag([u8; 16]);
 
-/// A text is no etag of ours.
+/// A text is not an etag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an etag is 32 hexadecimal digits")]
 pub struct EtagError;
 
 impl Etag {
-    /// Of a text.
+    /// Computes the etag of a text.
     pub fn of(text: &str) -> Self {
         let mut half = [0; 16];
         half.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
         Self(half)
     }
 
-    /// As the header `ETag` has it: strong, in quotes.
+    /// Formats the etag for the header `ETag`: strong, in quotes.
     pub fn header(self) -> String {
         format!("\"{self}\"")
     }
 
-    /// Whether a header `If-Match` lets a change of this state through: `*`, or a list with its etag. Weak ones never
-    /// match (RFC 9110, 13.1.1).
+    /// True if a header `If-Match` admits a change of this state: `*`, or a list with its etag. Weak etags never match
+    /// (RFC 9110, 13.1.1).
     pub fn matches(self, if_match: &str) -> bool {
         let own = self.header();
         if_match.trim() == "*" || if_match.split(',').any(|etag| etag.trim() == own)
@@ -80,91 +80,91 @@ impl TryFrom<String> for Etag {
     }
 }
 
-/// How a state came about.
+/// Cause of a new state of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schema(as = DocumentChange)]
 pub enum Change {
-    /// The whole text was put.
+    /// The whole text was replaced.
     Put,
-    /// These edits were made.
+    /// A list of edits was made.
     Edits {
-        /// In their order.
+        /// Edits, in order.
         edits: Vec<Edit>,
     },
-    /// What came in started from an older state, and was merged.
+    /// A change that started from an older state was merged.
     Merge {
-        /// That state.
+        /// Etag of the older state.
         from: Etag,
-        /// What a file of the workspace said by itself: from the state after it to that.
+        /// For a file of the workspace: the patch from the state after the merge to the text of the file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said: Option<Patch>,
     },
 }
 
-/// Who `by` is where a file of the workspace was changed by somebody else.
+/// Author of changes that others made to a file of the workspace.
 pub const WORKSPACE: &str = "workspace";
 
-/// One step of a history.
+/// One step in the history of a document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
-    /// Who did it: an agent, a person, [`WORKSPACE`].
+    /// Author: an agent, a person, or [`WORKSPACE`].
     pub by: String,
-    /// When, if whoever keeps the history says so.
+    /// Time of the change, if it is recorded.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
-    /// What was done.
+    /// Cause of the change.
     pub change: Change,
-    /// The state before it.
+    /// Etag of the state before it.
     pub before: Etag,
-    /// The state after it.
+    /// Etag of the state after it.
     pub after: Etag,
-    /// From the one to the other, whatever the rules of edits and merges have become since.
+    /// Patch from one state to the other. Replay uses it, so later rules of edits and merges do not matter.
     pub patch: Patch,
 }
 
 impl Entry {
-    /// The step from one text to the next.
+    /// Builds the entry for the step from one text to the next.
     pub fn between(by: impl Into<String>, at: Option<Timestamp>, change: Change, before: &str, after: &str) -> Self {
         let patch = Patch::between(before, after);
         Self { by: by.into(), at, change, before: Etag::of(before), after: Etag::of(after), patch }
     }
 }
 
-/// A history does not lead from its first text to its last.
+/// Reason why a history does not lead from its first text to its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// An entry starts from another state than the one before it ended with.
+    /// An entry starts from another state than the end of the previous one.
     #[error("entry {entry} does not start where the one before it ends")]
     Gap {
-        /// Counted from 1.
+        /// Number of the entry, counted from 1.
         entry: usize,
     },
     /// An entry's patch does not fit.
     #[error("entry {entry}: {cause}")]
     Patch {
-        /// Counted from 1.
+        /// Number of the entry, counted from 1.
         entry: usize,
-        /// Why.
+        /// Reason.
         cause: PatchError,
     },
-    /// An entry's patch leads to another state than it says.
+    /// An entry's patch leads to another state than its `after`.
     #[error("entry {entry} leads to another text than it says")]
     Other {
-        /// Counted from 1.
+        /// Number of the entry, counted from 1.
         entry: usize,
     },
 }
 
-/// Goes through a history from its first text, and answers the last. Each state is compared with what its entry says.
+/// Replays a history from its first text and returns the last. Each state is compared with the etags of its entry.
 ///
 /// # Errors
-/// An entry is missing, changed, or in another place.
+/// An entry is missing, changed, or out of order.
 pub fn replay<'a>(first: &str, entries: impl IntoIterator<Item = &'a Entry>) -> Result<String, ReplayError> {
     states(first, entries).try_fold(String::new(), |_, state| state)
 }
 
-/// Every text of a history, from the first to the last, or the fault that ends it.
+/// Yields every text of a history, from the first to the last, or the fault that ends it.
 pub(super) fn states<'a>(
     first: &str,
     entries: impl IntoIterator<Item = &'a Entry>,
@@ -180,24 +180,24 @@ pub(super) fn states<'a>(
     std::iter::once(Ok(first.to_owned())).chain(later)
 }
 
-/// What became of a section between two states.
+/// Change of a section between two states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Moved {
-    /// It says nothing that it did not say: at most something was removed, or blanks, case, signs, titles, comments, front
-    /// matter or the order are others.
+    /// No new words: at most text was removed, or blanks, case, punctuation, titles, comments, front matter or order
+    /// changed.
     Unchanged,
-    /// It says more or something else, or an item of it has another state.
+    /// New words, or a new state of an item.
     Updated,
-    /// It is new, and says something.
+    /// The section is new, and has content.
     Added,
-    /// It was there, and is gone.
+    /// The section was removed.
     Removed,
-    /// It is in neither.
+    /// The section is in neither state.
     Missing,
 }
 
-/// Whether a section was updated in substance, with the sections within it, by its slug; an empty one is the whole document.
+/// Compares a section, given by its slug, in two states, subsections included. An empty slug is the whole document.
 pub fn moved(before: &Document, after: &Document, slug: &str) -> Moved {
     match (part(before, slug), part(after, slug)) {
         (Some(was), Some(is)) if says_more((before, was.clone()), (after, is.clone())) => Moved::Updated,
@@ -209,7 +209,7 @@ pub fn moved(before: &Document, after: &Document, slug: &str) -> Moved {
     }
 }
 
-/// The elements of a section.
+/// Returns the elements of a section, subsections included; all elements for an empty slug.
 fn part(document: &Document, slug: &str) -> Option<Range<usize>> {
     if slug.is_empty() {
         return Some(0..document.nodes.len());
@@ -218,7 +218,7 @@ fn part(document: &Document, slug: &str) -> Option<Range<usize>> {
     Some(*at..document.nodes[*at].until)
 }
 
-/// Whether a part of a text has words that one of another has not, or has them more often.
+/// True if a part of the new text has words that a part of the old text lacks, or has them more often.
 fn says_more((before, was): (&Document, Range<usize>), (after, is): (&Document, Range<usize>)) -> bool {
     let mut left: HashMap<String, usize> = HashMap::new();
     was.flat_map(|at| words(&before.says(at)).collect::<Vec<_>>()).for_each(|word| *left.entry(word).or_default() += 1);
@@ -232,7 +232,7 @@ fn says_more((before, was): (&Document, Range<usize>), (after, is): (&Document, 
     })
 }
 
-/// True if an item of a part has another state than every item that said the same before. One without a box is open.
+/// True if an item has another state than every item with the same id or text before. An item without a box is open.
 fn has_other_states(before: &Document, after: &Document, part: Range<usize>) -> bool {
     let item = |document: &Document, at: usize| {
         let (words, state) = document.item(at);

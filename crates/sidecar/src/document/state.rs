@@ -1,33 +1,33 @@
-//! How far a document has come: whether a section of it says anything, and what is still open.
+//! Progress of a document: whether a section has content, and how many tasks are open.
 
 use super::{Document, Format, ItemState, Kind, Limits, yaml};
 
-/// How far a document, or a section with those within it, has come.
+/// Progress of a document, or of a section with its subsections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Whether it says nothing: neither items nor words but titles, comments and front matter.
+    /// True if there are no words except in titles, comments and front matter.
     pub is_empty: bool,
-    /// Items with a box, also those in quotes; what stands in fences and comments is none. YAML has no boxes.
+    /// Items with a box, in quotes too, but not in fences and comments. YAML has no boxes.
     pub tasks: usize,
-    /// Those of them that are open.
+    /// Items with a box that are open.
     pub open: usize,
 }
 
 impl Progress {
-    /// Whether something was to be done, and nothing of it is left: a text without any task is no finished work.
+    /// True if there are tasks and none is open. A text without tasks is not complete.
     pub fn is_complete(&self) -> bool {
         self.tasks > 0 && self.open == 0
     }
 }
 
 impl Document {
-    /// The slug of a section, by its slug or title. `None` where there is no such section, or where several have the title.
+    /// Returns the slug of a section by its slug or title; `None` if no section or several match.
     pub fn slug_of(&self, name: &str) -> Option<&str> {
         self.find_section(name).ok()?.map(|at| self.slug(Some(at)))
     }
 
-    /// How far it has come; of one section by its slug or title, with those within it. `None` where there is no such
-    /// section, or where several have the title.
+    /// Returns the progress of the document, or of a section by its slug or title, subsections included. `None` if no
+    /// section or several match.
     pub fn progress(&self, section: Option<&str>) -> Option<Progress> {
         let inside = match section {
             None => 0..self.nodes.len(),
@@ -42,13 +42,13 @@ impl Document {
         Some(Progress { is_empty: !inside.clone().any(|at| self.says_something(at)), tasks: states.len(), open })
     }
 
-    /// The states of the items that a quote holds.
+    /// Returns the states of the items in a quote.
     fn quoted(&self, at: usize) -> Vec<ItemState> {
         let own = self.own(at);
         if self.nodes[at].kind != Kind::Prose || self.format != Format::Markdown || !own.trim_start().starts_with('>') {
             return Vec::new();
         }
-        // Its signs gone, whatever it quotes is a text of its own.
+        // Without its signs, the quote is parsed as a text of its own.
         let bare = own.lines().flat_map(|line| [line.trim_start_matches([' ', '\t', '>']), "\n"]).collect::<String>();
         let limits = Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: 0 };
         let read = Self::parse(bare, self.format, &limits).ok();
@@ -59,7 +59,8 @@ impl Document {
         words(&self.says(at)).next().is_some()
     }
 
-    /// What an element says, without comments. Titles and front matter of markdown say nothing, nor does a key without value.
+    /// Returns the content of an element, without comments. Titles, front matter of markdown and keys without value
+    /// have none.
     pub(super) fn says(&self, at: usize) -> String {
         let own = self.own(at);
         match (self.format, self.nodes[at].kind) {
@@ -77,7 +78,7 @@ impl Document {
     }
 }
 
-/// The words of a text, in small letters.
+/// Returns the words of a text, in small letters.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase)

@@ -1,4 +1,4 @@
-//! YAML: read within budgets, and written a value at a time, so that comments and order around it stay.
+//! YAML: read within budgets, and written one value at a time, so that comments and order around it stay.
 
 use serde_json::{Map, Value};
 use serde_saphyr::Error;
@@ -11,32 +11,32 @@ const MOST_REPLAYED: usize = 4_096;
 /// Most aliases.
 const MOST_ALIASES: usize = 200;
 
-/// Text that should be YAML is not, or not what it is meant to be.
+/// Reason why YAML cannot be read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum YamlError {
-    /// The parser refuses it.
+    /// The parser refuses the text.
     #[error("the YAML is faulty at line {line} (counted from where it begins), column {column}")]
     Syntax {
-        /// Counted from 1; 0 where there is no such place.
+        /// Line, counted from 1; 0 if unknown.
         line: u64,
-        /// Counted from 1.
+        /// Column, counted from 1; 0 if unknown.
         column: u64,
     },
-    /// It is too large or too deep.
+    /// The YAML is too large or too deep.
     #[error(
         "the YAML is too involved: at most {MOST_NODES} values, {MOST_DEPTH} levels, {MOST_ALIASES} aliases that stand \
          for {MOST_REPLAYED} values"
     )]
     Involved,
-    /// It is a list or a value.
+    /// The YAML is a list or a single value.
     #[error("the YAML is no mapping of keys to values")]
     NoMapping,
-    /// What would be written would not be read as what it is.
+    /// The key or value would not read back as it was written.
     #[error("the key or its value cannot be kept in YAML as it is")]
     NotKept,
 }
 
-/// The keys and values of a text.
+/// Parses the keys and values of a text.
 pub(super) fn read(text: &str) -> Result<Map<String, Value>, YamlError> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Map::new());
@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, YamlError> {
     }
 }
 
-/// Whether it is a bound of ours that was met.
+/// True if an error is a budget that was exceeded.
 fn is_bound(error: &Error) -> bool {
     use Error as E;
     matches!(
@@ -87,7 +87,7 @@ fn is_bound(error: &Error) -> bool {
     )
 }
 
-/// A text as a scalar: bare where it can only be read as that text, else in quotes.
+/// Formats a text as a scalar: bare if it can only be read as that text, else in quotes.
 pub(super) fn plain(text: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric() || " -_./,()+'".contains(c);
     let bare = text.starts_with(char::is_alphabetic) && text.chars().all(is_word) && !text.ends_with(' ');
@@ -96,7 +96,7 @@ pub(super) fn plain(text: &str) -> String {
     if bare && !other { text.to_owned() } else { Value::from(text).to_string() }
 }
 
-/// A value on one line. JSON is YAML.
+/// Formats a value on one line. JSON is YAML.
 pub(super) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => plain(text),
@@ -104,7 +104,7 @@ pub(super) fn flow(value: &Value) -> String {
     }
 }
 
-/// The comment at the end of the first line of an entry, with the blanks before it.
+/// Returns the comment at the end of an entry's first line, with the blanks before it.
 pub(super) fn comment(own: &str) -> &str {
     let line = own.lines().next().unwrap_or_default();
     let (mut quote, mut before, mut blanks) = (None, b' ', 0);

@@ -1,4 +1,4 @@
-//! Rules with whom and what they are about: in, a moment; out, the rules that are about it, in the order of the file.
+//! Rules with their scope. In: a moment. Out: the rules that apply to it, in the order of the file.
 
 use super::moment::{Moment, Subject};
 use umbra_domain::{
@@ -8,7 +8,7 @@ use umbra_domain::{
 };
 use umbra_policy::{BadRule, Reach, by_tool};
 
-/// What every kind of rule has.
+/// Fields that every kind of rule has.
 pub(super) struct Head<'a> {
     pub name: &'a str,
     pub mode: PolicyMode,
@@ -20,13 +20,13 @@ pub(super) struct Head<'a> {
     tools: &'a [String],
 }
 
-/// A rule of some kind.
+/// A rule of any kind.
 pub(super) trait Rule: Clone {
-    /// What it has in common with others.
+    /// Returns the fields that every kind of rule has.
     fn head(&self) -> Head<'_>;
 }
 
-/// The head of a rule with these tools.
+/// Builds the head of a rule with these tools.
 macro_rules! head {
     ($rule:ident, $tools:expr) => {
         Head {
@@ -81,12 +81,12 @@ impl<R: Rule> Bound<R> {
         self.rules.is_empty()
     }
 
-    /// The rules about an agent on a route in these modes.
+    /// Returns the rules for an agent on a route in these modes.
     pub(super) fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> Vec<R> {
         self.rules.iter().filter(|(_, reach)| reach.has(agent, route, modes)).map(|(rule, _)| rule.clone()).collect()
     }
 
-    /// The rules about a moment. One that names tools is about calls of these alone.
+    /// Returns the rules that apply to a moment. A rule that names tools applies to calls of these alone.
     pub(super) fn about<'a>(&'a self, moment: &Moment<'_>) -> impl Iterator<Item = &'a R> {
         let called = match moment.subject {
             Subject::Call { tool, .. } => Some(self.by_tool.restricting(&tool.readings())),

@@ -1,4 +1,4 @@
-//! What the rules about calls say of one.
+//! Applies the rules about calls to a moment.
 
 use super::{
     moment::{Moment, Subject},
@@ -11,12 +11,12 @@ use umbra_domain::{
 };
 use umbra_policy::{Asked, Policy};
 
-/// Asks the rules, where the moment is a call.
+/// Applies the rules, if the moment is a call.
 pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
     let Subject::Call { tool, effect, args } = moment.subject else { return };
     let names = std::iter::once(&tool.name).chain(&tool.server);
     if let Some(reason) = names.map(|name| plain_tool_name(name)).find_map(Result::err) {
-        // Rules would be held against another name than the one that runs.
+        // Rules would be matched against another name than that of the tool that runs.
         ruling.explain.push(format!("block: {reason}"));
         take(ruling, &said(None, PolicyMode::Enforce, SidecarVerdict::Block, reason));
     }
@@ -51,7 +51,7 @@ fn said<'a>(rule: Option<&'a str>, mode: PolicyMode, verdict: SidecarVerdict, re
     Said { rule, mode, verdict, reason, by: CheckedBy::Rule }
 }
 
-/// Nobody approves anything here, so what a person must approve is blocked.
+/// Converts a verdict on a call. There are no approvals here, so a call that needs one is blocked.
 fn of_guard(verdict: GuardVerdict) -> SidecarVerdict {
     match verdict {
         GuardVerdict::Allow => SidecarVerdict::Allow,

@@ -1,4 +1,4 @@
-//! What the rules about documents say: which document has to be in order before the agent goes on, and is not.
+//! Applies the rules about documents: which document must be in order before the agent goes on, and is not.
 
 use super::{
     super::document::name::Name,
@@ -24,7 +24,7 @@ pub(super) fn compile(rules: &[DocumentRule]) -> Result<Bound<DocumentRule>, Bad
     Ok(Bound::compile(rules)?)
 }
 
-/// Asks the rules about what the agent is about to do. Where nobody knows how the documents stand, none is missed.
+/// Applies the rules to the next step of the agent. If the state of the documents is unknown, none is missed.
 pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
     let (Some(step), Some(documents)) = (moment.subject.step(), moment.documents) else { return };
     let is_about = |rule: &&DocumentRule| rule.of.is_empty() || rule.of.contains(&step);
@@ -47,7 +47,7 @@ pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mu
     }
 }
 
-/// Whether a document is as a rule wants it. What is not there fulfils nothing: else it would be enough to delete it.
+/// True if a document is as a rule requires. A missing document never is: else deleting it would be enough.
 fn is_in_order(rule: &DocumentRule, documents: &[Standing<'_>]) -> bool {
     let found = documents.iter().find(|standing| standing.name.eq_ignore_ascii_case(&rule.document));
     let Some((standing, document)) = found.and_then(|standing| Some((standing, standing.document?))) else {

@@ -1,18 +1,18 @@
-//! What an agent is held to while it works. In: rules once, then moments of its session. Out: whether each may go on, which
-//! rule says so, and why. Pure.
+//! Guardrail of an agent at work. In: rules once, then moments of its session. Out: whether the agent may go on, by
+//! which rule, and why. Pure.
 //!
-//! 1. A [`Moment`] is a turn, a message, a call or a result, with who acts, and how the documents of the session stand.
-//! 2. `calls` asks the rules about calls, those of the tools file and those of the sidecar file as one [`Policy`].
-//! 3. `documents` asks what has to be in order before the agent goes on.
-//! 4. `texts` runs the built-in checks on what is said, called with, or answered.
-//! 5. [`Guardrail::model_rules`] names the rules in words whose answer can still change something. Who asks a model gives its
-//!    word to [`Ruling::with_model`].
+//! 1. A [`Moment`] is a turn, a message, a call or a result, with the agent and the state of the session's documents.
+//! 2. `calls` applies the rules about calls, those of the tools file and those of the sidecar file as one [`Policy`].
+//! 3. `documents` finds the documents that must be in order before the agent goes on.
+//! 4. `texts` runs the built-in checks on messages, arguments and results.
+//! 5. [`Guardrail::model_rules`] returns the rules in words whose answer can still change something. The caller asks a
+//!    model, and passes its answer to [`with_model`].
 //!
-//! The gravest verdict of the rules that match wins (block, warn, allow), so their order decides nothing but who is named. A
-//! rule that is only tried (audit) moves what would hold, and nothing else. Doubt counts as a match: a condition that cannot
-//! be evaluated, a document that is not there, a section whose title two have. A model raises and never lowers.
+//! The gravest verdict of the matching rules wins (block, warn, allow). Their order only decides which rule is named. A
+//! rule in audit mode changes `would`, and nothing else. Doubt counts as a match: a condition that cannot be evaluated,
+//! a missing document, a title that two sections have. A model's answer raises a verdict and never lowers it.
 //!
-//! No text of a moment is obeyed. Texts are matched against what the operator wrote, and none of them comes into an answer.
+//! No text of a moment is obeyed. Texts are matched against the operator's rules, and none of them gets into an answer.
 
 mod bound;
 mod calls;
@@ -37,50 +37,49 @@ use umbra_domain::{
 };
 use umbra_policy::{BadRule, Policy};
 
-/// Why rules cannot be compiled.
+/// Reason why rules cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum BadGuard {
-    /// A pattern or a condition is none.
+    /// A pattern or a condition is invalid.
     #[error(transparent)]
     Rule(#[from] BadRule),
-    /// Two rules have one name. What is refused or recorded by a name must be one rule's, over both files.
+    /// Two rules have the same name. A name that is refused or recorded must be one rule's, over both files.
     #[error(
         "two rules are called {name:?}, in the sidecar file or in the tools file: choose another name for one of them"
     )]
     Twin {
-        /// The name.
+        /// Name of both rules.
         name: String,
     },
-    /// No document can be called so.
+    /// A rule names a document that cannot exist.
     #[error("rule {rule:?}: {document:?} is no document: {error}")]
     Document {
-        /// The rule.
+        /// Name of the rule.
         rule: String,
-        /// What it names.
+        /// Name of the document.
         document: String,
-        /// Why that is no name.
+        /// Reason why a document cannot have that name.
         error: NameError,
     },
 }
 
-/// Compiled rules.
+/// Compiled rules of all kinds.
 #[derive(Debug)]
 pub struct Guardrail {
     version: String,
     calls: Policy,
     documents: Bound<DocumentRule>,
-    /// The documents that rules name, in small letters.
+    /// Documents that rules are about, in small letters.
     named: BTreeSet<String>,
     texts: Bound<TextRule>,
     models: Bound<ModelRule>,
 }
 
 impl Guardrail {
-    /// Compiles the rules of a sidecar file beside the policies of the tools file, which come first. Equal rules have one
-    /// version.
+    /// Compiles the rules of a sidecar file, behind the policies of the tools file. Equal rules have the same version.
     ///
     /// # Errors
-    /// A name that two rules have, over both files; the first pattern, condition or document's name that is none.
+    /// Two rules have the same name, over both files, or a pattern, a condition or a document's name is invalid.
     pub fn compile(rules: &SidecarRules, tool_policies: &[PolicyRule]) -> Result<Self, BadGuard> {
         let mut known = BTreeSet::new();
         for name in tool_policies.iter().map(|rule| rule.name.as_str()).chain(rules.names()) {
@@ -99,12 +98,12 @@ impl Guardrail {
         })
     }
 
-    /// Names the text of all rules of both files: 16 hex digits.
+    /// Returns the version: a hash of all rules of both files, 16 hex digits.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The rules that are in force for an agent on a route in these modes, those of the tools file first.
+    /// Returns the rules in force for an agent on a route in these modes, those of the tools file first.
     pub fn in_force(&self, agent: &str, route: Option<&str>, modes: &[String]) -> SidecarRules {
         SidecarRules {
             policies: self.calls.reaching(agent, route, modes).cloned().collect(),
@@ -114,7 +113,7 @@ impl Guardrail {
         }
     }
 
-    /// What the rules say of a moment, but for those in words.
+    /// Judges a moment by all rules except those in words.
     pub fn judge(&self, moment: &Moment<'_>) -> Ruling {
         let mut ruling = Ruling::default();
         calls::look(&self.calls, moment, &mut ruling);
@@ -123,18 +122,18 @@ impl Guardrail {
         ruling
     }
 
-    /// Whether any rule is about this document: others need not be read for a moment.
+    /// True if a rule is about this document. Other documents need not be read for a moment.
     pub fn asks_for(&self, document: &str) -> bool {
         self.named.contains(&document.to_ascii_lowercase())
     }
 
-    /// Whether there is any rule in words.
+    /// True if there are rules in words.
     pub fn asks_models(&self) -> bool {
         !self.models.is_empty()
     }
 
-    /// The rules in words that are about a moment and whose answer can change what was ruled so far: none where it is
-    /// blocked already. To be asked anew with the ruling after each answer, where they are asked one by one.
+    /// Returns the rules in words that apply to a moment and can still change its ruling; none once it is blocked. If
+    /// models are asked one by one, call this again with the ruling after each answer.
     pub fn model_rules(&self, moment: &Moment<'_>, ruling: &Ruling) -> Vec<&ModelRule> {
         words::open(&self.models, moment, ruling)
     }

@@ -1,4 +1,4 @@
-//! What is judged: a moment of a session.
+//! Moment of a session: an agent's step, or a text that reaches it, to be judged by the rules.
 
 use serde_json::Value;
 
@@ -8,77 +8,77 @@ use umbra_domain::{
     sidecar::{DocumentOf, Since},
 };
 
-/// Whether a document, or a section of it by its slug, was changed in substance since. Who keeps the history answers; where
-/// there was no turn yet, what was changed since the session began counts.
+/// True if a document, or a section of it by its slug, was changed in substance since. Answered by the caller, which
+/// keeps the history. Before the first turn, changes since the session began count.
 pub type Changed<'a> = dyn Fn(Option<&str>, Since) -> bool + Sync + 'a;
 
-/// A moment of a session. Its texts are as they are kept: without credentials and hidden characters.
+/// A moment of a session. Its texts are as stored: without credentials and hidden characters.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
-    /// Who acts.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// The route that the agent is on, where it has one.
+    /// Route of the agent, if it has one.
     pub route: Option<&'a str>,
-    /// The modes in which it works.
+    /// Modes that the agent works in.
     pub modes: &'a [String],
-    /// What clings to its session.
+    /// Taints of the session.
     pub taints: &'a [String],
-    /// Its session, where it has one.
+    /// Session, if there is one.
     pub session: Option<&'a str>,
-    /// What it does.
+    /// Step or text to judge.
     pub subject: Subject<'a>,
-    /// What was taken out of the subject's texts before, as `checks::screen` tells it of [`Subject::as_event`]: all that
-    /// the checks `secrets` and `hidden` go by.
+    /// Marks of what `checks::screen` took out of [`Subject::as_event`]: the only input of the checks `secrets` and
+    /// `hidden`.
     pub marks: &'a [Mark],
-    /// How the documents of its session stand; `None` where that is not known, or there is no session: rules about documents
-    /// are not asked then, since a fault of ours stops nobody.
+    /// State of the session's documents; `None` if it is unknown or there is no session. Rules about documents are then
+    /// skipped, since a fault of ours must not stop an agent.
     pub documents: Option<&'a [Standing<'a>]>,
 }
 
-/// What an agent does.
+/// Step of an agent, or text that reaches it.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
-    /// It begins a turn.
+    /// Start of a turn.
     Turn,
-    /// Something is said.
+    /// Message of any speaker.
     Message {
-        /// By whom, in the word of its protocol: assistant, user, system, tool.
+        /// Role of the speaker, in the word of its protocol: assistant, user, system, tool.
         role: &'a str,
-        /// What.
+        /// Text of the message.
         text: &'a str,
         /// True if calls come with it, so that it is no answer yet.
         with_calls: bool,
     },
-    /// It is about to call a tool.
+    /// Call of a tool, before it runs.
     Call {
         /// The tool.
         tool: &'a ToolName,
-        /// What that does.
+        /// Effect of the tool.
         effect: Effect,
-        /// With which arguments.
+        /// Arguments of the call.
         args: &'a Value,
     },
-    /// A tool has answered.
+    /// Result of a tool.
     Result {
         /// The tool.
         tool: &'a ToolName,
-        /// What it answered.
+        /// Text of the result.
         text: &'a str,
     },
 }
 
-/// How a document of a session stands.
+/// State of a document of a session.
 #[derive(Clone, Copy)]
 pub struct Standing<'a> {
-    /// Its name.
+    /// Name of the document.
     pub name: &'a str,
-    /// What it says; `None` where there is none, or none that can be read.
+    /// Content; `None` if there is no document, or it cannot be read.
     pub document: Option<&'a Document>,
-    /// What has changed of it.
+    /// Answers which parts were changed.
     pub changed: &'a Changed<'a>,
 }
 
-/// Speaker of a message, by the word of a protocol.
+/// Speaker of a message, by the role's word in its protocol.
 #[derive(Clone, Copy, PartialEq)]
 enum Speaker {
     Agent,
@@ -100,7 +100,7 @@ impl Speaker {
 }
 
 impl Subject<'_> {
-    /// The step of the agent that may wait for a document; none where others speak, or speech only announces calls.
+    /// Returns the agent's step that may wait for a document; `None` for words of others and words that announce calls.
     pub(super) fn step(&self) -> Option<DocumentOf> {
         match *self {
             Subject::Turn => Some(DocumentOf::Turn),
@@ -113,8 +113,8 @@ impl Subject<'_> {
         }
     }
 
-    /// The event as which the checks see it: what an agent says is its output, what it is told its input. What a role says
-    /// that nobody knows is both. A turn has no text.
+    /// Returns the event that the checks look at: words of the agent are its output, words of others its input, and
+    /// words of an unknown role both. A turn has no text.
     pub fn as_event(&self) -> Event {
         let mut event = Event::default();
         match *self {

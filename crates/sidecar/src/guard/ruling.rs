@@ -1,4 +1,4 @@
-//! Joins the words of all matching rules into one ruling.
+//! Joins the verdicts of all matching rules into one ruling.
 
 use super::bound::{Head, Rule};
 use umbra_checks::redact;
@@ -7,13 +7,13 @@ use umbra_domain::{
     sidecar::{CheckedBy, ModelRule, Ruling, SidecarVerdict},
 };
 
-/// Most characters of what a model says for its reason.
+/// Longest reason of a model, in characters.
 const MOST_WHY: usize = 300;
 
-/// What one rule says.
+/// Verdict of one rule.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Said<'a> {
-    /// Its name; without one it is no rule of the operator's.
+    /// Name of the rule; `None` for a built-in one.
     pub rule: Option<&'a str>,
     pub mode: PolicyMode,
     pub verdict: SidecarVerdict,
@@ -22,13 +22,13 @@ pub(super) struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// What a rule says that matches.
+    /// Builds the verdict of a rule that matches.
     pub(super) fn of(head: &Head<'a>, by: CheckedBy) -> Self {
         Self { rule: Some(head.name), mode: head.mode, verdict: head.verdict, reason: head.reason, by }
     }
 }
 
-/// Adds the word of one rule to a ruling: the gravest wins, of several the first.
+/// Adds the verdict of one rule to a ruling: the gravest wins, of several the first.
 pub(super) fn take(ruling: &mut Ruling, said: &Said<'_>) {
     let first = ruling.checked_by.is_none() && said.verdict == ruling.decision;
     if said.mode == PolicyMode::Enforce && (first || said.verdict > ruling.decision) {
@@ -41,15 +41,15 @@ pub(super) fn take(ruling: &mut Ruling, said: &Said<'_>) {
         ruling.would = said.verdict;
         ruling.would_rule = said.rule.map(str::to_owned);
     }
-    // Where a rule in force says as much as one that is tried, it is the one that is named.
+    // If a rule in force is as grave as one in audit mode, only the rule in force is named.
     if ruling.would == ruling.decision {
         ruling.would_rule = None;
     }
 }
 
-/// Adds a model's answer about a rule in words to a ruling: its policy is violated, or not, or no answer came. An answer
-/// raises the decision, or what it would be, and never lowers it; no answer changes nothing. The model's reason stands in
-/// `explain` alone, cut and on one line, since the model has read what agents wrote.
+/// Adds a model's answer about a rule in words to a ruling: its policy is violated, or not, or no answer came. An
+/// answer can raise the decision, or `would` in audit mode, and never lowers it; no answer changes nothing. The model's
+/// reason appears in `explain` alone, cut and on one line, since the model has read text by agents.
 #[must_use]
 pub fn with_model(mut ruling: Ruling, rule: &ModelRule, violated: Option<bool>, why: &str) -> Ruling {
     let (name, mode, verdict) = (&rule.name, rule.mode.as_str(), rule.verdict.as_str());
@@ -65,7 +65,7 @@ pub fn with_model(mut ruling: Ruling, rule: &ModelRule, violated: Option<bool>, 
     ruling
 }
 
-/// A model's words on one line, without what nobody sees.
+/// Returns a model's words redacted, cut and on one line, without control characters.
 fn told(why: &str) -> String {
     let words: String = why.chars().take(4 * MOST_WHY).collect();
     let words: Vec<&str> = words.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What the rules about texts say, by the built-in checks.
+//! Applies the rules about texts, by the built-in checks.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use umbra_domain::{
     sidecar::{CheckedBy, Ruling, TextOf, TextRule},
 };
 
-/// Most things that a line of `explain` names.
+/// Most hits that a line of `explain` names.
 const MOST_NAMED: usize = 5;
 
-/// Runs each check once that a rule about the moment wants, and asks the rules.
+/// Runs each check once that a rule about the moment names, and applies the rules.
 pub(super) fn look(rules: &Bound<TextRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
     let kinds: &[TextOf] = match moment.subject {
         Subject::Turn => return,
-        // Many clients tell results so.
+        // Many clients send results this way.
         Subject::Message { role: "tool", .. } => &[TextOf::Message, TextOf::Result],
         Subject::Message { .. } => &[TextOf::Message],
         Subject::Call { .. } => &[TextOf::Call],
@@ -45,7 +45,7 @@ pub(super) fn look(rules: &Bound<TextRule>, moment: &Moment<'_>, ruling: &mut Ru
     }
 }
 
-/// What was seen, by check and rule, each once, the gravest first. Nothing of the text.
+/// Names hits by check and rule, each once, the gravest first, without any of the text.
 fn named<'a>(hits: impl Iterator<Item = &'a Hit>) -> Vec<String> {
     let mut seen: Vec<&Hit> = hits.collect();
     seen.sort_by_key(|hit| (std::cmp::Reverse(hit.severity), hit.check, &hit.rule));

@@ -1,4 +1,4 @@
-//! Which rules in words are about a moment, and could change what was ruled of it.
+//! Selects the rules in words that apply to a moment and could change its ruling.
 
 use super::{
     bound::Bound,
@@ -9,8 +9,8 @@ use umbra_domain::{
     sidecar::{ModelRule, Ruling},
 };
 
-/// The rules whose violation would be more than what holds, or, where they are only tried, than what would hold. Of a turn
-/// there is nothing to read yet, and what a tool answered is nothing that the agent does.
+/// Returns the rules whose violation would raise the decision, or `would` for a rule in audit mode. A turn has no text
+/// yet, and a result is no act of the agent.
 pub(super) fn open<'a>(rules: &'a Bound<ModelRule>, moment: &Moment<'_>, ruling: &Ruling) -> Vec<&'a ModelRule> {
     if matches!(moment.subject, Subject::Turn | Subject::Result { .. }) {
         return Vec::new();

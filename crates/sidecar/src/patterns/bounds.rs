@@ -1,41 +1,41 @@
-//! What somebody may post as a pattern. In: a pattern as it came, before anything was taken out of it. Out: every fault,
-//! with where it stands; none repeats a value.
+//! Limits of posted patterns. In: a pattern as it came, before anything was taken out of it. Out: every fault, with its
+//! place; none repeats a value.
 
 use crate::words::words;
 use umbra_domain::{NanoUsd, NewPattern, ToolName, tool::plain_tool_name};
 
-/// Bytes of a name or label, as of those in events.
+/// Longest name or label, in bytes, as in events.
 const NAME: usize = 256;
-/// Bytes of a task: a request, not what it is about.
+/// Longest task, in bytes: a request, not its material.
 pub(super) const TASK: usize = 2 * 1024;
-/// Bytes of a prompt. Five thousand patterns lie in memory.
+/// Longest prompt, in bytes. Five thousand patterns are held in memory.
 pub(super) const PROMPT: usize = 8 * 1024;
-/// Bytes of a summary.
+/// Longest summary, in bytes.
 pub(super) const SUMMARY: usize = 2 * 1024;
-/// Tools: what takes more is no way that anybody would follow again.
+/// Most tools: a longer way is not worth following again.
 pub(super) const TOOLS: usize = 50;
-/// A million dollars: more for one task is a mistake of units.
+/// Highest cost, a million dollars: more for one task is a mistake of units.
 const COST: NanoUsd = NanoUsd(1_000_000_000_000_000);
-/// A month, in milliseconds.
+/// Longest duration, a month, in milliseconds.
 const MS: u64 = 31 * 24 * 60 * 60 * 1_000;
 
-/// One thing wrong with a pattern.
+/// Fault of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where, as a JSON pointer (RFC 6901); empty is the whole.
+    /// Place, as a JSON pointer (RFC 6901); empty for the whole pattern.
     pub pointer: String,
-    /// The kind, in a word of the API: `missing`, `range` or `format`.
+    /// Kind of fault, in a word of the API: `missing`, `range` or `format`.
     pub code: &'static str,
-    /// What is wrong and what would be right, for a person.
+    /// Explanation for a person: what is wrong, and what would be right.
     pub detail: String,
 }
 
-/// True if the task has a word that tells it from others.
+/// True if the task has a word to find it by.
 pub fn can_be_found(new: &NewPattern) -> bool {
     words(&new.task).next().is_some()
 }
 
-/// Everything that is wrong with a pattern; nothing where it may be kept. At most two faults for each of its tools.
+/// Returns every fault of a pattern; none if it may be kept. At most two faults for each of its tools.
 pub fn faults(new: &NewPattern) -> Vec<Fault> {
     let mut faults = Faults(Vec::new());
     faults.text("/agent", Some(&new.agent), NAME);

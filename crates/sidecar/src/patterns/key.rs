@@ -1,15 +1,14 @@
-//! Whether two patterns are the same. In: a pattern, screened. Out: a key that all tellings of one way to do one task have in
-//! common.
+//! Identity of patterns. In: a pattern, screened. Out: a key that all reports of one way to do one task have in common.
 
 use crate::words::words;
 use umbra_domain::{NewPattern, ToolName};
 
-/// Words that turn what a task says; `t` is what is left of `don't`.
+/// Words that reverse the meaning of a task; `t` is the rest of `don't`.
 const NEGATIONS: [&str; 9] = ["cannot", "except", "never", "no", "nor", "not", "only", "t", "without"];
 
-/// The key of a pattern: of its agent, of the words of its task whatever their order and inflection, and of its tools in
-/// order, whatever the spelling of their names and however often each was called in a row. Prompt, summary and kind of task
-/// do not count: of two tellings the first stays, so nobody rewrites what another one recorded by telling it again.
+/// Computes the key of a pattern: of its agent, of the words of its task in any order and inflection, and of its tools
+/// in order, in any spelling, with calls in a row counted once. Prompt, summary and kind of task do not count: of two
+/// reports the first stays, so reporting a pattern again cannot rewrite it.
 pub fn dedup_key(new: &NewPattern) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("umbra 2026 the same pattern");
     let mut part = |text: &str| {
@@ -21,11 +20,11 @@ pub fn dedup_key(new: &NewPattern) -> [u8; 32] {
     stems.sort_unstable();
     stems.dedup();
     if stems.is_empty() {
-        // Nothing to compare by; what differs in signs alone is still not the same.
+        // No words to compare; tasks that differ in punctuation alone are still different.
         stems.push(new.task.trim().to_lowercase());
     }
     part(&stems.join(" "));
-    // Likeness does not go by these, and yet what is not to be done is another task.
+    // Likeness ignores these words, but a negated task is another task.
     let negations = new.task.to_lowercase();
     let negations = negations.split(|c: char| !c.is_alphanumeric()).filter(|word| NEGATIONS.contains(word));
     part(&negations.collect::<Vec<&str>>().join(" "));

@@ -1,4 +1,4 @@
-//! What becomes of a pattern. In: a pattern, and what came of it. Out: the pattern as it is from then on.
+//! Life cycle of a pattern. In: a pattern, and the outcome of a use. Out: the pattern after it.
 
 use jiff::Timestamp;
 
@@ -7,25 +7,25 @@ use umbra_domain::{
     Pattern, PatternId, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse, ReviewId, Share,
 };
 
-/// Uses below which no pattern retires, wherever the interval lies.
+/// Fewest uses after which a pattern can retire.
 const LEAST_USES: u64 = 3;
-/// What fails more often than not is no way to do a task.
+/// Success share that a pattern must be able to reach.
 const WORTH_TRYING: f64 = 0.5;
 
-/// Who tells a pattern, and when.
+/// Origin of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Whether it is recorded or mined.
+    /// Source: recorded or mined.
     pub source: PatternSource,
-    /// The id of an API key, or what of ours mined it.
+    /// Id of the API key that recorded it, or name of the component that mined it.
     pub by: String,
-    /// The review that approved the task it was mined from.
+    /// Review that approved the task that it was mined from.
     pub review: Option<ReviewId>,
-    /// When.
+    /// Time of the report.
     pub at: Timestamp,
 }
 
-/// A pattern that is met for the first time, with what came of it then. It is quarantined where the checks saw something.
+/// Builds a new pattern with the outcome of its first use. It is quarantined if the checks found something.
 pub fn begin(id: PatternId, screened: Screened, origin: Origin) -> Pattern {
     let Screened { pattern: new, quarantine } = screened;
     let used = new.used(origin.source);
@@ -55,15 +55,15 @@ pub fn begin(id: PatternId, screened: Screened, origin: Origin) -> Pattern {
     after(&pattern, &used)
 }
 
-/// A pattern after one more use.
+/// Returns a pattern after one more use.
 ///
-/// - Every use is counted, whatever the status. Counts and sums stop at the greatest number and never turn.
-/// - An active pattern retires where even the upper end of Wilson's 95 % interval of its success lies below one half: after
-///   four failures at the beginning, or seven of the first eight uses.
-/// - A retired one becomes active again by a success that somebody recorded, once it went well at least as often as not.
-///   Nobody is offered it meanwhile, so who records one went that way unasked. Failures never bring it back, nor does what
-///   is mined: its successes count, and wait for one that is recorded.
-/// - A quarantined one stays so: what stands in it does not change by working.
+/// - Every use is counted, whatever the status. Counts and sums saturate.
+/// - An active pattern retires once even the upper end of Wilson's 95 % interval of its success share lies below one
+///   half: after four failures at the beginning, or seven of the first eight uses.
+/// - A retired pattern becomes active again by a recorded success, once it succeeded at least as often as it failed. It
+///   is not offered meanwhile, so a recorded success was reached without it being suggested. Failures never reactivate
+///   it. Mined successes count, but reactivate it only together with a recorded one.
+/// - A quarantined pattern stays so: success does not change its text.
 #[must_use]
 pub fn after(pattern: &Pattern, again: &PatternUse) -> Pattern {
     let mut pattern = pattern.clone();
@@ -92,8 +92,8 @@ pub fn after(pattern: &Pattern, again: &PatternUse) -> Pattern {
     pattern
 }
 
-/// A pattern of whose successes so many turned out to be failures. An active one retires where none is left, and where
-/// [`after`] would retire it.
+/// Returns a pattern after some of its successes turned out to be failures. An active pattern retires if no success is
+/// left, and where [`after`] would retire it.
 #[must_use]
 pub fn retract(pattern: &Pattern, successes: u32) -> Pattern {
     let mut pattern = pattern.clone();
@@ -121,7 +121,7 @@ fn retire_failing(pattern: &mut Pattern) {
     }
 }
 
-/// How often it went well, and how often it may well go so.
+/// Returns the success share of a pattern, with its interval.
 pub(super) fn rate(pattern: &Pattern) -> Share {
     Share::of(u64::from(pattern.successes), pattern.uses())
 }

@@ -1,17 +1,17 @@
-//! Patterns as the choice of tools remembers them. In: patterns. Out: tasks for which tools succeeded or failed.
+//! Memory of patterns for the selection of tools. In: patterns. Out: tasks for which tools succeeded or failed.
 
 use std::collections::BTreeSet;
 
 use crate::tools::{Memory, Task};
 use umbra_domain::{Pattern, PatternStatus};
 
-/// Tasks that are remembered of a tool. With so many the right tool stood first for two of three requests of a public set
-/// (`umbra bench tools`), and more brought little.
+/// Most tasks that are remembered of a tool. With that many, the right tool came first for two of three requests of a
+/// public set (`umbra bench tools`); more brought little.
 const MOST_OF_A_TOOL: usize = 20;
 
-/// What these patterns say of tools, whatever their order: each tool of a pattern once, as a success where it went well at
-/// least as often as not, as a failure where it failed as often. What is retired counts, what is quarantined does not. Where a
-/// tool has too many, those remain that were used most, then the latest.
+/// Builds the memory of tools from patterns, whatever their order. Each tool of a pattern counts once: as a success if
+/// the pattern succeeded at least as often as it failed, as a failure if it failed at least as often. Retired patterns
+/// count, quarantined ones do not. If a tool has too many patterns, the most used remain, then the latest.
 pub fn memory(patterns: &[Pattern]) -> Memory {
     let mut counted: Vec<&Pattern> =
         patterns.iter().filter(|pattern| pattern.status != PatternStatus::Quarantined).collect();

@@ -1,5 +1,4 @@
-//! A pattern from the steps of a task. In: a task whose reviews approved it, and its steps in order. Out: the way in which
-//! it was done, or nothing where there is none to be had.
+//! Mines a pattern from an approved task. In: the task, and its steps in order. Out: a pattern, or nothing.
 
 use super::bounds::{self, can_be_found, faults};
 use umbra_domain::{NanoUsd, NewPattern, PatternOutcome, ToolName};
@@ -9,40 +8,40 @@ use umbra_domain::{NanoUsd, NewPattern, PatternOutcome, ToolName};
 pub struct Step {
     /// The tool that was called, if one was.
     pub tool: Option<ToolName>,
-    /// Whether the step went well.
+    /// True if the step succeeded.
     pub ok: bool,
-    /// Whether anybody rejected it: a verdict, the boundary, a person.
+    /// True if a verdict, the boundary or a person rejected it.
     pub rejected: bool,
-    /// What it came to.
+    /// Summary of the result.
     pub summary: Option<String>,
 }
 
-/// A task that was approved as a whole, with texts as they are stored.
+/// A task that was approved as a whole, with texts as stored.
 #[derive(Clone, Copy)]
 pub struct Trajectory<'a> {
-    /// Who did it.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// The kind of task.
+    /// Kind of task.
     pub task_type: Option<&'a str>,
-    /// What was to be done.
+    /// Text of the task.
     pub task: &'a str,
-    /// The session.
+    /// Session, if there was one.
     pub session: Option<&'a str>,
-    /// The task's id.
+    /// Id of the task.
     pub task_id: Option<&'a str>,
-    /// What all of it cost, in nano-dollars.
+    /// Total cost, in nano-dollars.
     pub cost_usd: Option<NanoUsd>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub ms: Option<u64>,
-    /// Its steps, in order.
+    /// Steps, in order.
     pub steps: &'a [Step],
 }
 
-/// The pattern of an approved task: the tools whose calls went well, in order, each once where it was called in a row, and
-/// the last thing that was said of it. What it gives has no [`faults`], and can be found.
+/// Returns the pattern of an approved task: the tools whose calls succeeded, in order, each once for calls in a row,
+/// and the last summary. The pattern has no [`faults`], and can be found.
 ///
-/// Nothing where no call went well, where anything was rejected, where it took more tools than a pattern may have (half of a
-/// way leads nowhere), or where a name is none. Texts that are too long are cut.
+/// Returns `None` if no call succeeded, a step was rejected, a name is invalid, or the task took more tools than a
+/// pattern may have (half of a way leads nowhere). Long texts are cut.
 pub fn mine(of: &Trajectory<'_>) -> Option<NewPattern> {
     if of.steps.iter().any(|step| step.rejected) {
         return None;

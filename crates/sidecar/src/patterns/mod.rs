@@ -1,16 +1,18 @@
-//! What worked before, for the next task like it. In: ways in which tasks were done, with how that ended. Out: for a task,
-//! those that fit it best and are worth it, as data. Pure: ids, times and texts come from the caller.
+//! Patterns: what worked before, offered for similar tasks. In: ways in which tasks were done, with their outcomes.
+//! Out: for a task, the patterns that fit it best and succeed often enough, as data. Pure: ids, times and texts come
+//! from the caller.
 //!
-//! 1. [`faults`] says what is wrong with what somebody posts; [`mine`] makes the same of the steps of an approved task.
-//! 2. [`screen`] takes out what is not to be kept, and says what is to be kept and never offered.
-//! 3. [`dedup_key`] tells whether it is known already: then it is counted ([`after`]), else it is new ([`begin`]). What seemed to go
-//!    well and did not is counted anew ([`retract`]).
-//! 4. [`Shelf`] finds what fits a task: by the share of words in common, and by how often it surely went well.
-//! 5. [`memory`] is the same knowledge for the choice of tools.
+//! 1. [`faults`] lists the faults of a posted pattern; [`mine`] builds a pattern from the steps of an approved task.
+//! 2. [`screen`] takes out secrets and hidden characters, and quarantines patterns that must never be offered.
+//! 3. [`dedup_key`] identifies a pattern. A known one is counted ([`after`]), a new one begins ([`begin`]). A success
+//!    that turned out to be a failure is recounted ([`retract`]).
+//! 4. [`Shelf`] finds the patterns for a task: by the share of common words, and by the lower bound of the success
+//!    share.
+//! 5. [`memory`] gives the same knowledge to the selection of tools.
 //!
-//! A pattern is a stranger's word. It can say what was done, under a note of ours, and nothing else: the caller's rules are
-//! asked about each of its tools before it is offered, nothing that it says changes them, and what is offered beside it
-//! stands in the same order without it. What speaks to the model is quarantined as far as the checks can tell.
+//! A pattern is untrusted text. It is offered as data, under a fixed note. The caller's rules are asked about each of
+//! its tools first, its text changes no rule, and other offers stand in the same order without it. Text that speaks to
+//! the model is quarantined, as far as the checks can tell.
 
 mod bounds;
 mod key;

@@ -1,27 +1,27 @@
-//! What is not to be kept of a pattern, and what is not to be offered. In: a pattern as it came, redacted or not. Out: the
-//! pattern without secrets and hidden characters, and why it is quarantined, if it is.
+//! Screening of patterns. In: a pattern as it came, redacted or not. Out: the pattern without secrets and hidden
+//! characters, and the reason if it is quarantined.
 
 use std::collections::BTreeSet;
 
 use umbra_domain::{CheckName, Event, NewPattern, Severity, ToolName};
 
-/// How every mark that stands in the place of a secret begins.
+/// Beginning of every mark that replaces a secret.
 const SECRET: &str = "[secret:";
 
 /// A pattern that may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Screened {
-    /// Without secrets and hidden characters.
+    /// Pattern without secrets and hidden characters.
     pub pattern: NewPattern,
-    /// Why it is never to be offered, in words of ours; none where the checks see nothing.
+    /// Reason why it must never be offered, in fixed words; `None` if the checks found nothing.
     pub quarantine: Option<String>,
 }
 
-/// Makes a pattern fit to be kept, and has the built-in checks look for what no pattern needs: words that speak to the model,
-/// hidden characters, secrets. To screen it again changes nothing in its texts.
+/// Takes secrets and hidden characters out of a pattern. Quarantines it if the built-in checks find words that speak to
+/// the model, hidden characters or secrets. Screening it again does not change its texts.
 ///
-/// A text that was redacted before shows by its marks that it held a secret. Which characters were hidden in it nobody sees
-/// any more: they are gone, and what is left is looked at all the same.
+/// In a text that was redacted before, marks still show that it held a secret. Hidden characters that were removed
+/// before cannot be detected any more; the rest is checked all the same.
 pub fn screen(mut new: NewPattern) -> Screened {
     let mut seen = Seen::default();
     for text in [Some(&mut new.task), new.prompt.as_mut(), new.summary.as_mut()].into_iter().flatten() {
@@ -30,10 +30,10 @@ pub fn screen(mut new: NewPattern) -> Screened {
     let labels = [Some(&mut new.agent), new.task_type.as_mut(), new.session.as_mut(), new.task_id.as_mut()];
     for name in labels.into_iter().flatten().chain(new.tools.iter_mut().flat_map(names)) {
         seen.clean(name);
-        // Blanks for what holds the words of a name together.
+        // Blanks replace the signs that join the words of a name.
         seen.orders(&name.replace(|c: char| !c.is_alphanumeric(), " "));
     }
-    // An order may be told in parts.
+    // An order may be split over several texts.
     let texts = [Some(new.task.as_str()), new.prompt.as_deref(), new.summary.as_deref()];
     seen.orders(&texts.into_iter().flatten().collect::<Vec<_>>().join(" "));
     Screened { quarantine: seen.reason(), pattern: new }
@@ -43,7 +43,7 @@ fn names(tool: &mut ToolName) -> impl Iterator<Item = &mut String> {
     tool.server.as_mut().into_iter().chain(std::iter::once(&mut tool.name))
 }
 
-/// What the checks saw.
+/// Findings of the checks.
 #[derive(Default)]
 struct Seen {
     /// Rules about words that speak to the model.
@@ -54,7 +54,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Looks at a text, and leaves of it what may be kept.
+    /// Checks a text, and leaves of it what may be kept.
     fn clean(&mut self, text: &mut String) {
         let checked = umbra_checks::screen(given(std::mem::take(text)));
         for mark in checked.marks.iter().filter(|mark| mark.severity >= Severity::Warning) {
@@ -92,8 +92,8 @@ impl Seen {
     }
 }
 
-/// A text as the checks look at it: given to whoever reads the pattern, as a person's request would be, which may ask a
-/// great deal and sets no rules aside. What is looked for in results of tools alone finds nothing more in patterns.
+/// Builds the event that the checks look at. The text counts as input, like a person's request, which may ask a great
+/// deal and sets no rules aside. Checks for results of tools alone would find nothing more in patterns.
 fn given(text: String) -> Event {
     Event { input: Some(text), ..Event::default() }
 }

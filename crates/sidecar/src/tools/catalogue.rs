@@ -1,5 +1,5 @@
-//! The index of a set of tools. In: tools as their servers list them. Out: for a word, the tools that have it, in which of
-//! their fields and with which weight.
+//! Index of a set of tools. In: tools as their servers list them. Out: for a word, the tools that have it, with their
+//! fields and weight.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,20 +10,20 @@ use super::{embedding::Embedding, parameter::Parameter};
 use crate::words::{Word, words};
 use umbra_domain::{CheckName, Effect, Event, Severity, ToolAnnotations, ToolName};
 
-/// What of a tool can match, in the order of [`FIELDS`].
+/// Names of the fields that can match, in the order of [`FIELDS`].
 pub(super) const FIELD_NAMES: [&str; 3] = ["name", "description", "parameters"];
-/// Bytes of a text that are read.
+/// Most bytes of a text that are read.
 const MOST_BYTES: usize = 8 * 1024;
 
-/// How a field counts. A field is the set of its words: what is said again counts no more and makes it no longer, so whoever
-/// repeats what may be asked for stands where one honest mention stands. To count up to three would find the right tool for
-/// one request in a hundred more (of a public set), and lift who repeats by a third. Chosen with `umbra bench tools` on two
-/// public sets, on halves of them; either half would have chosen about the same.
+/// Weight of a field. A field is the set of its words: a repeated word counts once and does not make the field longer,
+/// so repetition brings no more than one honest mention. Counting up to three would find the right tool for one more
+/// request in a hundred (of a public set), and would lift tools that repeat words by a third. Chosen with `umbra bench
+/// tools` on halves of two public sets; either half would have chosen about the same.
 struct Field {
     weight: f64,
-    /// How far a long field counts less: 0 not at all, 1 in proportion (b of BM25).
+    /// Length normalization: 0 for none, 1 for weights in inverse proportion to the length (b of BM25).
     length: f64,
-    /// Words from its beginning that count.
+    /// Most words that count, from the beginning.
     most_words: usize,
 }
 
@@ -36,32 +36,32 @@ const FIELDS: [Field; 3] = [
 /// A tool as its server lists it, with the effect that the boundary gives it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// What it is called.
+    /// Name of the tool.
     pub name: ToolName,
-    /// What its server says of it.
+    /// Description by its server.
     pub description: String,
-    /// What it takes.
+    /// Parameters of the tool.
     pub parameters: Vec<Parameter>,
-    /// What it does to the world.
+    /// Effect on the world.
     pub effect: Effect,
-    /// What its server claims beside; handed on, and used for nothing.
+    /// Annotations by its server; passed on, and used for nothing.
     pub annotations: ToolAnnotations,
 }
 
 /// An index of tools.
 #[derive(Debug)]
 pub struct Catalogue {
-    /// In order of names: a tool's place here settles equal scores.
+    /// Tools in order of names: the place of a tool settles equal scores.
     tools: Vec<Tool>,
-    /// Direction of each tool, by place; none of a tool whose texts give orders.
+    /// Direction of each tool, by place; empty for a tool whose texts give orders.
     meanings: Vec<Embedding>,
-    /// Text that says what each tool is for, by place; none of a tool whose texts give orders.
+    /// Text on the purpose of each tool, by place; `None` for a tool whose texts give orders.
     summaries: Vec<Option<String>>,
-    /// Places of the tools of a joined name.
+    /// Places of the tools with a joined name.
     named: HashMap<String, Range<usize>>,
-    /// The places of those of a server, by their names there.
+    /// Places of the tools of all servers, by their name without the server.
     owned: HashMap<String, Vec<usize>>,
-    /// By stem, in order of places.
+    /// Tools that have a stem, by stem, in order of places.
     postings: HashMap<String, Vec<Posting>>,
 }
 
@@ -69,19 +69,19 @@ pub struct Catalogue {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Posting {
     pub place: usize,
-    /// In how many fields, by their weights and lengths.
+    /// Sum of the weights of the fields that have it, each divided by its length norm.
     pub weight: f64,
-    /// One bit for each of [`FIELDS`].
+    /// One bit for each of [`FIELDS`] that has it.
     pub fields: u8,
 }
 
 impl Catalogue {
-    /// An index of these tools. Their order does not matter.
+    /// Builds an index of these tools. Their order does not matter.
     pub fn of(mut tools: Vec<Tool>) -> Self {
         tools.sort_by_cached_key(|tool| {
             (tool.name.joined(), tool.name.clone(), tool.description.clone(), tool.parameters.clone(), tool.effect)
         });
-        // What was told twice is offered once.
+        // A tool that is listed twice is offered once.
         tools.dedup();
         let (counts, (meanings, summaries)): (Vec<[Counts; 3]>, _) = tools.iter().map(Counts::of).unzip();
         let averages = [0, 1, 2].map(|field| Counts::average_length(counts.iter().map(|of| &of[field])));
@@ -112,7 +112,7 @@ impl Catalogue {
         Self { tools, meanings, summaries, named, owned, postings }
     }
 
-    /// The tools that a call may mean which names no server: those of this name, each server's once.
+    /// Returns the tools that a call without a server may mean: those with this name, one for each server.
     pub fn meant(&self, name: &ToolName) -> Vec<&ToolName> {
         let normal = name.normal();
         if normal.server.is_some() || self.named.contains_key(&name.joined()) {
@@ -124,17 +124,17 @@ impl Catalogue {
         meant
     }
 
-    /// How many tools it has.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.tools.len()
     }
 
-    /// Whether it has none.
+    /// True if there are no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
 
-    /// All tools, by place.
+    /// Returns all tools, by place.
     pub(super) fn tools(&self) -> &[Tool] {
         &self.tools
     }
@@ -143,13 +143,13 @@ impl Catalogue {
         self.tools.get(place)
     }
 
-    /// Text that says what each tool is for: its name and the first sentence of its description. In the order of places, as
-    /// [`Request::closeness`](super::Request::closeness) has them; none of a tool whose texts give orders.
+    /// Returns a text on the purpose of each tool: its name and the first sentence of its description. In the order of
+    /// [`Request::closeness`](super::Request::closeness); `None` for a tool whose texts give orders.
     pub fn summaries(&self) -> &[Option<String>] {
         &self.summaries
     }
 
-    /// Direction of each tool, by place.
+    /// Returns the direction of each tool, by place.
     pub(super) fn meanings(&self) -> &[Embedding] {
         &self.meanings
     }
@@ -158,19 +158,19 @@ impl Catalogue {
         self.postings.get(stem).map_or(&[], Vec::as_slice)
     }
 
-    /// Places of the tools of a joined name.
+    /// Returns the places of the tools with a joined name.
     pub(super) fn named(&self, joined: &str) -> Range<usize> {
         self.named.get(joined).cloned().unwrap_or_default()
     }
 }
 
-/// By how much the words of a field count less for its length.
+/// Returns the number by which the weight of a field is divided for its length.
 #[expect(clippy::cast_precision_loss, reason = "counts of words")]
 pub(super) fn length_norm(b: f64, length: usize, average: f64) -> f64 {
     if average > 0.0 { 1.0 - b + b * length as f64 / average } else { 1.0 }
 }
 
-/// The words of one field of one tool, each once, in their order.
+/// Words of one field of one tool, each once, in their order.
 #[derive(Default)]
 struct Counts {
     words: Vec<Word>,
@@ -210,13 +210,13 @@ impl Counts {
     }
 }
 
-/// The first words of a text, each once.
+/// Returns the first words of a text, each once.
 fn distinct(text: &str, most: usize) -> Vec<Word> {
     let mut known = HashSet::new();
     words(text).take(most).filter(|word| known.insert(word.stem.clone())).collect()
 }
 
-/// Summary of a description. The text after it counts by its words alone, so that it cannot make another tool of this one.
+/// Returns the first sentence of a description. The rest counts by words alone, so it cannot change the meaning.
 fn first_sentence(text: &str) -> &str {
     let text = text.trim_start();
     let mut ends = text.match_indices(['.', '!', '?', ':', '\n']).map(|(at, _)| at + 1);
@@ -228,7 +228,7 @@ fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default()
 }
 
-/// Whether a text speaks to the model, or hides characters: what tells nobody what a tool does.
+/// True if a text speaks to the model or hides characters. Such a text does not describe a tool.
 fn gives_orders(text: &str) -> bool {
     let event = Event { input: Some(text.to_owned()), ..Event::default() };
     let stored = umbra_checks::screen(event);

@@ -1,8 +1,8 @@
-//! Word vectors: texts that mean the same point the same way, whichever words they use. In: words. Out: the direction of a
-//! text, and how close two directions are.
+//! Word vectors: texts of the same meaning have close directions, whichever words they use. In: words. Out: the
+//! direction of a text, and the closeness of two directions.
 //!
-//! The table was fitted to a sentence encoder, all-MiniLM-L6-v2, by `scripts/distill_words.py`, which also describes the
-//! file. A word that it does not have counts for nothing here; the index of words finds it.
+//! The table was fitted to a sentence encoder, all-MiniLM-L6-v2, by `scripts/distill_words.py`, which also describes
+//! the file. A word that is not in the table counts for nothing here; the index of words finds it.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -11,14 +11,14 @@ use crate::words::Word;
 static FILE: &[u8] = include_bytes!("../../data/words.bin");
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(FILE).unwrap_or_default());
 
-/// Where texts point; without members where no word is known.
+/// Direction of a text; empty if no word is known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Embedding {
     members: Vec<f32>,
     length: f32,
 }
 
-/// By stem: the scale of its vector, and its members, in number a multiple of eight.
+/// Scale and components of each vector, by stem. The number of components is a multiple of eight.
 #[derive(Default)]
 struct Table(HashMap<&'static str, (f32, &'static [u8])>);
 
@@ -38,7 +38,7 @@ impl Table {
 }
 
 impl Embedding {
-    /// The direction of a text of these words.
+    /// Computes the direction of a text of these words.
     pub fn of<'a>(words: impl IntoIterator<Item = &'a Word>) -> Self {
         let mut members = Vec::new();
         for word in words {
@@ -49,14 +49,14 @@ impl Embedding {
         Self { length: dot(&members, &members).sqrt(), members }
     }
 
-    /// The direction of a text by another encoder.
+    /// Builds a direction from the vector of another encoder.
     pub fn given(numbers: &[f32]) -> Self {
         let mut members = numbers.to_vec();
         members.resize(numbers.len().next_multiple_of(8), 0.0);
         Self { length: dot(&members, &members).sqrt(), members }
     }
 
-    /// Turns it towards another direction, which counts by its weight.
+    /// Turns the direction towards another one, by its weight.
     pub fn turn(&mut self, weight: f32, towards: &Self) {
         if towards.length > 0.0 {
             self.members.resize(towards.members.len(), 0.0);
@@ -66,12 +66,12 @@ impl Embedding {
         }
     }
 
-    /// True where a word of the text is known.
+    /// True if a word of the text is known.
     pub fn is_known(&self) -> bool {
         self.length > 0.0
     }
 
-    /// The cosine of two directions: 1 for the same; 0 where either has none.
+    /// Returns the cosine of two directions: 1 for the same; 0 if either is empty.
     pub fn cosine(&self, other: &Self) -> f64 {
         let lengths = self.length * other.length;
         if lengths > 0.0 { f64::from(dot(&self.members, &other.members) / lengths) } else { 0.0 }

@@ -1,5 +1,5 @@
-//! What may be offered. In: rules, once; then a tool and the situation. Out: what the rules say of it, or why it is not
-//! offered.
+//! Limits of the tools that may be offered. In: rules, once; then a tool and the situation. Out: the verdict of the
+//! rules, or the reason why the tool is not offered.
 
 use serde_json::Value;
 
@@ -7,27 +7,27 @@ use super::catalogue::Tool;
 use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations, ToolName, tool::plain_tool_name};
 use umbra_policy::{Asked, BadRule, Expression, Policy};
 
-/// What may be offered.
+/// Rules about the tools that may be offered.
 #[derive(Debug)]
 pub struct Limits(Policy);
 
-/// Who asks, and how things stand.
+/// Agent, route, modes and session that tools are selected for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Situation<'a> {
-    /// The agent.
+    /// Name of the agent.
     pub agent: &'a str,
-    /// The route that it is on, where it has one.
+    /// Route of the agent, if it has one.
     pub route: Option<&'a str>,
-    /// The modes in which it works.
+    /// Modes that the agent works in.
     pub modes: &'a [String],
-    /// What clings to its session.
+    /// Taints of the session.
     pub taints: &'a [String],
-    /// Its session.
+    /// Session, if there is one.
     pub session: Option<&'a str>,
 }
 
 impl Limits {
-    /// Limits by rules. Those that ask for arguments are left to the guard of the call: nobody has chosen them yet.
+    /// Compiles rules. Those about arguments are left to the guard of the call: there are no arguments yet.
     ///
     /// # Errors
     /// The first rule that cannot be compiled.
@@ -39,7 +39,7 @@ impl Limits {
         Ok(Self(Policy::compile(rules.iter().filter(|rule| !asks_arguments(rule)).cloned().collect())?))
     }
 
-    /// Whether a tool may be named to an agent at all.
+    /// True if a tool may be named to an agent at all.
     pub fn allows(&self, name: &ToolName, effect: Effect, situation: &Situation<'_>) -> bool {
         let tool = Tool {
             name: name.clone(),
@@ -51,10 +51,10 @@ impl Limits {
         self.judge(&tool, situation).is_ok()
     }
 
-    /// What the rules say of a tool that may be offered.
+    /// Returns the verdict of the rules on a tool that may be offered.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason why it may not be offered.
     pub(super) fn judge(&self, tool: &Tool, situation: &Situation<'_>) -> Result<GuardVerdict, String> {
         let name = &tool.name;
         if std::iter::once(&name.name).chain(&name.server).any(|name| plain_tool_name(name).is_err()) {

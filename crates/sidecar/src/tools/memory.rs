@@ -1,5 +1,5 @@
-//! What came of tools before. In: tasks for which a tool was used, and whether that succeeded. Out: for a word, the tools
-//! that have it in such tasks; for a tool, how many like tasks succeeded and failed.
+//! Memory of earlier uses of tools. In: tasks for which a tool was used, and whether it succeeded. Out: for a word, the
+//! tools that have it in such tasks; for a tool, how many similar tasks succeeded and failed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,34 +7,34 @@ use super::{catalogue::length_norm, embedding::Embedding};
 use crate::words::{LIKE, Task};
 use umbra_domain::ToolName;
 
-/// How a word counts that stands in one remembered task of a tool. Chosen as the weights of fields are.
+/// Weight of a word in one remembered task of a tool. Chosen like the weights of fields.
 const WEIGHT: f64 = 0.6;
-/// How far much memory counts less than little (b of BM25).
+/// Length normalization for tools with much memory (b of BM25).
 const LENGTH: f64 = 0.6;
 /// Most tools that are remembered.
 const MOST_TOOLS: usize = 20_000;
 
-/// What is remembered of tools: for each the latest few tasks.
+/// Memory of tools: the latest few tasks of each.
 #[derive(Debug, Clone)]
 pub struct Memory {
     most_of_a_tool: usize,
     tools: Vec<Remembered>,
     named: HashMap<String, usize>,
-    /// By stem: tools, in their order here, and how many of their tasks have it, by outcome.
+    /// Tools whose tasks have a stem, by stem, in the order of `tools`, with the number of such tasks.
     stems: HashMap<String, Vec<(usize, Tally)>>,
-    /// Over all tools, by outcome.
+    /// Sums over all tools, by outcome.
     totals: [Total; 2],
 }
 
-/// Counts by outcome: first of successes, then of failures.
+/// Counts by outcome: successes, then failures.
 pub(super) type Tally = [u32; 2];
 
 #[derive(Debug, Clone, Default)]
 struct Remembered {
-    /// In its canonical spelling.
+    /// Name in its canonical spelling.
     name: String,
     tasks: VecDeque<(Task, Outcome)>,
-    /// Words of its tasks, by outcome.
+    /// Number of words of its tasks, by outcome.
     lengths: [usize; 2],
     /// Direction of the tasks that succeeded.
     meaning: Embedding,
@@ -53,7 +53,7 @@ enum Outcome {
 }
 
 impl Memory {
-    /// An empty memory that keeps this many tasks of each tool.
+    /// Creates an empty memory that keeps this many tasks of each tool.
     pub fn new(most_of_a_tool: usize) -> Self {
         Self {
             most_of_a_tool,
@@ -64,8 +64,8 @@ impl Memory {
         }
     }
 
-    /// Remembers what came of using a tool for a task. The oldest task of that tool is forgotten where there are too many;
-    /// a task without words and more tools than twenty thousand are not remembered.
+    /// Records the outcome of using a tool for a task. If the tool has too many tasks, its oldest is dropped. A task
+    /// without words, and a tool beyond the first twenty thousand, are not recorded.
     pub fn record(&mut self, tool: &ToolName, task: &Task, succeeded: bool) {
         let name = tool.joined();
         let known = self.named.get(&name).copied();
@@ -95,7 +95,7 @@ impl Memory {
         }
     }
 
-    /// Adds a task to what is counted, or takes it away.
+    /// Adds a task to the counts, or removes it.
     fn count(&mut self, at: usize, task: &Task, outcome: Outcome, add: bool) {
         let side = outcome as usize;
         let Some(tool) = self.tools.get_mut(at) else { return };
@@ -129,17 +129,17 @@ impl Memory {
         }
     }
 
-    /// How many tools are remembered; they are numbered in the order in which they were met.
+    /// Returns the number of remembered tools. They are numbered in the order of their first use.
     pub(super) fn len(&self) -> usize {
         self.tools.len()
     }
 
-    /// The canonical name of a remembered tool.
+    /// Returns the canonical name of a remembered tool.
     pub(super) fn name(&self, number: usize) -> &str {
         self.tools.get(number).map_or("", |tool| &tool.name)
     }
 
-    /// The tools that have a word in their tasks, by number, and how much it counts for and against them.
+    /// Returns the tools that have a word in their tasks, by number, with its weight for and against each.
     pub(super) fn with(&self, stem: &str) -> impl Iterator<Item = (usize, [f64; 2])> {
         let averages = self.totals.map(Total::average);
         self.stems.get(stem).into_iter().flatten().filter_map(move |(number, tally)| {
@@ -150,12 +150,12 @@ impl Memory {
         })
     }
 
-    /// Tools by their canonical names, with what the tasks that succeeded are about.
+    /// Returns the canonical name of each tool, with the direction of its tasks that succeeded.
     pub(super) fn meanings(&self) -> impl Iterator<Item = (&str, &Embedding)> {
         self.tools.iter().map(|tool| (tool.name.as_str(), &tool.meaning))
     }
 
-    /// How many tasks like this one are remembered of a tool.
+    /// Counts the remembered tasks of a tool that are like this one.
     pub(super) fn like(&self, canonical: &str, task: &Task) -> Tally {
         let mut tally = [0; 2];
         let tool = self.named.get(canonical).and_then(|at| self.tools.get(*at));

@@ -1,14 +1,15 @@
-//! Which tools fit a task. In: tools once, then tasks, each with what is remembered and what may be offered. Out: tools in
-//! order, each with its score and reason, and those that were left out, each with why. Pure.
+//! Selection of tools for a task. In: tools once, then tasks, each with a memory and limits. Out: tools in order, each
+//! with its score and reason, and excluded tools, each with the reason. Pure.
 //!
-//! 1. `words` makes words of texts and of identifiers, and tells how like two tasks are.
+//! 1. `words` splits texts and identifiers into words, and measures how alike two tasks are.
 //! 2. [`Catalogue`] indexes tools: names, descriptions, parameters. Built once for a set of tools.
-//! 3. [`Memory`] knows for which tasks a tool succeeded, and for which it failed. It grows without a new catalogue.
-//! 4. [`Limits`] say what may be offered: rules, allowed tools, the gravest effect.
-//! 5. [`Catalogue::select`] ranks by BM25F over all of this, and asks the limits about each tool before it is offered.
+//! 3. [`Memory`] holds the tasks for which a tool succeeded or failed. It grows without a new catalogue.
+//! 4. [`Limits`] hold the rules about the tools that may be offered.
+//! 5. [`Catalogue::select`] ranks by words (BM25F) and by meaning, and asks the limits about each tool before it is
+//!    offered.
 //!
-//! What a tool says of itself is a stranger's text: it is counted and never obeyed. Of a description that speaks to the
-//! model nothing counts, of a long one its beginning, and of a word that it repeats one mention.
+//! A tool's own text is untrusted: it is counted and never obeyed. A description that speaks to the model does not
+//! count at all, a long one by its beginning, and a repeated word once.
 
 mod catalogue;
 mod embedding;

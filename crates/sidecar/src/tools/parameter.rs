@@ -1,23 +1,23 @@
-//! What a tool takes, as words. In: a JSON Schema. Out: names and descriptions of its members, nested ones too.
+//! Parameters of a tool, as words. In: a JSON Schema. Out: names and descriptions of its members, nested ones included.
 
 use serde_json::Value;
 
 /// Most parameters of one tool that count.
 const MOST: usize = 64;
-/// How deep members of members count.
+/// Greatest depth of nested members that count.
 const DEPTH: usize = 4;
 
 /// One argument of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Parameter {
-    /// What it is called.
+    /// Name of the argument.
     pub name: String,
-    /// What the tool says of it.
+    /// Description by the tool.
     pub description: String,
 }
 
 impl Parameter {
-    /// The members that a schema of arguments names, in its order.
+    /// Returns the members that a schema of arguments names, in its order.
     pub fn all_of(schema: &Value) -> Vec<Self> {
         let mut found = Vec::new();
         collect(schema, DEPTH, &mut found);

@@ -1,17 +1,16 @@
-//! The choice of tools for a task. In: a catalogue, a memory, limits and a task. Out: tools in order with scores and
-//! reasons, and tools that fit and are left out, with why.
+//! Selection of tools. In: a catalogue, a memory, limits and a task. Out: tools in order, with scores and reasons, and
+//! excluded tools, with reasons.
 //!
 //! A score has two parts, each between 0 and 1:
 //!
-//! 1. By words: BM25F (Robertson, Zaragoza, Taylor 2004) as a share of what a tool would get that had nothing but the words of
-//!    the task. The mentions of a word over all fields are added by weight before they saturate. Tasks that succeeded are
-//!    one more field.
+//! 1. By words: BM25F (Robertson, Zaragoza, Taylor 2004), as a share of the score of a tool that has exactly the words
+//!    of the task. The mentions of a word over all fields are added by weight before they saturate. Tasks that
+//!    succeeded are one more field.
 //! 2. By meaning: the cosine of the task and of the tool's name and summary, or of the tasks for which it succeeded.
 //!
-//! Parts are added and not ranks, as reciprocal rank fusion does it: that has fewer tools among the first three for users' words and
-//! for `MetaTool`, and under it a tool that nobody wants moves two others against each other.
-//! Tasks that failed are counted by words and take up to half of a score, so a tool that keeps failing sinks and
-//! does not vanish.
+//! The parts are added. Reciprocal rank fusion, which adds ranks, has fewer right tools among the first three for
+//! users' words and for `MetaTool`, and lets a tool that does not fit move two others against each other. Tasks that
+//! failed are counted by words and take up to half of a score, so a tool that keeps failing sinks and does not vanish.
 
 use std::{
     cmp::Ordering,
@@ -29,78 +28,78 @@ use super::{
 use crate::words::Task;
 use umbra_domain::{GuardVerdict, ToolAnnotations, ToolName};
 
-/// Where the count of a word saturates (k1 of BM25).
+/// Saturation of the count of a word (k1 of BM25).
 const SATURATION: f64 = 1.5;
 /// Weights of the part by words and of the part by meaning; chosen with `umbra bench tools`.
 const PARTS: [f64; 2] = [2.0 / 3.0, 1.0 / 3.0];
-/// A cosine up to which two texts have nothing in common.
+/// Cosine up to which two texts count as unrelated.
 const STRANGE: f64 = 0.1;
-/// A part by meaning from which on a tool is called close.
+/// Part by meaning from which a tool is called close.
 const CLOSE: f64 = 0.3;
-/// The share of a score that failures can take.
+/// Largest share of a score that failures can take.
 const MOST_FAILED: f64 = 0.5;
 /// Most words that a reason names.
 const MOST_NAMED: usize = 6;
-/// What is asked for.
+/// Request for the tools of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The task.
     pub task: &'a Task,
-    /// Closeness of each tool in meaning by an embedding model, 0 to 1, in the order of [`Catalogue::summaries`]; by the
-    /// built-in word vectors where it is not given.
+    /// Closeness of each tool in meaning by an embedding model, 0 to 1, in the order of [`Catalogue::summaries`].
+    /// Default: by the built-in word vectors.
     pub closeness: Option<&'a [f64]>,
-    /// What came of tools before.
+    /// Outcomes of earlier uses of tools.
     pub memory: &'a Memory,
-    /// What may be offered.
+    /// Rules about the tools that may be offered.
     pub limits: &'a Limits,
-    /// To whom, and when.
+    /// Agent and session that the tools are for.
     pub situation: Situation<'a>,
     /// Most tools that are ranked for the task.
     pub limit: usize,
-    /// Tools that are ranked beside them whatever the task, where they may be offered.
+    /// Tools that are ranked in addition, whatever the task, if they may be offered.
     pub always: &'a [ToolName],
 }
 
-/// Which tools fit.
+/// Result of a selection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Selection<'a> {
-    /// Tools that may be offered, best first: by score, then by name. Those that are asked for always stand at the end where
-    /// they are not among the best.
+    /// Tools that may be offered, best first: by score, then by name. Tools of [`Request::always`] that are not among
+    /// the best come last.
     pub ranked: Vec<Ranked<'a>>,
     /// Probability that the first is the right one, 0 to 1.
     pub confidence: f64,
-    /// Every tool that may be offered now, whether they fit or not, by name.
+    /// All tools that may be offered now, fitting or not, by name.
     pub allowed: Vec<&'a ToolName>,
-    /// Every tool that may not be offered now, by name.
+    /// All tools that may not be offered now, by name.
     pub excluded: Vec<Excluded<'a>>,
 }
 
-/// A tool that fits.
+/// A tool with its score.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranked<'a> {
-    /// Which.
+    /// Name of the tool.
     pub tool: &'a ToolName,
-    /// Fit, from 0 to 1: greater is better.
+    /// Fit, from 0 to 1; greater is better.
     pub score: f64,
-    /// Which words of the task it has, and where; how many tasks like this it was used for before.
+    /// Words of the task that the tool has, with their fields, and the number of similar tasks that it was used for.
     pub reason: String,
-    /// What the rules say of it.
+    /// Verdict of the rules.
     pub guard: GuardVerdict,
-    /// What its server claims of it.
+    /// Annotations by its server.
     pub annotations: ToolAnnotations,
 }
 
 /// A tool that may not be offered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Excluded<'a> {
-    /// Which.
+    /// Name of the tool.
     pub tool: &'a ToolName,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
 impl<'a> Request<'a> {
-    /// A request for the ten best, of nobody in particular.
+    /// Creates a request for the ten best tools, with an empty situation.
     pub fn new(task: &'a Task, memory: &'a Memory, limits: &'a Limits) -> Self {
         Self { task, closeness: None, memory, limits, situation: Situation::default(), limit: 10, always: &[] }
     }
@@ -116,13 +115,13 @@ impl Catalogue {
             let guard = request.limits.judge(tool, &request.situation);
             guards.push(guard.as_ref().ok().copied());
             match guard {
-                // Tools of one name stand side by side.
+                // Tools of the same name are neighbours.
                 Ok(_) if selection.allowed.last() == Some(&&tool.name) => {}
                 Ok(_) => selection.allowed.push(&tool.name),
                 Err(reason) => selection.excluded.push(Excluded { tool: &tool.name, reason }),
             }
         }
-        // Where a server lists a name twice, one tool that is denied denies the name.
+        // If a server lists a name twice, one denied tool denies the name.
         let denied: HashSet<&ToolName> = selection.excluded.iter().map(|one| one.tool).collect();
         selection.allowed.retain(|name| !denied.contains(name));
         let always: HashSet<String> = request.always.iter().map(ToolName::joined).collect();
@@ -150,7 +149,7 @@ impl Catalogue {
         selection
     }
 
-    /// Ranks all tools, best first. Left out are tools whose texts give orders and whose names fit in no word.
+    /// Ranks all tools, best first, without those whose texts give orders and whose names have no word of the task.
     fn standings(&self, request: &Request<'_>) -> BinaryHeap<Standing> {
         let Request { task, memory, closeness, .. } = *request;
         let (sums, most) = self.by_words(task, memory);
@@ -173,11 +172,11 @@ impl Catalogue {
         sums.into_iter().zip(closest).enumerate().filter_map(standing).collect()
     }
 
-    /// Sums of the words of a task for and against each tool, and the sum for a tool of nothing but these words.
+    /// Sums the words of a task for and against each tool. Also returns the sum for a tool with exactly these words.
     fn by_words(&self, task: &Task, memory: &Memory) -> (Vec<[f64; 2]>, f64) {
         let (mut sums, mut most) = (vec![[0.0; 2]; self.len()], 0.0);
         let mut having: Vec<(usize, [f64; 2])> = Vec::new();
-        // Where the remembered tools stand here, looked up when they are met.
+        // Places of the remembered tools, looked up on first use.
         let mut places = vec![None; memory.len()];
         for word in task.words() {
             having.clear();
@@ -210,7 +209,7 @@ impl Catalogue {
         (sums, most)
     }
 
-    /// Words of the task and of ours; nothing of what the tool says.
+    /// Explains a score in words of the task and fixed words; no text of the tool is used.
     fn reason(&self, standing: &Standing, tool: &Tool, request: &Request<'_>) -> String {
         let mut parts = Vec::new();
         for word in request.task.words() {
@@ -246,8 +245,8 @@ impl Catalogue {
     }
 }
 
-/// Closeness of tools to a task by vectors of an embedding model, 0 to 1, in the order of the tools. A cosine counts as far
-/// as it is above the mean of all: models differ in how close they put strangers.
+/// Returns the closeness of tools to a task by vectors of an embedding model, 0 to 1, in the order of the tools. A
+/// cosine counts as far as it is above the mean of all: models differ in how close they put unrelated texts.
 #[expect(clippy::cast_precision_loss, reason = "counts of tools")]
 pub fn closeness<'a>(task: &[f32], tools: impl IntoIterator<Item = Option<&'a [f32]>>) -> Vec<f64> {
     let task = Embedding::given(task);
@@ -258,32 +257,32 @@ pub fn closeness<'a>(task: &[f32], tools: impl IntoIterator<Item = Option<&'a [f
     cosines.into_iter().map(|cosine| cosine.map_or(0.0, |cosine| above(mean, cosine))).collect()
 }
 
-/// The part of a cosine above a floor, as a share of what can be above it.
+/// Returns the part of a cosine above a floor, as a share of what can be above it.
 fn above(floor: f64, cosine: f64) -> f64 {
     if floor < 1.0 { ((cosine - floor) / (1.0 - floor)).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// How much a word says that so many of all tools have.
+/// Returns the weight of a word by the number of tools that have it (inverse document frequency).
 #[expect(clippy::cast_precision_loss, reason = "counts of tools")]
 fn rarity(all: usize, having: usize) -> f64 {
     let (all, having) = (all as f64, having as f64);
     (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
 }
 
-/// The share of tasks of which the first tool was right, by the scores of the first two: a logistic function, fitted to
-/// halves of `MetaTool` and `BFCL`. `umbra bench tools` compares it with what is right.
+/// Estimates the probability that the first tool is right, by the scores of the first two: a logistic function, fitted
+/// to halves of `MetaTool` and `BFCL`. `umbra bench tools` compares it with the facts.
 fn confidence(scores: &[f64]) -> f64 {
     let [first, second] = [0, 1].map(|at| scores.get(at).copied().unwrap_or_default());
     let share = 1.0 / (1.0 + (1.7 - 1.9 * first - 21.0 * (first - second)).exp());
     if first > 0.0 { (share * 1000.0).round() / 1000.0 } else { 0.0 }
 }
 
-/// A tool's score. The greatest is the best: by score, then by the earlier place.
+/// Score of a tool. The greatest is the best: by score, then by the earlier place.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     score: f64,
     place: usize,
-    /// True where it has a word of the task.
+    /// True if the tool, or a task for which it succeeded, has a word of the task.
     words: bool,
     /// Closeness in meaning, 0 to 1.
     meaning: f64,

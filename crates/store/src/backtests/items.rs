@@ -1,4 +1,4 @@
-//! The events of a backtest: planned and reviewed.
+//! Planned and reviewed events of a backtest.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,37 +10,37 @@ use umbra_domain::{
     Assessment, BacktestId, Change, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason, Trigger,
 };
 
-/// What really became of an event under the shadow.
+/// The real outcome of an event under the shadow, before the backtest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Before {
-    /// The newest review of it that is done.
+    /// Newest finished review of the event.
     #[serde(rename = "review_id")]
     #[schema(value_type = Option<String>)]
     pub review: Option<ReviewId>,
-    /// The version that it ran under.
+    /// Version of the shadow that the review ran under.
     pub version: Option<String>,
-    /// What it concluded.
+    /// Assessment of that review.
     pub assessment: Option<Assessment>,
-    /// Why nothing ran, where the shadow watched the event.
+    /// Why the event was not reviewed, although the shadow watched it.
     pub reason: Option<SkipReason>,
 }
 
-/// An event that is planned.
+/// An event of a backtest's plan.
 #[derive(Debug, Clone)]
 pub struct NewItem {
     /// The event's number in the feed.
     pub seq: i64,
     /// The event.
     pub event: EventId,
-    /// Its agent.
+    /// Agent of the event.
     pub agent: String,
-    /// By which the version watches it.
+    /// Trigger by which the version watches the event.
     pub trigger: Option<Trigger>,
     /// Waiting, skipped or not watched.
     pub outcome: ItemOutcome,
-    /// Why it is skipped.
+    /// Why the event is skipped.
     pub reason: Option<SkipReason>,
-    /// What really became of it.
+    /// The real outcome.
     pub before: Before,
 }
 
@@ -51,55 +51,55 @@ pub struct Waiting {
     pub seq: i64,
     /// The event.
     pub event: EventId,
-    /// By which the version watches it.
+    /// Trigger by which the version watches the event.
     pub trigger: Trigger,
-    /// The stored event, as JSON; `None` where it is gone.
+    /// The stored event, as JSON; `None` if it is gone.
     pub payload: Option<Vec<u8>>,
-    /// What really ran concluded.
+    /// Assessment of the real review.
     pub before: Option<Assessment>,
 }
 
-/// What came of an event.
+/// Result of an event in a backtest.
 #[derive(Debug, Clone)]
 pub struct Reviewed {
     /// The event's number in the feed.
     pub seq: i64,
     /// Reviewed or failed.
     pub outcome: ItemOutcome,
-    /// Why it failed.
+    /// Why the review failed.
     pub reason: Option<SkipReason>,
     /// The assessment.
     pub assessment: Option<Assessment>,
     /// The model's score.
     pub score: Option<u8>,
-    /// Who reviewed.
+    /// The reviewer: a model, or the built-in checks alone.
     pub reviewer: Option<Reviewer>,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
-    /// What a reader should know.
+    /// Notes for readers.
     pub notes: Vec<String>,
-    /// Beside what really ran.
+    /// Difference from the real outcome.
     pub change: Option<Change>,
 }
 
-/// A finding as it is kept: without its quote, whose place in the stored event it names.
+/// A finding of a backtest. Its quote is not kept, only the position in the stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
 pub struct ItemFinding {
-    /// How bad.
+    /// Severity.
     pub severity: Severity,
-    /// About what.
+    /// Category.
     pub category: umbra_domain::Category,
     /// One or two sentences.
     pub description: String,
-    /// A check or the model.
+    /// Source: a check or the model.
     pub source: umbra_domain::Source,
     /// The check's rule, or the model's checklist item.
     pub rule: String,
-    /// Whether the evidence stands in the text.
+    /// True if the evidence stands in the text.
     pub verified: bool,
     /// The event's field.
     pub field: Option<String>,
-    /// First byte of the evidence in it.
+    /// First byte of the evidence in the field.
     pub start: Option<usize>,
     /// One past its last byte.
     pub end: Option<usize>,
@@ -123,12 +123,12 @@ impl From<&Finding> for ItemFinding {
 }
 
 impl BacktestStore<'_> {
-    /// Files a page of the plan. Answers whether the backtest is still being planned.
+    /// Stores a page of the plan; returns false if the backtest is no longer being planned.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn file_items(self, id: BacktestId, items: &[NewItem]) -> Result<bool, StoreError> {
-        // What is not to be reviewed has its change already.
+        // Items that are not to be reviewed have their change already.
         let change = |item: &NewItem| match item.outcome {
             ItemOutcome::Waiting => None,
             _ => Change::between(item.before.assessment, None).map(Change::as_str),
@@ -159,7 +159,7 @@ impl BacktestStore<'_> {
         Ok(planning)
     }
 
-    /// Events that wait to be reviewed, in order of receipt.
+    /// Returns events that wait to be reviewed, in order of receipt.
     ///
     /// # Errors
     /// The database does not answer.
@@ -188,7 +188,8 @@ impl BacktestStore<'_> {
         Ok(waiting.collect())
     }
 
-    /// Stores what came of events, each once, and renews the claim. `false`: the claim is lost, and nothing is stored.
+    /// Stores the results of events, each once, and renews the claim; returns false if the claim is lost, and stores
+    /// nothing then.
     ///
     /// # Errors
     /// The database does not answer.

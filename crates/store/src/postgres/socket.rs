@@ -1,8 +1,8 @@
-//! Where the server's Unix socket lies.
+//! Directory of the server's Unix socket.
 //!
-//! In: the cluster's directory and the user that serves it. Out: a directory of mode 0700 that belongs to that
-//! user, by the server's name for it and by the clients'. Never: uses a directory of another user's, or a path
-//! longer than a socket address holds.
+//! In: the cluster's directory and the user that serves it. Out: a directory of mode 0700 that belongs to that user,
+//! with the server's path to it and the clients' path. Never: uses a directory of another user's, or a path longer than
+//! a socket address holds.
 
 use std::{
     fs, io,
@@ -18,15 +18,15 @@ use super::{
 
 /// `sun_path` without its terminating zero: 108 bytes on Linux, 104 elsewhere (unix(7), sys/un.h of the BSDs).
 pub(super) const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
-/// Names tried when somebody sits on the first.
+/// Names tried for the directory, in case others are taken.
 const TRIES: u32 = 8;
 
-/// A place for the socket; dropping it removes the directory if it is temporary.
+/// Directory for the socket; dropping it removes the directory if it is temporary.
 #[derive(Debug)]
 pub(super) struct SocketPlace {
-    /// As clients name the directory.
+    /// Path of the directory for clients.
     pub(super) client: PathBuf,
-    /// As the server names it.
+    /// Path of the directory for the server.
     pub(super) server: PathBuf,
     /// True for a directory outside the data.
     temporary: bool,
@@ -40,8 +40,8 @@ impl Drop for SocketPlace {
     }
 }
 
-/// The cluster's own directory (it is 0700 and the server's), or a short one when that path is too long. After an
-/// earlier server it is the `earlier` one's, where clients look for the next.
+/// Chooses the directory: the cluster's own (which is 0700 and the server's), or a short one if that path is too long.
+/// After an earlier server it is the `earlier` directory, where clients look for the next one.
 pub(super) fn place(
     cluster: &Path,
     reached: &Reached,
@@ -52,7 +52,7 @@ pub(super) fn place(
     if fits(cluster) {
         return Ok(SocketPlace { client: cluster.into(), server: reached.name.clone(), temporary: false });
     }
-    // XDG_RUNTIME_DIR is closed to everybody but its user, so it does not serve for somebody else's server.
+    // XDG_RUNTIME_DIR is closed to all but its user, so a server of another user cannot use it.
     let runtime_dir =
         runtime_dir.filter(|dir| !account.is_dropped() && dir.is_dir() && fits(&dir.join(name(cluster, 0))));
     let parent = runtime_dir.unwrap_or(Path::new("/tmp"));
@@ -66,8 +66,8 @@ pub(super) fn place(
     Err(PrivateError::NoSocketDirectory { dir: parent.into() })
 }
 
-/// Whether the socket's path in `dir` fits into an address. (A path that is not UTF-8 cannot be handed to the
-/// client library, nor can one with the characters that Postgres treats as separators.)
+/// True if the socket's path in `dir` fits into an address, is UTF-8 for the client library, and has none of the
+/// characters that Postgres treats as separators.
 pub(super) fn fits(dir: &Path) -> bool {
     dir.to_str().is_some_and(|text| !text.contains([',', '"']))
         && dir.join(format!(".s.PGSQL.{PORT}")).as_os_str().len() <= LONGEST_PATH
@@ -78,7 +78,7 @@ fn name(cluster: &Path, number: u32) -> String {
     format!("umbra-{}-{number}", hash.get(..16).unwrap_or_default())
 }
 
-/// Makes the directory, or takes it over from an earlier run of the same user. False: it is somebody else's.
+/// Makes the directory, or takes it over from an earlier run of the same user; returns false if it is another user's.
 fn claim(dir: &Path, account: &Account) -> Result<bool, PrivateError> {
     match fs::symlink_metadata(dir) {
         Ok(meta) => Ok(meta.is_dir() && meta.uid() == account.uid() && meta.mode() & 0o777 == 0o700),

@@ -1,4 +1,4 @@
-//! Tables for the pure parts: versions, places, sockets, clusters. What needs a server is in `tests/it/postgres.rs`.
+//! Tables for the pure parts: versions, places, sockets, clusters. Tests with a server are in `tests/it/postgres.rs`.
 
 use std::{fs, path::Path};
 

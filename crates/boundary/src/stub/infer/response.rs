@@ -1,5 +1,5 @@
-//! The response of a stub as recorded results show it: ids are minted, arguments are echoed, times are the run's. Everything
-//! else is a literal, where it may be repeated to the agent that asks.
+//! Builds a stub's response from recorded results: ids are minted, arguments are echoed, times are the run's.
+//! Everything else is a literal, if it may be repeated to the agent that asks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::{Recorded, text::composed};
 use crate::stub::{sample::is_id, template::literal};
 
-/// Deepest value that is looked into.
+/// Deepest value that is read.
 const MAX_DEPTH: usize = 12;
-/// Most items of a list that are told apart by their position.
+/// Longest list whose items are told apart by their position.
 const MOST_ITEMS: usize = 3;
-/// Shortest text that counts as an id because no two calls gave the same.
+/// Shortest text that counts as an id because no two calls gave the same, in bytes.
 const SHORTEST_ID: usize = 6;
 /// Most digits of a number that is minted.
 const MOST_DIGITS: usize = 12;
@@ -40,7 +40,7 @@ pub(super) fn fields<'a>(samples: &[Sample<'a>]) -> BTreeMap<&'a str, Vec<Sample
     fields
 }
 
-/// The template of a value, from its recorded values, which belong to a field of this name. `paths` are the arguments that
+/// Builds the template of a value from its recorded values, which belong to a field of this name. Arguments at `paths`
 /// may be echoed.
 pub(super) fn template(samples: &[Sample<'_>], name: Option<&str>, paths: &[String], depth: usize) -> Value {
     if let Some(path) = paths.iter().find(|path| echoes(samples, name, path)) {
@@ -62,7 +62,7 @@ pub(super) fn template(samples: &[Sample<'_>], name: Option<&str>, paths: &[Stri
     literal_of(samples).map_or_else(|| placeholder(samples), escaped)
 }
 
-/// Items of a list: position by position where all recorded lists are equally short, else one item in the form of all.
+/// Templates of a list's items: by position if all recorded lists are equally short, else one item in the form of all.
 fn items(samples: &[Sample<'_>], name: Option<&str>, paths: &[String], depth: usize) -> Vec<Value> {
     let lists: Vec<(&Recorded, &[Value])> =
         samples.iter().filter_map(|sample| Some((sample.call, sample.value.as_array()?.as_slice()))).collect();
@@ -77,7 +77,7 @@ fn items(samples: &[Sample<'_>], name: Option<&str>, paths: &[String], depth: us
     (0..length).map(|index| template(&column(index), name, paths, depth + 1)).collect()
 }
 
-/// True if the values always are the argument at this path. A short text that never varies counts only where it has the
+/// True if the values always equal the argument at this path. A short text that never varies counts only if it has the
 /// argument's name.
 fn echoes(samples: &[Sample<'_>], name: Option<&str>, path: &str) -> bool {
     let pointer = path.replace('.', "/");
@@ -98,7 +98,7 @@ fn is_same(a: &Value, b: &Value) -> bool {
     a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a.total_cmp(&b).is_eq())
 }
 
-/// The expression that mints values anew which are ids or times; none where they are neither.
+/// Expression that mints the values anew, if they are ids or times; none otherwise.
 fn minted(samples: &[Sample<'_>], name: Option<&str>) -> Option<String> {
     let is_id = name.is_some_and(is_id);
     let different: BTreeSet<String> = samples.iter().map(|sample| sample.value.to_string()).collect();
@@ -160,7 +160,7 @@ pub(super) fn minted_text(texts: &[&str], is_id: bool, all_differ: bool) -> Opti
     Some(format!("{{{{ {mint}('{prefix}shadow-') }}}}"))
 }
 
-/// The run's time as numbers like these count it, in seconds or milliseconds; none where they are no times.
+/// Expression of the run's time in the unit of these numbers, seconds or milliseconds; none if they are no times.
 fn epoch(numbers: &[u64], name: Option<&str>) -> Option<&'static str> {
     let is_time = name.is_some_and(|name| {
         let name = name.to_lowercase();
@@ -176,13 +176,13 @@ fn epoch(numbers: &[u64], name: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// Digits that no recorded number begins with, as it is longer than each: what is minted after them names no real record.
+/// Prefix for minted numbers, longer than any recorded number, so that they name no real record.
 fn beyond(numbers: &BTreeSet<String>) -> String {
     let longest = numbers.iter().map(String::len).max().unwrap_or_default();
     format!("9{}", "0".repeat(longest.min(MOST_DIGITS)))
 }
 
-/// Common beginning of all texts, up to the last joint.
+/// Common beginning of all texts, up to the last separator.
 fn common_prefix<'a>(texts: &[&'a str]) -> &'a str {
     let Some(first) = texts.first() else { return "" };
     let same = |length: &usize| {
@@ -194,8 +194,8 @@ fn common_prefix<'a>(texts: &[&'a str]) -> &'a str {
     start.rfind(['-', '_', ':']).and_then(|joint| start.get(..=joint)).unwrap_or_default()
 }
 
-/// The value seen most often, of several the latest, that may be repeated to the agent that asks: one of its own, or one
-/// that two other agents have seen.
+/// Most frequent value, of several the latest, that may be repeated to the agent that asks: one of its own, or one that
+/// two other agents have seen.
 pub(super) fn literal_of<'a>(samples: &[Sample<'a>]) -> Option<&'a Value> {
     let mut counts: BTreeMap<String, (usize, usize, BTreeSet<usize>)> = BTreeMap::new();
     for (index, sample) in samples.iter().enumerate() {
@@ -210,7 +210,7 @@ pub(super) fn literal_of<'a>(samples: &[Sample<'a>]) -> Option<&'a Value> {
     open.last().and_then(|(_, last, _)| samples.get(*last)).map(|sample| sample.value)
 }
 
-/// A value of the same type where none of the recorded may be repeated.
+/// Value of the same type, for use if none of the recorded values may be repeated.
 fn placeholder(samples: &[Sample<'_>]) -> Value {
     match samples.last().map(|sample| sample.value) {
         Some(Value::String(_)) => json!("shadow"),
@@ -222,7 +222,7 @@ fn placeholder(samples: &[Sample<'_>]) -> Value {
     }
 }
 
-/// A value whose texts are no templates.
+/// Value whose texts are escaped, so that they are no templates.
 pub(super) fn escaped(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(literal(text)),

@@ -9,12 +9,12 @@ use crate::{
 };
 use umbra_domain::{Effect, ToolName};
 
-/// A call of the agent that asks.
+/// A call of the agent that asks for the stub.
 fn own(args: Value, result: Value) -> Recorded {
     Recorded { args, result, agent: 0 }
 }
 
-/// The calls as others made them, each agent so many of them in a row.
+/// The same calls by other agents, with `each` calls in a row by one agent.
 fn by_others(calls: &[Recorded], each: usize) -> Vec<Recorded> {
     let call = |(n, call): (usize, &Recorded)| Recorded { agent: 1 + n / each, ..call.clone() };
     calls.iter().enumerate().map(call).collect()

@@ -1,4 +1,4 @@
-//! Texts as recorded ones were made: arguments and ids stand among words that stay.
+//! Composes texts after recorded ones: arguments and ids stand among words that stay.
 
 use std::sync::LazyLock;
 
@@ -11,17 +11,17 @@ use crate::stub::template::literal;
 const MAX_TEXT: usize = 4_096;
 /// Most arguments that are looked for in a text.
 const MOST_MARKS: u32 = 64;
-/// Stand for arguments while a text is taken apart: characters that no text should have.
+/// First of the characters that stand for arguments while a text is taken apart; no text should contain them.
 const FIRST_MARK: u32 = 0xE000;
-/// Shortest argument that is looked for though it never varies, in bytes.
+/// Shortest argument that is looked for although it never varies, in bytes.
 const TELLING: usize = 6;
 
-/// A mark, a word with its inner joints, or one other character.
+/// Token: a mark, a word with its inner joints, or one other character.
 static TOKEN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"[\x{E000}-\x{E03F}]|[[:alnum:]]+(?:[-_.:]+[[:alnum:]]+)*|(?s:.)").ok());
 
-/// A template of texts in which an argument or an id stands; none where there is neither, or the texts have no form in common
-/// and none of them may be repeated.
+/// Builds a template of texts that contain an argument or an id; none if there is neither, or if the texts have no
+/// common form and none of them may be repeated.
 pub(super) fn composed(samples: &[Sample<'_>], paths: &[String]) -> Option<String> {
     let mut texts: Vec<String> =
         samples.iter().map(|sample| sample.value.as_str().map(ToOwned::to_owned)).collect::<Option<_>>()?;
@@ -38,7 +38,7 @@ pub(super) fn composed(samples: &[Sample<'_>], paths: &[String]) -> Option<Strin
             template.push(&column, samples, &marks)?;
         }
     } else {
-        // Only what an own text says may be repeated as it stands.
+        // Only a text of the same agent may be repeated as it stands.
         let own = samples.iter().rposition(|sample| sample.call.agent == 0)?;
         for token in tokens.get(own)? {
             template.push_token(token, &marks);
@@ -47,7 +47,7 @@ pub(super) fn composed(samples: &[Sample<'_>], paths: &[String]) -> Option<Strin
     template.finish()
 }
 
-/// Puts marks in the place of arguments that stand in every text; returns their paths.
+/// Replaces arguments that occur in every text by marks; returns their paths.
 fn mark_arguments<'a>(samples: &[Sample<'_>], texts: &mut Vec<String>, paths: &'a [String]) -> Vec<&'a str> {
     let mut found: Vec<(&str, Vec<String>)> = Vec::new();
     for path in paths {
@@ -74,7 +74,7 @@ fn mark_arguments<'a>(samples: &[Sample<'_>], texts: &mut Vec<String>, paths: &'
     marks
 }
 
-/// True for values that differ, or are so long that they stand in a text for no other reason.
+/// True if values differ, or are too long to occur in a text by chance.
 fn is_telling(values: &[String]) -> bool {
     values.iter().all(|value| !value.is_empty() && value.len() <= MAX_TEXT)
         && (values.windows(2).any(|pair| pair.first() != pair.last())
@@ -89,7 +89,7 @@ fn as_text(value: &serde_json::Value) -> Option<String> {
     }
 }
 
-/// The text with a mark in the place of a word, which is no part of a longer one; none where it does not stand there.
+/// Replaces a word by a mark where it is no part of a longer word; none if it does not occur.
 fn replace_word(text: &str, word: &str, mark: char) -> Option<String> {
     let joins =
         |a: Option<char>, b: Option<char>| a.zip(b).is_some_and(|(a, b)| a.is_alphanumeric() && b.is_alphanumeric());
@@ -111,17 +111,17 @@ fn tokens(text: &str) -> Vec<&str> {
     TOKEN.as_ref().map_or_else(Vec::new, |token| token.find_iter(text).map(|found| found.as_str()).collect())
 }
 
-/// A template in the making.
+/// Template under construction.
 #[derive(Debug, Default)]
 struct Composed {
     template: String,
-    /// Literal text that has not been written yet.
+    /// Literal text that is not written yet.
     words: String,
     has_expression: bool,
 }
 
 impl Composed {
-    /// Adds a token from what stands in its place in each text; none where that may not be repeated.
+    /// Adds a token, given its counterparts in all texts; none if those may not be repeated.
     fn push(&mut self, column: &[&str], samples: &[Sample<'_>], marks: &[&str]) -> Option<()> {
         let first = column.first()?;
         let differ = column.iter().any(|token| token != first);
@@ -150,7 +150,7 @@ impl Composed {
         self.has_expression = true;
     }
 
-    /// Writes the literal text so that none of its brackets joins those of an expression behind it.
+    /// Writes the literal text, so that none of its braces joins those of an expression behind it.
     fn write_words(&mut self) {
         let words = literal(&std::mem::take(&mut self.words));
         match words.strip_suffix('{') {

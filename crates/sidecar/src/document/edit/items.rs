@@ -1,4 +1,4 @@
-//! Edits of items. One that comes in takes the style of those beside it.
+//! Edits of items. A new item takes the style of its neighbours.
 
 use super::{EditError, Place, splice::Splice};
 use crate::document::{
@@ -8,7 +8,7 @@ use crate::document::{
 };
 
 impl Document {
-    /// One paragraph as the lines of an item: later lines stand under the text of the first.
+    /// Formats one paragraph as the lines of an item; later lines are indented to the text of the first.
     pub(super) fn item_lines(&self, lead: &str, text: &str) -> Result<String, EditError> {
         let text = text.trim();
         if text.is_empty() {
@@ -25,7 +25,7 @@ impl Document {
         Ok([lead, first.trim()].into_iter().chain(rest).collect())
     }
 
-    /// What an item begins with that stands beside this one, in its style.
+    /// Returns the indentation, bullet and box of a new item beside this one, in the same style.
     pub(super) fn lead_beside(&self, at: usize, further: i64, state: Option<ItemState>) -> String {
         let own = self.own(at);
         let Some(Marker { bullet, prefix, state: its, .. }) = self.marker(at) else { return "- ".into() };
@@ -49,7 +49,7 @@ impl Document {
             let lines = self.item_lines(&self.lead_beside(last, 1, state), text)?;
             return Ok(self.insert(self.nodes[last].until, &lines, false, Some(1)));
         }
-        // Where nothing stands beside it, it is as the other items of the document are: a task among tasks, a note among notes.
+        // Without a neighbour, the new item follows the document: a box if any item has one.
         let has_tasks = (0..self.nodes.len()).any(|at| self.marker(at).is_some_and(|marker| marker.state.is_some()));
         let state = state.or(has_tasks.then_some(ItemState::Open));
         let lead = state.map_or("- ".to_owned(), |state| format!("- {} ", state.sign()));
@@ -58,7 +58,7 @@ impl Document {
         Ok(self.insert(self.own_until(section), &lines, self.format == Format::Markdown, Some(1)))
     }
 
-    /// The first element behind what a section holds itself, without the sections within it.
+    /// Returns the element behind a section's own content: its first subsection, or the element behind it.
     pub(super) fn own_until(&self, section: Option<usize>) -> usize {
         let inside = section.map_or(0..self.nodes.len(), |at| at + 1..self.nodes[at].until);
         inside.clone().find(|at| self.nodes[*at].kind == Kind::Section).unwrap_or(inside.end)
@@ -103,7 +103,7 @@ impl Document {
         }
     }
 
-    /// Blanks up to the column where the words of an item begin, without its box.
+    /// Returns blanks up to the column behind an item's bullet, where its box or text begins.
     pub(super) fn under(&self, at: usize) -> String {
         let (own, marker) = (self.own(at), self.marker(at));
         let to = marker
@@ -119,7 +119,7 @@ impl Document {
         let gap = &gap[..gap.len() - gap.trim_start_matches([' ', '\t']).len()];
         let joined = marker.state.is_some() || marker.prefix == marker.bullet.end;
         let gap = if joined && gap.is_empty() { " " } else { gap };
-        // What an item is called by stays with it.
+        // An item keeps its explicit id.
         let named = self.id(at).filter(|id| lines::explicit_id(text) != Some(id));
         let text = named.map_or_else(|| text.to_owned(), |id| format!("{} <!-- id: {id} -->", text.trim()));
         let lead = [&own[..marker.text], gap].concat();
@@ -127,7 +127,7 @@ impl Document {
         Ok(Splice { from: node.own.start, to: node.own.end, by, touched: at..at + 1, left: Some(1) })
     }
 
-    /// How these lines end, if they do.
+    /// Returns the document's line end if these lines have one, else nothing.
     pub(super) fn ending(&self, own: &str) -> &'static str {
         if own.ends_with('\n') { self.line_end() } else { "" }
     }

@@ -36,7 +36,7 @@ impl Document {
         Ok(Splice { from: 0, to: 0, by, touched: 0..0, left: Some(3) })
     }
 
-    /// What was written has to be what is read.
+    /// Checks that a key reads back as this value, or is absent for `None`.
     pub(super) fn holds(&self, key: &str, value: Option<&Value>) -> Result<(), EditError> {
         if self.front_matter()?.and_then(|mut front| front.remove(key)).as_ref() == value {
             return Ok(());
@@ -44,10 +44,10 @@ impl Document {
         Err(YamlError::NotKept.into())
     }
 
-    /// The keys and values of front matter, or of a document in YAML; none where there is no front matter.
+    /// Returns the keys and values of front matter, or of a YAML document; `None` for markdown without front matter.
     ///
     /// # Errors
-    /// It is no YAML, or no mapping.
+    /// The text is no YAML, or no mapping.
     pub fn front_matter(&self) -> Result<Option<Map<String, Value>>, YamlError> {
         if self.format == Format::Yaml {
             return yaml::read(&self.text).map(Some);
@@ -57,11 +57,11 @@ impl Document {
         yaml::read(&self.text[front.own.end..close.own.start]).map(Some)
     }
 
-    /// Refuses a document in YAML that cannot be read as such: whoever puts one is to hear of it. Front matter of markdown may
-    /// be a rule with words below it, and is looked at when a key of it is edited.
+    /// Rejects a YAML document that cannot be parsed, so that its author learns of it at once. Markdown always passes:
+    /// a leading `---` may be a thematic break, and front matter is parsed when a key of it is edited.
     ///
     /// # Errors
-    /// Where it is faulty: a tab indents, or a key stands twice.
+    /// The YAML is faulty, for example with a tab as indentation or a repeated key.
     pub fn check(&self) -> Result<(), YamlError> {
         match self.format {
             Format::Yaml => yaml::read(&self.text).map(drop).or_else(|error| match error {

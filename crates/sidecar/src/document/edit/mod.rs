@@ -1,5 +1,5 @@
-//! What may be done to a document, by section and item. An edit is a splice of the text; what it left untouched is
-//! looked at again afterwards, and an edit that would turn it into something else is refused.
+//! Edits of a document, by section and item. An edit is a splice of the text. The result is parsed again, and an edit
+//! that changes how other parts are read is refused.
 
 mod items;
 mod keys;
@@ -18,212 +18,212 @@ use super::{
 
 pub use super::address::ItemRef;
 
-/// Where an item goes that comes in.
+/// Position of a new item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// Right before this one.
+    /// Directly before this item.
     Before(ItemRef),
-    /// Behind this one and what lies within it.
+    /// Behind this item and its nested items.
     After(ItemRef),
-    /// Within this one, as its last.
+    /// Nested in this item, as the last one.
     Within(ItemRef),
 }
 
-/// One edit. `section` is a slug, or a title that only one section has; empty is what stands before the first.
+/// One edit. `section` is a slug, or a title that only one section has. Empty means the part before the first section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
-    /// A new section behind another one and those within it; at the end where none is named.
+    /// Adds a section behind another section and its subsections, or at the end.
     AddSection {
-        /// Its heading.
+        /// Text of the heading.
         title: String,
-        /// 1 to 6; that of the section before it, or 2.
+        /// Heading level, 1 to 6. Default: the level of the section that it follows, or 2.
         #[serde(default)]
         level: Option<usize>,
-        /// The section that it follows.
+        /// Slug or title of the section to follow. Default: the end of the document.
         #[serde(default)]
         after: Option<String>,
-        /// What it holds.
+        /// Content below the heading.
         #[serde(default)]
         body: String,
     },
-    /// What a section holds, with the sections within it; its heading stays.
+    /// Replaces the content of a section, subsections included; the heading stays.
     ReplaceSection {
-        /// Which.
+        /// Slug or title of the section.
         section: String,
-        /// In place of what it holds.
+        /// New content.
         body: String,
     },
-    /// A section goes, with the sections within it.
+    /// Removes a section with its subsections.
     RemoveSection {
-        /// Which.
+        /// Slug or title of the section.
         section: String,
     },
-    /// A section is called otherwise.
+    /// Renames a section.
     RenameSection {
-        /// Which.
+        /// Slug or title of the section.
         section: String,
-        /// Its new heading.
+        /// Text of the new heading.
         title: String,
     },
-    /// An item behind the last one of a section.
+    /// Adds an item behind the last one of a section.
     AppendItem {
-        /// Which.
+        /// Slug or title of the section.
         section: String,
-        /// One paragraph.
+        /// Text of the item, one paragraph.
         text: String,
-        /// Where none is given: open, or without a box, as its neighbours are; without neighbours, open where the document has
-        /// items with boxes.
+        /// State of the item. Default: open if its neighbours have boxes, else no box. Without neighbours: open if any
+        /// item of the document has a box.
         #[serde(default)]
         state: Option<ItemState>,
     },
-    /// An item beside or within another one.
+    /// Adds an item beside another one, or nested in it.
     InsertItem {
-        /// Which section.
+        /// Slug or title of the section.
         section: String,
-        /// Where.
+        /// Position of the new item.
         place: Place,
-        /// One paragraph.
+        /// Text of the item, one paragraph.
         text: String,
-        /// As that of [`Edit::AppendItem`].
+        /// State of the item, with the default of [`Edit::AppendItem`].
         #[serde(default)]
         state: Option<ItemState>,
     },
-    /// Other words for an item; its state and what lies within it stay.
+    /// Replaces the text of an item; its state and nested items stay.
     ReplaceItem {
-        /// Which section.
+        /// Slug or title of the section.
         section: String,
-        /// Which item.
+        /// Item to change.
         item: ItemRef,
-        /// One paragraph.
+        /// New text, one paragraph.
         text: String,
     },
-    /// An item goes, with those within it.
+    /// Removes an item with its nested items.
     RemoveItem {
-        /// Which section.
+        /// Slug or title of the section.
         section: String,
-        /// Which item.
+        /// Item to remove.
         item: ItemRef,
     },
-    /// Checks an item, unchecks it, or drops it. One without a box gets one.
+    /// Sets the state of an item: open, done or dropped. An item without a box gets one.
     SetState {
-        /// Which section.
+        /// Slug or title of the section.
         section: String,
-        /// Which item.
+        /// Item to change.
         item: ItemRef,
-        /// What became of it.
+        /// New state.
         state: ItemState,
     },
-    /// A key of front matter, which is made where there is none; in YAML a key at the first column.
+    /// Sets a key of front matter, which is created if missing; in YAML, a key at the first column.
     SetKey {
-        /// Its name.
+        /// Name of the key.
         key: String,
-        /// Its value; `null` is a value too.
+        /// New value; `null` is written as a value.
         value: serde_json::Value,
     },
-    /// A key goes, with its value.
+    /// Removes a key with its value.
     RemoveKey {
-        /// Its name.
+        /// Name of the key.
         key: String,
     },
-    /// A paragraph at the end of a section, before those within it; at the end of the text where none is named.
+    /// Adds a paragraph at the end of a section, before its subsections, or at the end of the document.
     AppendText {
-        /// Which.
+        /// Slug or title of the section. Default: the end of the document.
         #[serde(default)]
         section: Option<String>,
-        /// Any text.
+        /// Text to add.
         text: String,
     },
 }
 
-/// An edit cannot be made. The words repeat nothing of the document; the fields may.
+/// Reason why an edit cannot be made. The message repeats nothing of the document; the fields may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// No section has that slug or title.
     #[error("there is no such section, but {} others", exist.len())]
     UnknownSection {
-        /// The slugs of those that there are.
+        /// Slugs of the existing sections.
         exist: Vec<String>,
     },
     /// Several sections have that title.
     #[error("{} sections have that title; name one by its slug", slugs.len())]
     AmbiguousSection {
-        /// Their slugs.
+        /// Slugs of these sections.
         slugs: Vec<String>,
     },
-    /// Nothing in the section is what was meant.
+    /// No item of the section matches the reference.
     #[error("none of the section's {items} items is that one")]
     UnknownItem {
-        /// The section's slug.
+        /// Slug of the section.
         section: String,
-        /// How many items it has.
+        /// Number of items in the section.
         items: usize,
     },
-    /// Several items of the section are what was meant.
+    /// Several items of the section match the reference.
     #[error("{} items of the section match; say `index`, or give it an id (`<!-- id: x -->`)", indexes.len())]
     AmbiguousItem {
-        /// The section's slug.
+        /// Slug of the section.
         section: String,
-        /// Their places, counted from 1.
+        /// Indexes of the matching items, counted from 1.
         indexes: Vec<usize>,
     },
-    /// Another element has the id that comes in.
+    /// Another element has the same explicit id.
     #[error("something else in the document has that id (`<!-- id: x -->`) already; give it another one, or none")]
     TakenId,
-    /// Neither id nor index nor words.
+    /// The reference has neither id nor index nor text.
     #[error("say which item: by `id`, `index` or `text`")]
     NoItemNamed,
-    /// What comes in says nothing.
+    /// The named field is empty, or a key with a line break.
     #[error("`{0}` is empty")]
     Empty(&'static str),
-    /// A heading is one line, and does not look like another level.
+    /// A title is empty, has several lines, or would not read back as the same heading.
     #[error("a title is one line of text")]
     Title,
-    /// A level is none of 1 to 6.
+    /// A heading level is not 1 to 6.
     #[error("a level is one of 1 to 6")]
     Level,
-    /// What comes in would be read as more than it is given as, or would change how other parts are read.
+    /// The new text would reach beyond its place, or change how other parts are read.
     #[error(
         "the text would reach beyond its place: close its fences and comments, indent its lists, and keep headings below that of the section"
     )]
     BeyondItsPlace,
-    /// Such an edit means nothing in YAML.
+    /// The edit does not exist for YAML documents.
     #[error("a document in YAML has no boxes, paragraphs or levels; set keys, or edit items")]
     NotInYaml,
-    /// Front matter, or YAML, is faulty or would be.
+    /// Front matter or YAML is faulty, or would become so.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// There is no such key.
+    /// No key has that name.
     #[error("there is no such key")]
     UnknownKey,
-    /// The document would be too large.
+    /// The document would exceed a limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// Too many edits at once.
     #[error("{given} edits at once, at most {most} are made")]
     TooMany {
-        /// How many there are.
+        /// Number of edits given.
         given: usize,
-        /// How many there may be.
+        /// Most edits at once.
         most: usize,
     },
 }
 
-/// An edit of several that cannot be made; none is.
+/// First edit of a list that cannot be made; none of the list is made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("edit {index}: {cause}")]
 pub struct EditFault {
-    /// Its place among the edits, counted from 0.
+    /// Position in the list, counted from 0.
     pub index: usize,
-    /// Why.
+    /// Reason.
     pub cause: EditError,
 }
 
-/// Makes edits one after the other: all of them, or none.
+/// Applies edits one after the other: all of them, or none.
 ///
 /// # Errors
-/// The first that cannot be made.
+/// The first edit that cannot be made.
 pub fn apply(document: &Document, edits: &[Edit], limits: &Limits) -> Result<Document, EditFault> {
     if edits.len() > limits.edits {
         let cause = EditError::TooMany { given: edits.len(), most: limits.edits };
@@ -237,7 +237,7 @@ pub fn apply(document: &Document, edits: &[Edit], limits: &Limits) -> Result<Doc
 }
 
 impl Document {
-    /// Refuses ids that several have, as far as they had none of their own before.
+    /// Rejects explicit ids that occur more than once, unless they occurred as often before.
     fn shares_no_id(&self, before: &Self) -> Result<(), EditError> {
         let count = |document: &Self| {
             let mut count: HashMap<String, usize> = HashMap::new();

@@ -46,12 +46,13 @@ impl Document {
         self.slugs.first().map_or(self.nodes.len(), |(at, _)| *at)
     }
 
-    /// Refuses what a section cannot hold: sections beside it, and what does not end with it.
+    /// Rejects content that a section of this level cannot hold: headings of its level or above, open fences or
+    /// comments.
     pub(super) fn holds_below(&self, level: usize, body: &str) -> Result<(), EditError> {
         let limits = Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, ..Limits::default() };
         let read = Self::parse(format!("\n{body}"), self.format, &limits)?;
         let beside = read.slugs.iter().any(|(at, _)| read.nodes[*at].level <= level);
-        // What comes behind it, some day, is to be read as what it is.
+        // Text that is added behind it later must still be read as itself.
         let followed = Self::parse(format!("\n{body}\n\n# x\n"), self.format, &limits)?;
         let is_open = self.format == Format::Markdown && followed.slugs.len() == read.slugs.len();
         if beside || is_open { Err(EditError::BeyondItsPlace) } else { Ok(()) }
@@ -80,7 +81,7 @@ impl Document {
         let was = self.title(at);
         let heading = self.heading(self.nodes[at].level, title)?;
         let line = &self.text[own.clone()];
-        // A heading keeps its form, and a key what stands behind it.
+        // A heading keeps its style, and a key the text behind it.
         let by = match (self.format, line.find(was)) {
             (Format::Yaml, Some(begin)) => {
                 let behind = line[begin + was.len()..].trim_start_matches(['"', '\'']);

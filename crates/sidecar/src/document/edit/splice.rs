@@ -1,16 +1,16 @@
-//! A splice of the text, and the look at what it left.
+//! Splice of a document's text, and the check of the elements that result.
 
 use super::EditError;
 use crate::document::{Document, Limits, lines};
 
-/// A part of a text and what takes its place, and how many elements may come and go with it.
+/// Replacement for a range of the text, with the number of elements that it replaces and adds.
 pub(super) struct Splice {
     pub from: usize,
     pub to: usize,
     pub by: String,
-    /// Elements that are touched, of those that were there.
+    /// Elements that are replaced, by their indexes before the splice.
     pub touched: std::ops::Range<usize>,
-    /// Elements that stand in their place; any number where none is said.
+    /// Number of elements in their place; `None` for any number.
     pub left: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Document {
         if stays { Ok(edited) } else { Err(EditError::BeyondItsPlace) }
     }
 
-    /// An element with all that lies within it goes; the blank lines before it stay if another one follows beside it.
+    /// Removes an element with its nested ones; the blank lines before it stay if a sibling of its kind follows.
     pub(super) fn cut(&self, at: usize) -> Splice {
         let node = &self.nodes[at];
         let next = self.nodes.get(node.until).filter(|next| next.parent == node.parent && next.kind == node.kind);
@@ -44,12 +44,12 @@ impl Document {
         Splice { from, to, by: String::new(), touched: at..node.until, left: Some(0) }
     }
 
-    /// Where the last line of an element is over, and of all that lies within it.
+    /// Returns the end of the last line of an element and its nested ones, in bytes.
     pub(super) fn end_of(&self, at: usize) -> usize {
         self.nodes[self.nodes[at].until - 1].own.end
     }
 
-    /// Text that comes in behind an element, as lines of its own, apart by a blank line or not.
+    /// Inserts text in front of element `before`, as lines of its own, with blank lines around it if `apart`.
     pub(super) fn insert(&self, before: usize, lines: &str, apart: bool, left: Option<usize>) -> Splice {
         let end = self.line_end();
         let at = before.checked_sub(1).map_or(0, |last| self.nodes[last].own.end);

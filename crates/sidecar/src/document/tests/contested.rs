@@ -1,4 +1,4 @@
-//! Merges of what two changed at the same place: both changes, or a conflict that says what is true.
+//! Merges of two changes at the same place: both are kept, or the conflict is described correctly.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::document::{
     merge::{ConflictKind, MergeError, merge},
 };
 
-/// The merged text, or what contradicts itself: kind, ours, theirs.
+/// Merged text, or the conflict: kind, ours, theirs.
 type Outcome<'a> = Result<&'a str, (ConflictKind, Option<&'a str>, Option<&'a str>)>;
 
 fn outcome(format: Format, base: &str, ours: &str, theirs: &str, expected: Outcome<'_>) {
@@ -24,7 +24,7 @@ fn outcome(format: Format, base: &str, ours: &str, theirs: &str, expected: Outco
     }
 }
 
-/// Each case also with the sides exchanged, where it is the same then.
+/// Checks each case, and the same case with the sides exchanged.
 fn outcomes(format: Format, cases: &[(&str, &str, &str, Outcome<'_>)]) {
     for (base, ours, theirs, expected) in cases {
         outcome(format, base, ours, theirs, *expected);
@@ -129,7 +129,7 @@ fn what_stands_at_a_place_is_what_stood_there() {
                 Err((RemovedByOurs, None, Some("- [ ] quite another thing"))),
             ),
             (base, &gone, &with("- [ ] two things\n"), Err((RemovedByOurs, None, Some("- [ ] two things")))),
-            // A mark is about words: of others nobody has said it.
+            // A tick applies to its words: it is not carried over to other words.
             (base, &done, &other, Err((Words, Some("- [x] two"), Some("- [ ] zwei")))),
             (
                 "- [ ] deploy to staging\n",
@@ -155,7 +155,7 @@ fn what_stands_at_a_place_is_what_stood_there() {
                 &with("- [/] two\n"),
                 Err((ConflictKind::State, Some("- [~] two"), Some("- [/] two"))),
             ),
-            // What came into it belongs to what it was.
+            // A nested item stays with its item when that one is reworded.
             (base, &other, &with("- [ ] two\n  - [ ] half\n"), Ok(&with("- [ ] zwei\n  - [ ] half\n"))),
             (
                 "## Risks\n\n- fire\n",
@@ -169,7 +169,7 @@ fn what_stands_at_a_place_is_what_stood_there() {
                 "# A\n\n## Perils\n",
                 Err((Words, Some("## Dangers"), Some("## Perils"))),
             ),
-            // It alone is other: the neighbours have nothing to do with it.
+            // Only this item differs: its neighbours are independent.
             (base, &other, &base.replace("[ ] three", "[x] three"), Ok("- [ ] one\n- [ ] zwei\n- [x] three\n")),
             (base, &other, &other.replace("[ ] one", "[x] one"), Ok("- [x] one\n- [ ] zwei\n- [ ] three\n")),
         ],
@@ -278,7 +278,7 @@ fn no_blank_lines_are_left_behind() {
     );
 }
 
-/// What one side does to one of many lines: keeps it, gives it another word, removes it, adds one behind it.
+/// Action of one side on a line: keep it, tick it, change its word, remove it, add one behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Keeps,
@@ -294,7 +294,7 @@ fn side(lines: usize) -> impl Strategy<Value = Vec<Does>> {
     prop::collection::vec(does, lines)
 }
 
-/// Texts whose lines are told apart by their place alone: one-word items, namesakes, rows of a table, keys within keys.
+/// Texts whose lines differ by their place alone: one-word items, namesakes, rows of a table, keys within keys.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Short,
@@ -310,7 +310,7 @@ impl Shape {
         if matches!(self, Self::Keys) { Format::Yaml } else { Format::Markdown }
     }
 
-    /// The text that a side makes; what it adds or changes bears its name.
+    /// Writes the text of a side; lines that it adds or changes bear its name.
     fn written(self, does: &[Does], who: &str) -> String {
         let mut out = match self {
             Self::Table => "# T\n\n| a | b |\n|---|---|\n".to_owned(),
@@ -343,7 +343,7 @@ impl Shape {
     }
 }
 
-/// How often each line stands in a text.
+/// Counts the occurrences of each line in a text.
 fn counted(text: &str) -> BTreeMap<&str, i64> {
     text.lines().filter(|line| !line.is_empty()).fold(BTreeMap::new(), |mut count, line| {
         *count.entry(line).or_default() += 1;
@@ -361,7 +361,7 @@ proptest! {
         let base = shape.written(&[Does::Keeps; Shape::LINES], "b");
         let (mine, other) = (shape.written(&ours, "o"), shape.written(&theirs, "t"));
         if let Ok(text) = merge(&base, &mine, &other, shape.format(), &Limits::default()) {
-            // Each line stands there as often as the changes of both sides come to; what both did alike, they did once.
+            // Each line occurs as often as the changes of both sides add up to; an equal change of both counts once.
             let (was, is) = (counted(&base), counted(&text));
             let (mine, other) = (counted(&mine), counted(&other));
             for line in was.keys().chain(mine.keys()).chain(other.keys()).chain(is.keys()) {
@@ -374,9 +374,9 @@ proptest! {
             }
         }
         let found = merge(&base, &mine, &other, shape.format(), &Limits::default());
-        // Who changed other lines than the other one, with one between them, is never refused; who changed the same line
-        // otherwise always is. Of namesakes nobody knows which line is which, and another key is another line; nor does
-        // anybody know what was changed and what removed, where somebody did both side by side.
+        // Sides that changed different lines, with one between them, always merge. Sides that changed the same line
+        // differently never do. Exceptions: namesakes cannot be told apart, another key is another line, and a change
+        // cannot be told from a removal beside it by the same side.
         let touched = |does: &[Does]| (0..Shape::LINES).filter(|at| does[*at] != Does::Keeps).collect::<Vec<_>>();
         let apart = touched(&ours).iter().all(|a| touched(&theirs).iter().all(|b| a.abs_diff(*b) > 1));
         if apart && !matches!(shape, Shape::Namesakes) {

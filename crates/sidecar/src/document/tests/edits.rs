@@ -22,7 +22,7 @@ fn edited(document: &Document, value: serde_json::Value) -> Result<String, EditE
     edited.map(|document| document.text().to_owned()).map_err(|fault| fault.cause)
 }
 
-/// A text with one part changed for another, which has to be there.
+/// Replaces a part of a text that occurs exactly once.
 fn with(text: &str, part: &str, by: &str) -> String {
     assert_eq!(text.matches(part).count(), 1, "{part}");
     text.replace(part, by)
@@ -189,7 +189,7 @@ fn what_is_meant_has_to_be_clear() {
         (json!({"op": "add_section", "title": "a", "after": "a", "body": "# b"}), EditError::BeyondItsPlace),
         (json!({"op": "add_section", "title": "a", "after": "a", "body": "```"}), EditError::BeyondItsPlace),
         (json!({"op": "replace_section", "section": "a", "body": "<!-- "}), EditError::BeyondItsPlace),
-        // Also where nothing comes behind it now.
+        // Also if nothing follows it yet.
         (json!({"op": "add_section", "title": "c", "body": "```\nx"}), EditError::BeyondItsPlace),
         (json!({"op": "replace_section", "section": "b", "body": "<!-- x"}), EditError::BeyondItsPlace),
         (json!({"op": "append_text", "text": "~~~"}), EditError::BeyondItsPlace),

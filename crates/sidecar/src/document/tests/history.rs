@@ -71,7 +71,7 @@ fn a_section_is_updated_by_what_it_says() {
         (&findings("Two."), Moved::Updated, Moved::Updated),
         (&findings("None yet: Rust 1. None."), Moved::Updated, Moved::Updated),
         (&findings("None yet: Rust 2."), Moved::Updated, Moved::Updated),
-        // Nothing is said by these.
+        // These add no content.
         (&findings(""), Moved::Unchanged, Moved::Unchanged),
         (&findings("NONE YET; rust 1!"), Moved::Unchanged, Moved::Unchanged),
         (&findings("None.\n\nYet rust 1."), Moved::Unchanged, Moved::Unchanged),

@@ -1,4 +1,4 @@
-//! Files that were made from a state which others have moved on from.
+//! Files that were made from a state that others have changed since.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn made_from(first: &str, history: &[Entry], text: &str) -> Result<String, Unkno
     merge_base(first, history, text).map(|base| base.text)
 }
 
-/// A list of what stands between commas.
+/// Formats a list of the items between commas.
 fn list(items: &str) -> String {
     items.split(',').flat_map(|item| ["- [ ] ", item, "\n"]).collect()
 }
@@ -31,14 +31,14 @@ fn a_text_was_made_from_the_state_that_its_editor_had_read() {
     let made = |said: &str| made_from(&list(one), &history, said).expect("a history");
     for (said, from) in [
         ("one,two,three,four,five,x", five),
-        // It lacks what came after it was read.
+        // The text lacks changes that came after it was read.
         ("one,two,three,four,x", four),
         ("one,x,two,three", three),
         ("two,three,x", three),
-        // Something of it shows: in other words, or in its place alone.
+        // A part of the newest changes shows, as it is or with words added.
         ("one,two,three,five,x", five),
         ("one,two,three,four,and five,x", five),
-        // An older state as it was is meant, and so is what undoes a change of the workspace itself.
+        // An older state, unchanged, is taken literally; so is a text that undoes a change of the workspace itself.
         (four, five),
         (three, five),
         ("one,two,x", three),
@@ -59,7 +59,7 @@ fn what_is_like_an_addition_was_not_made_of_it() {
         ("deploy to staging", "deploy to production", false),
         ("release 1.2", "release 1.3", false),
         ("read all", "call all", false),
-        // Corrected, or said at more length.
+        // Corrected, or with words added.
         ("write tets for the parser", "write tests for the parser", true),
         ("write tests for the parser", "write unit tests for the Parser, first", true),
         ("five", "and five", true),
@@ -105,7 +105,7 @@ fn what_was_changed_or_removed_unseen_stays_so() {
     assert_eq!(made_from(before, &history, "a: 1\nb: 3\n").as_deref(), Ok(now));
 }
 
-/// What a file said, merged with what came since it was read: each from what stands between commas.
+/// Entry of a saved file that was merged with later changes. Each text is given as items between commas.
 fn saved(before: &str, from: &str, said: &str, after: &str) -> Entry {
     let said = Some(Patch::between(&list(after), &list(said)));
     Entry::between(WORKSPACE, None, Change::Merge { from: Etag::of(&list(from)), said }, &list(before), &list(after))
@@ -113,7 +113,7 @@ fn saved(before: &str, from: &str, said: &str, after: &str) -> Entry {
 
 #[test]
 fn an_editor_that_saves_again_has_its_own_text_in_mind() {
-    // It had read one, and saved x beside it when two was there already; three came since.
+    // The editor had read `one`, and saved `x` beside it when `two` was there already; `three` came since.
     let history = [
         step("a", "one", "one,two"),
         saved("one,two", "one", "one,x", "one,two,x"),
@@ -122,9 +122,9 @@ fn an_editor_that_saves_again_has_its_own_text_in_mind() {
     let made = |said: &str| made_from(&list("one"), &history, &list(said)).expect("a history");
     for (said, from) in [
         ("one,x,y", "one,x"),
-        // Saved once more as it was: nothing was changed.
+        // Saved once more, unchanged.
         ("one,x", "one,x"),
-        // What was merged was read since, and then what came last.
+        // The merged text was read since, and then the latest one.
         ("one,two,x,y", "one,two,x"),
         ("one,two,x,three,y", "one,two,x,three"),
         ("one,x,three,y", "one,two,x,three"),
@@ -143,13 +143,13 @@ fn a_change_of_several_items_is_judged_by_those_that_the_text_left_alone() {
     assert!(merge(&before, &now, &named("mine", "beta"), Format::Markdown, &Limits::default()).is_err());
     assert_eq!(made("mine", "dos").as_deref(), Ok(&*now), "one of them is as it is");
     assert_eq!(made("mine", "yours").as_deref(), Ok(&*now), "nothing speaks against it");
-    // Sections of one title, and signs, are made by two who know nothing of each other.
+    // Two editors can write sections of the same title, and fences, independently.
     let (first, fence) = ("- begun\n", "\n```\nrun\n```\n");
     let theirs = format!("{first}\n## Notes\n\n- theirs\n{fence}");
     let history = [Entry::between("a", None, Change::Put, first, &theirs)];
     let ours = format!("{first}\n## Notes\n\n- ours\n{}", fence.replace("run", "stop"));
     assert_eq!(made_from(first, &history, &ours).as_deref(), Ok(first));
-    // An item of its own that is like one that was added says nothing of the others.
+    // An own item that resembles one of the added items says nothing about the other ones.
     let (before, now) = ("one", "one,write the docs,deploy");
     let history = [step("a", before, now)];
     assert_eq!(made_from(&list(before), &history, &list("one,write docs")), Ok(list(before)));
@@ -183,7 +183,7 @@ fn what_a_save_takes_away_of_others_is_counted() {
 }
 
 proptest! {
-    /// Whatever others added after the file was read, and whatever was added to what was read: it is all there.
+    /// Text that others added after the file was read, and text that was added in the file, are both kept.
     #[test]
     fn nothing_that_was_added_unseen_is_lost(text in "[a-z \\n-]{0,40}", theirs in 1_usize..6, seen in 0_usize..6) {
         let first = format!("{}\n\n# Theirs\n\n- [ ] begun\n\n# Ours\n\n- [ ] begun\n", text.trim_end());

@@ -1,4 +1,4 @@
-//! Merges: what two editors did is all there, or a conflict says what contradicts itself.
+//! Merges: the changes of both editors are kept, or a conflict names the contradiction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, MergeError> {
 
 const BASE: &str = "# Todo\n\n- [ ] write the tests\n- [ ] buy milk <!-- id: milk -->\n  - [ ] oat milk\n- [ ] deploy\n\n# Done\n\n- [x] plan\n\nA word.\n";
 
-/// Our edits of [`BASE`], theirs, and what comes of it; each side as pairs of a part and what takes its place.
+/// Our edits of [`BASE`], their edits, and the result; each as pairs of a part and its replacement.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
 
 fn changed(parts: &[(&str, &str)]) -> String {
@@ -171,7 +171,7 @@ fn line_ends_and_the_last_one_are_no_conflict() {
     assert_eq!(merged("", "- a\n", "- b\n"), Ok("- a\n- b\n".into()));
 }
 
-/// The figure at the end of each item's words, which tells it from all others.
+/// Returns the state of each item, by the unique figure that ends its text.
 fn marks(document: &Document) -> BTreeMap<String, Option<ItemState>> {
     let items = document.sections().into_iter().flat_map(|section| section.items);
     items.map(|item| (item.text.rsplit(' ').next().unwrap_or_default().to_owned(), item.state)).collect()
@@ -181,12 +181,12 @@ fn names(document: &Document) -> BTreeSet<String> {
     marks(document).into_keys().collect()
 }
 
-/// What an editor does next: an edit by numbers, which always fits some item or section.
+/// Edits of an editor, by numbers. Each fits some item or section.
 fn script() -> impl Strategy<Value = Vec<(u8, usize)>> {
     prop::collection::vec((0..8_u8, 0..1_000_usize), 1..12)
 }
 
-/// Does one edit; answers what it added, removed and checked, by figures.
+/// Makes one edit, and returns it with the edited document.
 fn perform(document: &Document, (op, at): (u8, usize), fresh: &str) -> (Document, Edit) {
     let sections = document.sections();
     let section = &sections[at % sections.len()];
@@ -242,7 +242,7 @@ proptest! {
                 let expected: BTreeSet<_> = either.filter(|mark| !was.contains(mark) || (mine.contains(mark) && other.contains(mark))).collect();
                 let document = Document::parse(text.as_str(), Format::Markdown, &limits).unwrap();
                 prop_assert_eq!(names(&document), expected, "{}", text);
-                // A state that one side gave stands.
+                // A state that one side set is kept.
                 for (mark, state) in marks(&document) {
                     let given = |document: &Document| marks(document).get(&mark) == Some(&Some(ItemState::Done));
                     prop_assert_eq!(state == Some(ItemState::Done), given(&ours) || given(&theirs), "{}", mark);
@@ -254,7 +254,7 @@ proptest! {
     }
 }
 
-/// Some edits of one of two editors of a list, of which each has every second pair of items.
+/// Makes some edits of one of two editors of a list. Each editor has every second pair of items.
 fn edits_of(who: usize, ops: &[&str], seed: &mut usize) -> Document {
     const ITEMS: usize = 24;
     let list = (0..ITEMS).map(|n| {
@@ -327,7 +327,7 @@ fn a_thousand_edits_of_two_editors_are_all_there() {
     for round in 0..1_000 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (who, op, at) = ((seed >> 60) % 2, u8::try_from((seed >> 40) % 8).unwrap(), (seed >> 20) % 1_000);
-        // Each edits the state that it has read last, which the other one may have left behind.
+        // Each edits the state that it read last, which may be older than the stored one.
         let read = Document::parse(copies[who].as_str(), Format::Markdown, &limits).unwrap();
         let mark = format!("{who}x{round}");
         let op = if op == 3 { 0 } else { op };

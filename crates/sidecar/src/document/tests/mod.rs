@@ -1,4 +1,4 @@
-//! Documents by tables and by random texts: what is read, edited, merged, replayed and named.
+//! Tests of documents by tables and by random texts: reading, edits, merges, replay and names.
 
 mod contested;
 mod edits;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::{Document, Format, ItemState, Limits};
 
-/// A text of markdown, as it was read.
+/// Parses a text of markdown.
 fn markdown(text: &str) -> Document {
     Document::parse(text, Format::Markdown, &Limits::default()).expect("a document")
 }
@@ -32,7 +32,7 @@ fn items(document: &Document) -> Vec<(String, Option<ItemState>, String, usize)>
         .collect()
 }
 
-/// Lines that mean something, in any order, with any ends.
+/// Lines with a meaning in markdown or YAML, in any order, with any line ends.
 fn lines() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Names that are safe as files, paths that stay inside, and files that come back.
+//! Tests of names that are safe as files, of export paths, and of reading files back.
 
 use std::path::{Component, Path};
 

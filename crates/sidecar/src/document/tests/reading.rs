@@ -1,4 +1,4 @@
-//! What a text is read as, and that it is written back as it came.
+//! Tests of reading: the elements of a text, and that it is written back unchanged.
 
 use proptest::prelude::*;
 
@@ -128,7 +128,7 @@ fn a_section_says_how_far_it_has_come() {
         (Some("comment"), Some((true, 0))),
         (Some("boxes"), Some((false, 1))),
         (Some("only"), Some((true, 0))),
-        // A slug is one section, a title of two is none.
+        // A slug names one section; a title of two sections names none.
         (Some("twice"), Some((true, 0))),
         (Some("Twice"), None),
         (Some("nowhere"), None),

@@ -105,7 +105,7 @@ fn a_tool_whose_name_can_be_mistaken_is_blocked_whatever_the_rules_say() {
         assert_eq!((ruling.decision, ruling.rule), (Block, None), "{tool}");
         assert!(ruling.reason.unwrap().contains("letters, digits"), "{tool}");
     }
-    // However it is written: these are one name.
+    // All spellings of a name match.
     let guard = compiled(&SidecarRules {
         policies: vec![policy("send", &["mail.send_email"], GuardVerdict::Block)],
         ..SidecarRules::default()

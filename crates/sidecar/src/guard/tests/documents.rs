@@ -14,7 +14,7 @@ fn document(text: &str) -> Document {
 const TODO: &str =
     "# Todo\n\n## Now\n- [x] one\n- [ ] two\n\n## Later\n- [-] three\n\n## Findings\n<!-- what you found -->\n";
 
-/// What a rule says of a turn, with a document that says this and has changed there.
+/// Judges a turn by one rule, with a document of this text and these changes.
 fn judged(rule: DocumentRule, text: Option<&str>, changed: &(dyn Fn(Option<&str>, Since) -> bool + Sync)) -> Ruling {
     let parsed = text.map(document);
     let standing = [Standing { name: "Todo", document: parsed.as_ref(), changed }];
@@ -42,7 +42,7 @@ fn a_document_is_in_order_or_due() {
         (Complete, None, Some(done), false),
         (Complete, Some("Nowhere"), Some(done), true),
         (Complete, None, None, true),
-        // Where nothing was to be done, nothing is done.
+        // Without a task, nothing is complete.
         (Complete, None, Some(""), true),
         (Complete, None, Some("# Todo\n- one\n"), true),
         (Complete, None, Some("# Todo\n<!--\n- [x] one\n- [ ] two\n-->\n"), true),

@@ -1,4 +1,4 @@
-//! What the guardrail says of moments: by tables, by poisoned texts, and what holds of any rules whatever.
+//! Tests of the guardrail: by tables, by poisoned texts, and properties of any rules.
 
 mod calls;
 mod documents;
@@ -80,7 +80,7 @@ fn compiled(rules: &SidecarRules) -> Guardrail {
     Guardrail::compile(rules, &[]).unwrap()
 }
 
-/// A moment of `bot` on `/answer`, without a document.
+/// Builds a moment of `bot` on `/answer`, without a document.
 fn moment(subject: Subject<'_>) -> Moment<'_> {
     let (taints, documents) = (&[], &[]);
     Moment {
@@ -99,7 +99,7 @@ fn call<'a>(tool: &'a ToolName, args: &'a Value) -> Subject<'a> {
     Subject::Call { tool, effect: Effect::Write, args }
 }
 
-/// What policies say of a call of `mail.send_email`.
+/// Judges a call of `mail.send_email` by these policies.
 fn of_policies(policies: Vec<PolicyRule>) -> Ruling {
     let rules = SidecarRules { policies, ..SidecarRules::default() };
     compiled(&rules).judge(&moment(call(&ToolName::of("mail", "send_email"), &json!({}))))

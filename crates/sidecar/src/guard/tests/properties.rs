@@ -1,4 +1,4 @@
-//! What holds of any rules and any moment whatever.
+//! Properties of any rules and any moment.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -89,7 +89,7 @@ fn is_tried(rule: &AnyRule) -> bool {
     mode == PolicyMode::Audit
 }
 
-/// What is said of a moment when every model asked says that its policy is violated.
+/// Judges a moment; every model that is asked answers that its policy is violated.
 fn ruled(rules: &[AnyRule], which: usize, taints: &[String]) -> Ruling {
     let guard = compiled(&file(rules));
     let (send, pay) = (ToolName::of("mail", "send_email"), ToolName::bare("pay"));

@@ -6,7 +6,7 @@ use super::*;
 use umbra_checks::screen;
 use umbra_domain::{CheckName, sidecar::TextOf};
 
-/// Something that a check sees in a text of this kind, if it sees anything there.
+/// Text of this kind with a hit of a check, if the check looks at texts of this kind.
 fn example(check: CheckName, kind: TextOf) -> Option<&'static str> {
     Some(match (check, kind) {
         (CheckName::Secrets, _) => concat!("the key is ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc"),
@@ -31,7 +31,7 @@ fn example(check: CheckName, kind: TextOf) -> Option<&'static str> {
     })
 }
 
-/// What a rule says of a text, screened as it would be before.
+/// Judges a text by one rule, after the usual screening.
 fn judged(rule: TextRule, kind: TextOf, text: &str) -> Ruling {
     let tool = ToolName::bare("bash");
     let sent = json!({"command": text});

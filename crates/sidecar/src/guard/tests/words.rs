@@ -1,4 +1,4 @@
-//! Rules in words: which are asked, and what a model's word changes.
+//! Rules in words: the rules that are asked, and the changes that a model's answer makes.
 
 use serde_json::json;
 

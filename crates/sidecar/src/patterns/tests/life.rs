@@ -1,4 +1,4 @@
-//! What counts make of a pattern, and what they tell the choice of tools.
+//! Tests of statuses by counts of uses, and of the memory for the selection of tools.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn used(outcome: PatternOutcome, source: PatternSource) -> PatternUse {
     PatternUse { outcome, source, cost_usd: None, ms: None }
 }
 
-/// The status after each use: `+` and `-` are recorded, `m` is a success that was mined.
+/// Returns the status after each use: `+` and `-` are recorded, `m` is a mined success.
 fn statuses(uses: &str) -> Vec<PatternStatus> {
     let mut now = pattern(1, "convert invoices", &["convert"], [0, 0]);
     let step = |c| {
@@ -63,7 +63,7 @@ fn a_success_that_is_taken_back_is_a_failure_and_none_left_retires() {
     for (counts, taken, left, active) in [
         ([1, 0], 1, [0, 1], false),
         ([2, 0], 1, [1, 1], true),
-        // By its interval, as where the failures were told.
+        // By its interval, as if the failures had been recorded.
         ([2, 6], 1, [1, 7], false),
         ([1, 0], 9, [0, 1], false),
         ([0, 1], 1, [0, 1], true),
@@ -148,7 +148,7 @@ fn tools_are_remembered_by_what_patterns_came_to() {
             "print: no word in common"
         ]
     );
-    // Of more than a tool is remembered with, the most used remain.
+    // If a tool has too many patterns, the most used remain.
     let many: Vec<Pattern> = (10..40)
         .map(|number| {
             pattern(

@@ -1,4 +1,4 @@
-//! What is kept of patterns, counted and offered.
+//! Tests of patterns: storage, counts and offers.
 
 mod life;
 mod poison;
@@ -14,7 +14,7 @@ use umbra_domain::{
     NanoUsd, NewPattern, Pattern, PatternId, PatternOutcome, PatternSource, PatternStatus, ReviewId, ToolName,
 };
 
-/// The pattern with this number, of the agent `worker`.
+/// Builds the pattern with this number, of the agent `worker`.
 fn pattern(number: u128, task: &str, tools: &[&str], [successes, failures]: [u32; 2]) -> Pattern {
     let new =
         NewPattern { agent: "worker".to_owned(), task: task.to_owned(), tools: named(tools), ..NewPattern::default() };
@@ -54,7 +54,7 @@ fn any_text() -> impl Strategy<Value = Option<String>> {
 fn any_new() -> impl Strategy<Value = NewPattern> {
     let texts = (any::<String>(), any_text(), any_words(9), any_text(), any_text(), any_text(), any_text());
     let outcome = proptest::sample::select(PatternOutcome::ALL.to_vec());
-    // What may be told of money; in JSON it is dollars, to the last billionth.
+    // Costs that may be posted; in JSON they are dollars, to the last billionth.
     let sums = (proptest::option::of(0..=1_000_000_000_000_000_i64), proptest::option::of(any::<u64>()));
     (texts, any_tools(), outcome, sums).prop_map(|(texts, tools, outcome, (cost, ms))| {
         let (agent, task_type, task, prompt, summary, session, task_id) = texts;

@@ -1,4 +1,4 @@
-//! What is offered for a task, and in which order.
+//! Tests of the patterns that are offered for a task, and of their order.
 
 use proptest::prelude::*;
 
@@ -88,7 +88,7 @@ fn no_flood_drives_out_what_has_proved_itself() {
 }
 
 fn any_patterns() -> impl Strategy<Value = Vec<Pattern>> {
-    // Some are like the one before in all that they are found and ranked by.
+    // Some equal the one before in all that search and order depend on.
     proptest::collection::vec((any_pattern(), any::<bool>()), 0..16).prop_map(|patterns| {
         let mut all: Vec<Pattern> = Vec::new();
         for (number, (pattern, alike)) in patterns.into_iter().enumerate() {
@@ -99,7 +99,7 @@ fn any_patterns() -> impl Strategy<Value = Vec<Pattern>> {
     })
 }
 
-/// What a search should give: every pattern looked at.
+/// Returns the expected result of a search, by comparing every pattern.
 fn by_hand(patterns: &[Pattern], task: &Task, agent: Option<&str>, allowed: impl Fn(&ToolName) -> bool) -> Vec<u128> {
     let mut fitting: Vec<(f64, u128)> = Vec::new();
     for one in patterns {
@@ -133,7 +133,7 @@ proptest! {
         // A shorter list is the beginning of a longer one.
         let short = one.search(&task, agent, allowed, limit);
         prop_assert_eq!(&short[..], &whole[..limit.min(whole.len())]);
-        // So is it with fewer places than patterns.
+        // The same holds with fewer places than patterns.
         let (mut one, mut other) = (Shelf::new(most), Shelf::new(most));
         for (first, second) in patterns.into_iter().zip(shuffled) {
             one.put(first);

@@ -1,4 +1,4 @@
-//! What may be posted, what is mined of a task's steps, and when two tellings are one.
+//! Tests of posted patterns, of mined patterns, and of keys.
 
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ fn every_fault_is_told_with_its_place() {
         let told: Vec<_> = told.iter().map(|fault| (fault.pointer.as_str(), fault.code)).collect();
         assert_eq!(told, *expected, "row {row}");
     }
-    // By no word of it would it be found again.
+    // No word of this task can find it again.
     let odd = NewPattern { task: "do it!".to_owned(), ..posted() };
     assert!(can_be_found(&posted()) && !can_be_found(&odd));
     let unknown = serde_json::from_str::<NewPattern>(r#"{"agent": "a", "task": "b", "successes": 9}"#);
@@ -167,7 +167,7 @@ fn what_is_kept_has_neither_secrets_nor_hidden_characters() {
     assert!(prompt.contains("[secret:") && !prompt.contains(token), "{prompt}");
     assert_eq!(pattern.summary.as_deref(), Some("It worked."));
     assert_eq!(quarantine.as_deref(), Some("it hid characters (zero_width); a secret stood in it"));
-    // What was hidden shows once alone; what held a secret shows by its mark.
+    // Hidden characters are detected only once; a secret also later, by its mark.
     let again = screen(pattern.clone());
     assert_eq!((again.pattern, again.quarantine.as_deref()), (pattern, Some("a secret stood in it")));
 }

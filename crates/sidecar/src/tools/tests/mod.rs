@@ -1,4 +1,4 @@
-//! Which tools are offered for a task, in which order, and why.
+//! Tests of the selection of tools: offers, order and reasons.
 
 mod poison;
 
@@ -35,7 +35,7 @@ fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Nothing but these.
+/// Denies every tool but these.
 fn all_but(tools: &str) -> PolicyRule {
     PolicyRule { except: texts(&[tools]), ..block("*") }
 }
@@ -54,7 +54,7 @@ fn anything() -> Limits {
     Limits::of(&[]).unwrap()
 }
 
-/// Names of the ranked, and names and reasons of those that are left out.
+/// Returns the names of ranked tools, and the names and reasons of excluded ones.
 fn names(selection: &Selection<'_>) -> (Vec<String>, Vec<String>) {
     (
         selection.ranked.iter().map(|one| one.tool.to_string()).collect(),
@@ -86,7 +86,7 @@ fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
         assert_eq!(first.annotations.open_world, Some(true));
         assert!(selection.ranked.iter().is_sorted_by(|a, b| a.score >= b.score) && selection.ranked.len() <= 3);
     }
-    // Where nothing is asked for, the list is filled by name.
+    // Without words in the task, the list is filled by name.
     let (named, _) = chosen(office(), "the of and", &memory, &limits);
     assert_eq!(named.len(), office().len());
     assert!(named.is_sorted(), "{named:?}");
@@ -117,7 +117,7 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
         (rule(None, |rule| rule.modes = vec!["other".to_owned()]), 3, None),
         (rule(None, |rule| rule.mode = PolicyMode::Audit), 3, None),
         (rule(Some("'untrusted' in session.taint"), |_| {}), 0, Some("denied")),
-        // Which arguments it will get is not known: the guard of the call looks at them.
+        // Arguments are not known yet: the guard of the call looks at them.
         (rule(Some("args.to != 'me'"), |_| {}), 3, None),
         (rule(None, |rule| rule.verdict = GuardVerdict::Ask), 3, None),
     ] {
@@ -127,7 +127,7 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
         let excluded = names(&selection).1;
         let fit = selection.ranked.iter().filter(|one| one.reason.contains("`email`")).count();
         assert_eq!(fit, left, "{rules:?} {excluded:?}");
-        // What does not fit the task is named as well, as allowed or as excluded.
+        // Tools that do not fit the task are listed as well, as allowed or as excluded.
         assert_eq!(selection.allowed.len() + excluded.len(), office().len(), "{selection:?}");
         assert!(selection.ranked.iter().all(|one| selection.allowed.contains(&one.tool)), "{selection:?}");
         assert!(why.is_none_or(|why| excluded.iter().all(|line| line.contains(why))), "{excluded:?}");
@@ -192,7 +192,7 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
     let (lifted, reason) = score(&memory, &search);
     assert!(lifted > score(&empty, &search).0 && lifted > score(&memory, &send).0, "{lifted}");
     assert!(reason.ends_with("1 like task succeeded"), "{reason}");
-    // Found by what it was used for, although nothing that it says has a word of the task.
+    // Found by its earlier task, although its own text has no word of the task.
     let mut other = Memory::new(3);
     other.record(&ToolName::of("Bank", "Transfer"), &Task::of("tell a customer about a parcel"), true);
     assert!(score(&other, &ToolName::of("bank", "transfer")).1.contains("1 like task succeeded"));
@@ -204,7 +204,7 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
         assert!(reason.contains(&format!("{failures} like task")) && reason.contains("failed"), "{reason}");
         before = lowered;
     }
-    // Only the latest three are kept: the success is forgotten, then all of it.
+    // Only the latest three are kept: first the success is dropped, then the rest.
     for _ in 0..3 {
         memory.record(&search, &Task::of("water plants"), true);
     }
@@ -239,7 +239,7 @@ fn a_list_is_filled_up_keeps_what_is_always_wanted_and_says_how_sure_it_is() {
     };
     let (ranked, sure) = select("send an email to Bob", 2, &always);
     assert_eq!(ranked, ["mail.sendEmail", "mail.search_emails", "weather.forecast"]);
-    // What is among the best anyway stands there once; what is denied stays out.
+    // A tool among the best is listed once; a denied tool stays out.
     assert_eq!(select("the weather", 9, &always).0, select("the weather", 9, &[]).0);
     assert_eq!(select("the weather", 9, &[]).0.len(), 4);
     assert_eq!(select("send", 0, &always).0, ["weather.forecast"]);
@@ -283,7 +283,7 @@ fn remembered(tools: &[Tool], tasks: &[(prop::sample::Index, String, bool)]) -> 
     memory
 }
 
-/// Who asks, where, how, and after what, each either as a rule may want it or not.
+/// Agent, route, mode and taint, each true if it is the one that a rule may name.
 type Asking = [bool; 4];
 
 fn situation([agent, route, mode, taint]: Asking, words: &[String; 2]) -> Situation<'_> {
@@ -296,7 +296,7 @@ fn situation([agent, route, mode, taint]: Asking, words: &[String; 2]) -> Situat
     }
 }
 
-/// Denies the tools of the server `closed` where all that is wanted is so.
+/// Denies the tools of the server `closed` if every condition that is true here is met.
 fn denying([agent, route, mode, taint]: Asking) -> PolicyRule {
     let only = |wanted: bool, glob: &str| if wanted { vec![glob.to_owned()] } else { Vec::new() };
     PolicyRule {
@@ -335,12 +335,12 @@ proptest! {
             let offered = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((!holds || offered.name.server.as_deref() == Some("open")) && offered.effect <= most);
         }
-        // Nor is one left out that nothing denies.
+        // Only denied tools are left out.
         for one in &selection.excluded {
             let left = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((holds && left.name.server.as_deref() == Some("closed")) || left.effect > most);
         }
-        // And nothing else is lost: each tool is allowed or excluded, and what fits is offered in the order in which it would have stood.
+        // Each tool is allowed or excluded, and the remaining ones keep their order.
         let kept: Vec<_> = all.ranked.iter().map(|one| one.tool).collect();
         let offered: Vec<_> = selection.ranked.iter().map(|one| one.tool).collect();
         let left: Vec<_> = selection.excluded.iter().map(|one| one.tool).collect();

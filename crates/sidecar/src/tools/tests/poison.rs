@@ -1,6 +1,5 @@
-//! Tools whose texts mean to act: orders, forged answers, hidden and encoded words, words that are said to be found by. What holds of
-//! each: beside it, the others stand as they do beside a tool that says an honest word; it stands no higher itself; and nothing
-//! is offered that is denied.
+//! Tools with poisoned texts: orders, forged answers, hidden and encoded words, words to be found by. For each: the
+//! other tools rank as they do beside an honest tool, the tool itself ranks no higher, and no denied tool is offered.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +8,11 @@ use serde_json::Value;
 
 use super::*;
 
-/// A poisoned tool a line; `honest` is what an honest one would say instead, where there is such a thing, and `times` how often the
-/// description is repeated.
+/// Poisoned tools, one a line. `honest` is the description of an honest counterpart, if there is one, and `times` how
+/// often the description is repeated.
 const SET: &str = include_str!("../../../../../tests/data/poisoned_tools.jsonl");
 
-/// Tasks, each with the tool that is right for it, where one may be offered.
+/// Tasks, each with the right tool, if it may be offered.
 const TASKS: [(&str, Option<&str>); 6] = [
     ("search the code for the date bug", Some("search.search_code")),
     ("edit the file", Some("files.edit_file")),
@@ -71,7 +70,7 @@ fn benign() -> Vec<Tool> {
     ]
 }
 
-/// What is decided about everything but one tool, and the score of that one.
+/// Decisions about all tools but one.
 #[derive(Debug, PartialEq)]
 struct Decided {
     ranked: Vec<(String, String)>,
