@@ -1,4 +1,4 @@
-//! Builds every part from the settings; the only file that knows all of them.
+//! Builds every part of the service from the settings; the only file that knows all of them.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 
@@ -31,7 +31,7 @@ use umbra_boundary::{
     contract::faults,
     decide::Rules as BoundaryRules,
     drift::bypass::Required,
-    execution::{Configured, safe_mode, same_environment},
+    execution::{ConfiguredExecution, safe_mode, same_environment},
     gate,
     tools::Tools,
 };
@@ -59,27 +59,27 @@ pub use mcp::{Caller, Proxy, accept_tools, proxy};
 pub use rules::read_rules;
 pub use serve::{Ready, api_of, guard, limits, serve};
 
-/// Places below the working directory where a shadows file is found without being named, the first before the second.
+/// Paths in the working directory where an unnamed shadows file is looked for, in this order.
 const USUAL_SHADOWS: [&str; 2] = ["config/shadow-agents.yaml", "shadow-agents.yaml"];
 
-/// The settings as the command line left them, and where they came from.
+/// Settings with the command line applied, and their sources.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The settings in force.
+    /// Settings in force.
     pub settings: Settings,
-    /// The settings file, to be read again on reload.
+    /// Settings file, to be read again on reload.
     pub config: Option<PathBuf>,
-    /// The variables of the process.
+    /// Environment variables of the process.
     pub env: Environment,
-    /// What the command line lays over the settings, again on reload.
+    /// Options of the command line, applied to the settings again on reload.
     pub overrides: Overrides,
     /// Files of rules of the built-in checks, as read.
     pub rules: Vec<RuleFile>,
-    /// What is worth saying about the settings and the files of rules.
+    /// Warnings about the settings and the files of rules.
     pub warnings: Vec<Fault>,
 }
 
-/// What the command line says; it goes before everything else.
+/// Options of the command line, which go before all other sources.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--shadows`
@@ -95,7 +95,7 @@ pub struct Overrides {
 }
 
 impl Setup {
-    /// Reads the settings and the files of rules, and lays the command line over them.
+    /// Reads the settings and the files of rules, and applies the command line.
     ///
     /// # Errors
     /// Every fault of the settings, else every fault of the files of rules.
@@ -141,7 +141,7 @@ impl Setup {
         Self::read(self.config.clone(), self.env.clone(), self.overrides.clone())
     }
 
-    /// What another command must be given to find the same installation, with a space before each flag.
+    /// Returns the flags by which another command finds the same installation, with a space before each.
     fn flags(&self) -> String {
         let path = |flag: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| format!(" --{flag} '{}'", path.display())).unwrap_or_default()
@@ -151,12 +151,12 @@ impl Setup {
         path("config", &self.config) + &path("data-dir", &self.overrides.data_dir) + url
     }
 
-    /// Every model that a shadow may name.
+    /// Returns every model that a shadow may name.
     pub fn models(&self) -> BTreeMap<String, ModelSpec> {
         self.settings.all_models(builtin_models())
     }
 
-    /// Reads the shadows: from their file, else the built-in example.
+    /// Reads the shadows from their file, or the built-in example.
     ///
     /// # Errors
     /// Every fault of the file.
@@ -169,7 +169,7 @@ impl Setup {
         }
     }
 
-    /// What is in force about calls of tools.
+    /// Builds the boundary's rules from the settings and the tools file.
     ///
     /// # Errors
     /// Every fault of the tools file.
@@ -178,9 +178,9 @@ impl Setup {
         let variable = boundary.safe_mode_variable.clone();
         let here = |name: &String| same_environment(name, &boundary.environment);
         let in_shadow = boundary.shadow_environments.iter().any(here);
-        // In whatever letters it is written, and the stricter of two spellings.
+        // The variable counts in any letter case; of two spellings the stricter value counts.
         let said = self.env.spelled(&variable).filter_map(|value| safe_mode(Some(value))).max();
-        let configured = Configured {
+        let configured = ConfiguredExecution {
             environment: boundary.environment.clone(),
             settings: boundary.execution,
             variable: (variable, said),
@@ -223,19 +223,19 @@ impl Setup {
         Ok(Loaded { value: BoundaryRules { configured, tools, file, gate, required }, warnings })
     }
 
-    /// The folder of the audit's files.
+    /// Returns the folder of the audit's files.
     pub fn audit_dir(&self) -> PathBuf {
         let settings = &self.settings;
         settings.boundary.audit.dir.clone().unwrap_or_else(|| settings.storage.data_dir.join("audit"))
     }
 
-    /// The folder of all spools of events, one an installation.
+    /// Returns the folder of all spools of events, one for each installation.
     pub fn spools_dir(&self) -> PathBuf {
         self.settings.storage.data_dir.join("spool")
     }
 
-    /// The folder of this installation's spool of events: a data directory that is given to another database takes no events
-    /// there.
+    /// Returns the folder of this installation's spool of events: a data directory that is reused with another database
+    /// takes no events there.
     pub fn spool_dir(&self, installation: &Installation) -> PathBuf {
         self.spools_dir().join(hex::encode(&installation.hash("spool", &[])[..8]))
     }
@@ -258,7 +258,7 @@ impl Setup {
         Ok(Gateway::new(self.models().into_values().collect(), &keys, policy, previous)?)
     }
 
-    /// The admin key that is to be put in force at the start, if there is one.
+    /// Returns the admin key to put in force at the start, if there is one.
     ///
     /// # Errors
     /// Its file cannot be read or holds no key.
@@ -279,7 +279,7 @@ impl Setup {
     /// Builds the endpoints of webhooks.
     ///
     /// # Errors
-    /// A URL is refused, with the reason and what to do.
+    /// A URL is refused, with the reason and a remedy.
     pub fn webhooks(&self) -> anyhow::Result<Endpoints> {
         let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
         Ok(Endpoints::new(&self.settings.webhooks, &policy)?)
@@ -295,7 +295,7 @@ impl Setup {
         }
     }
 
-    /// How the private Postgres is found and kept.
+    /// Returns the options by which the private Postgres is found and run.
     fn private_options(&self) -> PrivateOptions {
         let path = |name: &str| self.env.get(name).map(PathBuf::from);
         let os = |text: &str| OsString::from(text);
@@ -320,18 +320,18 @@ impl Setup {
     }
 }
 
-/// The database, with the server that is ours if it is.
+/// Database connections, and the private Postgres if one is used.
 pub struct Database {
-    /// The pools.
+    /// Connection pools.
     pub store: Store,
     private: Option<Arc<PrivatePostgres>>,
 }
 
 impl Database {
-    /// Connects, starting our own server where no URL is given, and brings the schema up to date.
+    /// Connects, starting the private Postgres where no URL is given, and brings the schema up to date.
     ///
     /// # Errors
-    /// In words, with what to do.
+    /// In words, with a remedy.
     pub async fn open(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Self> {
         let options = setup.store_options();
         if let Some(url) = &setup.settings.database.url {
@@ -345,7 +345,8 @@ impl Database {
         Ok(Self { store, private: Some(Arc::new(server)) })
     }
 
-    /// The same for who has nothing to store: a mistyped directory is no reason to make a database in it.
+    /// Opens the database for commands that store nothing themselves: a mistyped directory is no reason to make a
+    /// database in it.
     ///
     /// # Errors
     /// There is no database yet; otherwise as [`Database::open`].
@@ -360,7 +361,7 @@ impl Database {
         Self::open(setup, say).await
     }
 
-    /// The same for who only reads: the schema stays as it is, and where there is no installation yet it is `None`.
+    /// Opens the database for reading only: the schema stays as it is; `None` where there is no installation yet.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -383,22 +384,22 @@ impl Database {
         let private = self.private.clone();
         async move {
             if let Some(server) = private {
-                server.succeed().await;
+                server.take_over_when_owner_exits().await;
             }
         }
     }
 
-    /// The process of the private Postgres, while one runs.
+    /// Returns the process id of the private Postgres, while one runs.
     pub fn postmaster(&self) -> Option<u32> {
         self.private.as_ref()?.status().pid
     }
 
-    /// Closes the connections and stops the server if it is ours.
+    /// Closes the connections and stops the private Postgres if this process runs it.
     pub async fn close(self) {
         self.close_until(std::future::pending()).await;
     }
 
-    /// The same, but once `limit` is over the server is left to end by itself.
+    /// Closes the database; once `limit` is over, the private Postgres is left to end by itself.
     pub async fn close_until(self, limit: impl Future<Output = ()>) {
         self.store.close().await;
         if let Some(server) = self.private
@@ -409,7 +410,7 @@ impl Database {
     }
 }
 
-/// Works with the database under watch: what waits for it waits no more once it is away.
+/// Runs work while the database is watched: once it is away, waits for it end.
 async fn watching<T>(store: &Store, work: impl Future<Output = T>) -> T {
     let report = |is_away| metrics::gauge!(telemetry::metric::DATABASE_AWAY).set(if is_away { 1.0 } else { 0.0 });
     tokio::select! {
@@ -418,26 +419,26 @@ async fn watching<T>(store: &Store, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// All parts, put together and at rest.
+/// All parts of the service, built but not running.
 pub struct App {
-    /// The walk of events and reviews.
+    /// Flows of events, reviews and decisions.
     pub flows: Flows,
-    /// Runs reviews; at rest until it is run.
+    /// Dispatcher of reviews.
     pub dispatcher: Dispatcher,
-    /// Stores events; at rest until it is run.
+    /// Writer of events.
     pub writer: Writer,
-    /// Files events that waited for the database; at rest until it is run.
+    /// Filer of spooled events.
     pub filer: Filer,
-    /// Decides calls of tools; at rest until it is run.
+    /// Writer of decisions about calls of tools.
     pub decisions: DecisionWriter,
-    /// What the sidecar does, to be told to the shadows; at rest until it is run.
+    /// Interventions of the sidecar, to be sent to the shadows as events.
     pub interventions: Interventions,
-    /// What is worth saying about the shadows.
+    /// Warnings about the shadows, the tools file and the sidecar file.
     pub warnings: Vec<Fault>,
 }
 
 impl App {
-    /// Puts the parts together on an open database.
+    /// Builds the parts on an open database.
     ///
     /// # Errors
     /// In words; faults of files as their report.
@@ -499,7 +500,7 @@ impl App {
     }
 }
 
-/// Signs from now on what goes into the audit, with the key of its folder.
+/// Signs all later rows of the audit with the key of its folder.
 ///
 /// # Errors
 /// There is no key, and none can be made.
@@ -513,7 +514,7 @@ fn no_key(setup: &Setup) -> String {
     format!("the audit is signed with a key in {}, which cannot be used (boundary.audit.dir)", dir.display())
 }
 
-/// Bounds of decisions.
+/// Returns the settings of decisions.
 fn boundary_settings(setup: &Setup) -> BoundarySettings {
     let boundary = &setup.settings.boundary;
     BoundarySettings {
@@ -528,7 +529,7 @@ fn boundary_settings(setup: &Setup) -> BoundarySettings {
     }
 }
 
-/// Bounds of reviews.
+/// Returns the settings of reviews.
 fn review_settings(Settings { queue, baseline, .. }: &Settings) -> ReviewSettings {
     ReviewSettings {
         attempts: i32::try_from(queue.max_attempts).unwrap_or(i32::MAX),
@@ -538,7 +539,7 @@ fn review_settings(Settings { queue, baseline, .. }: &Settings) -> ReviewSetting
     }
 }
 
-/// Bounds of breakers, reflexions and baselines.
+/// Returns the settings of breakers, reflexions and baselines.
 fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -> FollowerSettings {
     FollowerSettings {
         breaker: breaker::Limits { threshold: breaker.threshold, cool_off: breaker.cool_off, trials: breaker.trials },
@@ -549,7 +550,7 @@ fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -
     }
 }
 
-/// Where reviews are written to.
+/// Returns the writer of review files.
 pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
     let (settings, data_dir) = (&setup.settings.artifacts, &setup.settings.storage.data_dir);
     let log = settings.observations_log.clone().unwrap_or_else(|| data_dir.join("observations.jsonl"));
@@ -560,7 +561,7 @@ pub fn artifacts(setup: &Setup) -> Arc<Artifacts> {
     Arc::new(Artifacts::new(log, settings.observations_max_bytes as u64, settings.observations_keep, pages))
 }
 
-/// Where files of reviews may lie, without making any folder.
+/// Returns the places where review files may lie, without making any folder.
 pub fn artifact_places(setup: &Setup) -> Places {
     let (settings, data_dir) = (&setup.settings.artifacts, &setup.settings.storage.data_dir);
     let log = settings.observations_log.clone().unwrap_or_else(|| data_dir.join("observations.jsonl"));

@@ -1,5 +1,5 @@
-//! The service: modules of the root package, lowest first. `ARCHITECTURE.md` is the guide; `tests/it/structure.rs` holds
-//! which of them may import which.
+//! The service: modules of the root package, lowest first. See `ARCHITECTURE.md`; `tests/it/structure.rs` checks which
+//! module may import which.
 
 // Building blocks: they import crates, and no other module.
 pub mod breaker;
@@ -15,10 +15,10 @@ pub mod watch;
 pub mod webhooks;
 pub mod workspace;
 
-// Use cases: they string blocks and crates together.
+// Use cases, which combine blocks and crates.
 pub mod flows;
 
-// Interfaces and the frame.
+// Interfaces, and the parts that start and stop the process.
 pub mod api;
 pub mod app;
 pub mod cli;

@@ -1,12 +1,11 @@
-//! The life of the process: signals, the soft and the hard stop, and the one place that spawns tasks.
+//! Life of the process: signals, the soft and the hard stop, and the one place that spawns tasks.
 //!
-//! In: futures with a name, SIGTERM, SIGINT and SIGHUP. Out: tasks that shutdown knows of and waits for, two
-//! tokens that say how urgent the end is, and a wish to reload. Never: a task outside of the count, a wait
-//! without a bound, or a panic's text in a log line (it may quote what an agent wrote).
+//! Every task has a name and is counted; shutdown waits for it, within a bound. A panic's text is not logged, since it
+//! may quote what an agent wrote. SIGTERM and SIGINT stop the process, SIGHUP asks for a reload.
 //!
-//! A stop has two steps. **Soft**: take no new work, finish what was begun. **Hard**: every task is dropped
-//! at its next `await`. Tasks that others need to finish (the batch writer behind open requests, say) do not
-//! watch `soft`: they end when their channel closes.
+//! A stop has two steps. **Soft**: take no new work, finish work that was begun. **Hard**: every task is dropped at its
+//! next `await`. Tasks that other tasks need to finish (the writer behind open requests, say) do not watch `soft`: they
+//! end when their channel closes.
 
 use std::{
     any::Any,
@@ -26,10 +25,10 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The share of the drain time that is kept back for dropping what has not finished: one tenth, at most this.
+/// Part of the drain time that is kept back for dropping unfinished tasks: one tenth, at most this.
 const LAST_MOMENTS: Duration = Duration::from_secs(1);
 
-/// Spawns tasks and ends them. Cheap to clone; all clones are one.
+/// Spawns and ends tasks. Cheap to clone; all clones are one.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks(Arc<Inner>);
 
@@ -40,55 +39,55 @@ struct Inner {
     hard: CancellationToken,
     hurry: CancellationToken,
     reload: Notify,
-    /// The first essential task that ended before it was asked to, and how.
+    /// First essential task that ended before a stop was asked for, and how.
     failed: OnceLock<Failure>,
 }
 
-/// Why a stop was not a clean one.
+/// Cause of an unclean stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// A task without which the process is of no use has panicked.
+    /// An essential task has panicked.
     #[error("`{0}` failed on a fault in Umbra (a panic; its place is in the log): restart, and please report it")]
     Panicked(&'static str),
-    /// Such a task has returned although nobody had asked for a stop.
+    /// An essential task has returned although no stop was asked for.
     #[error("`{0}` ended by itself; the log lines before this one say why")]
     Ended(&'static str),
 }
 
-/// How a stop went.
+/// Result of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Tasks that had not finished in time and were dropped; 0 for a clean drain.
+    /// Number of tasks that had not finished in time and were dropped; 0 for a clean drain.
     pub dropped: usize,
 }
 
-/// A future has panicked. The payload is withheld: it may quote what an agent wrote.
+/// Panic of a future. The payload is withheld: it may quote what an agent wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("panicked")]
 pub struct Panicked;
 
 impl Tasks {
-    /// No tasks yet, and no stop asked for.
+    /// Returns an empty set of tasks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancelled when the process shall take no new work and finish what it has begun.
+    /// Returns the token that is cancelled when the process takes no new work and finishes work that was begun.
     pub fn soft(&self) -> &CancellationToken {
         &self.0.soft
     }
 
-    /// Cancelled when everything ends now; tasks need not watch it, they are dropped.
+    /// Returns the token that is cancelled when everything ends now; tasks need not watch it, they are dropped.
     pub fn hard(&self) -> &CancellationToken {
         &self.0.hard
     }
 
-    /// Cancelled by a second signal alone: whoever sent it does not want to wait for what can be done later.
+    /// Returns the token that only a second signal cancels: work that can be done later is left.
     pub fn hurry(&self) -> &CancellationToken {
         &self.0.hurry
     }
 
-    /// Runs a task that the process outlives: when it panics, that is logged and nothing else happens.
+    /// Runs a task that is not essential: a panic is logged and has no other effect.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let hard = self.0.hard.clone();
         self.track(async move {
@@ -102,8 +101,8 @@ impl Tasks {
         });
     }
 
-    /// Runs a task that the process cannot do without: when it panics, or returns before the soft stop, the
-    /// process drains and [`Tasks::shutdown`] reports the failure.
+    /// Runs an essential task: when it panics, or returns before the soft stop, the process drains and
+    /// [`Tasks::shutdown`] reports the failure.
     pub fn spawn_essential(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let tasks = self.clone();
         self.track(async move {
@@ -123,15 +122,15 @@ impl Tasks {
         });
     }
 
-    /// Listens to signals from now on: the first SIGTERM or SIGINT stops softly, a second one hard; SIGHUP
-    /// asks for a reload. Fails where the system refuses a handler.
+    /// Listens to signals from now on: the first SIGTERM or SIGINT stops softly, a second one hard; SIGHUP asks for a
+    /// reload. Fails where the system refuses a handler.
     pub fn listen(&self) -> io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
         let tasks = self.clone();
-        // Not tracked: it must hear the second signal while shutdown waits for all the others, and after it, while
-        // others' tasks are waited for.
+        // Not tracked: it must receive the second signal while shutdown waits for all other tasks, and also afterwards,
+        // while the background tasks end.
         spawn_untracked(async move {
             loop {
                 tokio::select! {
@@ -145,13 +144,13 @@ impl Tasks {
         Ok(())
     }
 
-    /// Waits for the next wish to reload; several wishes while nobody waits count as one.
+    /// Waits for the next request to reload; several requests in the meantime count as one.
     pub async fn reload_wanted(&self) {
         self.0.reload.notified().await;
     }
 
-    /// Ends all tasks within `drain`: waits for them after a soft stop, then drops what is left. Reports the
-    /// failure that began the stop, if one did.
+    /// Ends all tasks within `drain`: waits for them after a soft stop, then drops the unfinished ones. Reports the
+    /// failure that caused the stop, if there was one.
     pub async fn shutdown(&self, drain: Duration) -> Result<Drained, Failure> {
         let last_moments = (drain / 10).min(LAST_MOMENTS);
         self.0.soft.cancel();
@@ -193,10 +192,10 @@ fn spawn_untracked(task: impl Future<Output = ()> + Send + 'static) {
     drop(tokio::spawn(task));
 }
 
-/// Runs a future to its end or to its panic, which is not passed on.
+/// Runs a future to its end or to its panic, which is returned as an error.
 pub async fn unwinding<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
-    // A future that has panicked is not polled again, so nothing half-changed inside it is seen.
+    // A future that has panicked is not polled again, so no half-changed state inside it is seen.
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),
         Err(payload) => {
@@ -207,15 +206,15 @@ pub async fn unwinding<F: Future>(future: F) -> Result<F::Output, Panicked> {
     .await
 }
 
-/// Drops a panic's payload; a payload whose own drop panics must not take the task with it.
+/// Drops a panic's payload; a payload whose own drop panics must not end the task.
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
         std::mem::forget(second);
     }
 }
 
-/// From now on a panic is logged with its place in the code and without its text, which may quote what an
-/// agent wrote (slicing a string inside a character prints the string).
+/// Makes panics be logged with their place in the code and without their text, which may quote what an agent wrote
+/// (slicing a string inside a character prints the string).
 pub fn log_panics_by_place() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -223,7 +222,7 @@ pub fn log_panics_by_place() {
     }));
 }
 
-/// Raises the soft limit of open files to `wanted`, as far as the hard one allows; answers the limit in force, or
+/// Raises the soft limit of open files to `wanted`, as far as the hard one allows; returns the limit in force, or
 /// `None` where the system does not tell.
 pub fn allow_open_files(wanted: usize) -> Option<usize> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;

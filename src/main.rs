@@ -1,4 +1,4 @@
-//! The street door: arguments in, an exit code out.
+//! Entry point of the binary.
 
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]

@@ -1,12 +1,12 @@
-//! Redaction, on any text in any field, with a credential planted in it: it never panics, leaves nothing of the
-//! credential, says exactly where its markers stand, touches nothing else, and finds nothing in its own result.
+//! Fuzzes redaction, on any text in any field, with a planted credential: it never panics, leaves nothing of the
+//! credential, reports the exact places of its markers, changes nothing else, and finds nothing in its own result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use umbra_domain::{CheckName, Event, ToolCall};
 
-/// What stands before a drawn body, its length, and its alphabet.
+/// Prefix of a drawn body, its length, and its alphabet.
 const FORMATS: [(&str, usize, &[u8]); 8] = [
     ("AKIA", 16, UPPER),
     ("ghp_", 36, WORD),
@@ -20,10 +20,10 @@ const FORMATS: [(&str, usize, &[u8]); 8] = [
 const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const WORD: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-/// No run of a credential's drawn part that is as long may be left: shorter ones occur by chance.
+/// Shortest run of a credential's drawn part that counts as a leak: shorter ones occur by chance.
 const LEAK: usize = 6;
 
-/// A credential whose body is drawn from the whole input, so that no input can hold it otherwise.
+/// Draws a credential's body from a hash of the whole input: the input cannot contain it by itself.
 fn credential(kind: u8, text: &str) -> (String, String) {
     let (prefix, length, alphabet) = FORMATS[usize::from(kind) % FORMATS.len()];
     let mut draw = blake3::Hasher::new().update(text.as_bytes()).finalize_xof();
@@ -31,7 +31,7 @@ fn credential(kind: u8, text: &str) -> (String, String) {
     loop {
         draw.fill(&mut bytes);
         let body: String = bytes.iter().map(|byte| char::from(alphabet[usize::from(*byte) % alphabet.len()])).collect();
-        // A password is told from words by its digits.
+        // A password is distinguished from words by its digits.
         let has_digits = alphabet != WORD || body.bytes().filter(u8::is_ascii_digit).count() >= 3;
         if has_digits {
             let tail = if prefix.ends_with(':') { "@db.acme.io:5432/ledger" } else { "" };
@@ -41,7 +41,7 @@ fn credential(kind: u8, text: &str) -> (String, String) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte is the format; the credential stands at `@@`, or at the end.
+    // The first byte is the format; the credential is put at `@@`, or at the end.
     let Some((&kind, text)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(text);
     let (before, after) = text.split_once("@@").unwrap_or((&text, ""));
@@ -77,7 +77,7 @@ fuzz_target!(|data: &[u8]| {
         let quote = output.get(mark.start..mark.end).expect("a mark lies within its text");
         if mark.check == CheckName::Secrets {
             assert!(quote.starts_with("[secret:") && quote.ends_with(']'), "{quote:?} is no marker");
-            // What stands between two markers stood there before.
+            // Text between two markers is text of the input.
             let between = &output[kept..mark.start];
             if !hidden {
                 rest = &rest[rest.find(between).expect("text between markers is the sender's") + between.len()..];

@@ -1,5 +1,5 @@
-//! Reading of replies, on any text as a model's reply to one event, a batch and a task: it never panics, nothing goes
-//! below what the checks say, an approval has nothing that speaks against it, and evidence is the stored text.
+//! Fuzzes the reading of replies, on any text as a model's reply to one event, a batch and a task: it never panics, no
+//! assessment is below the checks', an approval has nothing against it, and evidence is the stored text.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -7,18 +7,18 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use umbra_domain::{Assessment, CheckName, Event, EventId, Severity, Shadow, ToolCall, Trigger};
-use umbra_review::{Judgement, Matter, ModelReply, Step, Subject, Trajectory};
+use umbra_review::{Judgement, ModelReply, ReviewSubject, Step, Subject, Trajectory};
 use uuid::Uuid;
 
-/// Stands in the input for the nonce that a reply must echo, which no input can know.
+/// Placeholder in the input for the nonce that a reply must echo, which no input can know.
 const NONCE: &str = "NONCE";
-/// Stands in it for the planted fault that a reply must report.
+/// Placeholder in the input for the planted fault that a reply must report.
 const FAULT: &str = "FAULT";
-/// A first byte with this bit, as that of any digit, is of a shadow without a canary: without it, what a model says
-/// of the work is reached only by replies that report the fault.
+/// Bit of the first byte that selects a shadow without a canary; every digit has it. With a canary, opinions on the
+/// work are reached only by replies that report the fault.
 const NO_CANARY: u8 = 0x20;
 
-/// A clean event, one that a check warns of, and one that a check rejects.
+/// A clean event, one with a warning by a check, and one that a check rejects.
 static EVENTS: LazyLock<Vec<umbra_checks::Screened>> = LazyLock::new(|| {
     let command =
         |command: &str| ToolCall { name: "bash".into(), args: json!({"command": command}), ..ToolCall::default() };
@@ -37,7 +37,7 @@ fn id(n: usize) -> EventId {
     EventId(Uuid::from_u128(n as u128))
 }
 
-/// The planted fault of each item of a prompt: of its sums, the wrong one.
+/// Returns the planted fault of each item of a prompt: the wrong one among its sums.
 fn faults(user: &str) -> Vec<String> {
     let blocks = user.split(" field=\"canary\">\n").skip(1);
     let wrong = |sum: &&str| {
@@ -51,7 +51,7 @@ fn faults(user: &str) -> Vec<String> {
     blocks.map(of_block).collect()
 }
 
-/// Whether a reply has the digits of a sum in order, whatever stands between them.
+/// True if a reply has the digits of a sum in order, with any text between them.
 fn reports(reply: &str, sum: &str) -> bool {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     digits(reply).contains(&digits(sum))
@@ -89,7 +89,7 @@ fn hold(events: &[&Event], floor: &Judgement, judged: &Judgement, echoed: bool, 
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte says what is judged (by the rest of a division by 5), whether a fault is planted, and how the reply
+    // The first byte selects the subject (by its remainder modulo 5), whether a fault is planted, and how the reply
     // ended.
     let Some((&kind, text)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(text);
@@ -109,11 +109,11 @@ fuzz_target!(|data: &[u8]| {
         })
         .collect();
     let matter = match kind % 5 {
-        n @ 0..3 => Matter::Event(subjects[usize::from(n)]),
-        3 => Matter::Batch(subjects),
+        n @ 0..3 => ReviewSubject::Event(subjects[usize::from(n)]),
+        3 => ReviewSubject::Batch(subjects),
         _ => {
             let steps = subjects.into_iter().enumerate().map(|(n, subject)| Step { number: n + 1, subject });
-            Matter::Trajectory(Trajectory { steps: steps.collect(), total: 3, notes: Vec::new() })
+            ReviewSubject::Trajectory(Trajectory { steps: steps.collect(), total: 3, notes: Vec::new() })
         }
     };
     let mut drawn = 0_u128;
@@ -124,7 +124,7 @@ fuzz_target!(|data: &[u8]| {
     let prompt = matter.prompt(&shadow, &mut nonce).expect("a prompt can be written");
     let planted = faults(&prompt.user);
     assert_eq!(planted.len(), if shadow.canary { prompt.shown.len() } else { 0 }, "a planted fault for each item");
-    // The first placeholder is the first item's, and so on.
+    // The first placeholder belongs to the first item, and so on.
     let mut reply = text.into_owned();
     for shown in &prompt.shown {
         reply = reply.replacen(NONCE, &shown.nonce, 1);

@@ -1,5 +1,5 @@
-//! Shell analysis, on any text as a command, in a fence and as a list of words: it never panics, ends in time, and what
-//! it points at lies within the text.
+//! Fuzzes shell analysis, on any text as a command, in a fence and as a list of words: it never panics, ends in time,
+//! and its findings lie within the text.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use umbra_domain::{CheckName, Event, ToolCall};
 
-/// A build under fuzz is a few times slower than what is shipped, which takes milliseconds.
+/// Longest time of one input: a build under fuzz is a few times slower than the product, which takes milliseconds.
 const LONGEST: Duration = Duration::from_secs(2);
 
 fuzz_target!(|text: &str| {
@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
         ..Event::default()
     };
     let began = Instant::now();
-    // The text itself, and as it is stored: redaction may hide a fault of the parser.
+    // The text itself, and its stored form: redaction may hide a fault of the parser.
     let screened = umbra_checks::screen(event.clone());
     for (event, marks) in [(&event, &[][..]), (&screened.event, &screened.marks[..])] {
         for hit in umbra_checks::review(event, marks, &CheckName::ALL.into()) {

@@ -1,4 +1,4 @@
-//! Reader of SQL, on any text: it never panics, never runs out of stack, and ends in time.
+//! Fuzzes the reader of SQL, on any text: it never panics, never runs out of stack, and ends in time.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use umbra_analysis::sql::read;
 
-/// A build under fuzz is a few times slower than what is shipped.
+/// Longest time of one input: a build under fuzz is a few times slower than the product.
 const LONGEST: Duration = Duration::from_secs(2);
 
 fuzz_target!(|text: &str| {

@@ -52,18 +52,18 @@ pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Reques
 /// A new key. It is shown this once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MintedKey {
-    /// Its public name.
+    /// Public name of the key.
     #[schema(value_type = String)]
     pub id: KeyId,
-    /// The key itself.
+    /// Secret key, to be sent as `Authorization: Bearer`.
     #[schema(example = "umbra_sk_...")]
     pub key: String,
 }
 
-/// Every key.
+/// All keys.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KeyList {
-    /// Oldest first, the revoked ones too.
+    /// Oldest first, including revoked keys.
     pub items: Vec<KeyRow>,
 }
 
@@ -75,7 +75,7 @@ pub async fn list_keys(State(api): State<Api>, caller: Caller) -> Result<Json<Ke
     Ok(Json(KeyList { items: api.flows.store.keys().list().await? }))
 }
 
-/// Makes a key. From the first one on, every request needs a key.
+/// Makes a key. From the first key on, every request needs one.
 #[utoipa::path(post, path = "/v1/admin/keys", tag = "admin", request_body = ingest::KeyRequest,
     responses((status = 201, description = "The key, shown this once", body = MintedKey)))]
 pub async fn post_key(

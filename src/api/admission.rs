@@ -1,8 +1,8 @@
 //! Admission control: bounds the requests of each class that are under way, and the bodies that each caller may be
 //! sending at a time, as the section `server` of the settings says.
 //!
-//! A request takes its place once its body is whole, so that a body that drips keeps no other request out. A class that is
-//! full answers 503 with `Retry-After` before the body is read. There is no queue: a client that waits in one has mostly
+//! A request takes its place once its body is complete: a slow body keeps no other request out. A class that is full
+//! answers 503 with `Retry-After` before the body is read. There is no queue: a client that waits in one has mostly
 //! gone when its turn comes.
 
 use std::{
@@ -17,20 +17,20 @@ use super::problem::Problem;
 use umbra_config::settings::Server;
 use umbra_domain::KeyId;
 
-/// What kind of work a request is.
+/// Class of requests that share one bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Events and whatever else is stored.
     Ingest,
-    /// Questions to the database.
+    /// Reads of stored data.
     Read,
     /// Decisions that an agent waits for: neither ingest nor reads can crowd them out.
     Decide,
-    /// Requests of MCP clients: as long as a tool runs. A place is held until the answer's last byte.
+    /// Requests of MCP clients, which last as long as a tool runs. A place is held until the last byte of the answer.
     Mcp,
-    /// Waiting for a verdict: long, but nearly free.
+    /// Requests that wait for a verdict: long, but nearly free.
     Wait,
-    /// A stream: without end. Its place is held until its last byte.
+    /// Streams without an end. A place is held until the last byte.
     Stream,
     /// Health and metrics: always admitted.
     Health,
@@ -64,7 +64,7 @@ struct BodiesByCaller {
     arriving: Mutex<HashMap<Sender, usize>>,
 }
 
-/// One body that is arriving; dropping it says that it is whole or given up.
+/// One body that is arriving; dropped when it is complete or given up.
 #[derive(Debug)]
 pub struct ArrivingBody {
     bodies: Arc<BodiesByCaller>,
@@ -139,7 +139,7 @@ pub struct Place(
 );
 
 impl Admission {
-    /// With the bounds of these settings.
+    /// Returns an admission with the bounds of these settings.
     pub fn new(server: &Server) -> Self {
         let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         Self {
@@ -153,10 +153,10 @@ impl Admission {
         }
     }
 
-    /// A ticket for one request.
+    /// Returns a ticket for one request.
     ///
     /// # Errors
-    /// `overloaded`: the class is full, so that a body would be read for nothing.
+    /// `overloaded`: the class is full, so its body is not worth reading.
     pub fn ticket(&self, class: Class, sender: Sender) -> Result<Ticket, Problem> {
         match self.places(class) {
             Some((places, what)) if places.available_permits() == 0 => Err(full(what)),
@@ -167,7 +167,7 @@ impl Admission {
         }
     }
 
-    /// A place in a class.
+    /// Takes a place in a class.
     ///
     /// # Errors
     /// `overloaded`: the class is full.
@@ -176,7 +176,7 @@ impl Admission {
         Arc::clone(places).try_acquire_owned().map(|permit| Place(Some(permit))).map_err(|_| full(what))
     }
 
-    /// Places of a class and the word for its requests; health has none.
+    /// Returns the places of a class and the word for its requests; `None` for health.
     fn places(&self, class: Class) -> Option<(&Arc<Semaphore>, &'static str)> {
         Some(match class {
             Class::Ingest => (&self.ingest, "events"),

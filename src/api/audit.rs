@@ -1,7 +1,7 @@
-//! Refusals that somebody may want to look into: one line in the log and one count each.
+//! Log line and counter for each request that is refused for its sender.
 //!
-//! In: a problem and what is known of the request. Out: who was refused what, by the public names of key and code.
-//! Never: the key itself, nor text that the sender chose; of a request without a key a 401 is no news.
+//! A line names key and code by their public names. Neither the key itself nor text that the sender chose is logged. A
+//! 401 of a request without a key is left out.
 
 use std::net::SocketAddr;
 
@@ -10,22 +10,20 @@ use axum::http::Method;
 use super::{front::RequestId, problem::Problem};
 use crate::telemetry::metric;
 
-/// What is known of a refused request.
+/// Description of a refused request.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
-    /// Its name.
     pub id: &'a RequestId,
-    /// Its method.
     pub method: &'a Method,
-    /// The first two segments of its path.
+    /// First two segments of the path.
     pub family: &'a str,
-    /// The client, or the proxy before it.
+    /// Address of the client, or of the proxy before it.
     pub peer: SocketAddr,
-    /// Whether it came with a key.
+    /// True if the request came with a key.
     pub gave_key: bool,
 }
 
-/// Takes note of a request that was refused for who sent it.
+/// Records a request that was refused for its sender: a 403, or a 401 of a request with a key.
 pub(super) fn request(problem: &Problem, asked: &Asked<'_>) {
     let status = problem.status().as_u16();
     if status != 403 && !(status == 401 && asked.gave_key) {
@@ -43,7 +41,7 @@ pub(super) fn request(problem: &Problem, asked: &Asked<'_>) {
         "a request was refused");
 }
 
-/// Takes note of events of a batch that were refused for who sent them, while the others were accepted.
+/// Records events of a batch that were refused for their sender, while others were accepted.
 pub(super) fn events<'a>(problems: impl Iterator<Item = &'a Problem>, id: Option<&RequestId>) {
     let refused: Vec<&Problem> = problems.filter(|problem| problem.status() == 403).collect();
     if let Some(first) = refused.first() {

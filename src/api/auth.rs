@@ -1,5 +1,5 @@
-//! Who is calling, and what they may do. Keys are kept as keyed hashes; a key is bound to scopes and to the agents
-//! that it may speak for.
+//! Authentication and scopes. Keys are stored as keyed hashes; a key is bound to scopes and to the agents that it may
+//! speak for.
 
 use std::{collections::HashMap, fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -20,10 +20,10 @@ use umbra_domain::{
 };
 use umbra_store::{Store, StoreError, installation::Installation, keys::KeyRow};
 
-/// How old the list of keys may be: a revoked key works no longer than this on another replica.
+/// Longest age of the list of keys before it is read again: a revoked key works no longer than this on another replica.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 
-/// Who is calling.
+/// Authenticated sender of a request.
 #[derive(Debug, Clone)]
 pub struct Caller(Option<Arc<Grant>>);
 
@@ -35,11 +35,13 @@ struct Grant {
 }
 
 impl Caller {
-    /// Somebody who needs no key.
+    /// Returns the caller of a request that needs no key.
     pub(super) fn nobody() -> Self {
         Self(None)
     }
 
+    /// Refuses a caller whose key lacks the scope.
+    ///
     /// # Errors
     /// `forbidden`: the key lacks the scope.
     pub fn require(&self, scope: Scope) -> Result<(), Problem> {
@@ -53,11 +55,13 @@ impl Caller {
         }
     }
 
-    /// The key, if there is one.
+    /// Returns the id of the key, if there is one.
     pub fn key(&self) -> Option<KeyId> {
         self.0.as_ref().map(|grant| grant.id)
     }
 
+    /// Refuses a caller whose key has none of the scopes.
+    ///
     /// # Errors
     /// `forbidden`: the key has none of the scopes.
     pub fn require_any(&self, scopes: &[Scope]) -> Result<(), Problem> {
@@ -67,7 +71,7 @@ impl Caller {
         }
     }
 
-    /// Dispositions as far as the caller may know them: passive shadows are named to those alone who may read.
+    /// Leaves out dispositions of passive shadows for a caller without the scope `read`.
     pub fn shown(&self, mut dispositions: Vec<Disposition>) -> Vec<Disposition> {
         if self.require(Scope::Read).is_err() {
             dispositions.retain(|disposition| disposition.mode != Mode::Passive);
@@ -75,7 +79,7 @@ impl Caller {
         dispositions
     }
 
-    /// The name counts as it is stored, since that is whom others take the event for.
+    /// Refuses a caller whose key may not send events of this agent. The name counts in its stored, redacted form.
     ///
     /// # Errors
     /// `forbidden_agent`: the key is bound to other agents.
@@ -93,7 +97,7 @@ impl Caller {
 }
 
 impl Caller {
-    /// Whether what this agent did may be shown: the key is bound to no others.
+    /// True if the caller may read data of this agent: the key is not bound to other agents.
     pub fn sees(&self, agent: &str) -> bool {
         self.0.as_ref().is_none_or(|grant| grant.agents.contains(agent))
     }
@@ -108,25 +112,25 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// How old it may be before a key is called unknown.
+/// Longest age of the list at which a key that is not on it counts as unknown.
 const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
 
-/// How long a request waits for the list, where there is one: calls of tools have deadlines.
+/// Longest wait for a new list where an old one is known: calls of tools have deadlines.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How long one with a key that is not on it waits.
+/// Longest wait for a new list when the key is not on the old one.
 const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
-/// Longest age of the list while the database is away, for all but decisions, and events where they are spooled.
+/// Longest age of the list while the database is away; decisions, and events that are spooled, have no such limit.
 const HOLDS_FOR: Duration = Duration::from_mins(15);
 
-/// The list on its way.
+/// Read of the list that is under way.
 type Reading = Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send>>;
 
-/// The keys of this installation, at most a second old.
+/// Keys of this installation, at most a second old.
 pub struct KeyRing {
     store: Store,
     installation: Installation,
     known: ArcSwap<Known>,
-    /// What a request has waited for in vain stays here for the next.
+    /// Read that a request gave up waiting for; the next request continues it.
     reading: Mutex<Option<Reading>>,
 }
 
@@ -138,9 +142,9 @@ impl fmt::Debug for KeyRing {
 
 #[derive(Debug)]
 struct Known {
-    /// When it was asked for.
+    /// Start of the read.
     at: Instant,
-    /// No key was ever made: a loopback server is open.
+    /// True if no key was ever made: a loopback server is open.
     none: bool,
     by_hash: HashMap<Vec<u8>, Arc<Grant>>,
 }
@@ -155,17 +159,17 @@ impl KeyRing {
         Ok(Self { store, installation, known, reading: Mutex::default() })
     }
 
-    /// Whether any key works.
+    /// True if at least one key works.
     pub fn is_guarded(&self) -> bool {
         !self.known.load().by_hash.is_empty()
     }
 
-    /// Whether no key was ever made: the next one closes the door behind it.
+    /// True if no key was ever made: once the first exists, every request needs one.
     pub fn is_first(&self) -> bool {
         self.known.load().none
     }
 
-    /// Reads the keys anew: one was made or revoked here.
+    /// Reads the keys again, after one was made or revoked here.
     ///
     /// # Errors
     /// The database does not answer.
@@ -174,12 +178,12 @@ impl KeyRing {
         Ok(())
     }
 
-    /// The hash under which a key is filed.
+    /// Returns the hash under which a key is stored.
     pub fn hash(&self, key: &str) -> [u8; 32] {
         self.installation.hash_key(key)
     }
 
-    /// Who sends these headers.
+    /// Authenticates the sender of a request by its headers.
     ///
     /// # Errors
     /// `unauthorized`, or the database is away.
@@ -189,8 +193,7 @@ impl KeyRing {
         class: Class,
         spools: impl Fn() -> bool,
     ) -> Result<Caller, Problem> {
-        // An agent that waits for a decision is answered from memory, however long the database is away; and so is one that
-        // posts events, as long as they are spooled.
+        // Decisions, and events while they are spooled, go by the keys in memory however long the database is away.
         let holds_for = match class {
             Class::Decide => Duration::MAX,
             Class::Ingest if self.known.load().at.elapsed() > HOLDS_FOR && spools() => Duration::MAX,
@@ -226,7 +229,7 @@ impl KeyRing {
         if let Some(grant) = known.by_hash.get(hash.as_slice()) {
             return Ok(Caller(Some(Arc::clone(grant))));
         }
-        // It may have been made a moment ago, by another process.
+        // Another process may have made the key a moment ago.
         self.keep_fresh(UNKNOWN_FRESH_FOR, UNKNOWN_PATIENCE, holds_for).await?;
         match self.known.load().by_hash.get(hash.as_slice()) {
             Some(grant) => Ok(Caller(Some(Arc::clone(grant)))),
@@ -237,8 +240,8 @@ impl KeyRing {
         }
     }
 
-    /// One request at a time reads the keys anew, and waits so long for them; the others go on with what is known, unless
-    /// it is long out of date. While the database hangs, only the first waits.
+    /// Reads the keys again if they are older than `fresh_for`, and waits up to `patience`. One request at a time does
+    /// so; other requests go on with the known list. While the database hangs, only that request waits.
     async fn keep_fresh(&self, fresh_for: Duration, patience: Duration, holds_for: Duration) -> Result<(), Problem> {
         let age = || self.known.load().at.elapsed();
         if age() < fresh_for {
@@ -260,12 +263,13 @@ impl KeyRing {
                     break;
                 }
             }
-            // What was left here may be old by now.
+            // A read that an earlier request left behind may be old by now.
             if waits > Duration::ZERO || age() < fresh_for {
                 break;
             }
         }
-        // The database is away: what is known holds for a while, so that calls and events can still be answered properly.
+        // While the database is away, the known list holds for a while: calls and events can still be answered
+        // properly.
         if age() < holds_for { Ok(()) } else { result }
     }
 }
@@ -280,7 +284,7 @@ async fn read(store: Store) -> Result<Known, StoreError> {
 
 fn grant(row: KeyRow) -> Option<(Vec<u8>, Arc<Grant>)> {
     let scopes = row.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
-    // A key whose globs cannot be read speaks for nobody.
+    // A key whose globs cannot be read speaks for no agent.
     let agents = AgentGlobs::compile(&row.agents).ok()?;
     Some((row.hash, Arc::new(Grant { id: row.id, scopes, agents })))
 }

@@ -1,4 +1,4 @@
-//! `/v1/backtests`: a version of a shadow, tried on stored events before it goes live.
+//! `/v1/backtests`: tries a version of a shadow on stored events before it goes live.
 
 use axum::{
     Json,
@@ -21,38 +21,38 @@ use crate::{
     flows::backtests::{PlanError, Tried},
 };
 use umbra_config::{Models, quantity::parse_moment, shadows::load};
-use umbra_domain::{Assessment, BacktestId, Change, ItemOutcome, NanoUsd, Shadow, key::Scope};
+use umbra_domain::{Assessment, AssessmentChange, BacktestId, ItemOutcome, NanoUsd, Shadow, key::Scope};
 use umbra_store::{
     backtests::{Backtest, Item, ItemFilter},
-    seek::Feed,
+    paging::Feed,
 };
 
-/// Names the lists, so that a cursor of one is refused by another.
+/// Names of the lists in cursors: a cursor of one list is refused by another.
 const BACKTESTS: char = 'b';
 const ITEMS: char = 'i';
 
-/// What is to be tried, and on which events.
+/// Version of a shadow to try, and the stored events to try it on.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BacktestRequest {
-    /// A shadows file as YAML or JSON text, or as a JSON object; without it, a shadow in force is tried.
+    /// A shadows file as YAML or JSON text, or as a JSON object. Without it, a shadow in force is tried.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub shadows: Option<Value>,
-    /// Which shadow; may be left out where `shadows` holds one.
+    /// Name of the shadow; may be left out where `shadows` holds one.
     pub shadow: Option<String>,
-    /// How long ago the events were received at most, such as `7d`, which is the default; or from which time (RFC 3339).
+    /// Earliest time of receipt: a duration up to now, such as `7d` (the default), or a time (RFC 3339).
     #[schema(example = "7d")]
     pub since: Option<String>,
-    /// Only events received before: so long ago, or a time (RFC 3339). Now, without it.
+    /// Latest time of receipt: a duration up to now, or a time (RFC 3339). Now, without it.
     pub until: Option<String>,
     /// Only events of this agent.
     pub agent: Option<String>,
-    /// So many events at most, the newest.
+    /// Most events to try; the newest are taken.
     #[schema(minimum = 1, maximum = 100_000, default = 10_000)]
     pub max_events: Option<u32>,
-    /// Most that it may cost, in US dollars. A model needs this, or `max_tokens`.
+    /// Most that it may cost, in US dollars. A model needs this or `max_tokens`.
     pub max_usd: Option<f64>,
-    /// Most tokens that it may take.
+    /// Most tokens that it may use.
     pub max_tokens: Option<u64>,
 }
 
@@ -60,14 +60,14 @@ pub struct BacktestRequest {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResumeRequest {
-    /// Most that it may cost in all, in US dollars; a smaller one than before changes nothing.
+    /// Most that it may cost in all, in US dollars. An amount below the present one changes nothing.
     pub max_usd: Option<f64>,
-    /// Most tokens that it may take in all; fewer than before change nothing.
+    /// Most tokens that it may use in all. A number below the present one changes nothing.
     pub max_tokens: Option<u64>,
 }
 
-/// Tries a version of a shadow on stored events. The answer comes with the forecast; then the reviews are made, within
-/// the budget, and nothing that is live is touched. Each event is reviewed alone.
+/// Tries a version of a shadow on stored events. The answer comes with the forecast. The reviews follow within the
+/// budget; live data is not touched. Each event is reviewed alone.
 #[utoipa::path(post, path = "/v1/backtests", tag = "backtests", request_body = BacktestRequest,
     responses((status = 202, description = "It is planned and runs: ask for it by its id", body = Backtest,
             headers(("Location" = String, description = "Where it can be asked for"))),
@@ -94,7 +94,7 @@ pub async fn post_backtest(
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, format!("/v1/backtests/{id}"))], Json(backtest)))
 }
 
-/// The request, or every fault of it.
+/// Checks a request and returns the backtest to run, or every fault of the request.
 fn tried(api: &Api, body: BacktestRequest) -> Result<Tried, Problem> {
     let now = api.flows.clock.now();
     let gateway = &api.flows.rules.load().gateway;
@@ -147,7 +147,7 @@ fn budget(
     (max_usd, tokens)
 }
 
-/// The version to be tried: of the text, or in force.
+/// Returns the version to try: from the text, or the one in force.
 fn shadow(
     api: &Api,
     shadows: Option<Value>,
@@ -190,7 +190,7 @@ async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
     api.flows.store.backtests().get(id).await?.ok_or_else(BacktestId::unknown)
 }
 
-/// Lists backtests, without what has come of them.
+/// Lists backtests, without their results.
 #[utoipa::path(get, path = "/v1/backtests", tag = "backtests",
     params(("shadow" = Option<String>, Query, description = "Of this shadow"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many; 50 without it"),
@@ -211,7 +211,7 @@ pub async fn list_backtests(
     Ok(listing(BACKTESTS, seek, page, |backtest| backtest).json())
 }
 
-/// One backtest: where it stands, its forecast, what has come of the events so far, and what differs from what ran.
+/// Returns one backtest: its state, its forecast, its results so far, and the differences from the live reviews.
 #[utoipa::path(get, path = "/v1/backtests/{id}", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The backtest", body = Backtest)))]
@@ -224,11 +224,11 @@ pub async fn get_backtest(
     find(&api, id).await.map(Json)
 }
 
-/// Lists a backtest's events in order of receipt: those that the version watches, and those that the shadow reviewed.
-/// Filtered by what is only known of reviewed ones, the list is complete once the backtest is done.
+/// Lists a backtest's events in order of receipt: events that the version watches, and events that the live shadow
+/// reviewed. A list filtered by a result of the review is complete once the backtest is done.
 #[utoipa::path(get, path = "/v1/backtests/{id}/items", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718"),
-        ("change" = Option<Change>, Query, description = "With this change"),
+        ("change" = Option<AssessmentChange>, Query, description = "With this change"),
         ("outcome" = Option<ItemOutcome>, Query, description = "With this outcome"),
         ("assessment" = Option<Assessment>, Query, description = "With this assessment by the version"),
         ("agent" = Option<String>, Query, description = "Of this agent"),
@@ -244,10 +244,10 @@ pub async fn list_items(
 ) -> Result<Json<Listing<Item>>, Problem> {
     caller.require(Scope::Admin)?;
     let words = |words: Vec<&str>| words.join(", ");
-    let changes = words(Change::ALL.iter().map(|change| change.as_str()).collect());
+    let changes = words(AssessmentChange::ALL.iter().map(|change| change.as_str()).collect());
     let outcomes = words(ItemOutcome::ALL.iter().map(|outcome| outcome.as_str()).collect());
     let filter = ItemFilter {
-        change: params.parsed("change", changes, Change::parse),
+        change: params.parsed("change", changes, AssessmentChange::parse),
         outcome: params.parsed("outcome", outcomes, ItemOutcome::parse),
         assessment: params.parsed("assessment", "APPROVE, CHECKED, INCONCLUSIVE, SUGGEST or FLAG", Assessment::parse),
         agent: params.text("agent"),
@@ -261,7 +261,7 @@ pub async fn list_items(
     Ok(listing(ITEMS, seek, page, |item| item).json())
 }
 
-/// Lets a backtest that stopped go on, with a larger budget where that is given.
+/// Resumes a stopped backtest, with a larger budget where one is given.
 #[utoipa::path(post, path = "/v1/backtests/{id}/resume", tag = "backtests", request_body = ResumeRequest,
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 202, description = "It goes on", body = Backtest),
@@ -289,7 +289,7 @@ pub async fn post_resume(
     Ok((StatusCode::ACCEPTED, Json(find(&api, id).await?)))
 }
 
-/// Forgets a backtest; one that runs is stopped.
+/// Deletes a backtest; a running one is stopped.
 #[utoipa::path(delete, path = "/v1/backtests/{id}", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 204, description = "It is gone")))]

@@ -1,8 +1,7 @@
-//! Reads a request's body: whole, in time, decoded, and within limits.
+//! Reads a request's body completely, in time, decoded, and within limits.
 //!
-//! In: a request with an identity, gzip or zstd body. Out: its bytes, which hold their share of the memory that
-//! all bodies may take until they are dropped; or the problem to answer with. Never: more memory than the
-//! decoded limit, whatever a small body swells to; a guess at an encoding or a type that was not declared.
+//! Bodies may be plain, gzip or zstd. The bytes hold their share of the memory for all bodies until they are dropped. A
+//! body never takes more memory than the decoded limit, however far it expands. No encoding and no type is guessed.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -32,14 +31,14 @@ use super::{
 };
 use umbra_domain::nearest::nearest;
 
-/// Reads bodies; one for the whole server. Cheap to clone; all clones share the memory.
+/// Reader of bodies, one for the whole server. Cheap to clone; all clones share the memory.
 #[derive(Debug, Clone)]
 pub struct BodyReader {
     limits: Arc<BodyLimits>,
     memory: Arc<Semaphore>,
 }
 
-/// A type of body that some endpoint reads.
+/// Media type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
     /// `application/json`
@@ -55,7 +54,7 @@ pub enum Media {
 }
 
 impl Media {
-    /// As it is written in `Content-Type`.
+    /// Returns the type as it is written in `Content-Type`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -67,8 +66,8 @@ impl Media {
     }
 }
 
-/// Which of the types that an endpoint reads the request declares. The header is required: guessing would let
-/// a web page post JSON as a form, which browsers permit without asking.
+/// Returns the declared media type if the endpoint reads it. The header is required: a guess would let a web page post
+/// JSON as a form, which browsers permit without asking.
 pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Problem> {
     let declared = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if let Some(exactly) = readable.iter().find(|media| media.as_str() == declared) {
@@ -90,13 +89,13 @@ pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Pr
     })
 }
 
-/// Reads a JSON object as a `T`; a fault is told with its pointer, in words of JSON.
+/// Reads a JSON object as a `T`; a fault carries its pointer and is worded in terms of JSON.
 ///
 /// # Errors
 /// `bad_json`.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let bad = || Problem::bad_json("See `errors` for what is wrong and where.");
-    // serde would take an array for the fields of a struct, in their order.
+    // serde would take an array as the fields of a struct, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(bad().at("", "invalid", "an array stands where an object is expected"));
     }
@@ -114,10 +113,10 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// A parser's message in JSON's words: it names our types, and counts columns where the pointer says the place.
+/// Rewords a serde message in terms of JSON, without Rust types and positions; the pointer says where.
 fn in_words_of_json(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-    // An enum is a text for us, and for serde a text or an object.
+    // serde reports an enum as "expected value"; in JSON it is a text.
     if message == "expected value" {
         return "expected a text".to_owned();
     }
@@ -147,7 +146,7 @@ fn in_words_of_json(message: &str) -> String {
     format!("{found}, expected {expected}")
 }
 
-/// A JSON pointer (RFC 6901) from the path that was walked.
+/// Returns the JSON pointer (RFC 6901) of a path.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let mut pointer = String::new();
@@ -161,7 +160,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     shortened(pointer)
 }
 
-/// At most 200 characters: what a sender wrote is not echoed at length.
+/// Cuts a text to 200 characters: long input is not echoed.
 fn shortened(text: String) -> String {
     match text.char_indices().nth(200) {
         Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
@@ -169,13 +168,13 @@ fn shortened(text: String) -> String {
     }
 }
 
-/// What a request says that has nothing to say.
+/// Body of a request that takes no members.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
 impl BodyReader {
-    /// A reader with the memory that the limits name.
+    /// Returns a reader with the memory that the limits name.
     pub fn new(limits: BodyLimits) -> Self {
         let memory = memory_of(limits.in_flight);
         Self { limits: Arc::new(limits), memory }
@@ -184,9 +183,9 @@ impl BodyReader {
     /// Reads the body of a request, then takes the request's place among the admitted.
     ///
     /// # Errors
-    /// 415 for an encoding unknown or applied twice, 413 for too many bytes before or after decoding, 400 for a broken
-    /// body, 408 for one that comes too slowly (counted from this call), 429 while the sender has too many on their way,
-    /// 503 while other bodies take all memory or the request's class is full.
+    /// 415 for an encoding that is unknown or applied twice, 413 for too many bytes before or after decoding, 400 for a
+    /// broken body, 408 for a body that comes too slowly (counted from this call), 429 while the sender has too many
+    /// bodies on their way, 503 while other bodies take all memory or the request's class is full.
     pub async fn read(&self, request: Request) -> Result<Bytes, Problem> {
         let (head, body) = request.into_parts();
         let encoding = Encoding::of(&head.headers)?;
@@ -208,14 +207,14 @@ impl BodyReader {
         Ok(whole)
     }
 
-    /// The same for bodies that may be longer, of the same memory.
+    /// Returns a reader for longer bodies that shares the same memory.
     #[must_use]
     pub fn up_to(&self, decoded: usize) -> Self {
         let decoded = decoded.max(self.limits.decoded);
         Self { limits: Arc::new(BodyLimits { decoded, ..*self.limits }), memory: Arc::clone(&self.memory) }
     }
 
-    /// Reads a JSON object, or nothing at all, which says nothing.
+    /// Reads a JSON object; an empty body gives the default.
     pub async fn read_or_nothing<T: DeserializeOwned + Default>(&self, request: Request) -> Result<T, Problem> {
         let headers = request.headers().clone();
         let body = self.read(request).await?;
@@ -226,13 +225,13 @@ impl BodyReader {
         from_json(&body)
     }
 
-    /// Reads the body of a request that takes none: it is empty, or `{}` as some clients send it. 400 for any member,
-    /// which the sender believes to mean something.
+    /// Reads the body of a request that takes none: empty, or `{}` as some clients send it. Any member is refused with
+    /// 400, since the sender expects it to have an effect.
     pub async fn read_nothing(&self, request: Request) -> Result<(), Problem> {
         self.read_or_nothing::<Nothing>(request).await.map(drop)
     }
 
-    /// Feeds the decoder with what arrives, until the end of the body, of the time or of a limit.
+    /// Feeds the decoder with the arriving bytes until the body, the time or a limit ends.
     async fn fill(&self, mut body: Body, travels: usize, decoder: &mut Decoder) -> Result<(), Problem> {
         let begun = Instant::now();
         let mut received = 0_usize;

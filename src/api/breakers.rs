@@ -1,4 +1,4 @@
-//! `/v1/breakers`: whether an agent should go on, as far as its reviews say. An orchestrator reads it, and people
+//! `/v1/breakers`: recommendation from an agent's reviews whether it should go on. An orchestrator reads it; people
 //! acknowledge or reset it.
 
 use axum::{
@@ -19,17 +19,17 @@ use crate::flows::followers::breaker_item::BreakerItem;
 use umbra_domain::{BreakerState, key::Scope};
 use umbra_store::{
     breakers::{BreakerFilter, Signature},
-    seek::Feed,
+    paging::Feed,
 };
 
 const FEED: char = 'b';
-/// Most characters of a name of a person.
+/// Most characters of a person's name.
 const BY_CHARS: usize = 200;
 /// Most characters of a note.
 const NOTE_CHARS: usize = 2_000;
 
-/// Lists agents that were ever judged, in the order in which they first were. A key that may only ingest sees its own
-/// agents; pages may be shorter for it.
+/// Lists agents that have had a review, in the order of their first one. A key that may only ingest sees its own
+/// agents; its pages may be shorter.
 #[utoipa::path(get, path = "/v1/breakers", tag = "breakers",
     params(("agent" = Option<String>, Query, description = "This agent"),
         ("recommendation" = Option<BreakerState>, Query, description = "With this recommendation"),
@@ -50,13 +50,13 @@ pub async fn list_breakers(
     let reads_all = caller.require(Scope::Read).is_ok();
     let page = api.flows.followers.breakers(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Result, seek, &page).await?;
-    // What the caller may not see moves the cursor as well.
+    // Breakers that the caller may not see move the cursor as well.
     let all = listing(FEED, seek, page, |item| item);
     let visible = all.items.into_iter().filter(|item| reads_all || caller.speak_for(&item.agent).is_ok());
     Ok(Listing { items: visible.collect(), ..all }.json())
 }
 
-/// What is recommended about an agent. One that was never judged is closed.
+/// Returns the recommendation about an agent. An agent without reviews is closed.
 #[utoipa::path(get, path = "/v1/breakers/{agent}", tag = "breakers",
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "What is recommended", body = BreakerItem)))]
@@ -76,27 +76,27 @@ pub async fn get_breaker(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Acknowledgement {
-    /// Name of the person who acknowledges or resets it; the id of the key unless set.
+    /// Person who acknowledges or resets the breaker; the id of the key unless set.
     #[schema(max_length = 200)]
     pub by: Option<String>,
-    /// What others should know.
+    /// Note for other people.
     #[schema(max_length = 2000)]
     pub note: Option<String>,
 }
 
-/// A breaker that somebody takes care of.
+/// A breaker that a person takes care of.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Acknowledged {
     #[serde(flatten)]
     #[schema(inline)]
     #[expect(missing_docs, reason = "its parts are explained there")]
     pub breaker: BreakerItem,
-    /// True if it was acknowledged before: the first acknowledgement stays, and this one changed nothing.
+    /// True if the breaker was acknowledged before: the first acknowledgement stays, and this one changed nothing.
     pub already_acknowledged: bool,
 }
 
-/// Notes that somebody takes care of an agent whose breaker is open or half open. The first to do so is kept; when it opens
-/// anew, that is forgotten.
+/// Acknowledges an agent's open or half open breaker: a person takes care of it. The first acknowledgement is kept; it
+/// is cleared when the breaker opens again.
 #[utoipa::path(post, path = "/v1/breakers/{agent}/acknowledge", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, and whether it was acknowledged before", body = Acknowledged),
@@ -116,7 +116,7 @@ pub async fn acknowledge_breaker(
         .ok_or_else(|| Problem::conflict("the breaker of this agent is closed: there is nothing to acknowledge"))
 }
 
-/// Closes an agent's breaker by hand. What was said of events up to now counts no more, be it still under review.
+/// Closes an agent's breaker by hand. Events up to now no longer count, even those still under review.
 #[utoipa::path(post, path = "/v1/breakers/{agent}/reset", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, closed", body = BreakerItem)))]
@@ -131,7 +131,7 @@ pub async fn reset_breaker(
     Ok(Json(api.flows.followers.reset_breaker(&named(&agent)?, signed).await?))
 }
 
-/// An agent's name as it is stored.
+/// Returns an agent's name as it is stored.
 fn named(agent: &str) -> Result<String, Problem> {
     if agent.contains('\0') {
         return Err(Problem::bad_path("U+0000 is not allowed in an agent's name"));
@@ -139,7 +139,7 @@ fn named(agent: &str) -> Result<String, Problem> {
     Ok(umbra_checks::redact(agent).as_str().to_owned())
 }
 
-/// Name and note of a request that acknowledges or resets a breaker.
+/// Reads name and note of a request that acknowledges or resets a breaker.
 async fn signature(api: &Api, caller: &Caller, request: Request) -> Result<Signature, Problem> {
     let headers = request.headers().clone();
     let body = api.bodies.read(request).await?;

@@ -1,4 +1,4 @@
-//! `/v1/briefings` and `/v1/reports`: what a day or a week was like.
+//! `/v1/briefings` and `/v1/reports`: summaries of a day or a week.
 
 use axum::{
     Json,
@@ -16,7 +16,7 @@ use super::{
 use crate::briefing::{self, Briefing, Period};
 use umbra_domain::key::Scope;
 
-/// The briefing of a day: as it was filed when the day was over, else of what is stored now. As markdown where
+/// Returns the briefing of a day: as stored when the day was over, or computed from present data. As markdown where
 /// `Accept` asks for it.
 #[utoipa::path(get, path = "/v1/briefings/{date}", tag = "briefings",
     params(("date" = String, Path, description = "A date, local to each shadow, or `latest`: the latest day that is over, on the first day of the installation that day so far",
@@ -38,7 +38,7 @@ pub async fn get_briefing(
     answer(&api, period, &headers).await
 }
 
-/// The report of a week by ISO 8601, Monday to Sunday, made like a briefing.
+/// Returns the report of an ISO 8601 week, Monday to Sunday, made like a briefing.
 #[utoipa::path(get, path = "/v1/reports/{iso_week}", tag = "briefings",
     params(("iso_week" = String, Path, description = "A week, or `latest`: the latest week that is over, in the first week that week so far",
         example = "2026-W09")),

@@ -1,7 +1,8 @@
-//! The layer of each route: identifies the caller, admits the request, and measures how long it took.
+//! Layer of each route: identifies the caller, admits the request, and measures its duration.
 //!
 //! A request without a body takes the place of its class at once; one with a body takes it when
-//! [`super::body::BodyReader`] has read that. The place is kept until the handler has returned, or its stream has ended.
+//! [`super::body::BodyReader`] has read the body. The place is kept until the handler has returned, or its stream has
+//! ended.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -30,7 +31,7 @@ use super::{
 };
 use crate::telemetry::metric;
 
-/// The entrance of the routes of one class: the state of the layer [`enter`].
+/// Entrance of the routes of one class: the state of the layer [`enter`].
 #[derive(Clone)]
 pub struct Entrance(Arc<Parts>);
 
@@ -41,7 +42,7 @@ struct Parts {
 }
 
 impl Entrance {
-    /// The way into routes of this class.
+    /// Returns the entrance for routes of this class.
     pub fn new(api: Api, admission: Admission, class: Class) -> Self {
         Self(Arc::new(Parts { api, admission, class }))
     }
@@ -52,7 +53,7 @@ impl Entrance {
             Class::Health => Caller::nobody(),
             _ => api.keys.identify(headers, *class, || api.flows.events.spool.accepts()).await?,
         };
-        // A request that waits is counted among those who wait: it must not keep others from posting.
+        // A request that waits for a verdict has a class of its own, so that it keeps no other request from posting.
         let class = if *class == Class::Ingest && preferred_wait(headers).is_some() { Class::Wait } else { *class };
         let sender = caller.key().map_or(Sender::Peer(peer), Sender::Key);
         let ticket = admission.ticket(class, sender)?;
@@ -63,10 +64,10 @@ impl Entrance {
     }
 }
 
-/// The layer: `router.route_layer(from_fn_with_state(entrance, enter))`.
+/// Layer of a route: `router.route_layer(from_fn_with_state(entrance, enter))`.
 pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
-    // By route and never by path, which may name an agent.
+    // Metrics go by route, never by path, which may name an agent.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
     let method = request.method().clone();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -92,11 +93,11 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     response
 }
 
-/// When a request came.
+/// Time at which a request arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived(pub Instant);
 
-/// A body that keeps the request's place until it is over, be it sent or given up.
+/// Response body that keeps the request's place until it is sent or given up.
 struct Held {
     body: Body,
     _ticket: Ticket,

@@ -30,27 +30,28 @@ use crate::{
     flows::events::{AcceptError, Accepted, Durability, Origin},
     ingest::{self, Fault, Incoming, code},
 };
-use umbra_domain::{EventId, key::Scope, verdict::Standing};
+use umbra_domain::{EventId, key::Scope, verdict::VerdictState};
 use umbra_llm::ORIGIN_HEADER;
 use umbra_store::{
     events::{EventFilter, EventRow},
-    seek::{Feed, Page},
+    paging::{Feed, Page},
     verdicts::VerdictItem,
 };
 
-/// Where single events are posted.
+/// Path of the endpoint for single events.
 pub const PATH: &str = "/v1/events";
-/// Names this list in cursors.
+/// Name of this list in cursors.
 const FEED: char = 'e';
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
-/// Marks an answer that repeats an earlier one.
+/// Response header of an answer that repeats an earlier one.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Posts one event. It is durable when this answers, in the database or, while that is away, in the spool on the server's
-/// disk, from where it is stored once the database is back; nobody waits for a review, but whom `Prefer: wait=N` tells to.
-/// What is wrong is told in this order: the body's bytes (413), its UTF-8 and how deep its JSON is (400), the event's
-/// bytes (413), then every fault of JSON and fields (400). An integer beyond 64 bits is kept as text.
+/// Posts one event. The event is durable when this answers: in the database, or, while that is away, in the spool on
+/// the server's disk, from where it is stored once the database is back. The answer does not wait for a review, except
+/// with `Prefer: wait=N`. Faults are reported in this order: the body's bytes (413), its UTF-8 and the depth of its
+/// JSON (400), the event's bytes (413), then every fault of JSON and fields (400). An integer beyond 64 bits is kept as
+/// text.
 #[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
     params(("Idempotency-Key" = Option<String>, Header, description = "As the event's own `id`."),
         ("Prefer" = Option<String>, Header, example = "wait=20",
@@ -83,7 +84,7 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     let accepted = api.flows.events.accept(incoming, &origin).await.map_err(refused)?;
     let replayed = accepted.replayed;
     let verdict = verdict(&api, &accepted, wait).await?;
-    let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != Standing::Pending);
+    let decided = wait.is_some() && verdict.as_ref().is_some_and(|item| item.verdict != VerdictState::Pending);
     let status = if decided { StatusCode::OK } else { StatusCode::ACCEPTED };
     let breaker = api.flows.followers.open_breakers.of(&accepted.agent);
     let mut event = AcceptedEvent { verdict, breaker, ..AcceptedEvent::from(accepted) };
@@ -95,17 +96,17 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
     Ok(response)
 }
 
-/// An answer to one event.
+/// Returns the answer to one event.
 pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Problem> {
     let mut response = Response::new(serde_json::to_vec(event).map_err(Problem::internal)?.into());
     *response.status_mut() = status;
-    // The front adds some.
+    // The layers of the front add headers.
     response.headers_mut().reserve(8);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(Media::Json.as_str()));
     Ok(response)
 }
 
-/// Where an accepted event stands with its active shadows: waited for where the sender asks for it.
+/// Returns an event's verdict by its active shadows; waits for it where the sender asks to.
 async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
     let by = api.flows.verdicts.verdict_by(accepted);
     let spooled = accepted.durability != Durability::Committed;
@@ -119,8 +120,8 @@ async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Resu
     })
 }
 
-/// Posts many events, each for itself: what is wrong with one does not touch the others. Where none can be taken, since the
-/// database is away or there is too much to do, that is the answer to all.
+/// Posts many events, each by itself: faults of one do not affect the others. If none can be taken, since the database
+/// is away or the server is overloaded, that is the answer to all.
 #[utoipa::path(post, path = "/v1/events/batch", operation_id = "post_events_batch", tag = "events",
     request_body(description = "`{\"events\": [...]}`, or one event a line as application/x-ndjson",
         content((BatchSchema = "application/json"), (String = "application/x-ndjson"))),
@@ -228,7 +229,7 @@ pub async fn list_events(
     params.finish()?;
     let page = api.flows.store.events().list(&filter, seek).await?;
     expect_reached(&api.flows.store, Feed::Intake, seek, &page).await?;
-    // What was erased is left out; the cursor passes it like the others.
+    // Erased events are left out; the cursor passes them like the others.
     let (seqs, rows): (Vec<i64>, Vec<EventRow>) = page.items.into_iter().filter(|(_, row)| !row.erased).unzip();
     let ids: Vec<EventId> = rows.iter().map(|row| row.id).collect();
     let reviews = api.flows.store.reviews().reviews_of(&ids).await?;
@@ -239,7 +240,7 @@ pub async fn list_events(
     Ok(listing(FEED, seek, Page { items: views, more: page.more }, |view| view).json())
 }
 
-/// One event, with what became of it, its reviews, and what was found in it, but by passive shadows.
+/// Returns an event with its dispositions, its reviews, and its findings except those of passive shadows.
 #[utoipa::path(get, path = "/v1/events/{id}", tag = "events",
     params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The event", body = EventDetail)))]
@@ -278,12 +279,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     ingest::key_from_header(text).map(Some).map_err(|fault| unusable(fault.code, fault.detail))
 }
 
-/// Our own calls carry a header that instrumented proxies and gateways pass on.
+/// Umbra's own calls carry a header that instrumented proxies and gateways pass on.
 fn origin(headers: &HeaderMap, caller: &Caller) -> Origin {
     Origin { own_traffic: headers.contains_key(&ORIGIN), on_demand: None, by: caller.key() }
 }
 
-/// Faults of the form: of JSON itself, or of the event.
+/// Returns the problem for faults of a body: of its JSON, or of the event.
 pub fn invalid(faults: Vec<Fault>) -> Problem {
     let any = |codes: &[&str]| faults.iter().any(|fault| codes.contains(&fault.code));
     let mut problem = if any(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
@@ -301,7 +302,7 @@ pub fn invalid(faults: Vec<Fault>) -> Problem {
     problem
 }
 
-/// The same of a request that is no event.
+/// Returns the problem for faults of a body that is not an event.
 pub fn invalid_request(faults: Vec<Fault>) -> Problem {
     let problem = invalid(faults);
     if problem.code() != "invalid_event" {

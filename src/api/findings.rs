@@ -1,4 +1,4 @@
-//! `/v1/findings` and `/v1/observations`: what was found, flat and in the shape of the observations log.
+//! `/v1/findings` and `/v1/observations`: findings as a flat list, and reviews in the shape of the observations log.
 
 use axum::{
     Json,
@@ -19,21 +19,21 @@ use super::{
     sarif,
 };
 use crate::{api::missing::PathId, findings::Observation};
-use umbra_domain::{Assessment, Category, FindingId, Mode, ReviewId, Severity, Shadow, key::Scope};
+use umbra_domain::{Assessment, FindingCategory, FindingId, Mode, ReviewId, Severity, Shadow, key::Scope};
 use umbra_store::{
     findings::{FindingFilter, FindingItem},
+    paging::Feed,
     reviews::Review,
-    seek::Feed,
 };
 
-/// Names the list of findings, and the stream of them.
+/// Name of the list and of the stream of findings in cursors.
 pub(super) const FEED: char = 'f';
 const OBSERVATIONS: char = 'o';
 /// Most characters of a note.
 const NOTE_CHARS: usize = 2_000;
 
 /// Lists findings in the order in which they became visible: poll with `resume_cursor`. Findings of passive shadows
-/// only with `mode=passive`.
+/// come only with `mode=passive`.
 #[utoipa::path(get, path = "/v1/findings", tag = "findings",
     params(FindingQuery, super::openapi::Paging,
         ("format" = Option<String>, Query, deprecated, description = "`sarif` answers as GET /v1/findings.sarif does")),
@@ -47,7 +47,8 @@ pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: P
     findings(&api, &caller, params, format == Some(true)).await
 }
 
-/// Lists findings as a SARIF 2.1.0 log, for code scanning pages, editors and gates. Pages are those of GET /v1/findings.
+/// Lists findings as a SARIF 2.1.0 log, for code scanning pages, editors and gates. Pages are the same as those of GET
+/// /v1/findings.
 #[utoipa::path(get, path = "/v1/findings.sarif", tag = "findings", params(FindingQuery, super::openapi::Paging),
     responses((status = 200, description = "A page", body = Object, content_type = "application/sarif+json")))]
 pub async fn list_findings_sarif(State(api): State<Api>, caller: Caller, params: Params) -> Result<Response, Problem> {
@@ -77,28 +78,28 @@ async fn findings(api: &Api, caller: &Caller, mut params: Params, is_sarif: bool
     Ok(sarif::Log::of(&page, &unjudged).into_response())
 }
 
-/// Which findings: of the list, and of the stream.
+/// Filters of the list and of the stream of findings.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents parameters; `finding_filter` reads them")]
 pub(super) struct FindingQuery {
-    /// By this shadow.
+    /// Findings by this shadow.
     shadow: Option<String>,
-    /// Of this agent.
+    /// Findings of this agent.
     agent: Option<String>,
-    /// At least this severity.
+    /// Findings of at least this severity.
     severity: Option<Severity>,
-    /// Of this category.
-    category: Option<Category>,
-    /// With this mode; without it all but passive.
+    /// Findings of this category.
+    category: Option<FindingCategory>,
+    /// Findings by shadows of this mode; without it, of all but passive ones.
     mode: Option<Mode>,
-    /// Of this task.
+    /// Findings of this task.
     task_id: Option<String>,
-    /// By this trigger.
+    /// Findings by this trigger.
     trigger: Option<String>,
-    /// Whether the evidence stands in the text.
+    /// `true`: only findings whose evidence was found in the text.
     verified: Option<bool>,
-    /// What people made of it.
+    /// Findings that people gave this status.
     status: Option<FindingStatus>,
 }
 
@@ -109,7 +110,7 @@ pub(super) fn finding_filter(params: &mut Params) -> FindingFilter {
         severity: params
             .parsed("severity", "info, warning or critical", |word| Severity::parse(word).map(Severity::code)),
         category: params.parsed("category", "security, factual, completeness, relevance, quality or custom", |word| {
-            Category::parse(word).map(|category| category.as_str().to_owned())
+            FindingCategory::parse(word).map(|category| category.as_str().to_owned())
         }),
         mode: mode_param(params),
         task_id: params.text("task_id"),
@@ -122,7 +123,7 @@ pub(super) fn finding_filter(params: &mut Params) -> FindingFilter {
     }
 }
 
-/// One finding.
+/// Returns one finding.
 #[utoipa::path(get, path = "/v1/findings/{id}", tag = "findings",
     params(("id" = String, Path, description = "A finding's id")),
     responses((status = 200, description = "The finding", body = FindingItem)))]
@@ -143,21 +144,21 @@ async fn find(api: &Api, id: FindingId) -> Result<FindingItem, Problem> {
 }
 
 umbra_domain::words! {
-    /// What people made of a finding.
+    /// A person's rating of a finding.
     #[derive(ToSchema)]
     pub enum FindingStatus {
-        /// Nobody has said anything yet.
+        /// No rating yet.
         Open = "open",
-        /// It is right.
+        /// The finding is right.
         Confirmed = "confirmed",
-        /// It is wrong.
+        /// The finding is wrong.
         FalsePositive = "false_positive",
-        /// It was right and is dealt with.
+        /// The finding was right and is dealt with.
         Resolved = "resolved",
     }
 }
 
-/// What people make of a finding.
+/// Feedback on a finding.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Feedback {
@@ -168,7 +169,7 @@ pub struct Feedback {
     pub note: Option<String>,
 }
 
-/// Says what a finding is worth. Precision follows from it.
+/// Records feedback on a finding. Precision is computed from it.
 #[utoipa::path(patch, path = "/v1/findings/{id}", tag = "findings", request_body = Feedback,
     params(("id" = String, Path, description = "A finding's id")),
     responses((status = 200, description = "The finding", body = FindingItem)))]

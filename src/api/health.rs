@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz`, `/metrics`: asked by machines, without a key.
+//! `/livez`, `/readyz` and `/metrics`, read by machines without a key.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ use utoipa::ToSchema;
 use super::Api;
 use crate::queue::Health as Progress;
 
-/// How the process is.
+/// State of the process.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
     /// `ok`, `degraded` or `failing`.
     pub status: &'static str,
-    /// Why, in words.
+    /// Reason, in words.
     pub detail: Cow<'static, str>,
 }
 
@@ -34,8 +34,8 @@ fn degraded(detail: impl Into<Cow<'static, str>>) -> (StatusCode, Json<Health>) 
     (StatusCode::OK, Json(Health { status: "degraded", detail: detail.into() }))
 }
 
-/// Whether the process makes progress. It fails when reviews are due and nothing has moved for a minute; a database
-/// that is away does not make it fail, since a restart would not help.
+/// Reports whether the process makes progress. It fails when reviews are due and nothing has moved for a minute. A
+/// database that is away does not make it fail, since a restart would not help.
 #[utoipa::path(get, path = "/livez", tag = "health",
     responses((status = 200, description = "It does", body = Health),
         (status = 503, description = "It is stuck: restart it", body = Health)))]
@@ -44,10 +44,10 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     answer(stuck.then_some("reviews are due and nothing has moved for a minute"))
 }
 
-/// Whether the process takes work: the database answers, no stop was asked for, and calls of tools come to what the settings
-/// under `boundary.gate` ask of them. `degraded` takes work, but somebody must look: the database is away, and events wait in
-/// the spool; a model in use refuses its key, its name or its address; a folder of ours cannot be written; or something there or in the database was not written by a server of ours,
-/// and is not obeyed.
+/// Reports whether the process takes work. It is ready if the database answers, no stop was asked for, and calls of
+/// tools meet the settings under `boundary.gate`. `degraded` means that it takes work but needs attention: the database
+/// is away, and events wait in the spool; a model in use refuses its key, its name or its address; a folder cannot be
+/// written; or a row or file was not written by an Umbra server, and is ignored.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses((status = 200, description = "It does; `degraded` if somebody must look", body = Health),
         (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
@@ -77,7 +77,7 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     }
 }
 
-/// Metrics in Prometheus' text format.
+/// Returns metrics in Prometheus' text format.
 #[utoipa::path(get, path = "/metrics", tag = "health",
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
 pub async fn metrics(State(api): State<Api>) -> Response {

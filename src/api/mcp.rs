@@ -1,4 +1,4 @@
-//! `/mcp/{profile}`: the MCP proxy over streamable HTTP. Who calls is found out here; what is said is the proxy's.
+//! `/mcp/{profile}`: the MCP proxy over streamable HTTP. This file identifies the caller; the proxy answers.
 
 use std::{convert::Infallible, pin::Pin};
 
@@ -20,77 +20,78 @@ use super::{
 };
 use umbra_domain::key::Scope;
 
-/// Modes of a caller.
+/// Most modes of a caller.
 const MODES: usize = 16;
-/// Bytes of a name.
+/// Most bytes of a name.
 const NAME_BYTES: usize = 256;
-/// Bytes of a task.
+/// Most bytes of a task.
 const TASK_BYTES: usize = 4096;
 
-/// A request for a profile, and on whose behalf.
+/// Request to a profile, with the agent and run that it is made for.
 #[derive(Debug)]
 pub struct McpRequest {
-    /// The profile.
+    /// Name of the profile.
     pub profile: String,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// Its session.
+    /// Session of the agent.
     pub session: Option<String>,
-    /// The run.
+    /// Run of the agent.
     pub run: Option<String>,
-    /// What makes the run's stubs repeatable.
+    /// Seed that makes the run's stubs repeatable.
     pub seed: Option<String>,
-    /// The route that the agent works on.
+    /// Route that the agent works on.
     pub route: Option<String>,
-    /// The modes that it is in.
+    /// Modes that the agent is in.
     pub modes: Vec<String>,
-    /// The task.
+    /// Task of the agent.
     pub task: Option<String>,
-    /// The request.
+    /// HTTP request.
     pub request: Request,
 }
 
-/// An answer of the proxy.
+/// Answer of the proxy; `None` where there is no such profile.
 pub type McpAnswer = Option<axum::http::Response<BoxBody<Bytes, Infallible>>>;
 
-/// The agent that calls a profile.
+/// Returns the default agent of a profile; `None` where there is no such profile.
 pub type McpAgent = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What serves a request.
+/// Serves a request.
 pub type McpServe = Box<dyn Fn(McpRequest) -> Pin<Box<dyn Future<Output = McpAnswer> + Send>> + Send + Sync>;
 
-/// The way to the proxy.
+/// Handle of the proxy.
 pub struct McpDoor {
-    /// The agent that calls a profile where the request does not say; `None` where there is no such profile.
+    /// Returns the default agent of a profile; `None` where there is no such profile.
     pub agent: McpAgent,
     /// Serves a request.
     pub serve: McpServe,
 }
 
-/// Who calls.
+/// Query parameters that name the caller.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents parameters; `params` reads them")]
 struct Whom {
-    /// The agent that calls; the profile's setting when not given. A key that is bound to agents must be bound to it.
+    /// Agent that calls; by default the one of the profile's settings. A key that is bound to agents must be bound to
+    /// this one.
     agent: Option<String>,
-    /// Its session; the session of the protocol, where there is one, when not given.
+    /// Session of the agent; by default the session of the protocol, where there is one.
     session: Option<String>,
-    /// The run: stubs of a run remember each other. As the session when not given.
+    /// Run of the agent: stubs of a run share their state. By default the session.
     run: Option<String>,
-    /// Makes the stubs of the run repeatable.
+    /// Seed that makes the stubs of the run repeatable.
     seed: Option<String>,
-    /// The route that the agent works on, for rules.
+    /// Route that the agent works on, for rules.
     route: Option<String>,
-    /// The modes that it is in, for rules, separated by commas; the outermost first.
+    /// Modes that the agent is in, for rules, separated by commas; the outermost first.
     modes: Option<String>,
-    /// The task, by which a profile with `select` lists tools; that of the sidecar's session when not given.
+    /// Task by which a profile with `select` lists tools; by default that of the sidecar's session.
     task: Option<String>,
 }
 
-/// Speaks the Model Context Protocol with the servers of a profile: 2026-07-28, and by `initialize` 2025-11-25 and older.
-/// Each call of a tool is decided first, as by `POST /v1/decide`. Where a profile has several servers, a tool is called
-/// `server__tool`. Point a client at this address, with the key in its `Authorization` header.
+/// Speaks the Model Context Protocol with the servers of a profile: 2026-07-28, and by `initialize` 2025-11-25 and
+/// older. Each call of a tool is decided first, as by `POST /v1/decide`. Where a profile has several servers, a tool is
+/// called `server__tool`. Point a client at this address, with the key in its `Authorization` header.
 #[utoipa::path(post, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
     request_body(content = Object, content_type = "application/json", description = "A JSON-RPC message"),
@@ -106,7 +107,7 @@ pub async fn post_mcp(
     serve(&api, &caller, profile, params, request).await
 }
 
-/// Listens to what the servers say unasked, in a session of before 2026-07-28.
+/// Streams messages that the servers send by themselves, in a session of a protocol before 2026-07-28.
 #[utoipa::path(get, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
     responses((status = 200, description = "A stream of server-sent events")))]
@@ -120,7 +121,7 @@ pub async fn get_mcp(
     serve(&api, &caller, profile, params, request).await
 }
 
-/// Ends a session of before 2026-07-28.
+/// Ends a session of a protocol before 2026-07-28.
 #[utoipa::path(delete, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
     responses((status = 204, description = "It has ended")))]
@@ -169,7 +170,7 @@ async fn serve(
     Ok((door.serve)(asked).await.ok_or_else(unknown)?.map(Body::new))
 }
 
-/// The request with its body as it was before it was compressed, read within our bounds.
+/// Returns the request with its body read within our bounds and decompressed.
 async fn whole(api: &Api, request: Request) -> Result<Request, Problem> {
     let (mut parts, body) = request.into_parts();
     let bytes = api.bodies.read(Request::from_parts(parts.clone(), body)).await?;

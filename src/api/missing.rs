@@ -12,23 +12,23 @@ use super::{Api, params::PathPart, problem::Problem};
 use umbra_domain::{ApprovalId, BacktestId, DeliveryId, EventId, FindingId, KeyId, ReviewId};
 use umbra_store::{events::received_at, retention::Kind};
 
-/// An id that stands in a path.
+/// Id that is part of a path.
 pub(super) trait Addressed: Copy + FromStr {
-    /// 404: no row has this id, or it is no id of this kind.
+    /// Returns the 404 of an id that no row has, or that is not of this kind.
     fn unknown() -> Problem;
 }
 
-/// An id of a kind whose rows are deleted for their age.
+/// Id of a kind whose rows are deleted by age.
 pub(super) trait Kept: Addressed {
-    /// Word for what it names.
+    /// Word for the rows.
     const WORD: &'static str;
     /// Kind of row, and the setting that says how long it is kept.
     const KIND: (Kind, &'static str);
-    /// The id itself.
+    /// Returns the id's UUID.
     fn uuid(self) -> Uuid;
 }
 
-/// The only part of a path, an id; 404 where it is none of this kind.
+/// Id that is the only parameter of a path; 404 where it is not of this kind.
 #[derive(Debug)]
 pub struct PathId<I>(pub I);
 
@@ -41,7 +41,7 @@ impl<I: Addressed, S: Send + Sync> FromRequestParts<S> for PathId<I> {
     }
 }
 
-/// The two parts of a path, an id and a name.
+/// Id and name, the two parameters of a path.
 #[derive(Debug)]
 pub struct PathIdAndName<I>(pub I, pub String);
 
@@ -91,7 +91,8 @@ addressed! {
     ApprovalId "approval" "a decision `ask` names its own";
 }
 
-/// There is no row of this event. Says so, or that it waits in the spool of this server, or which event it repeats.
+/// Returns the problem of an event without a row: unknown or too old, waiting in the spool of this server, or a repeat
+/// of another event.
 pub(super) async fn missing_event(api: &Api, id: EventId) -> Problem {
     if api.flows.events.spool.holds(id) {
         return Problem::still_spooled("the event waits in the spool of this server and is stored soon; ask again")
@@ -107,7 +108,7 @@ pub(super) async fn missing_event(api: &Api, id: EventId) -> Problem {
     }
 }
 
-/// There is no row with this id. Says so, or that it is too old to be kept.
+/// Returns the problem of an id without a row: unknown, or too old to be kept.
 pub(super) async fn missing<I: Kept>(api: &Api, id: I) -> Problem {
     let (kind, setting) = I::KIND;
     match api.flows.store.upkeep().kept_since(kind).await {

@@ -1,8 +1,8 @@
-//! HTTP: one file per URL family; each holds its request types, handlers, OpenAPI words and errors together.
+//! HTTP API: one file per URL family, with its request types, handlers, OpenAPI texts and errors.
 //!
-//! A request passes, in order: the front (deadlines, sizes, host and origin), the entrance (`auth`: who is calling,
-//! `admission`: how many at once), its handler, and comes back as JSON or as a [`problem::Problem`]. Reads go straight to the
-//! store; writes go through the flows.
+//! A request passes, in order: the front (deadlines, sizes, host and origin), the entrance (`auth`: authentication,
+//! `admission`: how many at once), and its handler. The answer is JSON or a [`problem::Problem`]. Reads go straight to
+//! the store; writes go through the flows.
 
 pub mod admin;
 pub mod admission;
@@ -53,7 +53,7 @@ use crate::{flows::Flows, ingest};
 use umbra_domain::PricePerMtok;
 use umbra_store::StoreError;
 
-/// What handlers need.
+/// State of the handlers.
 #[derive(Clone)]
 pub struct Api(Arc<Parts>);
 
@@ -64,61 +64,62 @@ impl std::ops::Deref for Api {
     }
 }
 
-/// Reads the configuration anew and puts it in force; answers what is in force, or the faults as text and JSON.
+/// Reads the configuration again and puts it in force. Returns the new configuration, or its faults as pointers and
+/// texts.
 pub type Reload = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Reloaded, ReloadFault>> + Send>> + Send + Sync>;
 
 /// A configuration that came into force.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Reloaded {
-    /// Shadows in force.
+    /// Number of shadows in force.
     pub shadows: usize,
-    /// What is worth saying about the files, each with its place.
+    /// Warnings about the files, each with its place.
     pub warnings: Vec<String>,
 }
 
-/// Why the running configuration stays.
+/// Reason why the running configuration stays.
 #[derive(Debug)]
 pub enum ReloadFault {
-    /// The files have faults: `(pointer, text)` each.
+    /// Faults of the files, each as `(pointer, text)`.
     Faults(Vec<(String, String)>),
-    /// The database did not answer.
+    /// Error of the database.
     Store(StoreError),
 }
 
-/// The parts of an [`Api`].
+/// Parts of an [`Api`].
 pub struct Parts {
-    /// The walk of events and reviews.
+    /// Flows of events, reviews and decisions.
     pub flows: Flows,
-    /// Who may call.
+    /// Keys that are accepted.
     pub keys: KeyRing,
-    /// Reads bodies within their bounds.
+    /// Reader of bodies.
     pub bodies: BodyReader,
-    /// Bounds of events.
+    /// Limits of events.
     pub limits: ingest::Limits,
-    /// Longest that a caller may wait for a review.
+    /// Longest wait of a caller for a review.
     pub max_wait: Duration,
-    /// The dearest output price that needs no `allow_costly_model`.
+    /// Highest output price that needs no `allow_costly_model`.
     pub cheap_ceiling: PricePerMtok,
-    /// Between signs of life of a stream that has nothing to say.
+    /// Interval of keep-alive messages on an idle stream.
     pub stream_keep_alive: Duration,
-    /// Renders metrics; `None` where the process has another recorder.
+    /// Renderer of metrics; `None` where the process has another recorder.
     pub metrics: Option<PrometheusHandle>,
-    /// Reads the configuration anew.
+    /// Reads the configuration again.
     pub reload: Reload,
-    /// The way to the MCP proxy.
+    /// Handle of the MCP proxy.
     pub mcp: mcp::McpDoor,
     /// Cancelled when the process takes no new work.
     pub draining: CancellationToken,
 }
 
 impl Api {
-    /// An API of these parts.
+    /// Returns an API of these parts.
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))
     }
 }
 
-/// Every route, by the class of its work.
+/// Returns all routes by their class.
 fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
     let waits = OpenApiRouter::new()
@@ -210,13 +211,13 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
     ]
 }
 
-/// The OpenAPI document.
+/// Returns the OpenAPI document.
 pub fn openapi_document() -> utoipa::openapi::OpenApi {
     let whole = OpenApiRouter::with_openapi(openapi::document());
     openapi::complete(routes().into_iter().fold(whole, |whole, (_, routes)| whole.merge(routes)).into_openapi())
 }
 
-/// Everything that is served: the API, its documentation, health and metrics.
+/// Returns the router of the API, its documentation, health and metrics.
 pub fn router(api: Api, admission: &Admission) -> Router {
     let whole = OpenApiRouter::with_openapi(openapi::document());
     let guarded = routes().into_iter().fold(whole, |whole, (class, routes)| {
@@ -227,19 +228,19 @@ pub fn router(api: Api, admission: &Admission) -> Router {
     openapi::with_documentation(router.with_state(api), &openapi::complete(document))
 }
 
-/// A page of a list.
+/// Page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Listing<T> {
-    /// The items, oldest first unless `order=desc`.
+    /// Items, oldest first unless `order=desc`.
     pub items: Vec<T>,
-    /// Where the next page begins; null when nothing more exists now.
+    /// Cursor of the next page; null when there is nothing more now.
     pub next_cursor: Option<String>,
-    /// Where to go on later: poll with it, and no item is skipped or repeated.
+    /// Cursor to poll with: no item is skipped or repeated.
     pub resume_cursor: String,
 }
 
 impl<T> Listing<T> {
-    /// As JSON.
+    /// Wraps the page as JSON.
     fn json(self) -> Json<Self> {
         Json(self)
     }

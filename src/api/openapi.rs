@@ -1,4 +1,4 @@
-//! The OpenAPI document, from the handlers' own words, and the page that shows it. No asset comes from elsewhere.
+//! OpenAPI document, made from the handlers' doc comments, and the page that shows it. All assets are served from here.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ use utoipa::{
 
 use super::problem::{Problem, ProblemDocument};
 
-/// `limit`, `order`, `cursor`, `since` and `until` of every list.
+/// Query parameters `limit`, `order`, `cursor`, `since` and `until` of lists.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents parameters; `params` reads them")]
 pub struct Paging {
-    /// At most so many items.
+    /// Most items of the page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
     /// `asc`, oldest first, or `desc`.
@@ -27,20 +27,20 @@ pub struct Paging {
     order: Option<String>,
     /// `next_cursor` or `resume_cursor` of an earlier answer.
     cursor: Option<String>,
-    /// From this time (RFC 3339).
+    /// Items from this time on (RFC 3339).
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<String>,
-    /// Before this time (RFC 3339).
+    /// Items before this time (RFC 3339).
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<String>,
 }
 
-/// `limit`, `order` and `cursor` of a list that has no times.
+/// Query parameters `limit`, `order` and `cursor` of lists without times.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents parameters; `params` reads them")]
 pub struct Pages {
-    /// At most so many items.
+    /// Most items of the page.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<u32>,
     /// `asc`, oldest first, or `desc`.
@@ -78,13 +78,12 @@ pub struct Pages {
 )]
 struct Document;
 
-/// The document's frame, to which the routes add themselves.
+/// Returns the document without routes; these add themselves.
 pub(super) fn document() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Adds what an operation does not say itself, since it follows from its form: how a caller shows who it is, and the
-/// problems that the layers around it answer.
+/// Adds to each operation what follows from its form: its authentication, and the problems that its layers answer.
 pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let key = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
     document.components.get_or_insert_default().add_security_scheme("key", key);
@@ -96,7 +95,7 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
             complete_operation(operation, open, named);
         }
     }
-    // Items of lists stand within the lists, and once more by themselves.
+    // Schemas of list items are inlined in the lists; unused ones are dropped.
     let text = document.to_json().unwrap_or_default();
     if let Some(components) = &mut document.components {
         components.schemas.retain(|name, _| text.contains(&format!("schemas/{name}\"")));
@@ -104,7 +103,7 @@ pub fn complete(mut document: utoipa::openapi::OpenApi) -> utoipa::openapi::Open
     document
 }
 
-/// Makes the first clause of an operation's words its title, and all of them its description.
+/// Makes the first clause of an operation's doc comment its title, and the whole comment its description.
 fn title(operation: &mut Operation) {
     let Some(words) = operation.summary.take().map(|words| words.replace('\n', " ")) else { return };
     let end = [". ", ": ", "; "].iter().filter_map(|mark| words.find(mark)).min();
@@ -146,24 +145,24 @@ fn problem(words: &str) -> utoipa::openapi::Response {
     ResponseBuilder::new().description(words).content("application/problem+json", content).build()
 }
 
-/// The document as a page, by Scalar.
+/// Page that shows the document with Scalar.
 const PAGE: &str = r#"<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Umbra API</title></head>
 <body><div id="app"></div><script src="/docs/scalar.js"></script><script src="/docs/start.js"></script></body>
 </html>
 "#;
-/// Shows the document, and asks nobody else anything.
+/// Script that starts Scalar without requests to other servers.
 const START: &str = r##"Scalar.createApiReference("#app", {
   url: "/openapi.json", withDefaultFonts: false, telemetry: false, agent: { disabled: true }, mcp: { disabled: true },
   hideClientButton: true, showDeveloperTools: "never", showSidebar: true, documentDownloadType: "json",
 });
 "##;
-/// As of every page, but that Scalar writes its own styles into it.
+/// Content security policy of the page: as elsewhere, but with inline styles, which Scalar writes.
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; \
      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Serves the document and its page beside the API.
+/// Adds the document and its page to the router.
 pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::OpenApi) -> Router {
     let json = document.clone();
     let page = || async { ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)) };

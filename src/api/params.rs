@@ -1,4 +1,4 @@
-//! Query parameters and cursors: every fault of a query at once, each with its name and what would be right.
+//! Query parameters and cursors. All faults of a query are reported at once, each with its name and a remedy.
 
 use std::{fmt::Display, time::Duration};
 
@@ -13,13 +13,13 @@ use super::{Listing, problem::Problem};
 use umbra_config::quantity::parse_moment;
 use umbra_store::{
     Store,
-    seek::{Feed, Page, Seek, Span},
+    paging::{Feed, Page, Seek, Span},
 };
 
-/// The code of a cursor's fault.
+/// Code of a fault of the cursor.
 const BAD_CURSOR: &str = "bad_cursor";
 
-/// The parameters of a request, taken one by one.
+/// Parameters of a request, taken one by one.
 #[derive(Debug)]
 pub struct Params {
     pairs: Vec<(String, String)>,
@@ -33,7 +33,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let axum::extract::Query(pairs) =
             axum::extract::Query::<Vec<(String, String)>>::from_request_parts(parts, state).await?;
         let mut params = Self { pairs, faults: Vec::new() };
-        // Read as another text, it would be looked for and not found.
+        // Such bytes decode to another text, which would be looked for and not found.
         let raw = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         let garbled: Vec<String> =
             params.pairs.iter().zip(raw).filter(|(_, raw)| !is_utf8(raw)).map(|((name, _), _)| name.clone()).collect();
@@ -44,7 +44,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
-/// Whether what is percent-encoded here is UTF-8.
+/// True if the percent-encoded bytes are UTF-8.
 fn is_utf8(encoded: &str) -> bool {
     let digit =
         |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).and_then(|n| u8::try_from(n).ok());
@@ -61,12 +61,12 @@ fn is_utf8(encoded: &str) -> bool {
     String::from_utf8(bytes).is_ok()
 }
 
-/// A name of the request's, to be told.
+/// Shortens a parameter's name for a message.
 fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
-/// A part of the path, or the problem that it cannot be read.
+/// The only parameter of a path; a problem where it cannot be read.
 #[derive(Debug)]
 pub struct PathPart(pub String);
 
@@ -80,7 +80,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathPart {
 }
 
 impl Params {
-    /// The text of a parameter. Given twice is a fault.
+    /// Takes the text of a parameter. A repeated parameter is a fault.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         let mut found = None;
         let mut twice = false;
@@ -104,7 +104,7 @@ impl Params {
         }
     }
 
-    /// A parameter that `parse` understands; `right` says what would be.
+    /// Takes a parameter and parses it; `right` describes valid values.
     pub fn parsed<T>(
         &mut self,
         name: &'static str,
@@ -119,27 +119,27 @@ impl Params {
         parsed
     }
 
-    /// `since` and `until`.
+    /// Takes `since` and `until`.
     pub fn span(&mut self) -> Span {
         Span { since: self.time("since"), until: self.time("until") }
     }
 
-    /// A time.
+    /// Takes a time.
     pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B)";
-        // Only what the database can hold: years 1 to 9999.
+        // The database can hold years 1 to 9999.
         let fits = |at: &Timestamp| (-62_135_596_800..=253_402_207_200).contains(&at.as_second());
         self.parsed(name, right, |text| text.parse::<Timestamp>().ok().filter(fits))
     }
 
-    /// A time, or how long ago it was.
+    /// Takes a time, or a duration before `now`.
     pub fn time_or_ago(&mut self, name: &'static str, now: Timestamp) -> Option<Timestamp> {
         let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B), or how long ago, such as 1h";
         self.parsed(name, right, |text| parse_moment(text, now))
     }
 
-    /// `limit`, `order` and `cursor` of the list `feed`. Take the filters first: they name the list, so beside a
-    /// fault of theirs a cursor of another list is none.
+    /// Takes `limit`, `order` and `cursor` of the list `feed`. Take the filters first: beside a fault in them, a cursor
+    /// of another list is not reported.
     pub fn seek(&mut self, feed: char) -> Seek {
         let limit = self.parsed("limit", "a number from 1 to 500", |text| {
             text.parse().ok().filter(|limit| (1..=500).contains(limit))
@@ -164,12 +164,12 @@ impl Params {
         Seek { from, descending, limit: limit.unwrap_or(50) }
     }
 
-    /// Notes a fault.
+    /// Records a fault.
     pub fn fault(&mut self, name: &str, code: &'static str, detail: impl Into<String>) {
         self.faults.push((format!("?{name}"), code, detail.into()));
     }
 
-    /// All faults at once; a parameter that nobody took is one.
+    /// Reports all faults at once; a parameter that was not taken is one.
     ///
     /// # Errors
     /// `bad_query` with every fault; `bad_cursor` where the cursor alone is at fault.
@@ -195,17 +195,17 @@ impl Params {
     }
 }
 
-/// Refuses a cursor ahead of all that its feed has numbered: it was made up, or given before the database was restored
-/// from a backup. Who polled on with it would miss everything until the numbers have caught up.
+/// Refuses a cursor ahead of all numbers of its feed: it was made up, or given before the database was restored from a
+/// backup. A client that polled on with it would miss everything until the numbers have caught up.
 pub async fn expect_reached<R>(store: &Store, feed: Feed, seek: Seek, page: &Page<R>) -> Result<(), Problem> {
-    // Whatever follows a cursor shows that it was reached; from the newest backwards, none skips anything.
+    // Items behind a cursor show that it was reached; in descending order, none skips anything.
     match seek.from.filter(|_| page.items.is_empty() && !seek.descending) {
         Some(from) if from > store.upkeep().newest(feed).await? => Err(ahead("?cursor")),
         _ => Ok(()),
     }
 }
 
-/// The problem of a cursor that lies ahead of its list.
+/// Returns the problem of a cursor that lies ahead of its list.
 pub fn ahead(pointer: &str) -> Problem {
     Problem::bad_cursor(
         "this cursor lies ahead of everything in this list, as one does that was given before the database was \
@@ -214,12 +214,12 @@ pub fn ahead(pointer: &str) -> Problem {
     .at(pointer, BAD_CURSOR, "leave it out, or begin at an earlier one")
 }
 
-/// A page as it is sent. `feed` names the list, so that a cursor of one is refused by another.
+/// Builds the answer of a page. `feed` names the list: a cursor of one list is refused by another.
 pub fn listing<R, T>(feed: char, seek: Seek, page: Page<R>, view: impl FnMut(R) -> T) -> Listing<T> {
     let last = page.items.last().map(|(seq, _)| *seq);
     let newest = page.items.iter().map(|(seq, _)| *seq).max();
     let next_cursor = last.filter(|_| page.more).map(|seq| encode(feed, seek.descending, seq));
-    // To poll is to go forward: after a page from the newest backwards, resume behind its newest.
+    // Polling goes forward: after a page in descending order, resume behind its newest.
     let resume = if seek.descending { newest.unwrap_or(0) } else { last.or(seek.from).unwrap_or(0) };
     let mut view = view;
     Listing {
@@ -233,17 +233,17 @@ fn encode(feed: char, descending: bool, seq: i64) -> String {
     URL_SAFE_NO_PAD.encode(format!("{feed}{}{seq}", if descending { 'd' } else { 'a' }))
 }
 
-/// The cursor of the list `feed` behind the item of this number, as `resume_cursor` has it.
+/// Returns the cursor of the list `feed` behind the item of this number, as in `resume_cursor`.
 pub fn cursor_of(feed: char, seq: i64) -> String {
     encode(feed, false, seq)
 }
 
-/// The number behind which such a cursor resumes; `None` for what is none of this list.
+/// Returns the number behind which such a cursor resumes; `None` if it is not of this list.
 pub fn position_of(feed: char, cursor: &str) -> Option<i64> {
     decode(cursor).filter(|(list, _)| *list == (feed, false)).map(|(_, seq)| seq)
 }
 
-/// The list and direction that a cursor is of, and where it stands.
+/// Returns list, direction and number of a cursor.
 fn decode(cursor: &str) -> Option<((char, bool), i64)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     let mut chars = text.chars();
@@ -257,8 +257,8 @@ fn decode(cursor: &str) -> Option<((char, bool), i64)> {
     Some(((feed, descending), seq))
 }
 
-/// How long a request is willing to wait: `Prefer: wait=N`, in seconds (RFC 7240). A preference that cannot be read is
-/// none.
+/// Returns the longest wait that a request permits: `Prefer: wait=N`, in seconds (RFC 7240). A preference that cannot
+/// be read counts as absent.
 pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
     static PREFER: HeaderName = HeaderName::from_static("prefer");
     let preferences = headers.get_all(&PREFER).iter().filter_map(|value| value.to_str().ok());
@@ -267,13 +267,13 @@ pub fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
     wait.and_then(|(_, seconds)| seconds.trim().trim_matches('"').parse().ok()).map(Duration::from_secs)
 }
 
-/// Whether a request would rather have markdown than JSON.
+/// True if a request prefers markdown to JSON.
 pub fn prefers_markdown(headers: &HeaderMap) -> bool {
     prefers(headers, "text/markdown", "application/json")
 }
 
-/// Whether a request would rather have this type than the usual one (`Accept`, RFC 9110): the usual one is given unless
-/// the other is named, and the usual one is not named with a higher weight.
+/// True if a request prefers this type to the usual one (`Accept`, RFC 9110): `wanted` must be named, and `usual` not
+/// with a higher weight.
 pub fn prefers(headers: &HeaderMap, wanted: &str, usual: &str) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut weights = [None; 2];

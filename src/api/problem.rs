@@ -1,9 +1,8 @@
-//! The only maker of error answers: RFC 9457 `application/problem+json` with a stable `code`.
+//! Error answers: RFC 9457 `application/problem+json` with a stable `code`.
 //!
-//! In: one of the listed codes, a sentence for the reader, perhaps pointers into the input. Out: a response with
-//! `type`, `title`, `status`, `detail`, `code`, `errors` and (where the request is known) `instance`. Never: the
-//! cause of an internal fault, which goes to the log under the same request id, nor a 429 or 503 without
-//! `Retry-After`.
+//! A problem has one of the listed codes, a sentence for the reader, and perhaps pointers into the input. The response
+//! has `type`, `title`, `status`, `detail`, `code`, `errors` and (where the request is known) `instance`. The cause of
+//! an internal fault is not in it: it is logged under the same request id. Every 429 and 503 has `Retry-After`.
 
 use std::{borrow::Cow, fmt::Display, time::Duration};
 
@@ -18,20 +17,20 @@ use utoipa::ToSchema;
 
 use umbra_domain::KeyId;
 
-/// What kind of problem: one line of [`KINDS`].
+/// Kind of problem: one entry of [`KINDS`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Stable and machine-readable, the same for ever.
+    /// Stable, machine-readable code.
     pub code: &'static str,
-    /// The HTTP status it comes with.
+    /// HTTP status.
     pub status: u16,
-    /// What it means, the same for every occurrence.
+    /// Meaning of the code, the same for every occurrence.
     pub title: &'static str,
-    /// The `type` of RFC 9457: a name, not an address, so that it never depends on where Umbra is served.
+    /// `type` of RFC 9457: a name, not an address, so it does not depend on where Umbra is served.
     pub urn: &'static str,
 }
 
-/// An error answer in the making.
+/// Error answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     kind: &'static Kind,
@@ -42,19 +41,19 @@ pub struct Problem {
     key: Option<KeyId>,
 }
 
-/// One fault at one place of the input.
+/// Fault at one place of the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldError {
-    /// A JSON pointer (RFC 6901) into the body; a parameter's name after `?` for the query.
+    /// JSON pointer (RFC 6901) into the body; a parameter's name after `?` for the query.
     #[schema(example = "/events/3/output")]
     pub pointer: String,
-    /// Stable and machine-readable.
+    /// Stable, machine-readable code.
     pub code: Cow<'static, str>,
-    /// What is wrong there and what would be right.
+    /// Description of the fault and its remedy.
     pub detail: String,
 }
 
-/// What is sent: a problem detail as RFC 9457 has it, with a `code` and the faults by place.
+/// Problem details by RFC 9457, with a `code` and the faults by place.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument<'a> {
@@ -62,15 +61,15 @@ pub struct ProblemDocument<'a> {
     #[serde(rename = "type")]
     #[schema(example = "urn:umbra:problem:bad_json")]
     kind: &'a str,
-    /// What the code means.
+    /// Meaning of the code.
     title: &'a str,
-    /// The HTTP status.
+    /// HTTP status.
     status: u16,
-    /// What is wrong this time, and what to do about it.
+    /// Description of this occurrence and its remedy.
     detail: &'a str,
-    /// Stable and machine-readable: branch on this.
+    /// Stable, machine-readable code: branch on this.
     code: &'a str,
-    /// Where the faults are, if they have a place.
+    /// Faults that have a place in the input.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     errors: &'a [FieldError],
     /// `urn:umbra:request:` and the request's id, as in `x-request-id` and in the log.
@@ -89,7 +88,7 @@ macro_rules! problems {
                 urn: concat!("urn:umbra:problem:", stringify!($apart)) };)*
         }
 
-        /// Every problem there is, for the documentation and the tests.
+        /// All problems, for the documentation and the tests.
         pub static KINDS: &[&Kind] = &[$(&kind::$code,)* $(&kind::$apart,)*];
 
         impl Problem {
@@ -143,7 +142,7 @@ problems! {
 }
 
 impl Problem {
-    /// `500` A fault in Umbra. The cause goes to the log alone; the answer carries the request's id.
+    /// `500` A fault in Umbra. Only the log has the cause; the answer has the request's id.
     pub fn internal(cause: impl Display) -> Self {
         let detail = "The log of the server has the cause under this request's id.";
         Self { cause: Some(cause.to_string()), ..Self::new(&kind::internal, Cow::Borrowed(detail)) }
@@ -166,7 +165,7 @@ impl Problem {
         self
     }
 
-    /// States when to come again, where that is known; otherwise 429 and 503 say 1 to 5 s at random.
+    /// Sets the time to wait before the next attempt, where it is known; otherwise 429 and 503 say 1 to 5 s at random.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -179,44 +178,44 @@ impl Problem {
         Self { detail: detail.into(), ..self }
     }
 
-    /// Names the key that was refused, for the log.
+    /// Adds the key that was refused, for the log.
     #[must_use]
     pub fn of_key(mut self, key: KeyId) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// The key that was refused.
+    /// Returns the key that was refused.
     pub fn key(&self) -> Option<KeyId> {
         self.key
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> &'static str {
         self.kind.code
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.kind.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What is wrong, for the reader.
+    /// Returns the sentence for the reader.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The faults that have a place.
+    /// Returns the faults that have a place.
     pub fn errors(&self) -> &[FieldError] {
         &self.errors
     }
 
-    /// What lies behind an internal problem: for the log, never for the answer.
+    /// Returns the cause of an internal problem: for the log, never for the answer.
     pub fn cause(&self) -> Option<&str> {
         self.cause.as_deref()
     }
 
-    /// The JSON that is sent; `request_id` names the request where it is known.
+    /// Renders the JSON to send; `request_id` names the request where it is known.
     pub fn to_json(&self, request_id: Option<&str>) -> String {
         let document = ProblemDocument {
             kind: self.kind.urn,
@@ -231,11 +230,11 @@ impl Problem {
         serde_json::to_string(&document).unwrap_or_default()
     }
 
-    /// The headers that belong to it beside the body's type.
+    /// Returns the problem's headers, except the content type.
     pub fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::new();
         if let Some(wait) = self.retry_after {
-            // Rounded up: who comes back a moment too early is refused again.
+            // Rounded up: a client that comes back a moment too early is refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
         }
@@ -244,7 +243,7 @@ impl Problem {
             "unsupported_encoding" => {
                 headers.push((header::ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd, identity")));
             }
-            // What is left of the body stays unread, so nothing can follow it on this connection.
+            // The rest of the body stays unread, so nothing can follow it on this connection.
             "request_timeout" | "body_too_large" => {
                 headers.push((header::CONNECTION, HeaderValue::from_static("close")));
             }
@@ -254,13 +253,13 @@ impl Problem {
     }
 }
 
-/// A wait of 1 to 5 s, at random, so that those who were refused together do not return together.
+/// Returns a random wait of 1 to 5 s: clients that were refused together do not return together.
 fn retry_soon() -> Duration {
     Duration::from_secs(rand::random_range(1..=5))
 }
 
 impl IntoResponse for Problem {
-    /// The problem also travels as an extension, so that the layer which knows the request's id can add it.
+    /// The problem also travels as an extension: the layer that knows the request's id adds it.
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.to_json(None)));
         *response.status_mut() = self.status();
@@ -287,7 +286,7 @@ impl From<PathRejection> for Problem {
     }
 }
 
-/// The answer for a path that nothing is served at: a redirect to the path without slashes at its end, else a 404.
+/// Answers an unknown path: a redirect to the path without slashes at its end, else a 404.
 pub async fn not_found(uri: Uri) -> Response {
     let path = uri.path();
     let bare = path.trim_end_matches('/');
@@ -299,7 +298,7 @@ pub async fn not_found(uri: Uri) -> Response {
     Problem::not_found(format!("Nothing is served at {path}; /docs lists what is.")).into_response()
 }
 
-/// The answer for a method that a resource does not have; the router adds `Allow`, and the front names those methods.
+/// Answers an unknown method; the router adds `Allow`, and the front names those methods.
 pub async fn method_not_allowed() -> Problem {
     Problem::method_not_allowed("This resource does not have this method.")
 }

@@ -1,4 +1,4 @@
-//! `/v1/reflexions`: faults that recur, as lessons that an agent can be given.
+//! `/v1/reflexions`: recurring faults, as lessons for agents.
 
 use axum::{Json, extract::State};
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::flows::followers::reflexions::ReflexionItem;
 use umbra_domain::key::Scope;
-use umbra_store::{reflexions::ReflexionFilter, seek::Feed};
+use umbra_store::{paging::Feed, reflexions::ReflexionFilter};
 
 const FEED: char = 'x';
 
-/// Lists reflexions in the order in which they opened. A fault that recurs again after its reflexion was closed opens a
-/// new one.
+/// Lists reflexions in the order in which they opened. A fault that recurs after its reflexion was closed opens a new
+/// one.
 #[utoipa::path(get, path = "/v1/reflexions", tag = "findings",
     params(("agent" = Option<String>, Query, description = "Of this agent"),
         ("task_type" = Option<String>, Query, description = "Of this type of task"),

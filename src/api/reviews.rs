@@ -1,4 +1,4 @@
-//! `/v1/reviews`: what shadows concluded, and a review on demand.
+//! `/v1/reviews`: reviews of shadows, and reviews on demand.
 
 pub mod batch;
 
@@ -30,15 +30,15 @@ use umbra_domain::{
     Assessment, Event, EventId, Mode, Outcome, OutputForm, ReviewId, ReviewState, SkipReason, Trigger, key::Scope,
 };
 use umbra_store::{
+    paging::Feed,
     reviews::{Review, ReviewFilter},
-    seek::Feed,
 };
 
-/// Names the list in order of reservation, and the one in order of finishing.
+/// Names of the list in order of reservation and of the one in order of finishing, in cursors.
 const BY_RESERVATION: char = 'r';
 const BY_FINISHING: char = 'd';
 
-/// Reviews a text now, and waits for it. It counts against the shadow's caps; its cooldown does not hold it back.
+/// Reviews a text now, and waits for the review. The review counts against the shadow's caps; cooldowns are ignored.
 #[utoipa::path(post, path = "/v1/reviews", tag = "reviews", request_body = ingest::ReviewRequest,
     params(("Prefer" = Option<String>, Header, description = "`wait=N` seconds, at most 60, which is the default")),
     responses((status = 200, description = "The review", body = Review),
@@ -115,7 +115,7 @@ async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -
     }
 }
 
-/// A cap of the day holds until the shadow's local day ends.
+/// Sets the wait to the end of the shadow's local day, when a daily cap is lifted.
 fn until_tomorrow(api: &Api, shadow: &str, problem: Problem) -> Problem {
     match api.flows.rules.load().day_left(shadow, api.flows.clock.now()) {
         Some(left) => problem.retry_after(left),
@@ -140,9 +140,8 @@ async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem>
     Ok(review)
 }
 
-/// Lists reviews in order of reservation; those asked for by `state=done` or an assessment in order of finishing, so
-/// that whoever polls does not miss one that finishes late. Released reservations are not listed. As markdown where
-/// `Accept` asks for it.
+/// Lists reviews in order of reservation; with `state=done` or an assessment, in order of finishing: polling then
+/// misses no review that finishes late. Released reservations are not listed. As markdown where `Accept` asks for it.
 #[utoipa::path(get, path = "/v1/reviews", tag = "reviews",
     params(("shadow" = Option<String>, Query, description = "By this shadow"),
         ("agent" = Option<String>, Query, description = "Of this agent"),
@@ -195,7 +194,7 @@ fn markdown(text: String) -> Response {
     ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], text).into_response()
 }
 
-/// The filters that reviews and observations share.
+/// Reads the filters that reviews and observations share.
 pub(super) fn review_filter(params: &mut Params) -> ReviewFilter {
     ReviewFilter {
         shadow: params.text("shadow"),
@@ -225,8 +224,8 @@ pub(super) fn mode_param(params: &mut Params) -> Option<i16> {
     params.parsed("mode", "passive, review or active", |word| Mode::parse(word).map(Mode::priority))
 }
 
-/// One review with its findings; as markdown where `Accept` asks for it. A released reservation shows as failed, with
-/// the reason.
+/// Returns one review with its findings; as markdown where `Accept` asks for it. A released reservation shows as
+/// failed, with the reason.
 #[utoipa::path(get, path = "/v1/reviews/{id}", tag = "reviews",
     params(("id" = String, Path, description = "A review's id", example = "rev_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The review",

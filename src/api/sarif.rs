@@ -1,9 +1,9 @@
 //! Findings as a SARIF 2.1.0 log (OASIS), for code scanning pages, editors and gates that read it.
 //!
-//! In: a page of findings. Out: one run with a rule for each rule that has found something, and a result for each
-//! finding. An agent's work has no source files: a result stands at the event's field, as an artifact
-//! `umbra:evt_.../output` with byte offsets into the field's stored text, and at agent, task and event as logical
-//! locations. What models and agents wrote is escaped where SARIF would read markup: placeholders and links.
+//! A page of findings becomes one run, with a rule for each rule that found something, and a result for each finding.
+//! An agent's work has no source files: a result is located at the event's field, as an artifact `umbra:evt_.../output`
+//! with byte offsets into the field's stored text, and at agent, task and event as logical locations. Text by models
+//! and agents is escaped where SARIF reads markup: placeholders and links.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -20,12 +20,12 @@ use umbra_store::findings::{FindingEvidence, FindingItem};
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/sarif+json");
 
-/// A SARIF log.
+/// SARIF log.
 pub struct Log(Value);
 
 impl Log {
-    /// The log of a page; it says so where more findings stand behind it, and which shadows in force run on the built-in
-    /// checks alone (`unjudged`): a log without results is no approval then.
+    /// Returns the log of a page. Notifications tell if more findings exist behind it, and which shadows in force run
+    /// only the built-in checks (`unjudged`): a log without results is then no approval.
     pub fn of(page: &Listing<FindingItem>, unjudged: &[&str]) -> Self {
         let mut rules: BTreeMap<&str, &FindingItem> = BTreeMap::new();
         for finding in &page.items {
@@ -66,7 +66,7 @@ impl IntoResponse for Log {
     }
 }
 
-/// How the export went: a reader that knows no `properties` still meets a notification that more exists.
+/// Returns the invocation. A reader that ignores `properties` still gets a notification that more findings exist.
 fn invocation(page: &Listing<FindingItem>, unjudged: &[&str]) -> Value {
     let mut notes: Vec<Value> = page
         .next_cursor
@@ -90,7 +90,7 @@ fn invocation(page: &Listing<FindingItem>, unjudged: &[&str]) -> Value {
     json!({"executionSuccessful": true, "toolExecutionNotifications": notes})
 }
 
-/// A rule, as its worst finding of the page shows it.
+/// Returns a rule, described by its most severe finding of the page.
 fn rule(finding: &FindingItem) -> Value {
     json!({
         "id": finding.rule,
@@ -130,7 +130,7 @@ fn result(finding: &FindingItem, rule_index: Option<usize>) -> Value {
             "timestamp": finding.timestamp,
         },
     });
-    // A person said that it is none: scanners take it for suppressed.
+    // A person marked it a false positive: scanners treat it as suppressed.
     if let (true, Some(object)) = (finding.status == "false_positive", result.as_object_mut()) {
         let mut suppression = json!({"kind": "external", "status": "accepted"});
         if let (Some(note), Some(object)) = (&finding.note, suppression.as_object_mut()) {
@@ -166,7 +166,7 @@ fn region(evidence: &FindingEvidence) -> Value {
     })
 }
 
-/// The event's field as a URI; names of tools' arguments may hold anything.
+/// Returns the event's field as a URI; names of tools' arguments may hold any character.
 fn uri(finding: &FindingItem, field: Option<&str>) -> String {
     let mut uri = format!("umbra:{}", finding.event_id);
     let Some(field) = field else { return uri };
@@ -191,13 +191,13 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Text for a SARIF message, where braces are placeholders (3.11.5) and `[text](target)` is a link (3.11.6).
+/// Escapes text for a SARIF message, where braces are placeholders (3.11.5) and `[text](target)` is a link (3.11.6).
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '{' | '}' => out.extend([c, c]),
-            // One backslash more, unless the bracket has its own: a second one would free it again.
+            // Adds a backslash unless the bracket is escaped already: a second one would undo the escape.
             '(' if out.strip_suffix(']').is_some_and(|text| slashes(text).is_multiple_of(2)) => {
                 out.pop();
                 out.push_str("\\](");
@@ -209,7 +209,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// How many backslashes a text ends with.
+/// Number of backslashes at the end of a text.
 fn slashes(text: &str) -> usize {
     text.len() - text.trim_end_matches('\\').len()
 }

@@ -1,4 +1,4 @@
-//! `/v1/status`, `/v1/shadows`, `/v1/skips`: what is in force, what it has cost, and why something was not reviewed.
+//! `/v1/status`, `/v1/shadows` and `/v1/skips`: state of the service, shadows in force, and counts of skipped reviews.
 
 use axum::{Json, extract::State};
 use jiff::civil::Date;
@@ -22,7 +22,7 @@ use umbra_domain::{
 };
 use umbra_store::feedback::JudgedCount;
 
-/// How the service stands: queue, shadows with their day so far, providers.
+/// Returns the state of the service: queue, shadows with their day so far, providers.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
     responses((status = 200, description = "How it stands", body = Status)))]
 pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<Status>, Problem> {
@@ -30,61 +30,61 @@ pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<S
     Ok(Json(api.flows.maintenance.status().await?))
 }
 
-/// A shadow's configuration in force.
+/// Configuration of a shadow in force.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Shadow)]
 pub struct ShadowView {
-    /// Its name.
+    /// Name of the shadow.
     pub name: String,
-    /// The hash of this configuration.
+    /// Hash of this configuration.
     pub version: String,
-    /// Its mode.
+    /// Mode of the shadow.
     pub mode: Mode,
-    /// The alias of its model.
+    /// Alias of the model.
     pub model: String,
-    /// `model`, or `checks` where the built-in checks review alone.
+    /// `model`, or `checks` where only the built-in checks review.
     pub reviewer: &'static str,
-    /// `ok`, or in words what keeps it from its model.
+    /// `ok`, or the reason why the model cannot be used.
     pub health: String,
-    /// Whether it runs.
+    /// True if the shadow is switched on.
     pub enabled: bool,
-    /// What it watches.
+    /// Events that the shadow watches.
     pub watch: Vec<WatchView>,
-    /// What it may spend; money in US dollars, times in seconds.
+    /// Spending limits; money in US dollars, times in seconds.
     pub cost_control: CostView,
-    /// More things that it checks, in words.
+    /// Additional criteria, in words.
     pub criteria: Vec<String>,
-    /// Which built-in checks run.
+    /// Built-in checks that run.
     pub checks: Vec<CheckName>,
-    /// Findings of this severity make FLAG.
+    /// Least severity of a finding that makes the assessment FLAG.
     pub flag_at: Severity,
     /// Most characters of an event that a model is shown.
     pub max_input_chars: u32,
-    /// How the data is marked in what the model is shown.
+    /// Marking of the data in the prompt.
     pub datamark: Datamark,
-    /// Whether each call holds a planted fault that the model has to report.
+    /// True if each prompt contains a planted fault that the model must report.
     pub canary: bool,
-    /// What one of its reviews is of.
+    /// Unit of a review: an event, or a whole task.
     pub scope: ReviewScope,
-    /// How often its findings are right, as people judged them.
+    /// Share of the findings that people judged to be right.
     pub precision: ShadowPrecision,
 }
 
-/// Which events a shadow watches.
+/// Rule for the events that a shadow watches.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WatchRule)]
 pub struct WatchView {
-    /// An agent's name or a glob.
+    /// Name or glob of agents.
     pub agent: String,
-    /// The triggers that match.
+    /// Triggers that match.
     pub triggers: Vec<Trigger>,
-    /// Whether events without any trigger match as well.
+    /// True if events without any trigger match as well.
     pub all: bool,
-    /// Only events of this task type.
+    /// Task type of the events.
     pub task_type: Option<String>,
-    /// Only events whose known cost is at least this, in US dollars.
+    /// Least known cost of the events, in US dollars.
     pub min_cost: Option<f64>,
-    /// Only events whose metadata holds these values.
+    /// Values that the events' metadata must have.
     #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
     pub metadata: Map<String, Value>,
     /// Agents (names or globs) left out.
@@ -98,7 +98,7 @@ impl From<WatchRule> for WatchView {
     }
 }
 
-/// What a shadow may spend.
+/// Spending limits of a shadow.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CostControl)]
 #[expect(missing_docs, reason = "the keys of the shadows file, explained there")]
@@ -114,7 +114,7 @@ pub struct CostView {
     pub batch: Option<BatchView>,
 }
 
-/// How small events of one agent share a review.
+/// Limits of a batch, in which small events of one agent share a review.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Batch)]
 #[expect(missing_docs, reason = "the keys of the shadows file, explained there")]
@@ -183,10 +183,10 @@ impl ShadowView {
     }
 }
 
-/// Every shadow in force.
+/// All shadows in force.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShadowList {
-    /// In the order of the file.
+    /// Shadows in the order of the file.
     pub items: Vec<ShadowView>,
 }
 
@@ -201,7 +201,7 @@ pub async fn list_shadows(State(api): State<Api>, caller: Caller) -> Result<Json
     Ok(Json(ShadowList { items: rules.shadows.iter().map(|armed| ShadowView::new(&rules, armed, &judged)).collect() }))
 }
 
-/// One shadow in force.
+/// Returns one shadow in force.
 #[utoipa::path(get, path = "/v1/shadows/{name}", tag = "status",
     params(("name" = String, Path, description = "A shadow's name")),
     responses((status = 200, description = "The shadow", body = ShadowView)))]
@@ -218,28 +218,28 @@ pub async fn get_shadow(
     Ok(Json(ShadowView::new(&rules, armed, &judged)))
 }
 
-/// How often a shadow skipped for a reason on a day.
+/// Number of skips of a shadow for one reason on one day.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SkipView {
-    /// The shadow.
+    /// Name of the shadow.
     pub shadow: String,
-    /// Why.
+    /// Reason of the skips.
     pub reason: SkipReason,
-    /// The shadow's local day.
+    /// Local day of the shadow.
     #[schema(value_type = String, format = Date)]
     pub day: Date,
-    /// How often.
+    /// Number of skips.
     pub count: i64,
 }
 
 /// Skips by shadow, reason and day.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SkipList {
-    /// Newest day first.
+    /// Counts, newest day first.
     pub items: Vec<SkipView>,
 }
 
-/// Counts what matched and was not reviewed, by shadow, reason and day.
+/// Counts matching events that were not reviewed, by shadow, reason and day.
 #[utoipa::path(get, path = "/v1/skips", tag = "status",
     params(("shadow" = Option<String>, Query, description = "By this shadow"),
         ("reason" = Option<SkipReason>, Query, description = "For this reason"),

@@ -1,9 +1,9 @@
 //! `/v1/findings/stream`: findings as server-sent events, as they become visible.
 //!
-//! The cursor of an event's `id` is that of the list: a reader may page through the list and go on here, or the other
-//! way round. Each answer begins with `retry` and an `id` of its own, so that an `EventSource` which breaks before its first
-//! finding resumes all the same. A stream holds a place among the streams until it ends; one that takes no byte is cut
-//! by the connection's write deadline and resumes where it was; the drain ends all.
+//! The `id` of an event is a cursor of the list: a reader may page through the list and go on here, or the other way
+//! round. Each answer begins with `retry` and an `id`, so an `EventSource` that breaks before its first finding resumes
+//! as well. A stream holds a place among the streams until it ends. A reader that takes no byte is cut off by the
+//! connection's write deadline and resumes at its position. The drain ends all streams.
 
 use std::{
     collections::VecDeque,
@@ -40,17 +40,17 @@ use umbra_domain::key::Scope;
 use umbra_store::{
     StoreError,
     findings::{FindingFilter, FindingItem},
-    seek::{Feed, Seek},
+    paging::{Feed, Seek},
 };
 
-/// When a reader that was cut shall come again.
+/// Time after which a reader that was cut off reconnects.
 const RETRY: Duration = Duration::from_secs(2);
-/// Findings of one read from the store.
+/// Most findings of one read from the store.
 const PAGE: u32 = 100;
 
 /// Streams findings as they become visible, as server-sent events `finding` whose data is a finding. Without
-/// `Last-Event-ID` it begins now; with it, behind that finding: none is skipped or repeated. Findings of passive shadows
-/// only with `mode=passive`.
+/// `Last-Event-ID` the stream begins now; with it, behind that finding: none is skipped or repeated. Findings of
+/// passive shadows come only with `mode=passive`.
 #[utoipa::path(get, path = "/v1/findings/stream", tag = "findings",
     params(FindingQuery,
         ("since" = Option<String>, Query, format = DateTime, description = "Found from this time (RFC 3339)"),
@@ -76,7 +76,7 @@ pub async fn stream_findings(
         })?),
         None => None,
     };
-    // First it listens, then it looks.
+    // Subscribing before reading the store leaves no gap.
     let live = api.flows.followers.tail.subscribe();
     let newest = api.flows.store.upkeep().newest(Feed::Result).await?;
     if from.is_some_and(|from| from > newest) {
@@ -94,20 +94,20 @@ pub async fn stream_findings(
     Ok((headers, Body::new(frames(reader, Reader::next))).into_response())
 }
 
-/// One stream.
+/// State of one stream.
 struct Reader {
     api: Api,
     filter: FindingFilter,
     live: Receiver<Arc<NewFindings>>,
-    /// All findings up to this number were sent, or are not for this stream.
+    /// Number up to which all findings were sent, or did not match.
     position: i64,
-    /// Whether more may stand in the store that was not heard.
+    /// True if the store may have findings that were not received live.
     behind: bool,
     ready: VecDeque<String>,
 }
 
 impl Reader {
-    /// The next piece to send; `None` at the drain, or where the database is away: the reader resumes later.
+    /// Returns the next piece to send; `None` at the drain, or while the database is away: the reader resumes later.
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let draining = self.api.draining.clone();
         loop {
@@ -121,7 +121,7 @@ impl Reader {
         }
     }
 
-    /// Waits for findings, or until it is time for a sign of life.
+    /// Waits for findings, or until a keep-alive is due.
     async fn read(&mut self) -> Result<(), StoreError> {
         if self.behind {
             let seek = Seek { from: Some(self.position), descending: false, limit: PAGE };
@@ -142,9 +142,9 @@ impl Reader {
                 }
                 self.position = self.position.max(news.upto);
             }
-            // It was too slow to hear everything, and the store has it.
+            // The reader was too slow to receive everything; the store has it.
             Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => self.behind = true,
-            // The position goes along: who resumes need not search again what was not for it.
+            // The position goes along: a reader that resumes does not search again what did not match.
             Err(_) => self.ready.push_back(format!(": still here\nid: {}\n\n", cursor_of(FEED, self.position))),
         }
         Ok(())
@@ -161,7 +161,7 @@ impl Reader {
 
 type Piece<R> = Pin<Box<dyn Future<Output = Option<(Bytes, R)>> + Send>>;
 
-/// A body of pieces: it reads on only when the connection asks for more, and ends where there is none.
+/// Returns a body of pieces. It reads on only when the connection asks for more, and ends with the pieces.
 pub(super) fn frames<R, N, F>(reader: R, next: N) -> impl hyper::body::Body<Data = Bytes, Error = Infallible> + Send
 where
     R: Send + 'static,

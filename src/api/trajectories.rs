@@ -1,4 +1,4 @@
-//! `/v1/trajectories`: tasks, their events in order with what reviews say of each, and what it all comes to.
+//! `/v1/trajectories`: tasks with their events in order, the reviews of each, and a recommendation for the whole.
 
 use axum::{Json, extract::State};
 use jiff::Timestamp;
@@ -21,41 +21,41 @@ use umbra_domain::{
 use umbra_store::{
     events::{EventFilter, EventRow, received_at},
     findings::FindingItem,
+    paging::{Feed, Page},
     reviews::Review,
-    seek::{Feed, Page},
     trajectories::{TaskFilter, TaskPart},
 };
 
-/// Name the list of tasks, and the list of a task's events.
+/// Names of the list of tasks and of the list of a task's events in cursors.
 const TASKS: char = 't';
 const STEPS: char = 's';
 
-/// A task, in short.
+/// Summary of a task.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TrajectorySummary {
-    /// The task.
+    /// Id of the task.
     pub task_id: String,
-    /// The agents that had a part in it, in order of their first event.
+    /// Agents of the task, in order of their first event.
     pub agents: Vec<String>,
-    /// How many events it has.
+    /// Number of events.
     pub events: i64,
-    /// When the first was received.
+    /// Time of receipt of the first event.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// When the last was received.
+    /// Time of receipt of the last event.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
-    /// How many reviews its events have.
+    /// Number of reviews of its events.
     pub reviews: i64,
-    /// The strictest assessment of any review; APPROVE only where a model judged every watched step, or a sample left it
-    /// to the built-in checks. Null while nothing is reviewed, or while reviews of steps that no model judged are open.
+    /// Strictest assessment of any review. APPROVE only where a model judged every watched step, or a sample left it to
+    /// the built-in checks. Null while nothing is reviewed, or while reviews of steps that no model judged are open.
     pub assessment: Option<Assessment>,
-    /// Steps that were judged, checked and left out.
+    /// Numbers of steps that were judged, checked and left out.
     pub coverage: Coverage,
 }
 
 impl TrajectorySummary {
-    /// Of all parts that are shown; `None` if none is.
+    /// Summarizes all visible parts; `None` if there are none.
     fn new(parts: &[TaskPart]) -> Option<Self> {
         let first = parts.iter().map(|part| received_at(part.first)).min()?;
         let last = parts.iter().map(|part| received_at(part.last)).max()?;
@@ -73,38 +73,38 @@ impl TrajectorySummary {
     }
 }
 
-/// A task.
+/// Task with its events.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Trajectory {
-    /// The task.
+    /// Id of the task.
     pub task_id: String,
-    /// The agents that had a part in it, in order of their first event.
+    /// Agents of the task, in order of their first event.
     pub agents: Vec<String>,
-    /// How many events it has.
+    /// Number of events.
     pub event_count: i64,
-    /// How many reviews its events have.
+    /// Number of reviews of its events.
     pub review_count: i64,
-    /// When the first was received.
+    /// Time of receipt of the first event.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// When the last was received.
+    /// Time of receipt of the last event.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
-    /// What it comes to as a whole, and why.
+    /// Recommendation for the whole task, with its reasons.
     #[serde(flatten)]
     pub whole: TaskRecommendation,
-    /// Steps that were judged, checked and left out.
+    /// Numbers of steps that were judged, checked and left out.
     pub coverage: Coverage,
-    /// A page of its events, in order of receipt.
+    /// Page of events, in order of receipt.
     pub events: Vec<EventDetail>,
-    /// Where the next page begins; null when nothing more exists now.
+    /// Cursor of the next page; null when there is nothing more now.
     pub next_cursor: Option<String>,
-    /// Where to go on later.
+    /// Cursor to poll with.
     pub resume_cursor: String,
 }
 
 /// Lists tasks in order of their first event. Reviews of passive shadows count only with `mode=passive`. A key that is
-/// bound to agents sees their part alone.
+/// bound to agents sees only their part.
 #[utoipa::path(get, path = "/v1/trajectories", tag = "trajectories",
     params(("agent" = Option<String>, Query, description = "In which this agent has a part"),
         ("mode" = Option<Mode>, Query, description = "Count reviews of this mode; without it all but passive"),
@@ -132,12 +132,13 @@ pub async fn list_trajectories(
     });
     let listing = listing(TASKS, seek, Page { items: items.collect(), more: page.more }, |summary| summary);
     let Listing { items, next_cursor, resume_cursor } = listing;
-    // A task of which the key sees nothing moves the cursor all the same.
+    // A task that the key may not see moves the cursor all the same.
     Ok(Json(Listing { items: items.into_iter().flatten().collect(), next_cursor, resume_cursor }))
 }
 
-/// One task: its events in order, each with its reviews and findings, one recommendation for the whole, and the coverage
-/// of its steps. Reviews of passive shadows only with `mode=passive`. A key that is bound to agents sees their events alone.
+/// Returns one task: its events in order, each with its reviews and findings, one recommendation for the whole, and the
+/// coverage of its steps. Reviews of passive shadows come only with `mode=passive`. A key that is bound to agents sees
+/// only their events.
 #[utoipa::path(get, path = "/v1/trajectories/{task_id}", tag = "trajectories",
     params(("task_id" = String, Path, description = "A task's id, as its events name it", example = "t-1"),
         ("mode" = Option<Mode>, Query, description = "Show reviews of this mode; without it all but passive"),

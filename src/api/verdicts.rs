@@ -1,4 +1,4 @@
-//! `/v1/events/{id}/verdict`: whether active shadows let an output pass.
+//! `/v1/events/{id}/verdict`: verdict of the active shadows on an event.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::api::missing::PathId;
 use umbra_domain::{EventId, key::Scope};
 use umbra_store::verdicts::VerdictItem;
 
-/// Where an event stands with its active shadows. `wait=N` waits for the verdict, N seconds at most.
+/// Returns the verdict of the active shadows on an event. `wait=N` waits for it, N seconds at most.
 #[utoipa::path(get, path = "/v1/events/{id}/verdict", tag = "events",
     params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718"),
         ("wait" = Option<u32>, Query, minimum = 0, maximum = 60, description = "Seconds to wait for the verdict")),
@@ -30,7 +30,7 @@ pub async fn get_verdict(
     waited(&api, id, Duration::from_secs(wait.unwrap_or(0))).await.map(Json)
 }
 
-/// The verdict, or where the event stands when the time is over or the server drains.
+/// Waits for the verdict; returns the present state when the time is over or the server drains.
 pub(super) async fn waited(api: &Api, event: EventId, wait: Duration) -> Result<VerdictItem, Problem> {
     let waited = api.flows.verdicts.await_verdict(event, wait.min(api.max_wait));
     match api.draining.run_until_cancelled(waited).await {

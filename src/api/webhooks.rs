@@ -1,4 +1,4 @@
-//! `/v1/webhooks`: who is told, and the letters that could not be delivered.
+//! `/v1/webhooks`: endpoints of webhooks, and deliveries that were given up.
 
 use axum::{
     Json,
@@ -17,42 +17,42 @@ use super::{
 };
 use crate::api::missing::{Addressed, PathId};
 use umbra_domain::{DeliveryId, key::Scope};
-use umbra_store::{dead_letters::DeadLetter, seek::Feed, webhooks::Backlog};
+use umbra_store::{dead_letters::DeadLetter, paging::Feed, webhooks::OutboxStatus};
 
 const DEAD: char = 'x';
 
-/// An endpoint that is told things.
+/// Endpoint of webhooks.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WebhookStatus {
-    /// Its name.
+    /// Name of the endpoint.
     pub name: String,
-    /// The host of its URL; the rest may be a secret.
+    /// Host of the URL; the rest may be a secret.
     pub host: String,
-    /// What it is told of.
+    /// Kinds of messages that the endpoint receives.
     #[schema(value_type = Vec<String>)]
     pub events: Vec<&'static str>,
-    /// `ok`; `failing` while a delivery waits that was tried in vain; or `gone` since it answered 410: sending a dead
-    /// letter again asks it again.
+    /// `ok`; `failing` while a delivery waits after a failed attempt; or `gone` since the endpoint answered 410:
+    /// sending a dead letter again tries it again.
     pub state: &'static str,
-    /// The last failure of a delivery that waits, in words.
+    /// Last failure of a waiting delivery, in words.
     pub last_error: Option<String>,
     /// Time of the next attempt, while it fails.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub next_try_at: Option<Timestamp>,
-    /// Deliveries that wait.
+    /// Number of waiting deliveries.
     pub waiting: i64,
-    /// Deliveries that were given up.
+    /// Number of deliveries that were given up.
     pub dead: i64,
 }
 
-/// Every endpoint that is told anything.
+/// All endpoints in force.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WebhookList {
-    /// In the order of the settings.
+    /// Endpoints in the order of the settings.
     pub items: Vec<WebhookStatus>,
 }
 
-/// Lists the endpoints in force, and how their outboxes stand.
+/// Lists the endpoints in force, with their outboxes.
 #[utoipa::path(get, path = "/v1/webhooks", tag = "admin",
     responses((status = 200, description = "The endpoints", body = WebhookList)))]
 pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Json<WebhookList>, Problem> {
@@ -67,7 +67,7 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Jso
             events: endpoint.events().iter().map(|topic| topic.as_str()).collect(),
             state: match backlog {
                 _ if gone.contains(&endpoint.addressee()) => "gone",
-                Some(Backlog { failure: Some(_), .. }) => "failing",
+                Some(OutboxStatus { failure: Some(_), .. }) => "failing",
                 _ => "ok",
             },
             last_error: backlog.and_then(|backlog| backlog.failure.clone()),
@@ -79,7 +79,7 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Jso
     Ok(Json(WebhookList { items: flows.webhooks.load().all().iter().map(view).collect() }))
 }
 
-/// Lists deliveries that were given up, in the order in which that happened. They are kept for 30 days.
+/// Lists deliveries that were given up, in that order. They are kept for 30 days.
 #[utoipa::path(get, path = "/v1/webhooks/dead", tag = "admin",
     params(("endpoint" = Option<String>, Query, description = "To this endpoint"), super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
@@ -97,13 +97,13 @@ pub async fn list_dead(
     Ok(listing(DEAD, seek, page, |letter| letter).json())
 }
 
-/// A delivery that is tried again.
+/// Delivery that is tried again.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Resent {
-    /// The delivery.
+    /// Id of the delivery.
     #[schema(value_type = String)]
     pub id: DeliveryId,
-    /// The endpoint.
+    /// Name of the endpoint.
     pub endpoint: String,
 }
 

@@ -1,4 +1,5 @@
-//! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, its bounds, and where its files are.
+//! Builds the sidecar: its rules from the sidecar file and the policies of the tools file, its settings, and its
+//! workspace.
 
 use super::Setup;
 use crate::{
@@ -15,8 +16,8 @@ use umbra_policy::check_condition;
 use umbra_sidecar::document::{Limits, name::Name};
 
 impl Setup {
-    /// The rules of sessions: the sidecar file, beside the policies of the tools file. `shadows` are those that rules in words
-    /// may name; `unjudged` says why a shadow has no model, where that is to be a fault.
+    /// Returns the rules of sessions: the sidecar file, with the policies of the tools file. `shadows` are those that
+    /// rules in words may name; `unjudged` returns the reason why a shadow has no model, where that is a fault.
     ///
     /// # Errors
     /// Every fault of the sidecar file.
@@ -52,7 +53,7 @@ impl Setup {
         Ok(Loaded { value: guarding, warnings })
     }
 
-    /// The directory in which documents are files, if there is one.
+    /// Opens the directory in which documents are files, if there is one.
     ///
     /// # Errors
     /// It is no directory, or may not be entered.
@@ -66,7 +67,7 @@ impl Setup {
         })
     }
 
-    /// Bounds of the sidecar.
+    /// Returns the settings of the sidecar.
     ///
     /// # Errors
     /// As [`Setup::workspace`].

@@ -1,4 +1,4 @@
-//! The MCP proxy: behind the server's door, and alone over standard input and output.
+//! The MCP proxy: behind the HTTP server, and alone over standard input and output.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,19 +17,19 @@ use umbra_llm::OutboundPolicy;
 
 pub use crate::mcp::Caller;
 
-/// Longest that what comes behind the last answer may take.
+/// Longest time for writes after the last answer.
 const LAST_WRITES: Duration = Duration::from_secs(10);
 
-/// What `umbra mcp` is to serve.
+/// Options of `umbra mcp`.
 #[derive(Debug)]
 pub struct Proxy {
-    /// The profile's name: of the settings, or under which pins of `server` are kept.
+    /// Name of a profile of the settings, or the name under which pins of `server` are kept.
     pub profile: String,
-    /// A server of the command line, with its name; the profile of the settings otherwise.
+    /// Server of the command line, with its name; without it, the profile of the settings is used.
     pub server: Option<(String, McpUpstream)>,
-    /// Bounds of the list of tools, in place of the profile's.
+    /// Limits of the list of tools, in place of the profile's.
     pub select: Option<McpSelect>,
-    /// Who calls; without an agent the profile's.
+    /// Caller; without an agent, the profile's agent calls.
     pub caller: Caller,
 }
 
@@ -37,7 +37,7 @@ fn policy(setup: &Setup) -> OutboundPolicy {
     OutboundPolicy::new(setup.settings.outbound.allow.iter().cloned())
 }
 
-/// The profiles of the settings.
+/// Builds the profiles of the settings.
 ///
 /// # Errors
 /// A server's URL is refused.
@@ -53,7 +53,7 @@ pub(super) fn reload(setup: &Setup, profiles: &Profiles) -> anyhow::Result<()> {
     Ok(profiles.reload(&setup.settings.mcp, &policy(setup))?)
 }
 
-/// The door to profiles; without any, to none.
+/// Returns the handle of the profiles; without profiles, requests find none.
 pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
     let named = profiles.clone();
     let agent = move |profile: &str| named.as_ref()?.agent(profile);
@@ -68,7 +68,7 @@ pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
     McpDoor { agent: Box::new(agent), serve: Box::new(serve) }
 }
 
-/// The parts that a proxy without a server needs, in motion.
+/// Running parts of a proxy that has no HTTP server.
 struct Running {
     gateway: Arc<Gateway>,
     background: Tasks,
@@ -101,10 +101,10 @@ impl Running {
             proxy.caller.agent.clone_from(&profile.agent);
         }
         let gateway = Gateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
-        // A session of its own, which is its run: what it only seems to write can be read back.
+        // The session is new and is the run: simulated writes can be read back.
         proxy.caller.session.get_or_insert_with(|| format!("mcp_{}", flows.clock.new_id().simple()));
         let (background, stop) = (Tasks::new(), CancellationToken::new());
-        // They end one after the other: what one leaves behind is the next one's work.
+        // They end one after the other: each leaves work for the next.
         let (scribed, written) = (CancellationToken::new(), CancellationToken::new());
         background.spawn("scribe", {
             let (stop, scribed) = (stop.clone(), scribed.clone());
@@ -130,7 +130,7 @@ impl Running {
     async fn end(self) {
         self.gateway.close().await;
         self.stop.cancel();
-        // What was asked of us is done: how the rest ends changes nothing.
+        // The client's requests are done: faults while stopping change nothing.
         self.background.shutdown(LAST_WRITES).await.ok();
     }
 }
@@ -138,7 +138,7 @@ impl Running {
 /// Serves the client on standard input and output until it leaves or a signal comes.
 ///
 /// # Errors
-/// In words, with what to do.
+/// In words, with a remedy.
 pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<()> {
     let tasks = Tasks::new();
     tasks.listen().context("installing signal handlers")?;
@@ -152,10 +152,10 @@ pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyh
     watching(&database.store, serving).await
 }
 
-/// Pins what the servers say of their tools now.
+/// Pins the present descriptions of the servers' tools.
 ///
 /// # Errors
-/// In words, with what to do.
+/// In words, with a remedy.
 pub async fn accept_tools(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<Vec<Repinned>> {
     let running = Running::start(setup, database, &mut proxy).await?;
     let accepted = running.gateway.accept().await;

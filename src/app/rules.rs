@@ -1,4 +1,4 @@
-//! Files of rules of the built-in checks: paths in, rows out.
+//! Reads files of rules of the built-in checks.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use umbra_checks::faults;
 use umbra_config::{Loaded, Report, checks::read};
 use umbra_domain::{CheckRule, RuleFile};
 
-/// Reads files of rules of the built-in checks, each with those before it at hand.
+/// Reads files of rules of the built-in checks; each is checked together with those before it.
 ///
 /// # Errors
 /// Every fault of every file.

@@ -1,7 +1,7 @@
-//! `umbra serve`: the parts in motion, and their orderly end.
+//! `umbra serve`: runs the parts, and stops them in order.
 //!
-//! The end goes against the walk: no new connections and no new claims; requests under way are answered; then the
-//! writer, which they needed, ends; then running reviews, and last the heartbeat, which hands back what is left.
+//! The stop goes against the walk of an event: no new connections and no new claims; open requests are answered; then
+//! the writer, which they needed, ends; then running reviews; last the heartbeat, which hands back the rest.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -37,25 +37,25 @@ use umbra_config::{Loaded, Report};
 use umbra_domain::clock::Clock;
 use umbra_store::postgres::PrivatePostgres;
 
-/// The part of the time to drain that open requests may take; the rest is for the writer behind them and for reviews.
+/// Share of the drain time for open requests; the rest is for the writer behind them and for reviews.
 const SHARE_OF_REQUESTS: f64 = 0.8;
-/// The time after the drain in which tasks of the background end: last writes, a heartbeat that says goodbye; and after that,
-/// the time in which the private Postgres does.
+/// Time after the drain in which background tasks end (last writes, a last heartbeat), and then the time in which the
+/// private Postgres ends.
 const LEAVE: Duration = Duration::from_secs(5);
-/// The same after a second signal.
+/// The same time after a second signal.
 const LEAVE_AT_ONCE: Duration = Duration::from_secs(1);
 
-/// The server is ready.
+/// State of a server that is ready.
 #[derive(Debug, Clone, Copy)]
 pub struct Ready {
-    /// Where it listens.
+    /// Address that the server listens on.
     pub address: SocketAddr,
 }
 
 /// Serves until a signal, then drains. `ready` is called once requests are answered.
 ///
 /// # Errors
-/// In words, with what to do: the configuration, the database or the address cannot be used.
+/// In words, with a remedy: the configuration, the database or the address cannot be used.
 pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()> {
     let tasks = Tasks::new();
     tasks.listen().context("installing signal handlers")?;
@@ -77,7 +77,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
     served
 }
 
-/// Signs of life, and what other processes and people are to know of this one.
+/// Starts the heartbeat, and the exchange of state with other processes.
 fn keep_alive(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
     background.spawn("heartbeat", flows.maintenance.clone().beat_until(leave.clone()));
     background.spawn("needs", flows.maintenance.clone().count_needs_until(leave.clone()));
@@ -123,7 +123,7 @@ async fn run(
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
     let (proxied, scribe) = Guard::new(flows.clone());
     let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
-    // Its events are the writer's work, so it ends before that.
+    // The writer stores its events, so it ends before the writer.
     let answered = CancellationToken::new();
     background.spawn("scribe", {
         let (answered, requests_done) = (answered.clone(), requests_done.clone());
@@ -177,7 +177,7 @@ async fn run(
     let deadline = Instant::now() + settings.server.drain_timeout;
     let drained = tasks.shutdown(settings.server.drain_timeout.mul_f64(SHARE_OF_REQUESTS)).await;
     profiles.close().await;
-    // The writer may end from now on, and all that is in the background after it.
+    // The writer may end from now on, and then all background tasks.
     background.soft().cancel();
     answered.cancel();
     let awaited = timeout_at(deadline, tasks.hurry().run_until_cancelled(reviews_done.cancelled())).await;
@@ -189,7 +189,7 @@ async fn run(
     drained.and(end_background(tasks, &background).await).map(drop).map_err(Into::into)
 }
 
-/// Waits for the tasks of the background to end; a second signal leaves them less time.
+/// Waits for background tasks to end; a second signal leaves them less time.
 async fn end_background(tasks: &Tasks, background: &Tasks) -> Result<Drained, Failure> {
     let hurried = async {
         tasks.hurry().cancelled().await;
@@ -206,7 +206,7 @@ async fn end_background(tasks: &Tasks, background: &Tasks) -> Result<Drained, Fa
     }
 }
 
-/// What the sidecar does while nobody asks.
+/// Starts the background tasks of the sidecar.
 fn accompany(
     flows: &Flows,
     background: &Tasks,
@@ -214,7 +214,7 @@ fn accompany(
     interventions: Interventions,
     requests_done: &CancellationToken,
 ) {
-    // What it tells is the writer's work, too.
+    // The writer stores its events, too.
     background
         .spawn("interventions", flows.sidecar.clone().tell_interventions_until(interventions, requests_done.clone()));
     background.spawn("embeddings", flows.sidecar.clone().embed_until(leave.clone()));
@@ -224,7 +224,7 @@ fn accompany(
     background.spawn("idle", flows.sidecar.clone().close_idle_until(leave.clone()));
 }
 
-/// What comes behind decisions about calls, while nobody waits.
+/// Starts the background tasks that follow decisions about calls.
 fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
     background.spawn("merge", flows.boundary.clone().merge_until(leave.clone()));
     background.spawn("seal", flows.boundary.clone().seal_until(leave.clone()));
@@ -235,7 +235,7 @@ fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
         .spawn("approvals", flows.boundary.clone().tell_of_approvals_until(flows.webhooks.clone(), leave.clone()));
 }
 
-/// Says what a user should know at the start.
+/// Logs facts that users should know at the start.
 fn announce(setup: &Setup, flows: &Flows) {
     let rules = flows.rules.load();
     if let Some(path) = &setup.settings.shadows.path {
@@ -256,11 +256,12 @@ fn announce(setup: &Setup, flows: &Flows) {
     }
 }
 
-/// The guard of `Host` and `Origin`. A server that others can reach needs keys; one on loopback without keys guards against web pages. This is decided
-/// at the start: keys made later are asked for at once, but the guard stays until a restart.
+/// Returns the guard of `Host` and `Origin`. A server that other machines can reach needs keys; one on loopback without
+/// keys guards against web pages. This is decided at the start: keys made later are required at once, but the guard
+/// stays until a restart.
 ///
 /// # Errors
-/// Others could reach the server, and it has no key that works.
+/// Other machines could reach the server, and no key works.
 pub fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     if keys.is_guarded() {
         return Ok(HostGuard::keyed());
@@ -269,7 +270,7 @@ pub fn guard(setup: &Setup, keys: &KeyRing) -> anyhow::Result<HostGuard> {
     Ok(HostGuard::loopback(setup.settings.server.allowed_hosts.iter().cloned()))
 }
 
-/// Refuses an address that others can reach, unless there is a key.
+/// Refuses an address that other machines can reach, unless there is a key.
 fn refuse_open_address(setup: &Setup, has_key: bool) -> anyhow::Result<()> {
     let bind = setup.settings.server.bind;
     if has_key || bind.ip().is_loopback() {
@@ -282,7 +283,7 @@ fn refuse_open_address(setup: &Setup, has_key: bool) -> anyhow::Result<()> {
     )
 }
 
-/// The API of these parts, as the settings bound it.
+/// Builds the API of these parts, with the limits of the settings.
 pub fn api_of(
     setup: &Setup,
     flows: &Flows,
@@ -325,7 +326,7 @@ pub fn api_of(
     })
 }
 
-/// Limits of connections, as the settings say.
+/// Returns the limits of connections by the settings.
 pub fn limits(setup: &Setup) -> Limits {
     let server = &setup.settings.server;
     Limits {
@@ -340,7 +341,7 @@ pub fn limits(setup: &Setup) -> Limits {
     }
 }
 
-/// A part that the service cannot do without has failed: stop as for a signal.
+/// Stops as for a signal when an essential part has failed.
 fn stop_when_failing(tasks: &Tasks, background: &Tasks) {
     let (soft, failing) = (tasks.soft().clone(), background.soft().clone());
     background.spawn("watch", async move {
@@ -363,7 +364,8 @@ async fn reload_on_hangup(setup: Setup, flows: Flows, profiles: Arc<Profiles>, t
     }
 }
 
-/// Reads settings, rules of checks, shadows, tools and the sidecar's rules anew and puts them, models, webhooks and MCP profiles in force together, or none.
+/// Reads settings, rules of checks, shadows, tools and the sidecar's rules again and puts them, models, webhooks and
+/// MCP profiles in force together, or none of them.
 async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Result<Reloaded, ReloadFault> {
     let faulty = |report: &Report| {
         ReloadFault::Faults(report.faults.iter().map(|fault| (fault.place(), fault.to_string())).collect())

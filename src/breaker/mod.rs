@@ -1,27 +1,28 @@
-//! Recommends to hold an agent back: three verified rejections in a row open its breaker. It stops nobody.
+//! Recommends to hold an agent back: three verified rejections in a row open its breaker. A breaker stops no agent by
+//! itself.
 //!
-//! In: what one shadow's reviews said of one agent's events, in any order of their ends, and the time. Out: closed,
-//! open or half open, since when, and which reviews brought it about. It reads no clock and stores nothing.
+//! Opinions of one shadow about one agent, in any order of their ends, and the time become a state: closed, open or
+//! half open, since when, and because of which reviews. This module reads no clock and stores nothing.
 //!
 //! # States
-//! - **closed**: `threshold` rejections in a row open it, and so do as many of one and the same content: the agent is stuck.
-//!   An approval resets both counts.
-//! - **open**: nothing that comes in meanwhile changes it, until `cool_off` has passed.
-//! - **half open**: reviews of events that came in since are trials. `trials` approvals close it, one rejection opens
+//! - **closed**: `threshold` rejections in a row open it, and so do as many of the same content: the agent is stuck. An
+//!   approval resets both counts.
+//! - **open**: no review changes it until `cool_off` has passed.
+//! - **half open**: reviews of events received since then are trials. `trials` approvals close it, one rejection opens
 //!   it again.
 //!
-//! # What counts
-//! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval, and so is a
-//! clean one (CHECKED) of a shadow that runs on the built-in checks. Anything else (inconclusive, CHECKED where the shadow
-//! has a model, a rejection without evidence, no result) is neither, and is not told to this room. A rejection that a
-//! text forged, with quotes that stand nowhere, thus moves nothing, neither up nor down. Copies of one content count once
-//! within a run, and apart from it as `stuck`; an attempt at doing it again is content of its own, even word for word.
+//! # Which reviews count
+//! A review that flagged on verified evidence is a rejection; one that approved or suggested is an approval, and so is
+//! a clean one (CHECKED) of a shadow that runs on the built-in checks. All others (inconclusive, CHECKED where the
+//! shadow has a model, a rejection without evidence, no result) are neither, and do not reach this module. A rejection
+//! that a text forged, with quotes that are not in it, thus changes nothing. Copies of one content count once within a
+//! run of rejections, and separately as `stuck`; another attempt is content of its own, even word for word.
 //!
 //! # Order
-//! Reviews end out of order, so a state is never moved on by hand: what was said is kept in order of receipt, and the
-//! state is folded from it anew whenever something is added. A review that ends late takes the place of its event, and
-//! may open or close a breaker in retrospect. Only the last [`MOST_RECENT`] are kept so; before them lies a settled
-//! state, and what comes too late for it changes nothing.
+//! Reviews end out of order, so a state is never updated in place: opinions are kept in order of receipt, and the state
+//! is folded from them again whenever one is added. A review that ends late takes the place of its event, and may open
+//! or close a breaker in retrospect. Only the last [`MOST_RECENT`] opinions are kept; before them lies a settled state,
+//! and an opinion that comes too late for it changes nothing.
 
 #[cfg(test)]
 mod tests;
@@ -33,55 +34,56 @@ use serde::{Deserialize, Serialize};
 
 use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
-/// How many reviews may end after one of a later event and still be taken in their place.
+/// Number of latest opinions that are kept one by one; an opinion about an earlier event comes too late.
 pub const MOST_RECENT: usize = 32;
 /// Most rejections of a run, and most contents, that are remembered one by one; the count goes on.
 const MOST_REMEMBERED: usize = 32;
 
-/// When it opens and closes.
+/// Thresholds for opening and closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Rejections in a row that open it, of different contents or of one; at least 1.
     pub threshold: u32,
-    /// How long it stays open.
+    /// Time for which it stays open.
     pub cool_off: Duration,
-    /// Approvals that close it when it is half open, at least 1.
+    /// Approvals that close a half open breaker; at least 1.
     pub trials: u32,
 }
 
-/// What a review said of an event.
+/// Opinion of a review about an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opinion {
-    /// The event's number in the feed: its place in order of receipt.
+    /// Number of the event in the feed, which gives the order of receipt.
     pub order: i64,
-    /// The event.
+    /// Id of the event.
     pub event: EventId,
-    /// The review.
+    /// Id of the review.
     pub review: ReviewId,
-    /// Whether it rejected; otherwise it approved.
+    /// True if the review rejected, false if it approved.
     pub rejected: bool,
-    /// What makes two events the same content.
+    /// Hash of the event's content, as by [`content`].
     pub content: String,
-    /// When the event was received.
+    /// Time at which the event was received.
     pub received_at: Timestamp,
-    /// When the review ended.
+    /// Time at which the review ended.
     pub ended_at: Timestamp,
 }
 
-/// Meaning of an assessment for an agent: `Some(true)` a rejection, `Some(false)` an approval, `None` neither. A rejection
-/// stands on evidence: `verified` is the worst severity of a finding against the agent whose evidence stands.
-/// `has_model` is false for a shadow that runs on the built-in checks.
+/// Returns the meaning of an assessment for the agent: `Some(true)` a rejection, `Some(false)` an approval, `None`
+/// neither. A rejection needs evidence: `verified` is the highest severity of a finding against the agent whose
+/// evidence was verified. `has_model` is false for a shadow that runs on the built-in checks.
 pub fn rejects(assessment: Assessment, has_model: bool, verified: Option<Severity>) -> Option<bool> {
     match assessment {
         Assessment::Approve | Assessment::Suggest => Some(false),
-        // Where the checks' FLAGs count, their clean reviews do; beside a model they judge nothing.
+        // Clean reviews of the checks count where their FLAGs do; beside a model they judge nothing.
         Assessment::Checked => (!has_model).then_some(false),
         Assessment::Inconclusive => None,
         Assessment::Flag => (verified >= Some(Severity::Warning)).then_some(true),
     }
 }
 
-/// What makes two events the same content: their texts, but for white space, and which attempt they are. 16 hex digits.
+/// Returns a hash of the event's texts, white space aside, and of its attempt: 16 hex digits, equal for the same
+/// content.
 pub fn content(event: &Event) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut part = |name: &str, text: &str| {
@@ -99,41 +101,41 @@ pub fn content(event: &Event) -> String {
     hasher.finalize().to_hex().chars().take(16).collect()
 }
 
-/// Where a breaker stands.
+/// State of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
-    /// What is recommended.
+    /// Recommendation about the agent.
     pub recommendation: BreakerState,
-    /// Since when; `None` where it was never anything but closed.
+    /// Start of this state; `None` where it was never anything but closed.
     pub since: Option<Timestamp>,
-    /// Since when it has not been closed.
+    /// Time since which it has not been closed.
     pub troubled_since: Option<Timestamp>,
-    /// Rejections in a row, those while it is open among them.
+    /// Rejections in a row, including those while it is open.
     pub rejections: u32,
-    /// The reviews that rejected, oldest first.
+    /// Reviews that rejected, oldest first.
     pub rejected_by: Vec<ReviewId>,
-    /// What content they were of, or, half open, what content was approved.
+    /// Contents of the rejections; while half open, contents that were approved.
     seen: Vec<String>,
     /// Rejections of a content beyond its first, by the content.
     #[serde(default)]
     copies: BTreeMap<String, u32>,
-    /// When the last of these reviews ended.
+    /// End of the last of these reviews.
     known_at: Option<Timestamp>,
 }
 
-/// What one shadow has said of one agent.
+/// Opinions of one shadow about one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct History {
-    /// Where it stood after everything up to `settled_to`.
+    /// State after all opinions up to `settled_to`.
     settled: Standing,
-    /// The order of the last event that is settled: what is told of it or of earlier ones comes too late.
+    /// Order of the last settled event: opinions about it or earlier ones come too late.
     settled_to: i64,
-    /// What was said since, in order of receipt.
+    /// Later opinions, in order of receipt.
     recent: Vec<Opinion>,
 }
 
 impl History {
-    /// Takes in what a review said, in the place of its event.
+    /// Adds an opinion, in the place of its event.
     pub fn add(&mut self, opinion: Opinion, limits: &Limits) {
         let place = self.recent.partition_point(|known| known.order < opinion.order);
         let known = self.recent.get(place).is_some_and(|next| next.order == opinion.order);
@@ -148,7 +150,7 @@ impl History {
         }
     }
 
-    /// Forgets everything: closed at `now`, and nothing counts that is said of events up to `order`.
+    /// Forgets everything: closed at `now`, and opinions about events up to `order` no longer count.
     pub fn reset(&mut self, now: Timestamp, order: i64) {
         *self = Self {
             settled: Standing { since: Some(now), ..Standing::default() },
@@ -157,7 +159,7 @@ impl History {
         };
     }
 
-    /// Where it stands at `now`.
+    /// Returns the state at `now`.
     pub fn standing(&self, now: Timestamp, limits: &Limits) -> Standing {
         let settled = self.settled.clone();
         self.recent.iter().fold(settled, |standing, opinion| standing.after(opinion, limits)).at(now, limits)
@@ -165,18 +167,18 @@ impl History {
 }
 
 impl Standing {
-    /// Rejections of the content that was rejected most often; 0 where none was rejected twice.
+    /// Number of rejections of the most often rejected content; 0 where none was rejected twice.
     pub fn stuck(&self) -> u32 {
         self.copies.values().max().map_or(0, |copies| copies.saturating_add(1))
     }
 
-    /// When it becomes half open, if it is open.
+    /// Returns the time at which an open breaker becomes half open.
     pub fn half_open_at(&self, limits: &Limits) -> Option<Timestamp> {
         let since = self.since.filter(|_| self.recommendation == BreakerState::Open)?;
         Some(since.saturating_add(limits.cool_off).unwrap_or(since))
     }
 
-    /// What time alone makes of it.
+    /// Applies the passing of time.
     fn at(mut self, now: Timestamp, limits: &Limits) -> Self {
         if let Some(half_open_at) = self.half_open_at(limits).filter(|at| *at <= now) {
             self.recommendation = BreakerState::HalfOpen;
@@ -187,7 +189,7 @@ impl Standing {
         self
     }
 
-    /// What an opinion makes of it.
+    /// Applies an opinion.
     fn after(self, opinion: &Opinion, limits: &Limits) -> Self {
         let mut standing = self.at(opinion.received_at, limits);
         match (standing.recommendation, opinion.rejected) {
@@ -214,7 +216,7 @@ impl Standing {
         standing
     }
 
-    /// Whether its content has not been seen in this run; from now on it has.
+    /// Remembers the opinion's content; true if it was not seen in this run before.
     fn is_new(&mut self, opinion: &Opinion) -> bool {
         if self.seen.contains(&opinion.content) {
             return false;
@@ -243,7 +245,7 @@ impl Standing {
         self.rejected_by.push(opinion.review);
     }
 
-    /// Opens it. Reviews end out of order: it is open since the last of its reasons was known.
+    /// Opens the breaker. Reviews end out of order: it is open since the last of its reasons was known.
     fn open(&mut self) {
         self.recommendation = BreakerState::Open;
         self.since = self.known_at;

@@ -1,4 +1,4 @@
-//! The breaker's table of states, and that the order in which reviews end changes nothing.
+//! Tests of the breaker's states; the order in which reviews end changes nothing.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn minute(minute: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + 60 * minute).unwrap()
 }
 
-/// The `order`th event, received in that minute and reviewed at once.
+/// Returns the opinion on the `order`th event, received in that minute and reviewed at once.
 fn opinion(order: i64, rejected: bool, content: &str) -> Opinion {
     let id = uuid::Uuid::from_u128(order.unsigned_abs().into());
     let (event, review) = (EventId(id), ReviewId(id));
@@ -30,8 +30,8 @@ fn folded(opinions: &[Opinion]) -> History {
     history
 }
 
-/// One event a minute: `R` rejected, `A` approved, `r` a copy of the last one, rejected, `a` of the last one,
-/// approved, `.` nothing that counts. Then where it stands in the next minute.
+/// Returns the state after a sequence of one event a minute: `R` rejected, `A` approved, `r` a copy of the last one,
+/// rejected, `a` a copy of the last one, approved, `.` none that counts.
 fn story(letters: &str) -> Standing {
     let mut opinions = Vec::new();
     let mut content = String::new();
@@ -176,8 +176,8 @@ fn a_copy_is_the_same_content_and_an_attempt_is_not() {
     assert!(others.iter().all(|other| content(other) != content(&event)));
 }
 
-/// Opinions in order of receipt, some minutes apart, and an order in which their reviews end that is late by fewer
-/// places than are kept.
+/// Draws opinions in order of receipt, some minutes apart, and an order in which their reviews end that is late by
+/// fewer places than are kept.
 fn any_ends() -> impl Strategy<Value = (Vec<Opinion>, Vec<Opinion>)> {
     let one = (any::<bool>(), 0..6_u8, 0..12_i64, 0..30_i64, 0..MOST_RECENT);
     proptest::collection::vec(one, 0..120).prop_map(|drawn| {

@@ -1,4 +1,4 @@
-//! Which days a briefing or report is about, and which is the latest that is over everywhere.
+//! Calendar periods of briefings and reports, and the latest one that is over in all time zones.
 
 use jiff::{
     SignedDuration, Timestamp,
@@ -8,7 +8,7 @@ use jiff::{
 use utoipa::ToSchema;
 
 umbra_domain::words! {
-    /// A day or a week.
+    /// Length of a period.
     #[derive(ToSchema)]
     pub enum Kind {
         /// A calendar day.
@@ -19,7 +19,7 @@ umbra_domain::words! {
 }
 
 impl Kind {
-    /// How many periods before are looked at for the trend.
+    /// Number of earlier periods that the trend covers.
     pub fn periods_before(self) -> i64 {
         match self {
             Self::Day => 7,
@@ -27,7 +27,7 @@ impl Kind {
         }
     }
 
-    /// Days of a period.
+    /// Number of days in a period.
     pub fn days(self) -> i64 {
         match self {
             Self::Day => 1,
@@ -36,28 +36,28 @@ impl Kind {
     }
 }
 
-/// A day or a week of the calendar.
+/// Day or week of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
-    /// Which of them.
+    /// Length of the period.
     pub kind: Kind,
-    /// The day, or the week's Monday.
+    /// The day itself, or the Monday of the week.
     pub first: Date,
 }
 
 impl Period {
-    /// A day.
+    /// Returns the period of one day.
     pub fn day(date: Date) -> Self {
         Self { kind: Kind::Day, first: date }
     }
 
-    /// Reads `2026-02-28`.
+    /// Parses `2026-02-28`.
     pub fn parse_day(text: &str) -> Option<Self> {
-        // Nothing but the date: a parser that is lenient would take more.
+        // Only a date: the parser would accept more.
         (text.len() == 10).then(|| text.parse().ok()).flatten().filter(|date| is_known(*date)).map(Self::day)
     }
 
-    /// Reads `2026-W09`.
+    /// Parses `2026-W09`.
     pub fn parse_week(text: &str) -> Option<Self> {
         let (year, week) = text.split_once("-W")?;
         let digits = |text: &str, n| text.len() == n && text.bytes().all(|b| b.is_ascii_digit());
@@ -68,18 +68,18 @@ impl Period {
         is_known(monday).then_some(Self { kind: Kind::Week, first: monday })
     }
 
-    /// Its last day.
+    /// Returns the last day of the period.
     pub fn last(self) -> Date {
         later(self.first, self.kind.days() - 1)
     }
 
-    /// The period after it.
+    /// Returns the next period.
     #[must_use]
     pub fn next(self) -> Self {
         Self { first: self.before(-1), ..self }
     }
 
-    /// The first day of the n-th period before it.
+    /// Returns the first day of the n-th earlier period.
     pub fn before(self, n: i64) -> Date {
         later(self.first, -n * self.kind.days())
     }
@@ -97,7 +97,7 @@ impl std::fmt::Display for Period {
     }
 }
 
-/// The latest day that had been over for `delay` at `now`, in every one of these time zones.
+/// Returns the latest day that had been over for `delay` at `now`, in every one of these time zones.
 pub fn latest_day(now: Timestamp, zones: &[TimeZone], delay: SignedDuration) -> Period {
     let at = now.saturating_sub(delay).unwrap_or(now);
     let utc = [TimeZone::UTC];
@@ -106,7 +106,7 @@ pub fn latest_day(now: Timestamp, zones: &[TimeZone], delay: SignedDuration) -> 
     Period::day(later(today.unwrap_or_default(), -1))
 }
 
-/// The latest whole week up to a day.
+/// Returns the latest whole week up to a day.
 pub fn latest_week(day: Period) -> Period {
     let since_sunday = i64::from(day.first.weekday().since(Weekday::Sunday));
     Period { kind: Kind::Week, first: later(day.first, -since_sunday - 6) }
@@ -116,7 +116,7 @@ fn later(date: Date, days: i64) -> Date {
     date.saturating_add(jiff::Span::new().days(days))
 }
 
-/// Years that people and the database have words for, with room for what lies before and after.
+/// True for years that people and the database can express, with room before and after.
 fn is_known(date: Date) -> bool {
     (1970..=9000).contains(&date.year())
 }

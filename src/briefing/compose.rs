@@ -1,4 +1,4 @@
-//! Facts in, a briefing out.
+//! Composes a briefing from facts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,61 +7,62 @@ use jiff::{Timestamp, civil::Date};
 use super::{AgentLine, Assessments, Briefing, Findings, Line, Past, Period, ShadowLine, Trend};
 use umbra_domain::{Mode, NanoUsd, SkipReason};
 use umbra_store::{
-    briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
+    briefings::{AgentCounts, FeedbackCounts, Recurring, ReviewCounts, ShadowCounts, Troubled},
     gravest::Gravest,
 };
 
-/// What a briefing is made of.
+/// Facts from which a briefing is composed.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// What it is about.
+    /// Period of the briefing.
     pub period: Period,
-    /// Whether that is over.
+    /// True if the period is over.
     pub complete: bool,
-    /// The database's time.
+    /// Time of the database.
     pub made_at: Timestamp,
     /// First local day of the installation.
     pub first_day: Date,
-    /// The gravest findings of the period, the gravest first.
+    /// Most severe findings of the period, worst first.
     pub gravest: Vec<Gravest>,
-    /// The shadows in force, in the order of their file.
+    /// Shadows in force, in the order of their file.
     pub in_force: Vec<(String, Mode)>,
-    /// Reviews of the period and of those before it, by shadow, mode and day.
+    /// Counts of reviews in the period and in earlier ones, by shadow, mode and day.
     pub shadows: Vec<ShadowCounts>,
-    /// Skips of the period.
+    /// Skips in the period, by shadow and reason.
     pub skips: Vec<(String, SkipReason, i64)>,
-    /// The agents of the period that are to be listed.
+    /// Agents to list for the period.
     pub agents: Vec<AgentCounts>,
-    /// How many agents there are.
+    /// Number of all agents.
     pub all_agents: i64,
-    /// The same agents, and others, in the periods before.
+    /// The same agents, and others, in the earlier periods.
     pub agents_before: Vec<AgentCounts>,
     /// Faults that were found again.
     pub recurring: Vec<Recurring>,
     /// Agents whose breakers are not closed.
     pub breakers: Vec<Troubled>,
-    /// What people made of the findings.
+    /// People's ratings of the findings.
     pub feedback: FeedbackCounts,
 }
 
-/// A shadow, and whether it is told among the passive ones: one that was promoted is in both lists.
+/// Name of a shadow, and true if it counts as passive: a promoted shadow is in both lists.
 type Key<'a> = (&'a str, bool);
 
-/// The sums of a period and of those before it.
+/// Sums of a period and of the earlier ones.
 struct Sums<'a> {
-    totals: Counts,
-    /// Of the period, by shadow, with the mode of its last day.
-    shadows: BTreeMap<Key<'a>, (Mode, Counts)>,
-    /// Of all periods before it together.
-    earlier: HashMap<Key<'a>, Counts>,
-    /// Of each period before it, the oldest first.
-    before: Vec<(i64, Counts)>,
+    totals: ReviewCounts,
+    /// Sums of the period by shadow, with the mode of its last day.
+    shadows: BTreeMap<Key<'a>, (Mode, ReviewCounts)>,
+    /// Sums of all earlier periods together.
+    earlier: HashMap<Key<'a>, ReviewCounts>,
+    /// Sums of each earlier period, oldest first.
+    before: Vec<(i64, ReviewCounts)>,
 }
 
 impl<'a> Sums<'a> {
     fn new(period: Period, rows: &'a [ShadowCounts]) -> Self {
-        let before = (1..=period.kind.periods_before()).rev().map(|n| (n, Counts::default())).collect();
-        let mut sums = Self { totals: Counts::default(), shadows: BTreeMap::new(), earlier: HashMap::new(), before };
+        let before = (1..=period.kind.periods_before()).rev().map(|n| (n, ReviewCounts::default())).collect();
+        let mut sums =
+            Self { totals: ReviewCounts::default(), shadows: BTreeMap::new(), earlier: HashMap::new(), before };
         for ShadowCounts { shadow, mode, day, counts } in rows {
             let is_passive = *mode == Mode::Passive;
             let key = (shadow.as_str(), is_passive);
@@ -74,7 +75,7 @@ impl<'a> Sums<'a> {
                 }
                 continue;
             }
-            let (last_mode, sum) = sums.shadows.entry(key).or_insert((*mode, Counts::default()));
+            let (last_mode, sum) = sums.shadows.entry(key).or_insert((*mode, ReviewCounts::default()));
             *last_mode = *mode;
             *sum += *counts;
             if !is_passive {
@@ -85,12 +86,12 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// The briefing of these facts.
+/// Composes the briefing from these facts.
 pub fn compose(facts: &Facts) -> Briefing {
     let period = facts.period;
     let periods = period.kind.periods_before();
     let sums = Sums::new(period, &facts.shadows);
-    let agents_before: HashMap<&str, Counts> =
+    let agents_before: HashMap<&str, ReviewCounts> =
         facts.agents_before.iter().map(|row| (row.agent.as_str(), row.counts)).collect();
     let agents = facts.agents.iter().map(|row| AgentLine {
         agent: row.agent.clone(),
@@ -119,7 +120,8 @@ pub fn compose(facts: &Facts) -> Briefing {
     }
 }
 
-/// The passive shadows and the others: those in force in their order, then those that only reviewed, or only skipped.
+/// Returns the lines of passive and of other shadows: shadows in force in their order, then others with reviews or
+/// skips.
 fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowLine>) {
     let mut order: Vec<(Key<'_>, Mode)> =
         facts.in_force.iter().map(|(name, mode)| ((name.as_str(), *mode == Mode::Passive), *mode)).collect();
@@ -132,7 +134,7 @@ fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowL
     for (shadow, reason, n) in &facts.skips {
         skips.entry(shadow).or_default().insert(reason.as_str().to_owned(), *n);
         if !order.iter().any(|((known, _), _)| known == shadow) {
-            // It is gone, and so is its mode.
+            // The shadow no longer exists, and its mode is unknown.
             order.push(((shadow, false), Mode::Review));
         }
     }
@@ -145,7 +147,7 @@ fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowL
             shadow: key.0.to_owned(),
             mode: counted.map_or(mode, |(mode, _)| *mode),
             line: line(counted.map(|(_, counts)| *counts).unwrap_or_default()),
-            // Skips are counted by shadow: where it changed its mode meanwhile, they stand where it is now.
+            // Skips are counted by shadow: after a change of its mode they appear under the present one.
             skips: skips.remove(key.0).unwrap_or_default(),
             trend: sums.earlier.get(&key).map(|counts| trend(*counts, periods)),
         });
@@ -153,8 +155,9 @@ fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowL
     (passive, others)
 }
 
-fn line(counts: Counts) -> Line {
-    let Counts { approve, checked, inconclusive, suggest, flag, info, warning, critical, unverified, .. } = counts;
+fn line(counts: ReviewCounts) -> Line {
+    let ReviewCounts { approve, checked, inconclusive, suggest, flag, info, warning, critical, unverified, .. } =
+        counts;
     Line {
         reviews: counts.reviews,
         assessments: Assessments { approve, checked, inconclusive, suggest, flag },
@@ -167,7 +170,7 @@ fn line(counts: Counts) -> Line {
     }
 }
 
-fn past(period: Period, n: i64, counts: Counts) -> Past {
+fn past(period: Period, n: i64, counts: ReviewCounts) -> Past {
     Past {
         first: period.before(n),
         reviews: counts.reviews,
@@ -178,7 +181,7 @@ fn past(period: Period, n: i64, counts: Counts) -> Past {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "means of counts")]
-fn trend(counts: Counts, periods: i64) -> Trend {
+fn trend(counts: ReviewCounts, periods: i64) -> Trend {
     let mean = |count: i64| rounded(count as f64 / periods as f64);
     Trend {
         reviews: mean(counts.reviews),
@@ -188,13 +191,13 @@ fn trend(counts: Counts, periods: i64) -> Trend {
     }
 }
 
-/// The share of reviews that found something.
+/// Share of reviews that found something.
 #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
-fn rate(counts: Counts) -> Option<f64> {
+fn rate(counts: ReviewCounts) -> Option<f64> {
     (counts.reviews > 0).then(|| rounded(counts.with_findings as f64 / counts.reviews as f64))
 }
 
-/// To a ten-thousandth, which is more than anybody reads.
+/// Rounds to a ten-thousandth.
 fn rounded(value: f64) -> f64 {
     (value * 10_000.0).round() / 10_000.0
 }

@@ -1,4 +1,4 @@
-//! A briefing as a page of markdown. Nothing that agents or models wrote acts in it.
+//! Renders a briefing as a page of markdown. Text by agents or models has no effect as markup.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{AgentLine, Briefing, Kind, Line, ShadowLine, Trend};
 use umbra_domain::{Severity, SkipReason, plain};
 use umbra_store::gravest::Gravest;
 
-/// The page: the gravest findings in words, what was not judged and why, then figures.
+/// Renders the page: the most severe findings in words, unjudged events with the reasons, then figures.
 pub fn page(briefing: &Briefing) -> String {
     let (title, day, before) = match briefing.kind {
         Kind::Day => (format!("# Briefing of {}", briefing.period), "day", "the seven days before"),
@@ -98,7 +98,7 @@ fn gravest(findings: &[Gravest]) -> Vec<String> {
     if findings.is_empty() { vec!["None.".into()] } else { findings.iter().map(line).collect() }
 }
 
-/// Events without a review, and reviews without a model's verdict.
+/// Returns lines for events without a review, and reviews without a model's verdict.
 fn not_judged(briefing: &Briefing) -> Vec<String> {
     let mut lines = Vec::new();
     for shadow in briefing.shadows.iter().filter(|shadow| !shadow.skips.is_empty()) {

@@ -1,8 +1,8 @@
-//! The daily briefing and the weekly report: facts in, a [`Briefing`] out, as JSON or as a page of markdown. Pure.
+//! Daily briefings and weekly reports: composes facts into a [`Briefing`], as JSON or as a page of markdown. Pure.
 //!
-//! A date means each shadow's own calendar day, so that caps, skips and this page speak of the same day. Passive
-//! shadows have a section of their own: what they cost and found is for those who watch over Umbra, and stands in no
-//! total, at no agent and in no recurring fault.
+//! A date means each shadow's own calendar day, so caps, skips and this page speak of the same day. Passive shadows
+//! have a section of their own: their cost and findings are for the operators of Umbra, and are part of no total, agent
+//! or recurring fault.
 
 mod calendar;
 mod compose;
@@ -35,60 +35,61 @@ pub struct Briefing {
     /// `2026-02-28` or `2026-W09`.
     #[schema(example = "2026-02-28")]
     pub period: String,
-    /// Its first day.
+    /// First day of the period.
     #[schema(value_type = String, format = Date)]
     pub first: Date,
-    /// Its last day.
+    /// Last day of the period.
     #[schema(value_type = String, format = Date)]
     pub last: Date,
-    /// Whether it was over, in the time zone of every shadow, when this was made.
+    /// True if the period was over in the time zone of every shadow when this was made.
     pub complete: bool,
-    /// When this was made.
+    /// Time at which this was made.
     #[schema(value_type = String, format = DateTime)]
     pub made_at: Timestamp,
     /// First local day of this installation: nothing before it is known. Null in briefings from before Umbra kept it.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Date)]
     pub first_day: Option<Date>,
-    /// The five gravest findings, without those of passive shadows and false alarms; equal faults of an agent are one.
+    /// The five most severe findings, without those of passive shadows and false alarms; equal faults of an agent count
+    /// as one.
     #[serde(default)]
     pub gravest: Vec<Gravest>,
-    /// All shadows but the passive ones.
+    /// Sums over all shadows but the passive ones.
     pub totals: Line,
-    /// The same for the periods before it, the latest last: seven days, or four weeks.
+    /// The same sums for the earlier periods, latest last: seven days, or four weeks.
     pub before: Vec<Past>,
-    /// Each shadow that is in force or reviewed, but for the passive ones.
+    /// Shadows that are in force or reviewed something, except passive ones.
     pub shadows: Vec<ShadowLine>,
-    /// Agents with the gravest and the most findings first.
+    /// Agents, those with the most severe and the most findings first.
     pub agents: Vec<AgentLine>,
-    /// Agents that were reviewed and are not listed.
+    /// Number of reviewed agents that are not listed.
     pub more_agents: i64,
     /// Faults that were found again.
     pub recurring: Vec<Recurring>,
     /// Agents whose breakers were not closed when this was made.
     #[serde(default)]
     pub breakers: Vec<Troubled>,
-    /// What people made of the findings.
+    /// People's ratings of the findings.
     pub feedback: FeedbackCounts,
-    /// Passive shadows: in no other section.
+    /// Passive shadows, which are in no other section.
     pub passive: Vec<ShadowLine>,
 }
 
-/// Reviews and what they found.
+/// Counts of reviews and of their findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingLine)]
 pub struct Line {
-    /// Reviews that came to an assessment.
+    /// Number of reviews with an assessment.
     pub reviews: i64,
-    /// Of them, by assessment.
+    /// These reviews by assessment.
     pub assessments: Assessments,
-    /// Reviews that were given up.
+    /// Number of reviews that were given up.
     pub failed: i64,
-    /// Reviews that had not ended.
+    /// Number of reviews that had not ended.
     pub open: i64,
     /// Findings by severity.
     pub findings: Findings,
-    /// The share of reviews that found something; null without a review.
+    /// Share of reviews that found something; null without a review.
     pub finding_rate: Option<f64>,
     /// Money spent, in US dollars.
     pub cost_usd: f64,
@@ -117,74 +118,74 @@ pub struct Findings {
     pub info: i64,
     pub warning: i64,
     pub critical: i64,
-    /// Of the warnings and critical ones, those of a model whose evidence does not stand in the text.
+    /// Warnings and critical findings of a model whose evidence was not found in the text.
     #[serde(default)]
     pub unverified: i64,
 }
 
 impl Findings {
-    /// All of them.
+    /// Returns their sum.
     pub fn all(self) -> i64 {
         self.info + self.warning + self.critical
     }
 }
 
-/// A period before.
+/// Counts of an earlier period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingPast)]
 pub struct Past {
-    /// Its first day.
+    /// First day of the period.
     #[schema(value_type = String, format = Date)]
     pub first: Date,
-    /// Reviews that came to an assessment.
+    /// Number of reviews with an assessment.
     pub reviews: i64,
-    /// Of them, those that flag.
+    /// Number of these reviews that flag.
     pub flagged: i64,
-    /// What they found.
+    /// Number of findings.
     pub findings: i64,
     /// Money spent, in US dollars.
     pub cost_usd: f64,
 }
 
-/// A shadow's part.
+/// Counts of a shadow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingShadow)]
 pub struct ShadowLine {
-    /// The shadow.
+    /// Name of the shadow.
     pub shadow: String,
-    /// The mode in which it reviewed.
+    /// Mode in which it reviewed.
     pub mode: Mode,
-    /// What it did.
+    /// Counts of the period.
     #[serde(flatten)]
     pub line: Line,
-    /// Matched events that were not reviewed, by reason.
+    /// Matching events that were not reviewed, by reason.
     pub skips: BTreeMap<String, i64>,
-    /// Means of the periods before; null where it did nothing in them.
+    /// Means of the earlier periods; null where the shadow did nothing in them.
     pub trend: Option<Trend>,
 }
 
-/// An agent's part.
+/// Counts of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingAgent)]
 pub struct AgentLine {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// What reviews of it came to.
+    /// Counts of reviews of the agent.
     #[serde(flatten)]
     pub line: Line,
-    /// Means of the periods before; null where it was not reviewed in them.
+    /// Means of the earlier periods; null where the agent was not reviewed in them.
     pub trend: Option<Trend>,
 }
 
-/// What a period before was like, on average over all of them.
+/// Means over the earlier periods.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingTrend)]
 pub struct Trend {
-    /// Reviews that came to an assessment.
+    /// Reviews with an assessment.
     pub reviews: f64,
-    /// What they found.
+    /// Findings.
     pub findings: f64,
-    /// The share of reviews that found something; null without a review.
+    /// Share of reviews that found something; null without a review.
     pub finding_rate: Option<f64>,
     /// Money spent, in US dollars.
     pub cost_usd: f64,

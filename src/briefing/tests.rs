@@ -1,4 +1,4 @@
-//! The calendar, the sums, and a page that nobody can break out of.
+//! Tests of the calendar, the sums, and the escaping of the page.
 
 use jiff::{
     SignedDuration, Timestamp,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::{Facts, Kind, Period, compose, latest_day, latest_week, page};
 use umbra_domain::{FindingId, Mode, Severity, SkipReason};
 use umbra_store::{
-    briefings::{AgentCounts, Counts, FeedbackCounts, Recurring, ShadowCounts, Troubled},
+    briefings::{AgentCounts, FeedbackCounts, Recurring, ReviewCounts, ShadowCounts, Troubled},
     gravest::Gravest,
 };
 
@@ -67,12 +67,20 @@ fn a_day_is_over_when_it_is_over_everywhere_and_the_delay_has_passed() {
     }
 }
 
-fn counts(reviews: i64, flag: i64, critical: i64) -> Counts {
+fn counts(reviews: i64, flag: i64, critical: i64) -> ReviewCounts {
     let nano_usd = reviews * 1_000_000;
-    Counts { reviews, flag, approve: reviews - flag, with_findings: flag, critical, nano_usd, ..Counts::default() }
+    ReviewCounts {
+        reviews,
+        flag,
+        approve: reviews - flag,
+        with_findings: flag,
+        critical,
+        nano_usd,
+        ..ReviewCounts::default()
+    }
 }
 
-fn shadow(name: &str, mode: Mode, day: Date, counts: Counts) -> ShadowCounts {
+fn shadow(name: &str, mode: Mode, day: Date, counts: ReviewCounts) -> ShadowCounts {
     ShadowCounts { shadow: name.into(), mode, day, counts }
 }
 
@@ -107,7 +115,7 @@ fn passive_shadows_stand_in_their_own_section_and_in_no_total() {
             shadow("quiet", Mode::Passive, day, counts(9, 9, 9)),
             shadow("quiet", Mode::Passive, date(2026, 2, 27), counts(5, 5, 5)),
             shadow("security", Mode::Review, day, counts(4, 1, 2)),
-            // Promoted yesterday: what it saw before is not told with what it sees now.
+            // Promoted yesterday: earlier reviews are listed separately from present ones.
             shadow("security", Mode::Passive, day, counts(3, 3, 3)),
             shadow("security", Mode::Review, date(2026, 2, 27), counts(14, 7, 7)),
             shadow("gone", Mode::Review, date(2026, 2, 21), counts(7, 0, 0)),
@@ -169,7 +177,15 @@ fn gravest(text: &str) -> Gravest {
 #[test]
 fn a_page_opens_with_the_gravest_findings_and_what_was_not_judged() {
     let day = date(2026, 2, 28);
-    let counts = Counts { reviews: 3, checked: 2, flag: 1, critical: 2, unverified: 1, failed: 1, ..Counts::default() };
+    let counts = ReviewCounts {
+        reviews: 3,
+        checked: 2,
+        flag: 1,
+        critical: 2,
+        unverified: 1,
+        failed: 1,
+        ..ReviewCounts::default()
+    };
     let made = page(&compose(&Facts {
         shadows: vec![shadow("security", Mode::Review, day, counts)],
         skips: vec![("security".into(), SkipReason::CostBelowFloor, 5), ("quiet".into(), SkipReason::DailyCap, 2)],
@@ -252,7 +268,7 @@ proptest! {
         let made = page(&compose(&hostile(&text)));
         prop_assert_eq!(plain.lines().count(), made.lines().count());
         let cells = |page: &str| page.lines().map(|line| line.replace("\\|", "").matches('|').count()).collect::<Vec<_>>();
-        // A backslash of the text is escaped itself, so what is left of them escapes what follows.
+        // A backslash of the text is escaped itself, so the remaining ones escape the next character.
         prop_assert_eq!(cells(&plain), cells(&made.replace("\\\\", "")));
         let acts = made.contains(['<', '>', '\u{1b}', '\u{202e}']);
         prop_assert!(!acts, "{}", made);

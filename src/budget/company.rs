@@ -1,6 +1,5 @@
-//! Reviews that wait and take further events: batches for company, whole tasks for their turn. In: those that the
-//! store has locked, then candidates one by one. Out: which review each joins or opens, and how the reviews stand
-//! afterwards. Joining costs neither a unit nor a cooldown.
+//! Waiting reviews that take further events: batches, and reviews of whole tasks. The store provides those that it has
+//! locked; each candidate then joins or opens one. Joining costs neither a unit nor a cooldown.
 
 use std::collections::HashMap;
 
@@ -9,77 +8,77 @@ use jiff::Timestamp;
 use super::signed;
 use umbra_domain::{BatchRules, ReviewId};
 
-/// How a candidate may share a review.
+/// Way in which a candidate may share a review.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Company {
-    /// It does not.
+    /// Review of its own.
     #[default]
     None,
-    /// With small events of its agent, by the shadow's rules; it has so many characters.
+    /// Batch with small events of its agent, by the shadow's rules; the number is the event's characters.
     Batch(u64),
-    /// With all events of this task.
+    /// Review of a whole task.
     Task {
-        /// The task.
+        /// Id of the task.
         id: String,
-        /// Whether it completes the task; otherwise it only reopens what was reviewed.
+        /// True if the event completes the task; otherwise it only reopens a reviewed one.
         completes: bool,
     },
 }
 
-/// A review that waits.
+/// Waiting review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its id, where it was stored before this flush.
+    /// Id of the review, if it was stored before this flush.
     pub review: Option<ReviewId>,
-    /// Events that hold it.
+    /// Number of its events.
     pub events: u32,
     /// Characters of their texts.
     pub chars: u64,
-    /// When it may run at the earliest: a cooldown ends then.
+    /// Earliest time at which it may run: the end of a cooldown.
     pub not_before: Timestamp,
-    /// When it runs.
+    /// Time at which it runs.
     pub run_at: Timestamp,
-    /// Whether this flush changed it.
+    /// True if this flush changed it.
     pub changed: bool,
 }
 
-/// What is waiting, by shadow position, and by agent or task.
+/// Waiting reviews, by shadow position and by agent or task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waitings {
     ahead: HashMap<(usize, String), usize>,
     all: Vec<Waiting>,
-    /// How often tasks were reviewed, what waits included.
+    /// Number of reviews of each task, including waiting ones.
     rounds: HashMap<(usize, String), u32>,
 }
 
-/// Whether a batch takes an event.
+/// Result of joining a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// It joined this one.
+    /// The event joined the review at this index.
     Joined(usize),
-    /// There is one that waits for its cooldown and is full.
+    /// The open batch is full and waits for its cooldown.
     Full,
-    /// None is open.
+    /// There is no open batch that the event fits into.
     None,
 }
 
 impl Waitings {
-    /// Notes a review that waits, as it was locked.
+    /// Adds a waiting review that the store has locked.
     pub fn found(&mut self, shadow: usize, of: &str, waiting: Waiting) {
         self.put(shadow, of, waiting);
     }
 
-    /// Notes how often a task was reviewed.
+    /// Sets the number of reviews of a task.
     pub fn reviewed(&mut self, shadow: usize, task: &str, rounds: u32) {
         self.rounds.insert((shadow, task.to_owned()), rounds);
     }
 
-    /// Whether a review waits there.
+    /// True if a review waits for this agent or task.
     pub fn is_ahead(&self, shadow: usize, of: &str) -> bool {
         self.ahead.contains_key(&(shadow, of.to_owned()))
     }
 
-    /// Every review that waits or waited, by its place; a decision names it by this.
+    /// Returns all reviews that wait or waited in this flush; decisions name them by index.
     pub fn all(&self) -> &[Waiting] {
         &self.all
     }
@@ -88,7 +87,7 @@ impl Waitings {
         self.rounds.get(&(shadow, task.to_owned())).copied().unwrap_or(0)
     }
 
-    /// Joins the batch of an agent. One that is full runs at once, unless a cooldown holds it; one that has no room for
+    /// Joins the batch of an agent. A batch that is full runs at once, unless a cooldown holds it; one without room for
     /// this event closes.
     pub(super) fn join(&mut self, shadow: usize, agent: &str, chars: u64, rules: BatchRules, now: Timestamp) -> Room {
         let key = (shadow, agent.to_owned());
@@ -132,7 +131,7 @@ impl Waitings {
         self.put(shadow, agent, batch)
     }
 
-    /// Joins the review of a task that waits for its turn.
+    /// Joins the waiting review of a task.
     pub(super) fn join_task(&mut self, shadow: usize, task: &str) -> Option<usize> {
         let place = *self.ahead.get(&(shadow, task.to_owned()))?;
         let waiting = self.all.get_mut(place)?;

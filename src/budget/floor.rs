@@ -1,5 +1,6 @@
-//! Cost floor: a pair is skipped where its task has cost less than the floor. The task's cost is what the event says of it,
-//! else the sum over the task's events, which the flush knows, else the event's own; an unknown cost passes.
+//! Cost floor: skips an event whose task has cost less than the shadow's floor. The task's cost is the one that the
+//! event states, else the sum over the task's events, which the flush knows, else the event's own; an unknown cost
+//! passes.
 
 use std::{
     collections::HashSet,
@@ -8,15 +9,15 @@ use std::{
 
 use umbra_domain::{Event, NanoUsd, Shadow};
 
-/// Tasks that are remembered; agents choose their names, so this is bounded.
+/// Most tasks that are remembered; agents choose their names, so this is bounded.
 const REMEMBERED: usize = 50_000;
 
 /// Cost of an event's task, as far as it is known when the event arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskCost {
-    /// This much; nothing is known where it is `None`.
+    /// Known cost; `None` where nothing is known, even later.
     Known(Option<NanoUsd>),
-    /// At least the event's own, if that is known; the sum over the task's events decides.
+    /// Least cost, the event's own, if that is known; the sum over the task's events decides.
     Summed(Option<NanoUsd>),
 }
 
@@ -32,7 +33,7 @@ pub enum FloorCheck {
 }
 
 impl TaskCost {
-    /// The cost that an event gives away by itself.
+    /// Returns the cost that the event itself states.
     pub fn of(event: &Event) -> Self {
         match (event.task_cost_usd, &event.task_id) {
             (Some(cost), _) => Self::Known(Some(cost)),
@@ -41,7 +42,7 @@ impl TaskCost {
         }
     }
 
-    /// Compares it with a shadow's floor.
+    /// Compares the cost with a shadow's floor.
     pub fn check(self, shadow: &Shadow) -> FloorCheck {
         let Some(floor) = shadow.cost_control.skip_if_task_cost_below else { return FloorCheck::Passed };
         match self {
@@ -53,8 +54,8 @@ impl TaskCost {
     }
 }
 
-/// Tasks that have cost as much as the highest floor in force: nothing more needs to be summed for them. Of one
-/// configuration; a reload begins with none.
+/// Tasks that have cost as much as the highest floor in force: no sums are needed for them any more. Each configuration
+/// has its own, empty at a reload.
 #[derive(Debug, Default)]
 pub struct PassedTasks {
     highest: Option<NanoUsd>,
@@ -62,7 +63,7 @@ pub struct PassedTasks {
 }
 
 impl PassedTasks {
-    /// None yet, under these shadows.
+    /// Returns an empty set under these shadows.
     pub fn under<'a>(shadows: impl IntoIterator<Item = &'a Shadow>) -> Self {
         let enabled = shadows.into_iter().filter(|shadow| shadow.enabled);
         let highest = enabled.filter_map(|shadow| shadow.cost_control.skip_if_task_cost_below).max();

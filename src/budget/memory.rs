@@ -1,12 +1,12 @@
-//! Refusals that are known to stand for a while, so that a spent budget costs no database work. In: refusals that
-//! [`super::decide`] gave under lock, once their flush is committed. Out: the same refusal, as long as it stands. It
-//! never reserves, and never holds back what a person asked for.
+//! Remembers refusals that hold for a while, so that a spent budget costs no database work. Refusals of
+//! [`super::decide`], given under lock, are recorded once their flush is committed, and recalled as long as they hold.
+//! A recall never reserves, and never holds back a review that a person asked for.
 //!
-//! A cooldown stands until its end, and a spent cap until the end of its local day, unless a review is given up, on any
-//! replica, and gives back its unit and its cooldown: so a refusal counts only while somebody has asked the database within the last second
-//! whether one was ([`Memory::confirm`]), and one release forgets everything. A refusal for money or tokens holds for
-//! reviews at least as costly, and for a second at most. Reasons keep their order of precedence, since what is
-//! remembered is the whole answer for one (shadow, agent, triggers), never a single meter; only in the second after a
+//! A cooldown holds until its end, and a spent cap until the end of its local day, unless a review is given up on any
+//! replica and returns its unit and its cooldown. So a refusal counts only if the database was asked within the last
+//! second for such releases ([`Memory::confirm`]), and one release clears everything. A refusal for money or tokens
+//! holds for reviews at least as costly, and for a second at most. Reasons keep their order of precedence, since the
+//! memory holds the whole answer for one (shadow, agent, triggers), never a single meter. Only in the second after a
 //! refusal for money or tokens may an earlier reason have come to apply as well, by a cheaper review.
 
 use std::{
@@ -19,11 +19,11 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use super::{Candidate, Company, Meters, Worst};
 use umbra_domain::{CostControl, SkipReason};
 
-/// Longest that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
+/// Longest time that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
-/// Refusals remembered; agents choose their names, so this is bounded.
+/// Most refusals that are remembered; agents choose their names, so this is bounded.
 const REMEMBERED: usize = 50_000;
-/// A refusal is forgotten this long before its end, since our clock only follows the database's.
+/// Time before its end at which a refusal is forgotten, since our clock only follows the database's.
 const MARGIN: SignedDuration = SignedDuration::from_millis(100);
 
 type Key = (usize, String, u8);
@@ -35,7 +35,7 @@ struct Refusal {
     worst: Worst,
 }
 
-/// Remembered refusals of one configuration: a reload begins with none.
+/// Remembered refusals of one configuration; a reload begins with an empty memory.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Known>);
 
@@ -43,19 +43,19 @@ pub struct Memory(Mutex<Known>);
 struct Known {
     refusals: HashMap<Key, Refusal>,
     era: Era,
-    /// How many units had been released, as last heard.
+    /// Total number of released units, as last read.
     releases: Option<i64>,
-    /// Until when no release can have gone unnoticed for too long.
+    /// Time until which an unnoticed release is too recent to matter.
     confirmed_until: Option<Timestamp>,
 }
 
-/// Between two releases that became known. What was decided in one is not remembered in the next.
+/// Period between two known releases. Decisions of one period are not remembered in the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Era(u64);
 
 impl Memory {
-    /// The refusal that still stands for a candidate, if one is known. None does where an earlier reason may apply (the
-    /// floor), or a critical mark may break it.
+    /// Returns the refusal that still holds for a candidate, if one is known. None is returned where an earlier reason
+    /// may apply (the floor), or a critical mark may override it.
     pub fn recall(&self, candidate: &Candidate, now: Timestamp) -> Option<SkipReason> {
         let undecided = candidate.floor.is_some() || !candidate.critical.is_empty();
         if candidate.on_demand || undecided || matches!(candidate.company, Company::Task { .. }) {
@@ -72,13 +72,13 @@ impl Memory {
         stands.then_some(refusal.reason)
     }
 
-    /// The present era: to be asked for before the meters are locked, and handed to [`Self::note`].
+    /// Returns the present era. Read it before the meters are locked, and pass it to [`Self::note`].
     pub fn era(&self) -> Era {
         self.known().era
     }
 
-    /// Remembers a refusal that was decided under lock at `now`, the database's time, in a flush that is committed.
-    /// `meters` are as the flush left them.
+    /// Remembers a refusal that was decided under lock at `now`, the database's time, in a committed flush. `meters`
+    /// are in the state that the flush left.
     pub fn note(
         &self,
         era: Era,
@@ -89,13 +89,12 @@ impl Memory {
         now: Timestamp,
     ) {
         if candidate.on_demand {
-            // The cooldown was not looked at, so this may not be the first reason for others.
+            // The cooldown was not checked, so other candidates may have an earlier reason.
             return;
         }
         match candidate.company {
             Company::None => {}
-            // What finds no room or no unit may yet join, if it is smaller: only where nothing waits is this the
-            // answer for all.
+            // A smaller event may still join a waiting batch: only where none waits is this the answer for all.
             Company::Batch(_) => {
                 let waits = meters.waitings.is_ahead(candidate.shadow, &candidate.agent);
                 if waits || reason == SkipReason::Cooldown {
@@ -109,7 +108,7 @@ impl Memory {
             SkipReason::Cooldown => {
                 let end =
                     |trigger| meters.cooldowns.get(&(candidate.shadow, candidate.agent.clone(), trigger)).copied();
-                // One that does not cool, `None`, is the least: then nothing stands.
+                // `None`, a trigger without a cooldown, is the least: then nothing is remembered.
                 candidate.matched.iter().copied().map(end).min().flatten()
             }
             SkipReason::TargetCap | SkipReason::DailyCap => end_of_day(),
@@ -132,13 +131,13 @@ impl Memory {
         }
     }
 
-    /// Whether anything is remembered, and so worth to be confirmed.
+    /// True if nothing is remembered: there is nothing to confirm.
     pub fn is_empty(&self) -> bool {
         self.known().refusals.is_empty()
     }
 
-    /// Takes note of how many units have ever been released, as the database answered to a question asked at
-    /// `asked_at`. Forgets everything if that is news.
+    /// Records the total number of released units, as the database answered to a question asked at `asked_at`. Clears
+    /// everything if the number changed.
     pub fn confirm(&self, releases: i64, asked_at: Timestamp) {
         let mut known = self.known();
         if known.releases.replace(releases) != Some(releases) {
@@ -147,7 +146,7 @@ impl Memory {
         known.confirmed_until = asked_at.checked_add(SECOND - MARGIN).ok();
     }
 
-    /// Forgets everything: a unit was released here.
+    /// Clears everything: a unit was released here.
     pub fn forget(&self) {
         self.known().forget();
     }
@@ -169,7 +168,7 @@ fn key(candidate: &Candidate) -> Key {
     (candidate.shadow, candidate.agent.clone(), bits)
 }
 
-/// The first moment of the next local date. Midnight itself may not exist there.
+/// Returns the first moment of the next local date. Midnight itself may not exist there.
 pub(super) fn end_of(day: Date, zone: &str) -> Option<Timestamp> {
     let zone = TimeZone::get(zone).ok()?;
     Some(day.tomorrow().ok()?.to_zoned(zone).ok()?.timestamp())

@@ -1,9 +1,8 @@
-//! May this review be spent? Pure: facts and meters in, decisions and changes out.
+//! Decides whether a review may be spent. Pure: facts and meters in, decisions and changed meters out.
 //!
-//! Two steps, since the first needs nothing but the event and the second needs locked meters:
-//! [`gate`] answers from the event alone; [`decide`] takes what passed, with the meters that the store has locked,
-//! and answers what is reserved. Between them, [`memory`] spares the database questions whose answer is known to
-//! stand for a while.
+//! There are two steps, since the first needs only the event and the second needs locked meters: [`gate`] decides from
+//! the event alone; [`decide`] takes the candidates that passed, with the meters that the store has locked, and
+//! reserves reviews. Between them, [`memory`] saves database work for answers that are known to hold for a while.
 
 pub mod company;
 pub mod floor;
@@ -23,52 +22,52 @@ use umbra_domain::{BatchRules, CostControl, NanoUsd, Shadow, SkipReason, Trigger
 #[cfg(test)]
 mod tests;
 
-/// Reviews of one task at most: when it is complete, and once more when something comes late.
+/// Most reviews of one task: one when it is complete, and one after late events.
 const TASK_ROUNDS: u32 = 2;
-/// How long the review that something late has brought about waits for more of it.
+/// Time that a review caused by a late event waits for more of them.
 const LATE_WAIT: SignedDuration = SignedDuration::from_secs(10);
 
-/// Millionths: the unit of a sample.
+/// Unit of a sample: millionths.
 pub const SAMPLE_SCALE: u32 = 1_000_000;
 
-/// What [`gate`] looks at.
+/// Facts that [`gate`] decides from.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
-    /// The event may be Umbra's own traffic.
+    /// True if the event may be Umbra's own traffic.
     pub own_traffic: bool,
-    /// The event's place in the sample, below [`SAMPLE_SCALE`].
+    /// Position of the event in the sample, below [`SAMPLE_SCALE`].
     pub sample: u32,
-    /// Cost of its task.
+    /// Cost of the event's task.
     pub cost: TaskCost,
-    /// True if it has a critical mark, which the floor does not hold back.
+    /// True if the event has a critical mark, which the floor does not hold back.
     pub critical: bool,
 }
 
-/// A pair that passed the gate.
+/// Pair of event and shadow that passed the gate.
 #[derive(Debug, Clone, Default)]
 pub struct Candidate {
     /// Position of the shadow in the caller's list.
     pub shadow: usize,
-    /// The watched agent.
+    /// Name of the watched agent.
     pub agent: String,
-    /// Every trigger that matched, the pair's own first.
+    /// All triggers that matched, the pair's own first.
     pub matched: Vec<Trigger>,
-    /// What its review may cost at worst: money (if the model has a price) and tokens.
+    /// Highest possible cost of its review: money (if the model has a price) and tokens.
     pub worst: Worst,
-    /// Asked for by a person: the cooldown does not hold it back, caps do.
+    /// True if a person asked for the review: caps hold it back, the cooldown does not.
     pub on_demand: bool,
-    /// Whether it may share a review.
+    /// Way in which it may share a review.
     pub company: Company,
-    /// The shadow's cost floor, where the event alone does not pass it.
+    /// Cost floor of the shadow, where the event alone does not pass it.
     pub floor: Option<NanoUsd>,
-    /// Cost of its task, once it is known; unknown passes the floor.
+    /// Cost of the event's task, once it is known; an unknown cost passes the floor.
     pub task_cost: Option<NanoUsd>,
-    /// Names of its critical marks: one that was not queued lately breaks cooldown and floor.
+    /// Names of its critical marks: one that was not queued lately overrides cooldown and floor.
     pub critical: Vec<String>,
 }
 
 impl Candidate {
-    /// The same under a shadow's cost floor, given what is known of the cost of its task.
+    /// Applies a shadow's cost floor, with the known cost of the task.
     #[must_use]
     pub fn held_to_floor(self, shadow: &Shadow, cost: TaskCost) -> Self {
         let floor = shadow.cost_control.skip_if_task_cost_below;
@@ -76,27 +75,27 @@ impl Candidate {
         Self { floor, task_cost: if let TaskCost::Known(cost) = cost { cost } else { None }, ..self }
     }
 
-    /// True if its task has cost less than the floor.
+    /// True if the task has cost less than the floor.
     pub fn is_below_floor(&self) -> bool {
         self.floor.zip(self.task_cost).is_some_and(|(floor, cost)| cost < floor)
     }
 }
 
-/// What a review's calls may cost at worst, one at a time.
+/// Highest possible cost of a review's calls, one at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Worst {
-    /// In money.
+    /// Cost in money.
     pub usd: NanoUsd,
-    /// In tokens.
+    /// Cost in tokens.
     pub tokens: u64,
 }
 
-/// A day's meter as it was locked.
+/// Meter of a day as it was locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DayMeter {
-    /// The local day.
+    /// Local day.
     pub day: Date,
-    /// Reviews reserved.
+    /// Number of reserved reviews.
     pub used: i64,
     /// Money spent.
     pub spent_usd: NanoUsd,
@@ -104,46 +103,46 @@ pub struct DayMeter {
     pub spent_tokens: u64,
 }
 
-/// The meters of a flush, by shadow position, agent and trigger.
+/// Meters of a flush, by shadow position, agent and trigger.
 #[derive(Debug, Clone, Default)]
 pub struct Meters {
-    /// Each shadow's day.
+    /// Day meters of shadows.
     pub days: HashMap<usize, DayMeter>,
-    /// Each target's day.
+    /// Day meters of targets.
     pub targets: HashMap<(usize, String), DayMeter>,
-    /// When each cooldown ends.
+    /// Ends of cooldowns.
     pub cooldowns: HashMap<(usize, String, Trigger), Timestamp>,
-    /// When each critical mark, by its name, breaks a cooldown again.
+    /// Times from which a critical mark, by its name, overrides a cooldown again.
     pub marks: HashMap<(usize, String, String), Timestamp>,
-    /// Reviews that wait and take further events.
+    /// Waiting reviews that take further events.
     pub waitings: Waitings,
 }
 
-/// What becomes of a candidate.
+/// Decision about a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// A review is reserved, on this day.
     Reserve(Date),
-    /// A review is reserved on this day that waits: the one at this place of [`Waitings::all`].
+    /// A waiting review is reserved on this day: the one at this index of [`Waitings::all`].
     Open(Date, usize),
-    /// It joins the review at this place.
+    /// The event joins the waiting review at this index.
     Join(usize),
-    /// It is none of the shadow's business: a step of a task that is not to be reviewed anew.
+    /// The event is ignored: a step of a task that needs no new review.
     Pass,
-    /// It is skipped.
+    /// The event is skipped.
     Skip(SkipReason),
 }
 
-/// A decision, and the trigger that it names.
+/// Decision with the trigger that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decided {
-    /// Decision on the candidate.
+    /// Decision about the candidate.
     pub decision: Decision,
-    /// The pair's trigger; where that cools and another matched one does not, the other.
+    /// Trigger of the pair; where that cools down and another matched one does not, the other.
     pub trigger: Option<Trigger>,
 }
 
-/// The gates that need no database, in order of precedence. `None`: it passes, as far as they can tell.
+/// Applies the gates that need no database, in order of precedence; `None` if the pair passes them.
 pub fn gate(shadow: &Shadow, facts: Facts) -> Option<SkipReason> {
     if !shadow.enabled {
         Some(SkipReason::ShadowDisabled)
@@ -158,8 +157,8 @@ pub fn gate(shadow: &Shadow, facts: Facts) -> Option<SkipReason> {
     }
 }
 
-/// Decides candidates in order of receipt against locked meters, which it moves along: what one reserves, the next
-/// finds used. `overloaded`: too much waits already.
+/// Decides about candidates in order of receipt against locked meters, and updates these: a unit that one reserves is
+/// used for the next. `overloaded`: too many reviews wait already.
 pub fn decide(
     shadows: &[&CostControl],
     candidates: &[Candidate],
@@ -180,7 +179,7 @@ pub fn decide(
         .collect()
 }
 
-/// The first matched trigger that does not cool, else the first.
+/// Returns the first matched trigger that does not cool down, else the first.
 fn named_trigger(candidate: &Candidate, meters: &Meters, now: Timestamp) -> Option<Trigger> {
     let cools = |trigger: &Trigger| {
         let key = (candidate.shadow, candidate.agent.clone(), *trigger);
@@ -205,10 +204,10 @@ fn decide_one(
             _ => Decision::Skip(SkipReason::CostBelowFloor),
         };
     }
-    // When the first of its triggers no longer cools; `None` is now.
+    // End of the cooldown of the first trigger to cool down; `None` is now.
     let cooled = matched.iter().map(|trigger| meters.cooldowns.get(&(*shadow, agent.clone(), *trigger)).copied());
     let cools_until = cooled.min().flatten().filter(|until| *until > now && !control.cooldown.is_zero() && !on_demand);
-    // What breaks a cooldown does not wait for its end in a batch.
+    // A review that overrides a cooldown does not wait for its end in a batch.
     let alone = urgent && cools_until.is_some();
     let cools_until = cools_until.filter(|_| !urgent);
     let mut not_before = now;
@@ -230,7 +229,7 @@ fn decide_one(
             (1.., true) if let Some(place) = meters.waitings.join_task(*shadow, id) => return Decision::Join(place),
             (TASK_ROUNDS.., true) => return Decision::Skip(SkipReason::Cooldown),
             (0, true) if cools_until.is_some() => return Decision::Skip(SkipReason::Cooldown),
-            // What comes late comes soon after: no cooldown holds it back, nor does it begin one.
+            // Late events follow soon: no cooldown holds back their review, nor does it begin one.
             (rounds, _) => cools &= rounds == 0,
         },
         _ if cools_until.is_some() => return Decision::Skip(SkipReason::Cooldown),
@@ -291,8 +290,8 @@ fn is_urgent(candidate: &Candidate, meters: &Meters, now: Timestamp) -> bool {
     candidate.critical.iter().any(|mark| !rests(mark))
 }
 
-/// Notes that its critical marks are queued: each breaks no cooldown for as long as one lasts, nor before the hour ends in
-/// which its findings collapse.
+/// Records that its critical marks are queued: none of them overrides a cooldown for as long as one lasts, nor before
+/// the end of the hour in which its findings collapse.
 fn note_marks(control: &CostControl, candidate: &Candidate, meters: &mut Meters, now: Timestamp) {
     const HOUR: i64 = 3_600;
     let hour_ends = Timestamp::from_second((now.as_second().div_euclid(HOUR) + 1).saturating_mul(HOUR)).unwrap_or(now);
@@ -302,12 +301,12 @@ fn note_marks(control: &CostControl, candidate: &Candidate, meters: &mut Meters,
     }
 }
 
-/// The rules by which an event of so many characters may wait for company, if it is not too large alone.
+/// Returns the rules by which an event of so many characters may join a batch, if it is not too large alone.
 fn batch_of(control: &CostControl, chars: u64) -> Option<BatchRules> {
     control.batch.filter(|rules| chars <= u64::from(rules.max_chars))
 }
 
-/// When the local day of `now` ends: until then a cap that is spent refuses. `None` where there is no such zone.
+/// Returns the end of the local day of `now`, until which a spent cap refuses. `None` where there is no such zone.
 pub fn day_end(now: Timestamp, zone: &str) -> Option<Timestamp> {
     memory::end_of(now.in_tz(zone).ok()?.date(), zone)
 }

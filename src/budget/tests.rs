@@ -1,5 +1,5 @@
-//! Tables of every gate and cap. Beside them: decisions against a model that counts history anew each time, and what
-//! is remembered of refusals.
+//! Tests of every gate and cap. Submodules compare decisions with a model that recounts history each time, and test the
+//! memory of refusals.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn millis(ms: i64) -> SignedDuration {
     SignedDuration::from_millis(ms)
 }
 
-/// The meters of shadow 0 and agent `a` on the day of [`noon`], with these counts.
+/// Returns the meters of shadow 0 and agent `a` on the day of [`noon`], with these counts.
 fn meters(day_used: i64, target_used: i64, spent: Worst) -> Meters {
     let day = DayMeter { day: date(2026, 3, 1), used: day_used, spent_usd: spent.usd, spent_tokens: spent.tokens };
     let target = DayMeter { used: target_used, spent_usd: NanoUsd::ZERO, spent_tokens: 0, ..day };
@@ -142,7 +142,7 @@ fn a_pair_cools_only_while_all_its_triggers_cool() {
         (&hour, &[Error, CodeWritten], &[(Error, 1)], false, RESERVED),
         (&hour, &[Error, CodeWritten], &[(Error, 1), (CodeWritten, 0)], false, RESERVED),
         (&hour, &[Error, CodeWritten], &[(Error, 1), (CodeWritten, 2)], false, refused),
-        // Asked for by a person; or switched off since.
+        // Asked for by a person; or the cooldown was switched off since.
         (&hour, &[Error], &[(Error, 1)], true, RESERVED),
         (&unlimited(), &[Error], &[(Error, 1)], false, RESERVED),
     ] {
@@ -170,7 +170,7 @@ fn a_reservation_starts_the_cooldown_of_every_matched_trigger() {
         assert_eq!(decide_alone(&control, &candidate, &mut meters, noon()), RESERVED);
         let end = |trigger| meters.cooldowns[&(0, "a".to_owned(), trigger)];
         let minute = noon() + SignedDuration::from_mins(1);
-        // Begun, prolonged, never shortened, and not its own.
+        // Begun, prolonged, never shortened, and left alone for a trigger that did not match.
         assert_eq!([Error, SecurityRisk, CodeWritten, TaskComplete].map(end), [minute, minute, long, short]);
     }
 }

@@ -1,4 +1,4 @@
-//! `umbra approvals`: calls that wait for a person's word, and that word.
+//! `umbra approvals`: lists calls that wait for approval, and approves or denies them.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -20,7 +20,7 @@ pub(super) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List calls that wait, the newest first.
+    /// List waiting calls, newest first.
     List {
         /// State: pending, approved, denied, used or expired; all for all.
         #[arg(long, default_value = "pending")]
@@ -31,21 +31,21 @@ enum Action {
         /// Tool, or a glob of tools.
         #[arg(long)]
         tool: Option<String>,
-        /// At most so many, 1 to 500.
+        /// Most calls to list, 1 to 500.
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
     },
-    /// Let a call run, once, with just these arguments.
+    /// Let a call run once, with exactly these arguments.
     Approve(Word),
-    /// Let a call not run.
+    /// Do not let a call run.
     Deny(Word),
 }
 
 #[derive(Debug, Args)]
 struct Word {
-    /// The approval, as `list` shows it.
+    /// Id of the approval, as `list` shows it.
     id: String,
-    /// Why; kept in the audit.
+    /// Reason; kept in the audit.
     #[arg(long)]
     reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `umbra audit`: whether the audit is what it was, its rows by filters, and all of it as lines of JSON.
+//! `umbra audit`: verifies the audit, lists its rows by filters, and exports all of it as lines of JSON.
 
 mod list;
 mod standing;
@@ -13,25 +13,25 @@ use clap::Subcommand;
 
 use super::{Failure, Global, answer, answer_json, complain};
 use umbra_boundary::{
-    checkpoints::{self, FILE, Missing},
-    genuine::RowKey,
-    line::line,
-    lines::Lines,
+    checkpoints::{self, CheckpointGaps, FILE},
+    file_check::FileCheck,
+    record_json::line,
+    row_mac::RowKey,
     seal::Checkpoint,
-    verify::{Verified, Verifier},
+    verify::{AuditReport, Verifier},
 };
-use umbra_domain::audit::{AuditFolder, AuditRecord, Standing};
-use umbra_store::{Store, audit::AuditFilter, seek::Feed};
+use umbra_domain::audit::{AuditFolder, AuditRecord, AuditedTables};
+use umbra_store::{Store, audit::AuditFilter, paging::Feed};
 
-/// Rows, and blocks, of one read.
+/// Rows, or blocks, of one read.
 const PAGE: i64 = 1_000;
-/// How long a server may take to sign its first block once it is sealed.
+/// Longest time in which a server signs its first block once it is sealed.
 const FIRST_SIGNATURE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Recompute the audit from its first row to its last, and compare it with signed checkpoints and with its files; exit 1
-    /// if anything does not fit.
+    /// Recompute the audit from its first row to its last, and compare it with signed checkpoints and with its files;
+    /// exit 1 if anything does not fit.
     #[command(after_help = "\
 With the database and the audit's folder it finds rows that were changed, moved, removed, or added by others than a server, \
 payloads that went without a signed erasure, overrides, approvals, runs and sessions that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
@@ -40,24 +40,24 @@ With checkpoints that were kept elsewhere (--checkpoint) it finds even what some
 With the database and no checkpoint at all it ends with 1, unless nothing was ever written: all of it could be made up.
 Files without a database cannot be verified: a line is vouched for by its row.")]
     Verify {
-        /// A file of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line), or another server's. Give
-        /// it several times for several; the one in the audit's folder is always compared.
+        /// File of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line), or another server's. Give
+        /// it several times for several files; the one in the audit's folder is always compared.
         #[arg(long, value_name = "FILE")]
         checkpoint: Vec<PathBuf>,
-        /// A folder that full files (audit-N.jsonl) were moved to; give it several times for several.
+        /// Folder that full files (audit-N.jsonl) were moved to; give it several times for several.
         #[arg(long, value_name = "DIR")]
         files: Vec<PathBuf>,
-        /// Rows up to this one lie in files that were moved away, and are not looked for.
+        /// Number of the last row in files that were moved away; rows up to it are not looked for.
         #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
         moved: i64,
     },
-    /// List decisions and other rows of a running server, the newest first.
+    /// List decisions and other rows of a running server, newest first.
     List(Box<list::Options>),
     /// Print every row as a line of JSON, oldest first: the same lines as in the files.
     Export,
 }
 
-/// Where to look beside the database.
+/// Places outside of the database to compare with.
 struct Places {
     dir: PathBuf,
     given: Vec<PathBuf>,
@@ -65,17 +65,17 @@ struct Places {
     moved: i64,
 }
 
-/// What lies outside of the database.
+/// State of the audit outside of the database.
 struct Outside {
-    /// Whether anything was sealed before the files were read.
+    /// True if a block was sealed before the files were read.
     sealed: bool,
     noted: Vec<AuditFolder>,
     own: Vec<Checkpoint>,
     given: Vec<Checkpoint>,
     key: Option<Vec<u8>>,
     rows: Option<RowKey>,
-    lines: Lines,
-    standing: Standing,
+    lines: FileCheck,
+    standing: AuditedTables,
 }
 
 pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
@@ -97,7 +97,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
 
 async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), Failure> {
     let own = places.dir.join(FILE);
-    // What was noted before the files are read is in them, and what is in them is in the database before that is read.
+    // Folders noted before the files are read are in them; rows in the files are in the database before that is read.
     let noted = store.audit().audit_folders().await?;
     let sealed = store.audit().newest_seal().await?.is_some();
     let mut given = Vec::new();
@@ -115,7 +115,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
         given,
         key: checkpoints::public_key(&places.dir)?,
         rows: checkpoints::existing_row_key(&places.dir)?,
-        lines: Lines::open(&places.dir, &places.files, places.moved)?,
+        lines: FileCheck::open(&places.dir, &places.files, places.moved)?,
         standing: store.decisions().standing().await?,
     };
     let verified = verified(store, &own, outside).await?;
@@ -130,7 +130,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     if verified.intact { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// The checkpoints of a folder. Where there must be one, a server that runs is given the time to sign its first.
+/// Reads the checkpoints of a folder. Where there must be one, a running server is given the time to sign its first.
 async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, Failure> {
     let deadline = tokio::time::Instant::now() + FIRST_SIGNATURE;
     loop {
@@ -142,13 +142,14 @@ async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, Failure> {
     }
 }
 
-async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<Verified, Failure> {
+async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditReport, Failure> {
     let Outside { sealed, noted, own: signed, given, key, rows, mut lines, standing } = outside;
     let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
-    let Missing { faults, mut warnings } = Missing::from(own, &signed, key.as_deref(), &noted, newest_given);
+    let CheckpointGaps { faults, mut warnings } =
+        CheckpointGaps::from(own, &signed, key.as_deref(), &noted, newest_given);
     let others = given.iter().any(|one| one.is_genuine() && key.as_ref().is_some_and(|key| one.key() != *key));
     let signs_nothing = signed.is_empty() && given.is_empty();
-    // Whose files these are: the key's, or that of its checkpoints where the key went.
+    // Keys of the files' owner: the present key, or those of its checkpoints if the key was lost.
     let keys: BTreeSet<Vec<u8>> = signed.iter().map(Checkpoint::key).chain(key.clone()).collect();
     let (no_files, no_key) = (lines.is_empty(), key.is_none());
     let mut verifier = Verifier::new(signed.into_iter().chain(given).collect(), key).with_standing(standing);
@@ -188,9 +189,9 @@ fn folder(own: &Path) -> String {
     own.parent().unwrap_or(own).display().to_string()
 }
 
-/// Reads every row, block by block; answers the last number that was given by then.
-async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Result<i64, Failure> {
-    // Read first: whatever is there by then is compared.
+/// Reads every row, block by block; returns the last number that was given before the read.
+async fn read(store: &Store, verifier: &mut Verifier, lines: &mut FileCheck) -> Result<i64, Failure> {
+    // Read first: rows up to this number are compared.
     let drawn = store.upkeep().newest(Feed::Audit).await?;
     let (mut block, mut after) = (0, 0);
     let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), Failure> {
@@ -229,13 +230,14 @@ async fn read(store: &Store, verifier: &mut Verifier, lines: &mut Lines) -> Resu
         compare(verifier, &page)?;
         verifier.unsealed(&page);
     }
-    // A running server has written more meanwhile.
+    // A running server has written more in the meantime.
     Ok(drawn.max(after.min(store.upkeep().newest(Feed::Audit).await?)))
 }
 
-fn tell(verified: &Verified) {
-    let Verified { rows, blocks, unsealed, after_checkpoint, checkpoints, erased, lines, faults, faults_total, .. } =
-        verified;
+fn tell(verified: &AuditReport) {
+    let AuditReport {
+        rows, blocks, unsealed, after_checkpoint, checkpoints, erased, lines, faults, faults_total, ..
+    } = verified;
     for fault in faults {
         answer(&fault.problem);
     }

@@ -1,4 +1,4 @@
-//! `umbra backtest`: a changed shadow tried on stored events, with or without a server.
+//! `umbra backtest`: tries a changed shadow on stored events, with or without a server.
 
 mod report;
 
@@ -20,52 +20,52 @@ use crate::{
     flows::{Flows, backtests::Tried},
 };
 use umbra_config::quantity::parse_moment;
-use umbra_domain::{BacktestId, BacktestState, Change, NanoUsd, Shadow, clock::Clock};
+use umbra_domain::{AssessmentChange, BacktestId, BacktestState, NanoUsd, Shadow, clock::Clock};
 use umbra_store::{
     backtests::{Backtest, ItemFilter},
-    seek::Seek,
+    paging::Seek,
 };
 
-/// What the help says beside the options.
+/// Notes of the help, after the options.
 pub(super) const NOTES: &str = "The shadow is read from --shadows FILE. Each event is reviewed alone, and nothing that \
     is live is touched: no cap, no count, no finding. Cooldown and caps of the shadow go by the time of the events, and \
     begin empty. What is flagged is what the version concludes with FLAG.\n\n\
     A run that was ended goes on with --resume ID, or DELETE /v1/backtests/ID forgets it.\n\n\
     Exit codes: 0 done; 1 faults, or it stopped before its end (its budget, its model); 2 wrong usage, or not confirmed.";
 
-/// Between looks at a backtest that a server runs.
+/// Pause between reads of a backtest that a server runs.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// What to try, and on which events.
+/// Version of a shadow to try, and the stored events to try it on.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The shadow of the file; may be left out where the file holds one.
+    /// Shadow of the file; may be left out where the file holds one.
     #[arg(long, value_name = "NAME")]
     shadow: Option<String>,
-    /// How long ago the events were received at most (7d, 24h), or from which time (RFC 3339).
+    /// Earliest time of receipt: a duration up to now (7d, 24h), or a time (RFC 3339).
     #[arg(long, default_value = "7d", value_name = "TIME")]
     since: String,
-    /// Only events received before: so long ago, or a time (RFC 3339).
+    /// Latest time of receipt: a duration up to now, or a time (RFC 3339).
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only events of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// So many events at most, the newest.
+    /// Most events to try; the newest are taken.
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_events: u32,
-    /// Most that it may cost, in US dollars. A model needs this, or --max-tokens.
+    /// Most that it may cost, in US dollars. A model needs this or --max-tokens.
     #[arg(long, value_name = "USD")]
     max_usd: Option<f64>,
-    /// Most tokens that it may take.
+    /// Most tokens that it may use.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
-    /// Go on with this backtest, with a larger budget where one is given.
+    /// Resume this backtest, with a larger budget where one is given.
     #[arg(long, value_name = "ID", conflicts_with_all = ["shadow", "until", "agent"])]
     resume: Option<BacktestId>,
-    /// Print the events with this change, one a line, instead of the counts; with --json, what was found as well.
+    /// Print the events with this change, one a line, instead of the counts; with --json, with their findings.
     #[arg(long, value_name = "CHANGE", value_parser = changes())]
-    events: Option<Change>,
+    events: Option<AssessmentChange>,
     /// Do not ask before a model is called.
     #[arg(long, short)]
     yes: bool,
@@ -92,7 +92,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     shown
 }
 
-/// Plans, asks and runs; the backtest, if it has begun.
+/// Plans, asks for confirmation and runs; returns the backtest, if it was started.
 async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
     let id = match options.resume {
         Some(id) => resumed(flows, id).await?,
@@ -113,7 +113,7 @@ async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
         let ran = flows.backtests.run_backtest(Some(id), &stop, &|ended| bar.set_position(before + ended)).await;
         match ran {
             Ok(Some(_)) => break,
-            // Another process runs it: look on.
+            // Another process runs it: keep reading its progress.
             Ok(None) => {
                 bar.set_message("events (another process has it)");
                 let backtest = find(flows, id).await?;
@@ -133,7 +133,7 @@ async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     Ok(Some(id))
 }
 
-/// A backtest to go on with; `None` where it is done.
+/// Returns a backtest to resume; `None` where it is done.
 async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, Failure> {
     match find(flows, id).await?.state {
         Some(BacktestState::Done) => Ok(None),
@@ -196,7 +196,7 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     Ok(Some(id))
 }
 
-/// The version to be tried.
+/// Returns the version to try.
 fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, Failure> {
     let rules = flows.rules.load();
     let found = match (name, rules.shadows.as_slice()) {
@@ -210,7 +210,7 @@ fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, Failure> {
     })
 }
 
-/// Asks a person; where none sits there, nobody has agreed.
+/// Asks for confirmation; without a terminal the answer is no.
 fn confirmed() -> bool {
     if !std::io::stdin().is_terminal() {
         return false;
@@ -226,13 +226,13 @@ async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, Failure> {
     found.ok_or_else(|| anyhow::anyhow!("there is no backtest {id} (any more)").into())
 }
 
-fn changes() -> impl TypedValueParser<Value = Change> {
-    let words = PossibleValuesParser::new(Change::ALL.iter().map(|change| change.as_str()));
-    words.try_map(|word| Change::parse(&word).ok_or("no such change"))
+fn changes() -> impl TypedValueParser<Value = AssessmentChange> {
+    let words = PossibleValuesParser::new(AssessmentChange::ALL.iter().map(|change| change.as_str()));
+    words.try_map(|word| AssessmentChange::parse(&word).ok_or("no such change"))
 }
 
-/// Every event with a change.
-async fn events(global: &Global, flows: &Flows, id: BacktestId, change: Change) -> Result<(), Failure> {
+/// Prints every event with a change.
+async fn events(global: &Global, flows: &Flows, id: BacktestId, change: AssessmentChange) -> Result<(), Failure> {
     let filter = ItemFilter { change: Some(change), ..ItemFilter::default() };
     let mut seek = Seek { from: None, descending: false, limit: 500 };
     let mut found = Vec::new();
@@ -256,7 +256,7 @@ async fn events(global: &Global, flows: &Flows, id: BacktestId, change: Change) 
     }
 }
 
-async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<Change>) -> Result<(), Failure> {
+async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<AssessmentChange>) -> Result<(), Failure> {
     let backtest = find(flows, id).await?;
     let done = backtest.state == Some(BacktestState::Done);
     if let Some(change) = change {

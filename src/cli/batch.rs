@@ -1,4 +1,4 @@
-//! `umbra batch`: reviews of recent stored events that no shadow has reviewed, with or without a server.
+//! `umbra batch`: reviews recent stored events that no shadow has reviewed, with or without a server.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,35 +19,35 @@ use umbra_config::quantity::parse_moment;
 use umbra_domain::{Assessment, ReviewId, ReviewState, SkipReason, clock::Clock};
 use umbra_store::{StoreError, events::received_at, reviews::Review};
 
-/// Reviews at a time.
+/// Reviews that run at a time.
 const PLACES: usize = 4;
-/// Longest that one is waited for, before it is left to a server.
+/// Longest wait for a review, before it is left to a server.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Between looks at a review that waits, or that a server took.
+/// Pause between reads of a review that waits, or that a server took.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// What the command ends with.
+/// Notes of the help, with the exit codes.
 pub(super) const EXIT_CODES: &str = "An event counts as reviewed where a review of it is done or on its way. Cooldown and \
     sample do not hold these reviews back; the caps of the day do, and the cost floor unless --ignore-floor is given.\n\n\
     Exit codes: 0 all were reviewed, or there was nothing to review; 1 a cap refused some, or some have no result yet; \
     2 wrong usage.";
 
-/// Which events to review.
+/// Selection of events to review.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// How long ago they were received at most (24h, 7d), or from which time (RFC 3339).
+    /// Earliest time of receipt: a duration up to now (24h, 7d), or a time (RFC 3339).
     #[arg(long, default_value = "24h", value_name = "TIME")]
     since: String,
-    /// So many at most, the newest first.
+    /// Most events to review; the newest are taken.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500))]
     max: u16,
-    /// By this shadow, whether it watches them or not; without it, each by the first that watches it.
+    /// Shadow that reviews them, even if it does not watch them; without it, the first shadow that watches each.
     #[arg(long)]
     shadow: Option<String>,
-    /// Of this agent alone.
+    /// Only events of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Those too whose task cost less than the shadow's cost floor (`skip_if_task_cost_below`).
+    /// Include events whose task cost less than the shadow's cost floor (`skip_if_task_cost_below`).
     #[arg(long)]
     ignore_floor: bool,
 }
@@ -76,7 +76,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     show(global, &caught_up, &reviews)
 }
 
-/// Reserves, and performs what was reserved; what a server is faster to take is waited for.
+/// Reserves reviews and performs them; waits for those that a server claims first.
 async fn walk(flows: &Flows, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeMap<ReviewId, Review>), Failure> {
     let caught_up = flows.reservations.catch_up(request).await?;
     let mut waiting: Vec<ReviewId> = caught_up.iter().rev().filter_map(|one| one.disposition.review_id).collect();
@@ -99,7 +99,8 @@ async fn walk(flows: &Flows, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeM
     Ok((caught_up, reviews))
 }
 
-/// The review once it has ended, or as it is after a while; `None` if it was given up and its unit returned.
+/// Returns the review once it has ended, or its present state after a while; `None` if it was given up and its unit
+/// returned.
 async fn perform(flows: Flows, id: ReviewId) -> Result<Option<Review>, StoreError> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! `umbra briefing` and `umbra report`: what a day or a week was like.
+//! `umbra briefing` and `umbra report`: summaries of a day or a week.
 
 use super::{Failure, Global, answer, answer_json};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use umbra_domain::clock::Clock;
 
-/// Reads what `--date` or `--week` names; `None` is the latest that is over.
+/// Parses `--date` or `--week`; `None` is the latest period that is over.
 pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, Failure> {
     let read = |text: &str| match kind {
         Kind::Day => Period::parse_day(text),

@@ -1,5 +1,5 @@
-//! `umbra check`: every fault of the files that `umbra serve` would refuse, what they would run, and what stands against
-//! an environment as production.
+//! `umbra check`: reports every fault of the files that `umbra serve` would refuse, the shadows that would run, and the
+//! obstacles to running an environment as production.
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
 use umbra_boundary::{
     checkpoints,
     decide::Rules,
-    gate::{Facts, Gate, judge},
+    gate::{Gate, GateFacts, judge},
 };
 use umbra_config::{Fault, Loaded};
 use umbra_domain::Shadow;
@@ -29,16 +29,16 @@ GET /v1/gate?environment=NAME asks a running server the same.";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Also say what stands against this environment as production; exit 1 if anything does.
+    /// Also report the obstacles to running this environment as production; exit 1 if there are any.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     environment: Option<String>,
 }
 
-/// What the files say.
+/// Contents of the configuration files.
 struct Files {
     shadows: Loaded<Vec<Shadow>>,
     webhooks: Endpoints,
-    /// By name: a model, or the checks alone and why.
+    /// Reviewer of each shadow: `model`, or `checks alone` with the reason.
     reviewers: Vec<String>,
     warnings: Vec<Fault>,
 }
@@ -85,7 +85,7 @@ fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
     Ok((Files { shadows, webhooks: setup.webhooks()?, reviewers, warnings }, rules))
 }
 
-/// Asks the gate. What the database knows is read from it, and nothing in it is changed.
+/// Evaluates the gate. Rows are read from the database, and nothing in it is changed.
 async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Failure> {
     setup.start_logs("warn");
     match Database::look(setup, &|line| complain(line)).await {
@@ -105,7 +105,7 @@ async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Fa
                 "there is no installation here yet, so that nothing can be laid over the settings and no tool was called: \
                  --database-url or --data-dir names another",
             );
-            Ok(judge(environment, rules, Ok(&Facts::default())))
+            Ok(judge(environment, rules, Ok(&GateFacts::default())))
         }
         Err(error) => Ok(judge(environment, rules, Err(format!("{error:#}")))),
     }
@@ -122,7 +122,7 @@ fn tell(gate: &Gate) {
     }
 }
 
-/// What is worth saying besides.
+/// Prints further remarks on the configuration.
 fn remark(setup: &Setup, files: &Files) {
     let bind = setup.settings.server.bind;
     if !bind.ip().is_loopback() && setup.settings.auth.bootstrap_admin_key_file.is_none() {

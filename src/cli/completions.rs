@@ -1,4 +1,4 @@
-//! `umbra completions SHELL`.
+//! `umbra completions SHELL`: prints completions for a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

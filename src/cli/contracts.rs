@@ -1,5 +1,5 @@
-//! `umbra contracts`: what is wrong with contracts, which tools have none, a contract from recorded calls, and what
-//! changed between two editions. For people and for CI: exit 1 where there is something to put right.
+//! `umbra contracts`: checks contracts, lists tools without one, infers contracts from recorded calls, and compares two
+//! versions of a tools file. For people and for CI: exit 1 where there is a fault.
 
 mod infer;
 mod propose;
@@ -29,27 +29,28 @@ pub(super) enum Action {
     Lint(Lint),
     /// Write contracts of tools from recorded calls, as YAML on standard output.
     Infer(infer::Options),
-    /// Show the next version of contracts that live results no longer fit, by a running server, or put it into the file.
+    /// Show the next version of contracts that live results no longer fit, from a running server, or write it into the
+    /// file.
     Propose(propose::Options),
-    /// List the packs, contracts of well-known MCP servers that come with Umbra, or show one as YAML.
+    /// List the packs, which are contracts of well-known MCP servers that come with Umbra, or show one as YAML.
     Packs {
-        /// The pack to show.
+        /// Name of the pack to show.
         name: Option<String>,
     },
-    /// Say what changed from one tools file to another; exit 1 where it breaks callers or loosens what held them.
+    /// Show the changes from one tools file to another; exit 1 where they break callers or loosen restrictions.
     Diff {
-        /// The edition that callers know.
+        /// Present tools file.
         old: PathBuf,
-        /// The edition that is to replace it.
+        /// Tools file that is to replace it.
         new: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Lint {
-    /// The tools file; `--tools` names it as well.
+    /// Tools file; `--tools` names it as well.
     file: Option<PathBuf>,
-    /// Also list the tools that the code in this folder registers without a guard or a contract (Python, JavaScript).
+    /// Also list the tools that code in this folder registers without a guard or a contract (Python, JavaScript).
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -96,7 +97,7 @@ fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {
     finish(global, loaded.as_ref(), &[path.as_path()], options)
 }
 
-/// Says what was found besides faults.
+/// Prints warnings and unguarded tools.
 fn finish(
     global: &Global,
     loaded: Option<&Loaded<ToolDeclarations>>,

@@ -1,4 +1,5 @@
-//! `umbra doctor`: the invariants, the caps in force against today's meters, and what waits on this machine's disk.
+//! `umbra doctor`: checks the database's invariants, today's meters against the caps in force, and spooled events on
+//! this machine's disk.
 
 use std::{fs, path::PathBuf};
 
@@ -13,7 +14,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let (setup, database) = match global.open_existing().await {
         Ok(open) => open,
         Err(failure) => {
-            // Whose they are, only the database could say.
+            // Without the database it is unknown which spool belongs to it.
             let all = fs::read_dir(global.setup(None)?.spools_dir()).into_iter().flatten().flatten();
             spools(all.map(|entry| entry.path()))?.iter().for_each(|spool| complain(&spool.words()));
             return Err(failure);
@@ -49,15 +50,15 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     if sick { Err(Failure::Said) } else { Ok(()) }
 }
 
-/// A spool of events in the data directory with something in it.
+/// Spool of events in the data directory that is not empty.
 #[derive(Debug, serde::Serialize)]
 struct SpoolFinding {
     dir: PathBuf,
     events: usize,
     bytes: u64,
-    /// Processes that left events and are gone: the next server in this data directory files them.
+    /// Number of ended processes that left events: the next server in this data directory files them.
     abandoned_by: usize,
-    /// Lines were set aside that could not be filed.
+    /// True if lines were set aside that could not be filed.
     refused: bool,
 }
 
@@ -71,7 +72,7 @@ impl SpoolFinding {
     }
 }
 
-/// Those of these spools that hold anything.
+/// Returns the spools that are not empty.
 fn spools(dirs: impl IntoIterator<Item = PathBuf>) -> Result<Vec<SpoolFinding>, Failure> {
     let mut found = Vec::new();
     for dir in dirs {
@@ -88,7 +89,7 @@ fn spools(dirs: impl IntoIterator<Item = PathBuf>) -> Result<Vec<SpoolFinding>, 
     Ok(found)
 }
 
-/// Days that stand above today's caps: no defect where a cap was lowered during the day.
+/// Returns notes on days above today's caps: no defect where a cap was lowered during the day.
 async fn over_cap(database: &crate::app::Database, shadow: &Shadow) -> Result<Vec<String>, Failure> {
     let control = &shadow.cost_control;
     let day = database.store.shadows().shadow_day(&shadow.name, &control.time_zone).await?;

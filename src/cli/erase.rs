@@ -1,4 +1,4 @@
-//! `umbra erase`: the contents of what an agent or a task left go, with the database open to running servers.
+//! `umbra erase`: erases the contents of an agent's or a task's data, while servers may be running.
 
 use std::{
     io::{BufRead, IsTerminal},
@@ -20,15 +20,15 @@ use umbra_boundary::checkpoints;
 use umbra_domain::clock::Clock;
 use umbra_store::{
     Store,
-    erasure::{Counts, Whose},
+    erasure::{ErasedCounts, ErasureScope},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Erase what this agent did; its exact name.
+    /// Erase the data of this agent; its exact name.
     #[arg(long, value_name = "NAME", required_unless_present = "task", conflicts_with = "task")]
     agent: Option<String>,
-    /// Erase what was done in this task, by whichever agent; its exact id.
+    /// Erase the data of this task, by any agent; its exact id.
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// Only count what would be erased.
@@ -42,8 +42,8 @@ pub(super) struct Options {
 pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
     let Options { agent, task, dry_run, yes } = options;
     let (kind, whose) = match (agent, task) {
-        (Some(name), _) => ("agent", Whose::Agent(name)),
-        (None, Some(id)) => ("task", Whose::Task(id)),
+        (Some(name), _) => ("agent", ErasureScope::Agent(name)),
+        (None, Some(id)) => ("task", ErasureScope::Task(id)),
         (None, None) => return Err(Failure::Usage("name whose contents go: --agent NAME or --task ID".into())),
     };
     let named = format!("{kind} {}", table::plain(whose.name()));
@@ -97,8 +97,8 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     Ok(())
 }
 
-/// Signs what the audit will say of it, with the key that servers sign with: an erasure that nobody signed is tampering.
-async fn sign(setup: &Setup, store: &Store, whose: &Whose) -> anyhow::Result<()> {
+/// Signs the audit's record of the erasure with the servers' key: an unsigned erasure is tampering.
+async fn sign(setup: &Setup, store: &Store, whose: &ErasureScope) -> anyhow::Result<()> {
     let dir = setup.audit_dir();
     if checkpoints::public_key(&dir)?.is_none() && store.audit().count_audit(whose).await? > 0 {
         anyhow::bail!(
@@ -111,7 +111,7 @@ async fn sign(setup: &Setup, store: &Store, whose: &Whose) -> anyhow::Result<()>
 }
 
 fn words(erased: Erased) -> String {
-    let Counts { events, reviews_ended, reviews, findings, verdicts, audit, sessions, patterns } = erased.rows;
+    let ErasedCounts { events, reviews_ended, reviews, findings, verdicts, audit, sessions, patterns } = erased.rows;
     let (ErasedFiles { pages, log_lines }, audit_lines) = (erased.files, erased.audit_lines);
     let spooled = match erased.spooled_events {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! `umbra execution`: whether calls run, who decides that, and overrides.
+//! `umbra execution`: shows whether calls run and by which setting, and sets or lifts overrides.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show what is in force and why (without a command, too).
+    /// Show what is in force and why (the default).
     Show {
         /// For this agent.
         #[arg(long)]
@@ -47,11 +47,11 @@ enum Action {
         #[arg(long)]
         run: Option<String>,
     },
-    /// Let calls that change something get a stub.
+    /// Answer calls that change something with a stub.
     Shadow(Override),
     /// Let calls run.
     Live(Override),
-    /// Take back what was said for a scope.
+    /// Lift the override of a scope.
     Lift {
         #[command(flatten)]
         of: Of,
@@ -62,7 +62,7 @@ enum Action {
 struct Override {
     #[command(flatten)]
     of: Of,
-    /// Duration; without it, until it is lifted.
+    /// Duration of the override; without it, until it is lifted.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     lasting: Option<Duration>,
 }
@@ -71,7 +71,7 @@ struct Override {
 struct Of {
     /// Scope: global, agent:NAME, tool:NAME, session:ID, environment:NAME, or an agent's name alone.
     scope: String,
-    /// Why; kept in the audit.
+    /// Reason; kept in the audit.
     #[arg(long)]
     reason: String,
 }
@@ -152,7 +152,7 @@ async fn show(global: &Global, remote: &Remote, asked: Vec<(&str, Option<String>
     Ok(())
 }
 
-/// Says what holds for a call, by whose word, and who is overruled.
+/// Prints the execution of a call, the setting that decides it, and those that are overruled.
 fn tell(effective: &Value) {
     let said = |said: &Value| {
         let reason = said["reason"].as_str().map(|reason| format!(": {}", table::plain(reason))).unwrap_or_default();
@@ -171,7 +171,7 @@ fn named(one: &Value) -> String {
     }
 }
 
-/// `global`, `KIND:VALUE`, or an agent's name.
+/// Parses `global`, `KIND:VALUE`, or an agent's name.
 fn scope(text: &str) -> Result<(OverrideScope, Option<&str>), Failure> {
     if text == OverrideScope::Global.as_str() {
         return Ok((OverrideScope::Global, None));

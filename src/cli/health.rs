@@ -1,4 +1,4 @@
-//! `umbra health`: asks a running server how it is, for container engines and scripts. It needs no database, no key
+//! `umbra health`: asks a running server for its state, for container engines and scripts. It needs no database, no key
 //! and no other program.
 
 use std::{
@@ -22,13 +22,13 @@ const LONGEST_ANSWER: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The server; without it, the address that the settings name (`server.bind`).
+    /// Address of the server; by default the one that the settings name (`server.bind`).
     #[arg(long, value_name = "http://HOST:PORT", value_parser = authority)]
     url: Option<String>,
-    /// Whether it makes progress (/livez), instead of whether it takes work (/readyz).
+    /// Ask whether it makes progress (/livez) instead of whether it takes work (/readyz).
     #[arg(long)]
     live: bool,
-    /// How long it may take to answer.
+    /// Longest wait for the answer.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = patience)]
     timeout: Duration,
 }
@@ -62,7 +62,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     if healthy { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// An address to listen on, as one to ask: all interfaces include loopback.
+/// Converts an address to listen on into one to connect to: all interfaces include loopback.
 pub(super) fn reachable(bind: SocketAddr) -> SocketAddr {
     let ip = match bind.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -88,7 +88,7 @@ fn patience(text: &str) -> Result<Duration, String> {
     umbra_config::quantity::parse_duration(text).ok_or_else(|| "write a duration such as 500ms or 5s".to_owned())
 }
 
-/// One request over one connection: the status, and the body as JSON where it is.
+/// Sends one request over one connection; returns the status, and the body if it is JSON.
 async fn ask(authority: &str, path: &str) -> anyhow::Result<(u16, Value)> {
     let mut socket = TcpStream::connect(authority).await?;
     let request =

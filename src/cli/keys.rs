@@ -1,4 +1,4 @@
-//! `umbra keys create|list|revoke`.
+//! `umbra keys create|list|revoke`: manages API keys.
 
 use clap::Subcommand;
 use rand::Rng;
@@ -11,18 +11,18 @@ use umbra_domain::{
     key::{AgentGlobs, Scope, may_bind, mint},
 };
 
-/// What to do with keys.
+/// Action on keys.
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Make a key; it is shown this once.
     Create {
-        /// What it is for.
+        /// Name of the key.
         #[arg(long)]
         name: String,
-        /// What it permits: ingest, read, decide, declare, admin; repeat it, or separate by commas.
+        /// Scopes of the key: ingest, read, decide, declare, admin; repeat it, or separate by commas.
         #[arg(long = "scope", required = true, value_delimiter = ',')]
         scopes: Vec<String>,
-        /// The agents that it may speak for, as globs; all without it.
+        /// Agents that the key may speak for, as globs; all without it.
         #[arg(long = "agent", value_delimiter = ',')]
         agents: Vec<String>,
     },
@@ -30,7 +30,7 @@ pub(super) enum Action {
     List,
     /// Revoke a key.
     Revoke {
-        /// Its id, as `list` shows it.
+        /// Id of the key, as `list` shows it.
         id: String,
     },
 }

@@ -10,52 +10,52 @@ use umbra_config::{
     settings::{McpSelect, McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
 };
 
-/// What the help says beside the options.
+/// Notes of the help, after the options.
 pub(super) const NOTES: &str = "Give it to a client in place of the server: `umbra mcp -- npx -y \
     @modelcontextprotocol/server-filesystem /data`. Each call of a tool is decided, audited and shown to the shadows first; \
     what to allow, what to stub and by what contract stands in the tools file. Reviews are a running server's work. The client's end is its end.\n\n\
     Exit codes: 0 the client left, 1 faults, 2 wrong usage.";
 
-/// What to serve, and for whom.
+/// Server to proxy, and the caller.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The profile of the settings (`mcp.profiles`) to serve; with a command, the name under which its tools are pinned.
+    /// Profile of the settings (`mcp.profiles`) to serve; with a command, the name under which its tools are pinned.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// What contracts and rules call the server of the command.
+    /// Name of the command's server in contracts and rules.
     #[arg(long, value_name = "NAME", default_value = "mcp")]
     server: String,
-    /// Believe the annotations of the command's server.
+    /// Trust the annotations of the command's server.
     #[arg(long)]
     trusted: bool,
-    /// The agent that calls.
+    /// Agent that calls.
     #[arg(long)]
     agent: Option<String>,
-    /// Its session; a new one unless set.
+    /// Session of the agent; a new one unless set.
     #[arg(long)]
     session: Option<String>,
-    /// The run, in which stubs remember each other; the session unless set.
+    /// Run of the agent, whose stubs share their state; the session unless set.
     #[arg(long)]
     run: Option<String>,
-    /// Makes the stubs of the run repeatable.
+    /// Seed that makes the stubs of the run repeatable.
     #[arg(long)]
     seed: Option<String>,
-    /// The route that the agent works on, for rules.
+    /// Route that the agent works on, for rules.
     #[arg(long)]
     route: Option<String>,
-    /// A mode that the agent is in, for rules; the outermost first.
+    /// Mode that the agent is in, for rules; the outermost first.
     #[arg(long, value_name = "MODE")]
     mode: Vec<String>,
-    /// The task, by which tools are selected.
+    /// Task by which tools are selected.
     #[arg(long)]
     task: Option<String>,
-    /// List only so many tools that fit the task, where there are more; `search_tools` and `call_tool` reach the others.
+    /// List only so many tools that fit the task, where there are more; `search_tools` and `call_tool` reach all.
     #[arg(long, value_name = "LIMIT")]
     select: Option<u16>,
-    /// Do not serve: pin what the servers say of their tools now, since a person has looked at it.
+    /// Do not serve: pin the present descriptions of the servers' tools, after a person has reviewed them.
     #[arg(long)]
     accept: bool,
-    /// The server's program and its arguments.
+    /// Program of the server and its arguments.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

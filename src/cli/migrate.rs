@@ -1,4 +1,4 @@
-//! `umbra migrate`: the schema brought up to date, without serving.
+//! `umbra migrate`: brings the schema up to date, without serving.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The command line: one file a command. Answers go to standard output, everything else to standard error.
+//! The command line: one file for each command. Answers go to standard output, everything else to standard error.
 //!
 //! Exit codes: 0 done (warnings too), 1 faults, 2 wrong usage. `--json` prints one document on standard output.
 
@@ -47,13 +47,13 @@ use crate::{
 };
 use umbra_config::{Environment, Report};
 
-/// What threads that read or write files get to end, when all else is done.
+/// Time in which threads that read or write files may end, when all other work is done.
 const LAST_MOMENT: Duration = Duration::from_millis(250);
 
 /// Watches AI agents work: decides what deserves a second look within hard budgets, reviews it, and says what follows.
 ///
 /// Without a command it serves. Without a database URL it runs its own Postgres in the data directory; without a
-/// model's key the built-in checks review alone.
+/// model's key only the built-in checks review.
 #[derive(Debug, Parser)]
 #[command(name = "umbra", version, after_help = "Exit codes: 0 done, 1 faults, 2 wrong usage.")]
 pub struct Cli {
@@ -63,7 +63,7 @@ pub struct Cli {
     command: Option<Command>,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 struct Global {
     /// Settings file (also `UMBRA_CONFIG`); its keys can also be set as `UMBRA__SECTION__KEY`.
@@ -72,13 +72,13 @@ struct Global {
     /// Shadows file; without it config/shadow-agents.yaml or shadow-agents.yaml, else the built-in example.
     #[arg(long, global = true, value_name = "FILE")]
     shadows: Option<PathBuf>,
-    /// The tools file: contracts, effects and rules of tools; without it there are none.
+    /// Tools file: contracts, effects and rules of tools; without it there are none.
     #[arg(long, global = true, value_name = "FILE")]
     tools: Option<PathBuf>,
-    /// The Postgres to use instead of our own; `DATABASE_URL` sets it too (and keeps it out of process lists).
+    /// Postgres to use instead of a private one; `DATABASE_URL` sets it too (and keeps it out of process lists).
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
-    /// Where our own Postgres keeps its data.
+    /// Data directory of the private Postgres.
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Print one JSON document on standard output.
@@ -97,30 +97,31 @@ enum Command {
     /// Review an agent's output from standard input now, with or without a server.
     #[command(after_help = review::NOTES)]
     Review(review::Options),
-    /// Review recent stored events that no shadow has reviewed, the newest first, within the caps.
+    /// Review recent stored events that no shadow has reviewed, newest first, within the caps.
     #[command(after_help = batch::EXIT_CODES)]
     Batch(batch::Options),
-    /// Try a changed shadow on stored events: what it would flag and cost, and what differs from what ran.
+    /// Try a changed shadow on stored events: its findings, its cost, and the differences from the live reviews.
     #[command(after_help = backtest::NOTES)]
     Backtest(backtest::Options),
-    /// Show shadows, today's counts, caps and skips, and who reviews.
+    /// Show shadows, today's counts, caps and skips, and the reviewers.
     Status,
-    /// Show what a day was like, per shadow and agent, as markdown.
+    /// Show a summary of a day, per shadow and agent, as markdown.
     Briefing {
-        /// A date such as 2026-02-28, local to each shadow; without it the latest day that is over, or on the first day that day.
+        /// Date such as 2026-02-28, local to each shadow; by default the latest day that is over (on the first day,
+        /// that day).
         #[arg(long, value_name = "DATE")]
         date: Option<String>,
     },
-    /// Show what a week was like, Monday to Sunday, as markdown.
+    /// Show a summary of a week, Monday to Sunday, as markdown.
     Report {
-        /// An ISO week such as 2026-W09; without it the latest week that is over, or in the first week that week.
+        /// ISO week such as 2026-W09; by default the latest week that is over (in the first week, that week).
         #[arg(long, value_name = "WEEK")]
         week: Option<String>,
     },
-    /// Check the settings, shadows, tools and sidecar files, and what stands against production; each fault is listed.
+    /// Check the settings, shadows, tools and sidecar files, and the obstacles to production; each fault is listed.
     #[command(after_help = check::NOTES)]
     Check(check::Options),
-    /// Check contracts of tools, infer them from recorded calls, and compare two editions.
+    /// Check contracts of tools, infer them from recorded calls, and compare two versions.
     Contracts {
         #[command(subcommand)]
         action: contracts::Action,
@@ -136,32 +137,32 @@ enum Command {
         #[command(subcommand)]
         action: keys::Action,
     },
-    /// Let a shadow say more (passive, review, active), once people have found its findings right often enough.
+    /// Raise a shadow's mode (passive, review, active), once people have found its findings right often enough.
     Promote(promote::Options),
-    /// Stand before an MCP server: decide each call of a tool, audit it, and show it to the shadows.
+    /// Run a proxy in front of an MCP server: decide each call of a tool, audit it, and show it to the shadows.
     #[command(after_help = mcp::NOTES)]
     Mcp(mcp::Options),
     /// Bring the database's schema up to date.
     Migrate,
     /// Print the JSON Schema of a file, for editors.
     Schema {
-        /// Which file.
+        /// Name of the file.
         #[arg(value_enum, default_value = "shadows")]
         file: schema::File,
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
-    /// List calls that wait for a person's word, and approve or deny them.
+    /// List calls that wait for approval, and approve or deny them.
     Approvals(approvals::Options),
-    /// Show whether calls run and who decides that; set shadow or live for a scope, or lift it.
+    /// Show whether calls run and by which setting; set shadow or live for a scope, or lift it.
     #[command(after_help = execution::NOTES)]
     Execution(execution::Options),
-    /// List rows of the audit, check it, or print all of it.
+    /// List rows of the audit, verify it, or print all of it.
     Audit {
         #[command(subcommand)]
         action: audit::Action,
     },
-    /// Look at sessions of the sidecar.
+    /// Show sessions of the sidecar.
     Sidecar {
         #[command(subcommand)]
         action: sidecar::Action,
@@ -171,9 +172,9 @@ enum Command {
         #[command(subcommand)]
         action: runs::Action,
     },
-    /// Ask a running server how it is; exit 1 if it does not take work.
+    /// Ask a running server for its state; exit 1 if it does not take work.
     Health(health::Options),
-    /// Erase the contents of what an agent or a task left: texts and quotes go, counters stay.
+    /// Erase the contents of an agent's or a task's data: texts and quotes go, counters stay.
     Erase(erase::Options),
     /// Measure judgement on labelled data, on this machine.
     #[command(
@@ -185,19 +186,19 @@ enum Command {
     },
     /// Print completions for a shell.
     Completions {
-        /// Which shell.
+        /// Name of the shell.
         shell: clap_complete::Shell,
     },
 }
 
-/// A command's end that is no success.
+/// Unsuccessful end of a command.
 #[derive(Debug)]
 enum Failure {
-    /// Already said: only the exit code is left.
+    /// The failure was reported already: only the exit code is left.
     Said,
-    /// To be said.
+    /// An error, still to be reported.
     Error(anyhow::Error),
-    /// The command was given wrongly.
+    /// Wrong usage of the command.
     Usage(String),
 }
 
@@ -221,7 +222,7 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => say_failure(&failure, json),
     };
-    // Whoever reads standard input would wait there for a line that does not come.
+    // A thread that reads standard input would wait for a line that does not come.
     runtime.shutdown_timeout(LAST_MOMENT);
     code
 }
@@ -231,7 +232,7 @@ fn say_failure(failure: &Failure, json: bool) -> ExitCode {
         Failure::Said => ExitCode::from(1),
         Failure::Error(error) => {
             match error.downcast_ref::<Report>() {
-                // Faults of files are an answer for tools.
+                // With `--json`, faults of files are an answer for tools.
                 Some(report) if json => drop(answer_json(report)),
                 Some(report) => {
                     let n = report.faults.len();
@@ -301,14 +302,14 @@ impl Global {
         Ok(setup)
     }
 
-    /// Settings and an open database, for a command that is not the server: quiet but for warnings.
+    /// Reads the settings and opens the database, for a command that is not the server: logs warnings only.
     async fn open(&self) -> Result<(Setup, Database), Failure> {
         let setup = self.quiet_setup()?;
         let database = Database::open(&setup, &|line| complain(line)).await?;
         Ok((setup, database))
     }
 
-    /// The same for a command that only looks: it makes no database.
+    /// Reads the settings and opens an existing database; it makes none.
     async fn open_existing(&self) -> Result<(Setup, Database), Failure> {
         let setup = self.quiet_setup()?;
         let database = Database::open_existing(&setup, &|line| complain(line)).await?;
@@ -322,7 +323,7 @@ impl Global {
     }
 }
 
-/// Prints an answer. A reader who has gone (`| head`) is no fault.
+/// Prints an answer. A reader that has gone (`| head`) is no fault.
 fn answer(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(writeln!(out, "{text}").and_then(|()| out.flush()));
@@ -334,12 +335,12 @@ fn answer_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints what is no answer.
+/// Prints a message on standard error.
 fn complain(text: &str) {
     drop(writeln!(std::io::stderr().lock(), "{text}"));
 }
 
-/// Whether a person reads standard output.
+/// True if standard output is a terminal.
 fn on_terminal() -> bool {
     std::io::stdout().is_terminal()
 }

@@ -1,8 +1,8 @@
-//! Progress bars on standard error, for people alone: where it is no terminal, nothing is drawn.
+//! Progress bars on standard error; nothing is drawn where it is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of so many steps, with its rate and the time that is left; `what` names the steps.
+/// Returns a bar of so many steps, with its rate and the remaining time; `what` names the steps.
 pub(super) fn bar(steps: u64, what: &'static str) -> ProgressBar {
     let template = "{bar:30} {human_pos} of {human_len} {msg}, {per_sec:0}, {eta} left";
     let bar = ProgressBar::new(steps).with_message(what);

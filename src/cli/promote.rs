@@ -1,4 +1,4 @@
-//! `umbra promote`: a shadow may say more once people have found its findings right often enough.
+//! `umbra promote`: raises a shadow's mode once people have found its findings right often enough.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ use crate::{app::Setup, findings::Precision, flows::followers::feedback::ShadowP
 use umbra_config::{Models, settings::Promote, shadows::set_mode};
 use umbra_domain::{Mode, Shadow};
 
-/// Which shadow, and how far.
+/// Shadow to promote, and its new mode.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The shadow's name.
+    /// Name of the shadow.
     shadow: String,
-    /// The mode that it is to have: passive, review or active. Without it, the next one up.
+    /// New mode: passive, review or active. Without it, the next one up.
     #[arg(long, value_name = "MODE")]
     to: Option<String>,
-    /// Although its findings have not been found right often enough.
+    /// Promote even if its findings have not been found right often enough.
     #[arg(long)]
     force: bool,
 }
@@ -88,7 +88,7 @@ fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, Failure> {
     if to == shadow.mode { usage(format!("{} is {} already", shadow.name, to.as_str())) } else { Ok(to) }
 }
 
-/// Why feedback does not allow it.
+/// Returns the reason why feedback does not permit the promotion.
 fn refusal(measured: &Precision, rules: &Promote) -> Option<String> {
     if measured.judged < i64::from(rules.min_feedback) {
         return Some(format!(
@@ -103,7 +103,7 @@ fn refusal(measured: &Precision, rules: &Promote) -> Option<String> {
     })
 }
 
-/// Changes the shadow's mode in its file; answers the line, or why it was not changed and what to do.
+/// Changes the shadow's mode in its file; returns the line, or why it was not changed and what to do.
 fn change(setup: &Setup, shadow: &Shadow, to: Mode) -> Result<usize, String> {
     let Some(path) = &setup.settings.shadows.path else {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! A running server, as commands ask it over HTTP.
+//! HTTP client of commands that ask a running server.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
@@ -14,34 +14,34 @@ use umbra_config::Environment;
 use umbra_domain::clock::Clock;
 use umbra_llm::OutboundPolicy;
 
-/// Time for an answer to begin. A server decides within its own deadlines, which are shorter.
+/// Longest wait for an answer to begin. A server decides within its own deadlines, which are shorter.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Characters of a value that a table shows.
+/// Most characters of a value in a table.
 const SHOWN_CHARS: usize = 60;
 
-/// The server that a command asks. Its key, where it wants one, stands in `UMBRA_API_KEY` or `UMBRA_API_KEY_FILE`.
+/// Server that a command asks. Its key, if one is needed, is in `UMBRA_API_KEY` or `UMBRA_API_KEY_FILE`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Server {
-    /// The server's address (also `UMBRA_URL`); without it, where the settings say that one listens.
+    /// Address of the server (also `UMBRA_URL`); by default the one that the settings name.
     #[arg(long, value_name = "URL", global = true)]
     server: Option<String>,
 }
 
-/// A connection to a server.
+/// Connection to a server.
 pub(super) struct Remote {
     client: Client,
     base: Url,
     key: Option<SecretString>,
 }
 
-/// A query: names and values, of which only the given ones are sent.
+/// Query of names and values; those without a value are not sent.
 pub(super) type Query<'a> = Vec<(&'a str, Option<String>)>;
 
 impl Server {
-    /// A connection to it. Nothing is sent yet.
+    /// Prepares a connection. Nothing is sent yet.
     ///
     /// # Errors
-    /// The address is none, or the settings that name one are faulty.
+    /// The address is invalid, or the settings that name one are faulty.
     pub fn remote(&self, global: &Global) -> Result<Remote, Failure> {
         let environment = Environment::of_process();
         let variable = |name| environment.get(name).map(str::to_owned).filter(|value| !value.trim().is_empty());
@@ -53,7 +53,7 @@ impl Server {
             |why: String| Failure::Usage(format!("{url} is no address of a server ({why}): write http://HOST:PORT"));
         let host = Url::parse(&url).map_err(|error| bad(error.to_string()))?;
         let host = host.host_str().unwrap_or_default().to_owned();
-        // Whoever gives the command has chosen the host.
+        // The user has chosen the host.
         let policy = OutboundPolicy::new([host]);
         let (client, mut base) = umbra_llm::client(&url, &policy).map_err(|error| bad(error.to_string()))?;
         if !base.path().ends_with('/') {
@@ -76,7 +76,7 @@ fn address(bind: SocketAddr) -> String {
 }
 
 impl Remote {
-    /// A resource as JSON.
+    /// Gets a resource as JSON.
     ///
     /// # Errors
     /// As [`Remote::open`].
@@ -84,7 +84,7 @@ impl Remote {
         json(self.open(Method::GET, path, query, None).await?).await
     }
 
-    /// The answer to a request with a body.
+    /// Sends a request with a body and returns the answer as JSON.
     ///
     /// # Errors
     /// As [`Remote::open`].
@@ -92,7 +92,7 @@ impl Remote {
         json(self.open(method, path, &Vec::new(), Some(body)).await?).await
     }
 
-    /// An answer whose body is still to be read.
+    /// Sends a request and returns the answer, whose body is still to be read.
     ///
     /// # Errors
     /// No server answers there, or it refuses: in its own words, with each field at fault.
@@ -132,7 +132,7 @@ async fn json(response: Response) -> Result<Value, Failure> {
     Ok(value.with_context(|| format!("{url} answers no JSON: is that a server of Umbra?"))?)
 }
 
-/// A refusal in words: the problem's detail, its faults, and the cure where the key is at fault.
+/// Renders a refusal: the problem's detail, its faults, and a remedy where the key is at fault.
 async fn refused(response: Response) -> anyhow::Error {
     let (status, url) = (response.status(), response.url().clone());
     let problem: Value = response.json().await.unwrap_or_default();
@@ -149,7 +149,7 @@ async fn refused(response: Response) -> anyhow::Error {
     anyhow!("{detail}{}{cure}", faults.collect::<String>())
 }
 
-/// A value of an answer for a table: text as it is, other values as JSON, cut at a width.
+/// Renders a value for a table: text as it is, other values as JSON, cut at a width.
 pub(super) fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return "-".to_owned(),
@@ -160,7 +160,7 @@ pub(super) fn cell(value: &Value) -> String {
     if short.len() < text.len() { format!("{short}...") } else { short }
 }
 
-/// A time of an answer as the time from it until now, or until it: `3m`, `2h`.
+/// Renders the distance of a time from now: `3m`, `2h`.
 pub(super) fn distance(value: &Value) -> String {
     let at = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let Some(at) = at else { return "-".to_owned() };
@@ -173,12 +173,12 @@ pub(super) fn distance(value: &Value) -> String {
     }
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
 }
 
-/// A path with a name of the user's in it.
+/// Returns a path with an escaped name in it.
 pub(super) fn path_with(before: &str, name: &str, after: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
     let name = name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") });

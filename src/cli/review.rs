@@ -1,4 +1,4 @@
-//! `umbra review`: one review now, by the same walk as any other, with or without a server.
+//! `umbra review`: makes one review now, by the same flow as any other, with or without a server.
 
 use std::{
     fs::File,
@@ -22,16 +22,16 @@ use crate::{
 use umbra_domain::{
     Assessment, Event, Outcome, OutputForm, ReviewId, Reviewer, SkipReason, StoredEvent, Trigger, clock::Clock,
 };
-use umbra_store::{events::EventFilter, reviews::Review, seek::Seek};
+use umbra_store::{events::EventFilter, paging::Seek, reviews::Review};
 
-/// Longest text on standard input.
+/// Longest text on standard input, in bytes.
 const MAX_INPUT: u64 = 256 * 1024;
-/// Stored events that are looked through for one with the trigger.
+/// Number of stored events that are searched for one with the trigger.
 const LOOK_BACK: u32 = 500;
 /// Longest wait for a review that another process took.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What the help says beside the options.
+/// Notes of the help, after the options.
 pub(super) const NOTES: &str = "With --trigger code_written or security_risk the text is read as a program or a script, in any language, fenced \
     or not; --as says otherwise. Without standard input the newest stored event of that target and trigger is reviewed. \
     It counts against the shadow's caps; its cooldown does not hold it back. It is also written as markdown where \
@@ -41,19 +41,19 @@ pub(super) const NOTES: &str = "With --trigger code_written or security_risk the
     Exit codes: 0 reviewed, whatever it concludes; 1 faults, a cap that refuses it, or what --fail-on names; \
     2 wrong usage.";
 
-/// What to review.
+/// Text to review, and the shadow that reviews it.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The agent whose output it is.
+    /// Agent that wrote the text.
     #[arg(long)]
     target: String,
-    /// As if by this trigger: `code_written`, `security_risk`, `task_complete`, error.
+    /// Trigger of the review: `code_written`, `security_risk`, `task_complete`, error.
     #[arg(long)]
     trigger: String,
-    /// By this shadow; without it, by the first that watches the target for the trigger.
+    /// Shadow that reviews; without it, the first that watches the target for the trigger.
     #[arg(long)]
     shadow: Option<String>,
-    /// What was asked of the agent.
+    /// Instruction that the agent was given.
     #[arg(long)]
     task: Option<String>,
     /// Read the text as `shell`, as `code` in any language, or as `text` with commands in fenced blocks.
@@ -104,13 +104,13 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     if fails { Err(Failure::Said) } else { Ok(()) }
 }
 
-/// The form that an option names.
+/// Parses the form that an option names.
 fn form_named(word: &str) -> Result<OutputForm, Failure> {
     let found = OutputForm::ALL.into_iter().find(|form| form.as_str() == word);
     found.ok_or_else(|| Failure::Usage(format!("--as: {word:?} is none of text, code and shell")))
 }
 
-/// The text on standard input; `None` where there is none: a person sits at it, or it is `/dev/null`.
+/// Reads the text on standard input; `None` where there is none: it is a terminal or `/dev/null`.
 fn standard_input() -> Result<Option<String>, Failure> {
     let input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     if input.metadata()?.file_type().is_char_device() {
@@ -203,7 +203,7 @@ async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
     Ok(review)
 }
 
-/// The newest stored event of a target that carries a trigger.
+/// Returns the newest stored event of a target that carries a trigger.
 async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, Failure> {
     let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
     let seek = Seek { from: None, descending: true, limit: LOOK_BACK };

@@ -1,4 +1,4 @@
-//! `umbra rules`: what the built-in checks go by, and whether a file of rules does what its examples say.
+//! `umbra rules`: lists and explains the rules of the built-in checks, and tests files of rules against their examples.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -18,20 +18,20 @@ switches rules off; a gitleaks.toml is such a file. `umbra schema rules` prints 
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// List every rule: the built-in ones, and those of the files that the settings name.
+    /// List all rules: the built-in ones, and those of the files that the settings name.
     List {
         /// Only the rules of this check.
         #[arg(long, value_name = "NAME", value_parser = check)]
         check: Option<CheckName>,
     },
-    /// Show what a rule goes by, with its examples.
+    /// Show the keywords, expressions and examples of a rule.
     Explain {
-        /// The rule, as findings name it: `aws_access_key`, or `secrets.aws_access_key`.
+        /// Id of the rule, as findings name it: `aws_access_key`, or `secrets.aws_access_key`.
         id: String,
     },
-    /// Judge the examples (hits, misses) of files of rules; exit 1 where one is judged otherwise than its row says.
+    /// Judge the examples (hits, misses) of files of rules; exit 1 if one is judged differently from its row.
     Test {
-        /// The files, each over those before it; without one, those that the settings name.
+        /// Files of rules, each applied over those before it; without one, those that the settings name.
         files: Vec<PathBuf>,
     },
 }
@@ -74,7 +74,7 @@ fn list(global: &Global, setup: &Setup, check: Option<CheckName>) -> Result<(), 
     let mut rows: Vec<&CheckRule> =
         rules.rows().iter().filter(|row| check.is_none_or(|check| row.check() == check)).collect();
     rows.sort_by_key(|row| (row.check(), &row.id));
-    // A rule may have several rows, one for each sentence that it says.
+    // A rule may have several rows, one for each sentence that it finds.
     rows.dedup_by_key(|row| &row.id);
     if global.json {
         return answer_json(&rows.into_iter().map(as_json).collect::<Vec<_>>());
@@ -125,7 +125,7 @@ fn explain(global: &Global, setup: &Setup, id: &str) -> Result<(), Failure> {
             }
         }
     }
-    if !rows.iter().any(|row| row.finds()) {
+    if !rows.iter().any(|row| row.has_patterns()) {
         answer("  It is judged by code, and has no expression.");
     }
     answer(&format!("Switch it off with a file of rules:\n  [[rules]]\n  id = \"{name}\"\n  enabled = false"));
@@ -140,7 +140,7 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
     let Loaded { value: read, warnings } = read_rules(&paths)?;
     let rules = Rules::of(&read);
     let in_force: BTreeMap<&str, &CheckRule> = rules.rows().iter().map(|row| (row.id.as_str(), row)).collect();
-    // Examples of a row that changes a rule of the checks are judged with those of the rule.
+    // Examples of a row that changes a rule of the checks are judged together with the rule's own.
     let rows = read.iter().flat_map(|file| &file.rules);
     let rows: BTreeMap<&str, CheckRule> =
         rows.filter_map(|row| in_force.get(row.id.as_str()).map(|row| (row.id.as_str(), (*row).clone()))).collect();
@@ -148,7 +148,7 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
     let wrong: Vec<(&CheckRule, Misjudged)> =
         rows.values().flat_map(|row| misjudged(row).into_iter().map(move |wrong| (row, wrong))).collect();
     let examples: usize = rows.values().map(|row| row.hits.len() + row.misses.len()).sum();
-    let without = rows.values().filter(|row| row.finds() && row.hits.is_empty()).count();
+    let without = rows.values().filter(|row| row.has_patterns() && row.hits.is_empty()).count();
     if global.json {
         let wrong: Vec<Value> = wrong
             .iter()
@@ -171,7 +171,7 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// Line about an example that is judged otherwise.
+/// Renders a line about a misjudged example.
 fn told(row: &CheckRule, wrong: &Misjudged) -> String {
     let text = table::plain(&wrong.text);
     let others: Vec<&str> = wrong.found.iter().map(String::as_str).filter(|rule| *rule != row.id).collect();

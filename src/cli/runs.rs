@@ -1,4 +1,4 @@
-//! `umbra runs`: runs of agents, their end, and two of them beside each other.
+//! `umbra runs`: lists, ends and compares runs of agents.
 
 use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
@@ -10,24 +10,24 @@ use super::{
     table,
 };
 use crate::flows::audit::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
-use umbra_boundary::diff::{Difference, Place};
+use umbra_boundary::diff::{Difference, RunPlace};
 
 pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a run is unknown or too large, or what --fail-on \
     names; 2 wrong usage.";
 
-/// Differences that are shown to a person.
+/// Most differences in the table.
 const SHOWN: usize = 100;
-/// Characters of a value that are shown to a person.
+/// Most characters of a value in the table.
 const SHOWN_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Say what the second run did otherwise than the first, by the audit of their calls.
+    /// Compare two runs by the audit of their calls.
     #[command(after_help = NOTES)]
     Diff(Options),
     /// List runs of a running server, those with the newest calls first.
     List(Listing),
-    /// End a run, so that it no longer stays in shadow because it began there; its stubs are forgotten.
+    /// End a run, so that it no longer stays in shadow; the state of its stubs is dropped.
     End(Ending),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Listing {
     /// Only runs that stay in shadow, and runs of sessions and processes.
     #[arg(long)]
     in_shadow: bool,
-    /// At most so many, 1 to 500.
+    /// Most runs to list, 1 to 500.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
 }
@@ -50,33 +50,33 @@ pub(super) struct Listing {
 pub(super) struct Ending {
     #[command(flatten)]
     server: Server,
-    /// The run.
+    /// Name of the run.
     run: String,
-    /// The agent whose run it is; without it, the run of this name of every agent.
+    /// Agent of the run; without it, the runs of this name of every agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Why; kept in the audit.
+    /// Reason; kept in the audit.
     #[arg(long)]
     reason: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The first run, as its calls name it.
+    /// First run, as its calls name it.
     a: String,
-    /// The second run.
+    /// Second run.
     b: String,
-    /// A repetition of the first run: where those two differ, a difference is noise.
+    /// Repetition of the first run: where those two differ, a difference is noise.
     #[arg(long, value_name = "RUN")]
     baseline: Option<String>,
-    /// End with 1 if anything differs.
+    /// Exit 1 if anything differs.
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FailOn {
-    /// Any difference that is no noise.
+    /// Any difference that is not noise.
     Difference,
 }
 
@@ -152,7 +152,7 @@ fn show(RunsCompared { summary, differences }: &RunsCompared) {
     if !differences.is_empty() {
         let mut rows = table::new(&["difference", "tool", "effect", "call", "where", "first", "second"]);
         for Difference { kind, tool, effect, a, b, pointer, from, to } in differences.iter().take(SHOWN) {
-            let place = |place: &Option<Place>| place.as_ref().map_or("-".to_owned(), |at| at.position.to_string());
+            let place = |place: &Option<RunPlace>| place.as_ref().map_or("-".to_owned(), |at| at.position.to_string());
             rows.add_row([
                 kind.as_str().to_owned(),
                 table::plain(tool),

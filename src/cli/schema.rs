@@ -1,11 +1,11 @@
-//! `umbra schema`: JSON Schemas for editors.
+//! `umbra schema`: prints JSON Schemas for editors.
 
 use clap::ValueEnum;
 
 use super::{Failure, answer_json};
 use umbra_config::{rules_schema, settings_schema, shadows_schema, sidecar_schema, tools_schema};
 
-/// A file that has a schema.
+/// File that has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum File {
     /// The shadows file.

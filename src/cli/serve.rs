@@ -1,4 +1,4 @@
-//! `umbra serve`.
+//! `umbra serve`: serves the API and reviews events.
 
 use std::net::SocketAddr;
 

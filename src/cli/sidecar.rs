@@ -1,4 +1,4 @@
-//! `umbra sidecar`: sessions, judged again.
+//! `umbra sidecar`: judges recorded sessions again.
 
 use clap::{Args, Subcommand};
 
@@ -11,31 +11,31 @@ pub(super) const NOTES: &str = "Rules alone are asked, those of the sidecar file
     models, tools and patterns are not. Exit codes: 0 everything is said as it was; 1 something is said otherwise, a step was changed or is missing, or the \
     session is unknown or cannot be read; 2 wrong usage.";
 
-/// Differences that are shown to a person.
+/// Most differences in the table.
 const SHOWN: usize = 100;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
-    /// Judge each step of a session again by the rules of now, and say what comes out otherwise.
+    /// Judge each step of a session again by the present rules, and show the differences.
     #[command(after_help = NOTES)]
     Replay(Options),
-    /// Do the same with the latest sessions: what would other rules have said?
+    /// Judge the latest sessions again: what would other rules have said?
     #[command(after_help = NOTES)]
     Backtest(Many),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The session: ses_ and 32 hex digits.
+    /// Id of the session: ses_ and 32 hex digits.
     session: SessionId,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Many {
-    /// Of this agent alone.
+    /// Only sessions of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Sessions at most, the latest first.
+    /// Most sessions to judge; the latest are taken.
     #[arg(long, value_name = "N", default_value_t = 100)]
     sessions: u32,
 }

@@ -1,4 +1,4 @@
-//! `umbra status`: what the running servers have in force; where none runs, what `umbra serve` would have.
+//! `umbra status`: shows the state of the running servers; where none runs, what `umbra serve` would have in force.
 
 use super::{Failure, Global, answer, answer_json, complain, table};
 use crate::{

@@ -1,4 +1,4 @@
-//! Tables for people: as wide as the terminal, with a colour for words that want attention.
+//! Tables for people: as wide as the terminal, with a colour for words that need attention.
 
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
 
@@ -13,7 +13,7 @@ const COLOURS: [(Color, &[&str]); 3] = [
     (Color::Green, &["APPROVE", "accepted", "ok", "holds"]),
 ];
 
-/// A table for people.
+/// Table for people.
 pub struct Table(comfy_table::Table);
 
 impl Table {
@@ -36,8 +36,8 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// A table with these headings. The first column names the rows (an id, a shadow) and is never wrapped, so that it
-/// can be copied.
+/// Returns a table with these headings. The first column names the rows (an id, a shadow) and is never wrapped: it can
+/// be copied.
 pub fn new(headings: &[&str]) -> Table {
     Table(fitted(headings, on_terminal(), !no_color()))
 }
@@ -58,7 +58,7 @@ fn fitted(headings: &[&str], to_terminal: bool, coloured: bool) -> comfy_table::
     table
 }
 
-/// Text that agents chose, made harmless for a terminal: what moves its cursor or reorders what it shows is a space.
+/// Replaces characters that move a terminal's cursor or reorder its text by spaces, in text that agents chose.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }

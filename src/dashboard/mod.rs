@@ -1,14 +1,14 @@
-//! The web page: one document with its own style and scripts, which reads the API as any client does.
+//! The web page: one document with its own style and scripts, which reads the API like any client.
 //!
-//! Nothing that agents or models wrote is ever put into it as markup: the scripts build text nodes alone. A server with
-//! keys serves the page to everybody and its data to nobody: the page asks for a key and keeps it for its tab.
+//! Text by agents or models is never inserted as markup: the scripts build text nodes only. A server with keys serves
+//! the page to everyone, but its data only with a key: the page asks for one and keeps it for its tab.
 
 use axum::{Router, http::header, response::IntoResponse, routing::get};
 
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// A file of the page, at `/dashboard/` and its name.
+/// Makes the entry of a file of the page, at `/dashboard/` and its name.
 macro_rules! file {
     ($name:literal, $kind:expr) => {
         (concat!("/dashboard/", $name), $kind, include_str!(concat!("page/", $name)))
@@ -37,10 +37,10 @@ const FILES: [(&str, &str, &str); 18] = [
     file!("views/webhooks.js", SCRIPT),
 ];
 
-/// The page at `/`, and what it loads.
+/// Returns the routes of the page at `/`, and of the files that it loads.
 pub fn router() -> Router {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
-        // Not kept: after an upgrade an old script would read a new API.
+        // Not cached: after an upgrade an old script would read a new API.
         let answer = ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text);
         router.route(path, get(move || async move { answer.into_response() }))
     })

@@ -1,4 +1,4 @@
-//! Where reviews are written to: the observations log, and a page for each.
+//! Writes reviews to files: the observations log, and a page for each.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use std::{
 use super::{Observation, journal::Journal, pages, private};
 use umbra_store::{findings::FindingItem, reviews::Review};
 
-/// A file of ours cannot be written.
+/// A review file cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be written: {cause}", path.display())]
 pub struct ArtifactError {
@@ -17,7 +17,7 @@ pub struct ArtifactError {
     pub(super) cause: io::Error,
 }
 
-/// Writes reviews that ended. Writing one again changes nothing.
+/// Writer of finished reviews. Writing one again changes nothing.
 #[derive(Debug)]
 pub struct Artifacts {
     log: PathBuf,
@@ -27,12 +27,14 @@ pub struct Artifacts {
 }
 
 impl Artifacts {
-    /// Into this log, rotated after so many bytes with so many full files kept, and this folder of pages, if any.
+    /// Returns a writer into this log, rotated after so many bytes with so many full files kept, and this folder of
+    /// pages, if any.
     pub fn new(log: PathBuf, max_bytes: u64, keep: u32, pages: Option<PathBuf>) -> Self {
         Self { journal: Mutex::new(Journal::new(log.clone(), max_bytes, keep)), log, pages }
     }
 
-    /// The first of two folders that can be written to; the second, where neither can: writing tells why.
+    /// Returns the first of two folders that can be written to; the second, where neither can: the write then fails
+    /// with the cause.
     pub fn writable(first: PathBuf, second: PathBuf) -> PathBuf {
         let probe = first.join(format!(".umbra-{}", std::process::id()));
         let tried =
@@ -40,7 +42,7 @@ impl Artifacts {
         if tried.is_ok() { first } else { second }
     }
 
-    /// Writes the page of one review, unless it is there; answers where it is, if pages are written.
+    /// Writes the page of one review, unless it exists; returns its path, if pages are written.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -55,8 +57,8 @@ impl Artifacts {
         written.map(Some).map_err(|cause| ArtifactError { path: dir, cause })
     }
 
-    /// Writes finished reviews with their findings, and findings of looks with the versions of their shadows, off the threads
-    /// that serve requests. Looks have no pages.
+    /// Writes finished reviews with their findings, and findings of looks with the versions of their shadows, off the
+    /// threads that serve requests. Looks have no pages.
     ///
     /// # Errors
     /// A file cannot be written: some may be. Write them all again.

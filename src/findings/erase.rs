@@ -1,6 +1,6 @@
-//! What files say of an agent or a task goes: pages are removed, lines of the log blanked in their place.
+//! Erases an agent's or a task's data from files: pages are removed, lines of the log are overwritten in place.
 //!
-//! A line keeps its length, so a server that appends to the same file, or rotates it, notices nothing.
+//! A line keeps its length, so a server that appends to the same file, or rotates it, is not disturbed.
 
 use std::{
     collections::HashSet,
@@ -19,29 +19,29 @@ use super::{
 };
 use umbra_domain::ReviewId;
 
-/// Where files may lie.
+/// Places where review files may lie.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// Folders of pages; those that are missing count as empty.
+    /// Folders of pages; missing ones count as empty.
     pub pages: Vec<PathBuf>,
-    /// The log that is written.
+    /// Path of the current log.
     pub log: PathBuf,
-    /// Most full files of the log beside it.
+    /// Most rotated files of the log beside it.
     pub keep: u32,
 }
 
-/// Whose files, by what they say of themselves or by their review.
+/// Data to erase, by the agent, task or review that a file names.
 #[derive(Debug, Clone, Default)]
 pub struct Unwanted {
-    /// Of this agent.
+    /// Agent whose data is erased.
     pub agent: Option<String>,
-    /// Of this task.
+    /// Task whose data is erased.
     pub task_id: Option<String>,
-    /// Of these reviews.
+    /// Reviews whose data is erased.
     pub reviews: HashSet<ReviewId>,
 }
 
-/// What was erased.
+/// Counts of erased data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ErasedFiles {
     /// Pages of reviews.
@@ -58,7 +58,7 @@ pub(super) struct Named {
     watched_agent: Option<String>,
     #[serde(default)]
     task_id: Option<String>,
-    /// It is what [`blank`] has left.
+    /// True if [`blank`] has erased the line.
     #[serde(default)]
     erased: bool,
 }
@@ -73,7 +73,7 @@ impl Unwanted {
     }
 }
 
-/// Erases files, or only counts them. Done again, it goes on where it was interrupted.
+/// Erases files, or only counts them. A repeated call continues an interrupted one.
 ///
 /// # Errors
 /// A file cannot be read, removed or written.
@@ -89,7 +89,7 @@ fn erase(places: &Places, unwanted: &Unwanted, count_only: bool) -> Result<Erase
         let fault = |cause| ArtifactError { path: dir.clone(), cause };
         erased.pages += erase_pages(dir, unwanted, count_only).map_err(fault)?;
     }
-    // From the newest on: what is rotated meanwhile is met again, and nothing is passed over.
+    // From the newest on: a file that is rotated meanwhile is read again, and none is missed.
     for n in 0..=places.keep {
         let path = if n == 0 { places.log.clone() } else { rotated(&places.log, n) };
         erased.log_lines += blank_lines(&path, unwanted, count_only).map_err(|cause| ArtifactError { path, cause })?;
@@ -131,7 +131,7 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let review = match serde_json::from_slice::<Named>(text) {
             Ok(named) => unwanted.covers(&named).then_some(named.review_id),
-            // A line that a full disk has torn is whole elsewhere, and nobody can say whose words it holds.
+            // A line torn by a full disk exists in full elsewhere, and its owner is unknown.
             Err(_) => (text.starts_with(HEAD)).then_some(None),
         };
         if let Some(review) = review {
@@ -148,7 +148,7 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
     Ok(blanked)
 }
 
-/// Writes what is left of a line over it.
+/// Overwrites a line with a marker of the same length.
 fn blank(file: &File, at: u64, length: usize, review: Option<ReviewId>) -> io::Result<()> {
     let review = review.map(|review| format!(", \"review_id\": \"{review}\"")).unwrap_or_default();
     let said = format!("{{\"erased\": true{review}");

@@ -13,26 +13,26 @@ use uuid::Uuid;
 use super::{Observation, private};
 use umbra_domain::{FindingId, ReviewId};
 
-/// Lines whose reviews are remembered, so that a page which is written again is known: more than a page has.
+/// Ids of written lines that are remembered, to recognize a page that is written again: more than a page has.
 const REMEMBERED: usize = 1_000;
-/// So much of the newest file is read at the start, for what was written last before.
+/// Bytes at the end of the newest file that are read at the start, for the last written lines.
 const TAIL: u64 = 1 << 20;
 
-/// What each line begins with.
+/// First bytes of each line.
 pub(super) const HEAD: &[u8] = b"{\"shadow\":";
 
-/// The log's files: `observations.jsonl` is written, `observations.jsonl.1` is the one before it, and so on.
+/// Files of the log: `observations.jsonl` is written, `observations.jsonl.1` is the one before it, and so on.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
     max_bytes: u64,
     keep: u32,
     file: Option<File>,
-    /// Ids of the lines that were written last.
+    /// Ids of the last written lines.
     recent: VecDeque<Uuid>,
 }
 
-/// What is read of a line to know it again.
+/// Fields by which a line is recognized.
 #[derive(Deserialize)]
 struct Line {
     review_id: Option<ReviewId>,
@@ -53,19 +53,19 @@ impl Line {
 }
 
 impl Journal {
-    /// A log of at most `keep` full files of so many bytes beside the one that is written.
+    /// Returns a log of at most `keep` full files of so many bytes beside the current one.
     pub(super) fn new(path: PathBuf, max_bytes: u64, keep: u32) -> Self {
         Self { path, max_bytes, keep, file: None, recent: VecDeque::new() }
     }
 
-    /// Appends what is not there yet, and makes it durable.
+    /// Appends observations that are not there yet, and makes them durable.
     ///
     /// # Errors
     /// A file cannot be written: some lines may be there.
     pub(super) fn append(&mut self, observations: &[Observation]) -> io::Result<()> {
         let written = self.try_append(observations);
         if written.is_err() {
-            // Whatever is wrong with the file, the next attempt opens it anew and sees what it holds.
+            // After any error, the next attempt opens the file again and reads what is there.
             self.file = None;
             self.recent.clear();
         }
@@ -91,8 +91,8 @@ impl Journal {
         self.file.as_mut().ok_or_else(|| io::Error::other("the log is not open"))
     }
 
-    /// Opens the file for appending, takes away a line that a crash or a full disk has torn, and reads what was written
-    /// last. What was torn is written again: it had not been said to be there.
+    /// Opens the file for appending, removes a line that a crash or a full disk has torn, and reads the last lines. A
+    /// torn line is written again: it was never reported as written.
     fn open(&mut self) -> io::Result<()> {
         if let Some(dir) = self.path.parent() {
             private::create_dir(dir)?;
@@ -119,7 +119,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins a new file where the line does not fit any more.
+    /// Starts a new file where the line does not fit.
     fn make_room(&mut self, line: u64) -> io::Result<()> {
         let len = self.opened()?.metadata()?.len();
         if len == 0 || len + line <= self.max_bytes {
@@ -127,7 +127,7 @@ impl Journal {
         }
         self.opened()?.sync_data()?;
         self.file = None;
-        // From the oldest on, so that none is overwritten before it has moved; the one beyond `keep` goes.
+        // From the oldest on, so that none is overwritten before it has moved; the one beyond `keep` is lost.
         for n in (1..self.keep).rev() {
             rename(&rotated(&self.path, n), &rotated(&self.path, n + 1))?;
         }
@@ -144,7 +144,7 @@ impl Journal {
     }
 }
 
-/// The nth full file of a log.
+/// Returns the path of the nth full file of a log.
 pub(super) fn rotated(path: &Path, n: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{n}"));
@@ -159,7 +159,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The end of a file; of one that is missing, nothing. The first line may be a part of one.
+/// Returns the end of a file; nothing if it is missing. The first line may be incomplete.
 fn tail(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

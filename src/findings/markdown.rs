@@ -1,4 +1,4 @@
-//! A review as a page of markdown, for people and for files.
+//! Renders a review as a page of markdown, for people and for files.
 
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use umbra_domain::{Assessment, Mode, Reviewer, Trigger, plain, quoted};
 use umbra_store::{findings::FindingItem, reviews::Review};
 
-/// Most observations on a page; the review itself holds them all.
+/// Most observations on a page; the review itself has all.
 const MAX_OBSERVATIONS: usize = 3;
-/// Begins the comment that holds the page's metadata, as YAML.
+/// Start of the comment with the page's metadata, as YAML.
 pub(super) const METADATA: &str = "<!-- umbra-review\n";
-/// Ends that comment.
+/// End of that comment.
 pub(super) const METADATA_END: &str = "\n-->";
 
-/// The page: metadata in a comment, then date, trigger, mode, assessment, the gravest one to three observations, and
-/// what to do. Nothing that agents or models wrote acts in it.
+/// Renders the page: metadata in a comment, then date, trigger, mode, assessment, the one to three most severe
+/// observations, and the recommendation. Text by agents or models has no effect as markup.
 pub fn page(review: &Review) -> String {
     let date = review
         .finished_at
@@ -80,7 +80,7 @@ fn observations(review: &Review) -> Vec<String> {
     lines
 }
 
-/// Metadata of the page as YAML, a field a line.
+/// Renders the metadata of the page as YAML, a field a line.
 fn metadata(review: &Review) -> String {
     let fields = [
         ("review_id", json!(review.id)),

@@ -1,4 +1,4 @@
-//! What became of a review, for people: an observation, a page of markdown, and the files that hold them.
+//! Results of reviews for people: observations, pages of markdown, and the files that hold them.
 
 mod artifacts;
 mod erase;

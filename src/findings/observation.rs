@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use umbra_domain::{About, Assessment, EventId, FindingId, Mode, ReviewId, Reviewer, Severity, Trigger};
+use umbra_domain::{Assessment, EventId, FindingId, FindingSubject, Mode, ReviewId, Reviewer, Severity, Trigger};
 use umbra_store::{
     findings::{FindingEvidence, FindingItem},
     reviews::Review,
@@ -18,57 +18,58 @@ pub struct ObservedFinding {
     /// Id of the finding.
     #[schema(value_type = String)]
     pub id: FindingId,
-    /// How bad.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// About what.
+    /// Category of the finding.
     pub category: String,
-    /// One or two sentences.
+    /// Description in one or two sentences.
     pub description: String,
-    /// Where; null where no quote was found in the text.
+    /// Place of the evidence; null where no quote was found in the text.
     pub evidence: Option<FindingEvidence>,
-    /// True if the evidence stands in the text, or a second call of the model agreed on what cannot be quoted.
+    /// True if the evidence was found in the text, or a second call of the model agreed on a fault that cannot be
+    /// quoted.
     pub verified: bool,
-    /// `given`: it speaks against what the agent was given, not against the agent.
-    pub about: About,
+    /// `given`: the finding is about the agent's input, not about the agent.
+    pub about: FindingSubject,
 }
 
-/// A finished review, or a look of the built-in checks that found something, in the shape of the observations log.
+/// Finished review, or a look of the built-in checks that found something, in the shape of the observations log.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Observation {
-    /// The shadow.
+    /// Name of the shadow.
     pub shadow: String,
-    /// The watched agent.
+    /// Name of the watched agent.
     pub watched_agent: String,
-    /// The trigger by which the event matched.
+    /// Trigger by which the event matched.
     pub trigger: Option<Trigger>,
-    /// The shadow's mode.
+    /// Mode of the shadow.
     pub mode: Option<Mode>,
-    /// What it found.
+    /// Findings of the review or look.
     pub findings: Vec<ObservedFinding>,
-    /// What to do.
+    /// Recommended action.
     pub recommendation: String,
-    /// When it was concluded.
+    /// Time of the conclusion.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub timestamp: Option<Timestamp>,
-    /// The review; null for a look.
+    /// Id of the review; null for a look.
     #[schema(value_type = Option<String>)]
     pub review_id: Option<ReviewId>,
-    /// The events under review, or the event that was looked at.
+    /// Events under review, or the event that was looked at.
     #[schema(value_type = Vec<String>)]
     pub event_ids: Vec<EventId>,
-    /// The event's task.
+    /// Task of the events.
     pub task_id: Option<String>,
     /// Assessment; null for a look.
     pub assessment: Option<Assessment>,
-    /// The model's score, 0-100.
+    /// Score by the model, 0-100.
     pub score: Option<i16>,
-    /// Who reviewed.
+    /// Reviewer: a model, or the built-in checks.
     pub reviewer: Option<Reviewer>,
-    /// The model's alias.
+    /// Alias of the model.
     pub model: Option<String>,
-    /// What all its calls cost, in US dollars.
+    /// Cost of all its calls, in US dollars.
     pub cost_usd: f64,
-    /// The hash of the shadow's configuration.
+    /// Hash of the shadow's configuration.
     pub shadow_version: String,
 }
 
@@ -96,7 +97,7 @@ impl From<Review> for Observation {
 }
 
 impl Observation {
-    /// The observations that findings of looks make, one for each shadow and event, in order; each finding comes with the
+    /// Groups findings of looks into observations, one for each shadow and event, in order; each finding comes with the
     /// hash of its shadow's configuration.
     pub fn of_looks(looks: impl IntoIterator<Item = (FindingItem, String)>) -> Vec<Self> {
         let mut observations: Vec<Self> = Vec::new();
@@ -128,7 +129,7 @@ impl Observation {
         observations
     }
 
-    /// Id by which a line of the log is known: the review's, or that of a look's first finding.
+    /// Returns the id by which a line of the log is recognized: the review's, or that of a look's first finding.
     pub(super) fn id(&self) -> Uuid {
         let finding = || self.findings.first().map(|finding| finding.id.0);
         self.review_id.map(|review| review.0).or_else(finding).unwrap_or_default()

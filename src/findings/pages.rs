@@ -1,4 +1,4 @@
-//! Reviews as files: `YYYY-MM-DD-<target>-<trigger>-HHMMSS.md`, in UTC.
+//! Writes reviews as files `YYYY-MM-DD-<target>-<trigger>-HHMMSS.md`, in UTC.
 
 use std::{
     fs::{self, File},
@@ -17,19 +17,19 @@ use super::{
 use umbra_domain::Trigger;
 use umbra_store::reviews::Review;
 
-/// Most characters of an agent's name in a file's.
+/// Most characters of an agent's name in a file name.
 const MAX_SLUG: usize = 80;
-/// Most files that share a name but for the number at its end.
+/// Most files whose names differ only in the number at their end.
 const MAX_NAMESAKES: u32 = 10_000;
-/// Within so many bytes a page's metadata end.
+/// Longest metadata of a page, in bytes.
 const MAX_METADATA: u64 = 16 * 1024;
-/// Begins the metadata of pages from before they were YAML: base64url of JSON without padding, up to a space.
+/// Start of the metadata of older pages, from before YAML: base64url of JSON without padding, up to a space.
 const ENCODED: &[u8] = b"<!-- umbra-review ";
 
-/// Writes a review into a folder, unless its page is there already; answers where it is.
+/// Writes a review into a folder, unless its page exists; returns the path.
 ///
 /// # Errors
-/// The file cannot be written; what was begun is removed.
+/// The file cannot be written; an incomplete one is removed.
 pub(super) fn write(dir: &Path, review: &Review) -> io::Result<PathBuf> {
     let stem = stem(review);
     for n in 1..=MAX_NAMESAKES {
@@ -57,7 +57,7 @@ fn stem(review: &Review) -> String {
     format!("{}-{}-{trigger}-{}", at.strftime("%Y-%m-%d"), slug(&review.agent), at.strftime("%H%M%S"))
 }
 
-/// A name that is safe as a part of a file's name on every system.
+/// Converts a name into one that is safe as a part of a file name on every system.
 pub(super) fn slug(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {
@@ -74,16 +74,16 @@ pub(super) fn slug(name: &str) -> String {
     if out.is_empty() { "agent".into() } else { out.into() }
 }
 
-/// Whether a file is the page of this review.
+/// True if a file is the page of this review.
 fn holds(path: &Path, review: &Review) -> bool {
     named(path).is_some_and(|named| named.review_id == Some(review.id))
 }
 
-/// What a page says of its review; `None` if the file is no page of ours.
+/// Reads the metadata of a page; `None` if the file is not such a page.
 pub(super) fn named(path: &Path) -> Option<Named> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MAX_METADATA).read_to_end(&mut bytes)).ok()?;
-    // What stands after the metadata may be cut in the middle of a character.
+    // The text after the metadata may be cut in the middle of a character.
     if let Some(encoded) = bytes.strip_prefix(ENCODED) {
         let encoded = encoded.split(|byte| *byte == b' ').next()?;
         return serde_json::from_slice(&URL_SAFE_NO_PAD.decode(encoded).ok()?).ok();

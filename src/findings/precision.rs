@@ -1,4 +1,4 @@
-//! How often findings are right, from what people judged. Counts in, a share with its interval out.
+//! Precision of findings, from people's ratings, with its confidence interval.
 
 use std::ops::AddAssign;
 
@@ -7,34 +7,34 @@ use utoipa::ToSchema;
 
 use umbra_domain::Share;
 
-/// How many findings people judged.
+/// Numbers of rated findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Confirmed, or resolved: they were right.
+    /// Findings that were confirmed or resolved.
     pub right: i64,
     /// False positives.
     pub wrong: i64,
 }
 
-/// A share of findings that were right.
+/// Share of rated findings that were right.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct Precision {
-    /// Findings that people judged.
+    /// Number of rated findings.
     pub judged: i64,
-    /// Of these, confirmed or resolved.
+    /// Number of these that were confirmed or resolved.
     pub right: i64,
-    /// Of these, false positives.
+    /// Number of these that were false positives.
     pub false_positives: i64,
-    /// The share that was right; null where none was judged.
+    /// Share that was right; null where none was rated.
     pub precision: Option<f64>,
-    /// The share may well be this small: the lower end of Wilson's 95 % interval.
+    /// Lower end of Wilson's 95 % interval.
     pub low: f64,
-    /// The share may well be this large.
+    /// Upper end of Wilson's 95 % interval.
     pub high: f64,
 }
 
 impl Tally {
-    /// The share that was right, with its interval.
+    /// Returns the share that was right, with its interval.
     pub fn precision(self) -> Precision {
         let judged = self.right + self.wrong;
         let count = |n: i64| u64::try_from(n).unwrap_or_default();

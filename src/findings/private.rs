@@ -1,4 +1,4 @@
-//! Files and folders that the service's user alone may read, since findings quote what agents wrote.
+//! Creates files and folders that only the service's user may read, since findings quote what agents wrote.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Makes a folder and those above it, where they are missing.
+/// Makes a folder and its parents, where they are missing.
 ///
 /// # Errors
 /// It cannot be made.
@@ -15,7 +15,7 @@ pub(super) fn create_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Options that make a new file.
+/// Returns options that make a new file.
 pub(super) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);

@@ -1,4 +1,4 @@
-//! Files as people and programs find them.
+//! Tests of the files of reviews: pages and the observations log.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -58,7 +58,7 @@ fn finding(severity: Severity, description: &str) -> FindingItem {
         recommendation: String::new(),
         evidence: None,
         verified: true,
-        about: umbra_domain::About::Agent,
+        about: umbra_domain::FindingSubject::Agent,
         source: "check".into(),
         rule: "r".into(),
         fingerprint: "f".into(),
@@ -155,7 +155,7 @@ fn the_log_is_rotated_without_losing_a_line_and_knows_what_it_holds() {
     let mut journal = open();
     journal.append(&observations(0..10)).expect("written");
     journal.append(&observations(5..12)).expect("written");
-    // After a crash in the middle of a line.
+    // A crash in the middle of a line.
     let mut torn = fs::read(&path).expect("the log");
     torn.extend_from_slice(b"{\"shadow\": \"secu");
     fs::write(&path, &torn).expect("torn");

@@ -1,4 +1,4 @@
-//! Names of what a check hit, by which a repeat is told from another value: keyed hashes, since a value may be a secret.
+//! Keys by which repeats of a hit collapse into one finding: keyed hashes, since the value of a hit may be a secret.
 
 use jiff::Timestamp;
 
@@ -8,8 +8,8 @@ use umbra_store::installation::Installation;
 /// Seconds within which repeats of a finding collapse.
 const HOUR: i64 = 3_600;
 
-/// Hash of shadow, agent, task, rule, field and value of a hit; and of the clock hour (UTC) of the event's receipt, where
-/// that counts.
+/// Returns the hash of shadow, agent, task, rule, field and value of a hit, and of the clock hour (UTC) of the event's
+/// receipt if `received_at` is given.
 pub(in crate::flows) fn collapse_key(
     installation: &Installation,
     shadow: &str,

@@ -1,8 +1,8 @@
-//! Group commit without a timer: the loop of a writer that stores all items that have come in one transaction.
+//! Group commit without a timer: the loop of a writer that stores all waiting items in one transaction.
 //!
-//! While one transaction is on its way to the disk, the next batch gathers by itself. A transaction is tried again while the
-//! database is busy or away, until the batch's deadline. A batch that the database refuses is halved until the one item at
-//! fault fails alone.
+//! While one transaction is on its way to the disk, the next batch gathers by itself. A transaction is tried again
+//! while the database is busy or away, until the batch's deadline. A batch that the database refuses is halved until
+//! the one item at fault fails alone.
 
 use std::time::Duration;
 
@@ -14,55 +14,55 @@ use tokio_util::sync::CancellationToken;
 
 use umbra_store::StoreError;
 
-/// Time without items after which a writer rests.
+/// Time without items after which a writer gives its connection back.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// A transaction over a batch of items, and what becomes of them.
+/// A transaction over a batch of items, with its retries and answers.
 pub(in crate::flows) trait Commit {
-    /// A caller that waits, with what is to be stored.
+    /// A waiting caller, with the data to store.
     type Item;
     /// Result of a transaction that committed.
     type Stored;
     /// Counter of transactions by result, and histogram of the seconds of those that committed.
     const METRICS: (&'static str, &'static str);
-    /// Tries at one transaction, and the pause before the second, which doubles.
+    /// Attempts at one transaction, and the pause before the second attempt; the pause doubles.
     const TRIES: (u32, Duration);
 
-    /// When a batch that comes now must have been answered.
+    /// Returns the time by which a batch that starts now must have been answered.
     fn deadline(&self, batch: &[Self::Item]) -> Instant;
 
-    /// One transaction. Dropped at the deadline, what became of it is unknown.
+    /// Runs one transaction. If it is dropped at the deadline, its outcome is unknown.
     async fn flush(&mut self, batch: &[Self::Item]) -> Result<Self::Stored, StoreError>;
 
-    /// Looks up what became of a transaction whose outcome is unknown. `None` where that is known, or cannot be found out.
+    /// Looks up the outcome of a failed transaction. `None` if the outcome was never in doubt, or cannot be found out.
     async fn look_up(&mut self, batch: &[Self::Item], error: &StoreError) -> Option<Self::Stored>;
 
-    /// Whether a transaction that failed is worth another try.
+    /// True if a failed transaction is worth another attempt.
     fn may_retry(&self, batch: &[Self::Item], error: &StoreError) -> bool;
 
     /// Answers a batch that was stored.
     async fn answer(&mut self, batch: Vec<Self::Item>, stored: Self::Stored);
 
-    /// Answers a batch that was not, or of which that is unknown.
+    /// Answers a batch that was not stored, or whose outcome is unknown.
     fn refuse(&mut self, batch: Vec<Self::Item>, error: &StoreError);
 }
 
 /// A writer: its queue and its bounds.
 pub(in crate::flows) trait GroupCommit: Commit {
-    /// The items that wait.
+    /// Returns the queue of waiting items.
     fn queue(&mut self) -> &mut mpsc::Receiver<Self::Item>;
 
-    /// Adds an item to the batch, unless it is full: then it gives back the item, which begins the next one.
+    /// Adds an item to the batch. If the batch is full, returns the item, which begins the next batch.
     fn add(&mut self, batch: &mut Vec<Self::Item>, item: Self::Item) -> Option<Self::Item>;
 
-    /// Gives the connection back, in a quiet time. `false` asks for another call.
+    /// Gives the connection back in a quiet time. Returns `false` to be called again.
     async fn rest(&mut self) -> bool;
 
-    /// Ends, after the last item.
+    /// Closes the writer, after the last item.
     async fn close(&mut self);
 }
 
-/// Stores items until every sender is gone or `stop` is called; what was taken by then is still answered.
+/// Stores items until every sender is gone or `stop` is cancelled; items taken by then are still answered.
 pub(in crate::flows) async fn run<W: GroupCommit>(mut writer: W, stop: CancellationToken) {
     let (mut carried, mut rests) = (None, false);
     loop {
@@ -124,7 +124,7 @@ async fn flush_until_known<W: Commit>(writer: &mut W, batch: &[W::Item]) -> Resu
                 metrics::histogram!(W::METRICS.1).record(started.elapsed().as_secs_f64());
                 return Ok(stored);
             }
-            // Nothing was sent, and the store has waited already.
+            // Nothing was sent to the database, and the store has waited for it already.
             Err(error) if error.is_unreached() => return Err(error),
             Err(error) => error,
         };

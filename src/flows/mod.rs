@@ -12,7 +12,7 @@
 //! - [`maintenance`]: due work, retention, erasure, status.
 //!
 //! [`rules`] is the configuration in force, [`group_commit`] the loop of the writers of events and of decisions,
-//! [`collapse`] the names by which repeats of a hit are known.
+//! [`collapse`] the keys by which repeats of a hit are recognised.
 
 pub mod audit;
 pub mod backtests;
@@ -53,7 +53,7 @@ use crate::{
 use umbra_domain::clock::Clock;
 use umbra_store::{Store, installation::Installation};
 
-/// All use cases on one database, and what they share. Cheap to clone.
+/// All use cases on one database, with their shared parts. Cheap to clone.
 #[derive(Clone)]
 pub struct Flows {
     /// The database.
@@ -62,7 +62,7 @@ pub struct Flows {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
     /// Free worker slots, and the hand-over of leased jobs to them.
     pub intake: Intake,
@@ -70,13 +70,13 @@ pub struct Flows {
     pub pulse: Pulse,
     /// Receivers of messages.
     pub webhooks: Arc<ArcSwap<Endpoints>>,
-    /// Accepting events.
+    /// Acceptance of posted events.
     pub events: Events,
-    /// Reserving reviews of stored events.
+    /// Reservation of reviews for stored events.
     pub reservations: Reservations,
-    /// Performing reviews.
+    /// Execution of queued reviews.
     pub reviews: Reviews,
-    /// Looks at events without a review.
+    /// Built-in checks of events without a review.
     pub looks: Looks,
     /// Verdicts.
     pub verdicts: Verdicts,
@@ -84,13 +84,13 @@ pub struct Flows {
     pub followers: Followers,
     /// Decisions about calls of tools.
     pub boundary: Boundary,
-    /// The audit, compared.
+    /// Comparison of the audit with contracts, events and runs.
     pub audit: Audit,
     /// Sessions of agents.
     pub sidecar: Sidecar,
     /// Backtests.
     pub backtests: Backtests,
-    /// What happens by time alone.
+    /// Due work, retention, erasure, status.
     pub maintenance: Maintenance,
 }
 
@@ -104,7 +104,7 @@ pub struct Parts {
     pub rules: Rules,
     /// Receivers of messages, to begin with.
     pub webhooks: Endpoints,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
     /// Free worker slots, and the hand-over of leased jobs to them.
     pub intake: Intake,
@@ -116,9 +116,9 @@ pub struct Parts {
     pub guarding: Guarding,
     /// Bounds of the writer.
     pub writer: WriterSettings,
-    /// Where events wait while the database is away.
+    /// Local queue of events while the database is away.
     pub spool: EventSpool,
-    /// Reviews waiting beyond which further ones are skipped as `overload`.
+    /// Queued reviews above which further ones are skipped as `overload`.
     pub max_queued: i64,
     /// Bounds of reviews.
     pub reviews: ReviewSettings,
@@ -131,8 +131,8 @@ pub struct Parts {
 }
 
 impl Flows {
-    /// All use cases of these parts. The writer, the filer of its spool, and what the sidecar tells the shadows, are to be run
-    /// by the caller.
+    /// Builds all use cases. The caller runs the returned writer, filer of the spool, and reporter of the sidecar's
+    /// interventions.
     pub fn new(parts: Parts) -> (Self, Writer, Filer, Interventions) {
         let Parts { store, clock, rules, webhooks, installation, intake, pulse, boundary, spool, .. } = parts;
         let rules: RulesInForce = Arc::new(ArcSwap::from_pointee(rules));

@@ -22,11 +22,11 @@ pub type RulesInForce = Arc<ArcSwap<Rules>>;
 /// A shadow that is in force.
 #[derive(Debug, Clone)]
 pub struct Armed {
-    /// Its configuration.
+    /// Configuration of the shadow.
     pub shadow: Arc<Shadow>,
-    /// The number of its version.
+    /// Database number of this version.
     pub version_id: i32,
-    /// The hash of its version.
+    /// Hash of this version.
     pub version: String,
 }
 
@@ -34,19 +34,19 @@ pub struct Armed {
 pub struct Rules {
     /// The shadows, in the order of the file.
     pub shadows: Vec<Armed>,
-    /// Which of them watch an event.
+    /// Compiled matcher of events to shadows.
     pub watcher: Watcher,
-    /// Refusals known to stand.
+    /// Budget refusals that are known to be still in force.
     pub memory: Memory,
     /// Tasks known to have passed every cost floor.
     pub passed: PassedTasks,
     /// The models.
     pub gateway: Arc<Gateway>,
-    /// By version number: what a review that was queued under it needs.
+    /// Positions in `shadows` by version number, for reviews that are pinned to a version.
     by_version: HashMap<i32, usize>,
 }
 
-/// Why a configuration cannot come into force.
+/// Reason why a configuration cannot come into force.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// An agent pattern is malformed.
@@ -61,7 +61,7 @@ impl Rules {
     /// Files the versions of `shadows` and compiles their rules.
     ///
     /// # Errors
-    /// A pattern is malformed, or the database does not answer; what is in force stays.
+    /// A pattern is malformed, or the database does not answer; the configuration in force stays.
     pub async fn arm(store: &Store, shadows: Vec<Shadow>, gateway: Arc<Gateway>) -> Result<Self, RulesError> {
         let watcher = Watcher::compile(&shadows)?;
         let passed = PassedTasks::under(&shadows);
@@ -74,28 +74,28 @@ impl Rules {
         Ok(Self { shadows: armed, watcher, memory: Memory::default(), passed, gateway, by_version })
     }
 
-    /// The cost controls, by position.
+    /// Returns the cost controls, in the order of `shadows`.
     pub fn controls(&self) -> Vec<&CostControl> {
         self.shadows.iter().map(|armed| &armed.shadow.cost_control).collect()
     }
 
-    /// The position of a shadow.
+    /// Returns the position of a shadow in `shadows`.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.shadows.iter().position(|armed| armed.shadow.name == name)
     }
 
-    /// What is left of a shadow's local day; `None` for an unknown shadow.
+    /// Returns the time left of a shadow's local day; `None` for an unknown shadow.
     pub fn day_left(&self, shadow: &str, now: Timestamp) -> Option<std::time::Duration> {
         self.day_end(shadow, now)?.duration_since(now).try_into().ok()
     }
 
-    /// When a shadow's local day ends that `now` belongs to.
+    /// Returns the end of the shadow's local day that contains `now`.
     pub fn day_end(&self, shadow: &str, now: Timestamp) -> Option<Timestamp> {
         let armed = self.shadows.get(self.position(shadow)?)?;
         budget::day_end(now, &armed.shadow.cost_control.time_zone)
     }
 
-    /// The first shadow that watches this event by this trigger and is not switched off.
+    /// Returns the name of the first enabled shadow that watches this event by this trigger.
     pub fn first_watching(&self, event: &Event, trigger: Trigger) -> Option<String> {
         let mark = TriggerMark { name: trigger, source: TriggerSource::Declared, why: String::new() };
         let mut watching = self.watcher.matches(event, &[mark]).into_iter().filter_map(|m| self.shadows.get(m.shadow));
@@ -107,13 +107,13 @@ impl Rules {
         self.gateway.reviewer(&shadow.model) == Readiness::Ready
     }
 
-    /// Names of the shadows whose model can be asked.
+    /// Returns the names of the shadows whose model can be asked.
     pub fn with_models(&self) -> HashSet<String> {
         let shadows = self.shadows.iter().map(|armed| &armed.shadow);
         shadows.filter(|shadow| self.has_model(shadow)).map(|shadow| shadow.name.clone()).collect()
     }
 
-    /// The shadow that a review was pinned to, if that version is in force.
+    /// Returns the shadow that a review was pinned to, if that version is in force.
     pub fn pinned(&self, version_id: i32) -> Option<Arc<Shadow>> {
         let armed = self.shadows.get(*self.by_version.get(&version_id)?)?;
         Some(Arc::clone(&armed.shadow))

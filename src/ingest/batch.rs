@@ -1,5 +1,5 @@
-//! Cuts a batch into the texts of its events, without reading them. In: a body. Out: slices of it, as many as a batch
-//! may have; memory stays bounded by that number, whatever the body holds.
+//! Cuts a batch into the texts of its events, without reading them. The result is slices of the body, at most as many
+//! as a batch may have; memory stays bounded by that number, whatever the body contains.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use super::{
     strict,
 };
 
-/// The one member of a JSON batch.
+/// Name of the one member of a JSON batch.
 pub(super) const EVENTS: &str = "events";
 
-/// The lines of an NDJSON body that are not blank, each with the number of lines before it.
+/// Returns the lines of an NDJSON body that are not blank, each with the number of lines before it.
 pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) -> Option<Vec<(usize, &'a [u8])>> {
     let lines = strict::without_mark(body).split(|byte| *byte == b'\n').enumerate();
     let mut filled = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
@@ -30,7 +30,7 @@ pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) ->
     Some(lines)
 }
 
-/// The texts of the events in `{"events": [...]}`.
+/// Returns the texts of the events in `{"events": [...]}`.
 pub(super) fn events<'a>(text: &'a str, limits: &Limits, faults: &mut Faults) -> Option<Vec<&'a str>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = Batch { limits, faults }.deserialize(&mut deserializer);
@@ -48,7 +48,7 @@ fn too_many<T>(count: usize, limits: &Limits, at: At<'_>, faults: &mut Faults) -
     faults.refuse(at, code::TOO_MANY_EVENTS, detail)
 }
 
-/// The whole batch.
+/// Reader of the whole batch.
 struct Batch<'f> {
     limits: &'f Limits,
     faults: &'f mut Faults,
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for Batch<'_> {
     }
 }
 
-/// The list of events: the texts of the first `most`, and how many there are beyond.
+/// Reader of the list of events: the texts of the first `most`, and the number of further ones.
 struct Texts {
     most: usize,
 }

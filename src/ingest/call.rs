@@ -1,5 +1,5 @@
-//! Calls of tools and what came of them, in JSON bodies of their own shape: read by the same rules as an event, so that
-//! arguments mean the same to us and to the tool. In: bytes. Out: the call, or every fault with its pointer.
+//! Reads calls of tools and their outcomes from JSON bodies of their own shape, by the same rules as events: arguments
+//! mean the same to Umbra and to the tool. A bad body gives every fault with its pointer.
 
 use serde_json::{Map, Value};
 
@@ -14,28 +14,28 @@ use umbra_domain::{
     Call, CallOutcome, DeclaredEffect, Effect, OutcomeStatus, ToolAnnotations, ToolName, tool::plain_tool_name,
 };
 
-/// Modes of a call.
+/// Most modes of a call.
 const MODES: usize = 16;
-/// Ways to write that nobody can intercept.
+/// Most ways to write that cannot be intercepted.
 const PATHS: usize = 64;
-/// Bytes of a tool's description.
+/// Most bytes of a tool's description.
 const DESCRIPTION_BYTES: usize = 32 * 1024;
-/// Bytes of an error.
+/// Most bytes of an error.
 const ERROR_BYTES: usize = 64 * 1024;
-/// Milliseconds: nobody waits longer for a decision.
+/// Longest wait for a decision, in milliseconds.
 const MOST_MS: u64 = 600_000;
 
-/// What `POST /v1/decide` asks.
+/// Request to `POST /v1/decide`.
 #[derive(Clone, PartialEq)]
 pub struct CallRequest {
-    /// The call.
+    /// Call of the tool.
     pub call: Call,
-    /// The request as canonical JSON, without what may differ when it is sent again. It holds unredacted text: hash it
-    /// with a key, never store it.
+    /// Request as canonical JSON, without the parts that may differ when it is sent again. It holds unredacted text:
+    /// hash it with a key, never store it.
     pub digest_input: Vec<u8>,
 }
 
-/// A tool as the request describes it.
+/// Tool as the request describes it.
 struct Tool {
     name: ToolName,
     annotations: ToolAnnotations,
@@ -44,10 +44,10 @@ struct Tool {
     output_schema: Option<Value>,
 }
 
-/// Reads what `POST /v1/decide` is sent.
+/// Reads the body of `POST /v1/decide`.
 pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fault>> {
     let mut faults = Faults::default();
-    // Its body is bounded, and the boundary bounds its arguments, by a decision in the audit.
+    // The body is bounded already, and the boundary bounds the arguments by a decision in the audit.
     let limits = &Limits { event_bytes: body.len(), ..*limits };
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
     let read = tree.and_then(|tree| {
@@ -118,7 +118,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
     faults.unless_any(read)
 }
 
-/// `{"result": ...}`, null included.
+/// Reads `{"result": ...}`, null included.
 fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
     match Value::from(tree) {
         Value::Object(mut members) if members.len() == 1 => members.remove("result"),
@@ -127,7 +127,7 @@ fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
     .or_else(|| faults.refuse(at, code::FORMAT, r#"must be {"result": ...}: what the tool would give, any JSON"#))
 }
 
-/// Reads what `POST /v1/calls/{call_id}/outcome` is sent.
+/// Reads the body of `POST /v1/calls/{call_id}/outcome`.
 pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<Fault>> {
     let mut faults = Faults::default();
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
@@ -161,7 +161,7 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
     Some(Tool { name, annotations: annotations.unwrap_or_default(), description, input_schema, output_schema })
 }
 
-/// A name that can be mistaken for another is refused: rules go by it.
+/// Refuses a name that can be mistaken for another: rules go by it.
 pub(super) fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
     match plain_tool_name(&name) {
         Ok(()) => Some(name),
@@ -169,7 +169,7 @@ pub(super) fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Optio
     }
 }
 
-/// The hints of MCP by their names there, or by ours. Others are not for us.
+/// Reads the hints of MCP, by their names there or by ours; other members are ignored.
 pub(super) fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolAnnotations> {
     let members = members(tree, at, faults)?;
     let mut said = ToolAnnotations::default();

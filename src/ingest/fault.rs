@@ -1,19 +1,19 @@
-//! What is wrong with a request, and where. In: places and reasons. Out: a bounded list of faults with JSON pointers.
-//! A fault never repeats a value of the request, only names of fields.
+//! Faults of a request: a bounded list with JSON pointers. A fault never repeats a value of the request, only names of
+//! fields.
 
-/// One thing wrong with a request.
+/// Fault of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where, as a JSON pointer (RFC 6901); empty is the whole. It ends early, at the enclosing object, where a
-    /// key on the way is longer than 80 bytes or not printable.
+    /// Place as a JSON pointer (RFC 6901); empty is the whole. It ends early, at the enclosing object, where a key in
+    /// it is longer than 80 bytes or not printable.
     pub pointer: String,
-    /// The kind of fault: one of [`code`].
+    /// Kind of fault: one of [`code`].
     pub code: &'static str,
-    /// What is wrong and what would be right, for a person.
+    /// Description of the fault and its remedy, for a person.
     pub detail: String,
 }
 
-/// The kinds of fault. They are part of the wire contract.
+/// Kinds of fault. They are part of the wire contract.
 pub mod code {
     /// More bytes than an event may have.
     pub const TOO_LARGE: &str = "too_large";
@@ -45,11 +45,11 @@ pub mod code {
     pub const RANGE: &str = "range";
     /// A text of another form than the field has, or an unknown word.
     pub const FORMAT: &str = "format";
-    /// Stands last where there were more faults than are listed.
+    /// Last in the list where there were more faults than are listed.
     pub const MORE: &str = "more";
 }
 
-/// Where a value stands: a path on the stack, written out for faults alone.
+/// Place of a value: a path on the stack, written out only for faults.
 #[derive(Clone, Copy)]
 pub(super) enum At<'a> {
     Root,
@@ -57,18 +57,18 @@ pub(super) enum At<'a> {
     Index(&'a At<'a>, usize),
 }
 
-/// Bytes of one key in a pointer: keys come from outside, and a pointer is sent back with each fault.
+/// Most bytes of one key in a pointer: keys come from outside, and a pointer is sent back with each fault.
 const POINTER_KEY_BYTES: usize = 80;
 
 impl At<'_> {
-    /// This place as a JSON pointer.
+    /// Returns this place as a JSON pointer.
     pub fn pointer(self) -> String {
         let mut pointer = String::new();
         self.append_to(&mut pointer);
         pointer
     }
 
-    /// Says whether the whole path could be written.
+    /// Appends the path; true if all of it could be written.
     fn append_to(self, pointer: &mut String) -> bool {
         let (parent, step) = match self {
             Self::Root => return true,
@@ -84,25 +84,25 @@ impl At<'_> {
     }
 }
 
-/// Faults that are listed; the rest are counted.
+/// Most faults that are listed; the rest are counted.
 const LISTED: usize = 32;
 
-/// The faults found so far.
+/// Faults found so far.
 #[derive(Default)]
 pub(super) struct Faults {
-    /// Lines of the body before the text that is read.
+    /// Number of lines of the body before the text that is read.
     lines_before: usize,
     listed: Vec<Fault>,
     more: usize,
 }
 
 impl Faults {
-    /// For a text that has so many lines before it.
+    /// Returns an empty list for a text that has so many lines before it.
     pub fn behind(lines_before: usize) -> Self {
         Self { lines_before, ..Self::default() }
     }
 
-    /// Lines of the body before the text that is read.
+    /// Returns the number of lines of the body before the text that is read.
     pub fn lines_before(&self) -> usize {
         self.lines_before
     }
@@ -112,7 +112,7 @@ impl Faults {
         self.add_with(at, code, || detail.into());
     }
 
-    /// Adds a fault whose words are work to find; they are asked for only if the fault is listed.
+    /// Adds a fault whose text is work to make; it is made only if the fault is listed.
     pub fn add_with(&mut self, at: At<'_>, code: &'static str, detail: impl FnOnce() -> String) {
         if self.listed.len() < LISTED {
             self.add_at(at.pointer(), code, detail());
@@ -126,24 +126,24 @@ impl Faults {
         self.listed.push(Fault { pointer, code, detail: detail.into() });
     }
 
-    /// Whether a fault of this kind is listed.
+    /// True if a fault of this kind is listed.
     pub fn has(&self, code: &str) -> bool {
         self.listed.iter().any(|fault| fault.code == code)
     }
 
-    /// Takes over the faults of another reading.
+    /// Appends the faults of another reading.
     pub fn append(&mut self, mut other: Self) {
         self.listed.append(&mut other.listed);
         self.more += other.more;
     }
 
-    /// Adds a fault in the place of a value.
+    /// Adds a fault and returns `None` in place of a value.
     pub fn refuse<T>(&mut self, at: At<'_>, code: &'static str, detail: impl Into<String>) -> Option<T> {
         self.add(at, code, detail);
         None
     }
 
-    /// The value, if it could be made and nothing was wrong with it. Who gives `None` has added a fault.
+    /// Returns the value if it could be made without any fault. A reader that returns `None` has added a fault.
     pub fn unless_any<T>(mut self, value: Option<T>) -> Result<T, Vec<Fault>> {
         if self.more > 0 {
             let detail = format!("and {} more faults; these are the first", self.more);

@@ -1,23 +1,23 @@
-//! Foreign shapes become [`Event`]s and other requests here. In: the bytes of a request. Out: what was meant, or every fault
-//! of it at once, each with a JSON pointer. Pure: no input or output, no clock, and no text of an event in a
-//! message. It judges the form alone: secrets and hidden characters are the business of `checks`.
+//! Reads the bytes of requests into [`Event`]s and other requests, or reports every fault at once, each with a JSON
+//! pointer. Pure: no input or output, no clock, and no text of an event in a message. Only the form is judged: secrets
+//! and hidden characters are the task of `checks`.
 //!
-//! Two steps, so that there is one description of an event and not two that drift apart:
+//! There are two steps, so that an event is described in one place only:
 //!
-//! 1. `strict` reads bytes into a JSON tree in one pass and refuses what is valid for some JSON readers but harmful
-//!    further in: deep or wide trees, U+0000, lone surrogates, keys given twice, numbers beyond a double.
+//! 1. `strict` reads bytes into a JSON tree in one pass and refuses input that is valid for some JSON readers but
+//!    harmful further in: deep or wide trees, U+0000, lone surrogates, keys given twice, numbers beyond a double.
 //! 2. `native` takes the tree apart, field by field. The list of calls there is the wire shape.
 //!
-//! A body is judged in this order: its bytes as they travel and decoded (`api/body.rs`, 413), UTF-8 (400), depth (400), an
-//! event's bytes (413), then JSON and fields (400). Depth goes before an event's bytes, since a body that is too deep
-//! is too large only by accident.
+//! A body is judged in this order: its bytes as they travel and decoded (`api/body.rs`, 413), UTF-8 (400), depth (400),
+//! an event's bytes (413), then JSON and fields (400). Depth goes before an event's bytes, since a body that is too
+//! deep is too large only by accident.
 //!
 //! Numbers are 64-bit integers and doubles. An integer beyond them keeps its digits, as text.
 //!
-//! What is lenient, on purpose: `null` means that a field is absent, and so does a blank `task_id`, `session_id`,
+//! Two things are lenient on purpose: `null` means that a field is absent, and so does a blank `task_id`, `session_id`,
 //! `task_type`, `status` or `stop_reason`, since client libraries send them so. A byte order mark is skipped.
-//! Everything else that is not in the contract is refused: a misspelt `cost_usd` that is silently dropped would let
-//! an event slip below a shadow's cost floor.
+//! Everything else that is not in the contract is refused: a misspelt `cost_usd` that is silently dropped would let an
+//! event slip below a shadow's cost floor.
 
 mod batch;
 mod call;
@@ -44,17 +44,16 @@ pub use sidecar::{
 
 use fault::{At, Faults};
 
-/// An event as it came, before anything was screened or stored.
-/// `Debug` shows no text.
+/// Event as it came, before anything was screened or stored. `Debug` shows no text.
 #[derive(Clone, PartialEq)]
 pub struct Incoming {
-    /// What the sender says happened.
+    /// Content of the event.
     pub event: Event,
     /// The sender's own id of it, at most 255 bytes: the idempotency key.
     pub key: Option<String>,
-    /// The original as canonical JSON (no spaces, keys sorted), without `id`. Two requests with one key mean the
-    /// same event exactly if these bytes are equal. It holds unscreened text: hash it with a key, never store it.
-    /// Empty where [`Digest::IfKeyed`] was asked for and the event has no key.
+    /// Original request as canonical JSON (no spaces, keys sorted), without `id`. Two requests with one key mean the
+    /// same event exactly if these bytes are equal. It holds unscreened text: hash it with a key, never store it. Empty
+    /// where [`Digest::IfKeyed`] was asked for and the event has no key.
     pub digest_input: Vec<u8>,
 }
 
@@ -64,16 +63,16 @@ impl fmt::Debug for Incoming {
     }
 }
 
-/// What one request may hold. Beyond it a fault says which limit and where.
+/// Limits of one request. A fault says which limit is exceeded, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one event's JSON.
+    /// Most bytes of one event's JSON.
     pub event_bytes: usize,
-    /// Events in a batch.
+    /// Most events in a batch.
     pub batch_events: usize,
-    /// Arrays and objects within each other, the event itself being the first. More than 127 cannot be read.
+    /// Most nested arrays and objects, the event itself being the first. More than 127 cannot be read.
     pub depth: usize,
-    /// JSON values in one event.
+    /// Most JSON values in one event.
     pub nodes: usize,
 }
 
@@ -83,17 +82,17 @@ impl Default for Limits {
     }
 }
 
-/// When an event's `digest_input` is made. Only keyed events are compared, and to make it costs half as much as to
-/// read the event.
+/// Condition for making an event's `digest_input`. Only keyed events are compared, and making it costs half as much as
+/// reading the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Digest {
-    /// In any case: a key may come beside the event.
+    /// Always: a key may come beside the event.
     Always,
-    /// Where the event names its key itself.
+    /// Only if the event has an `id`.
     IfKeyed,
 }
 
-/// What became of each event of a batch, in the order of sending.
+/// Result for each event of a batch, in the order of sending.
 pub type Results = Vec<Result<Incoming, Vec<Fault>>>;
 
 /// Reads one event. The faults' pointers start at the event.
@@ -101,13 +100,13 @@ pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
     whole(body, Digest::Always, limits)
 }
 
-/// Reads one event that can have no key but the `id` within it; without one its `digest_input` is empty.
+/// Reads one event whose only key can be its `id`; without one its `digest_input` is empty.
 pub fn event_alone(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
     whole(body, Digest::IfKeyed, limits)
 }
 
-/// Reads `{"events": [...]}`, each event for itself. Pointers start at the body: `/events/3/agent`.
-/// Faults of the whole are those of its form: not JSON, another shape, too many events. No event is a batch too.
+/// Reads `{"events": [...]}`, each event by itself. Pointers start at the body: `/events/3/agent`. Faults of the whole
+/// are those of its form: not JSON, another shape, too many events. An empty batch is valid.
 pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
     let mut faults = Faults::default();
     let texts = strict::text(body, &mut faults).and_then(|text| batch::events(text, limits, &mut faults));
@@ -120,8 +119,8 @@ pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
     Ok(faults.unless_any(texts)?.into_iter().enumerate().map(read_one).collect())
 }
 
-/// Reads one event a line, each for itself; blank lines are skipped and do not count. Pointers start at the event.
-/// A body without any event is a fault: it is what a sender that lost its events sends.
+/// Reads one event a line, each by itself; blank lines are skipped and do not count. Pointers start at the event. A
+/// body without any event is a fault: a sender that lost its events sends one.
 pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
     let mut faults = Faults::default();
     let lines = batch::lines(body, limits, &mut faults);

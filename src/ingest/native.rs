@@ -1,5 +1,5 @@
-//! The shape of our own: takes a JSON tree apart into an [`Event`]. In: a tree. Out: the event, and a fault for each
-//! field that is wrong. The calls in [`read`] are the only description of the wire shape.
+//! Reads an [`Event`] from a JSON tree, with a fault for each field that is wrong. The calls in [`read`] are the only
+//! description of the wire shape.
 
 use std::borrow::Cow;
 
@@ -13,24 +13,24 @@ use super::{
 };
 use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger, nearest::nearest};
 
-/// Bytes of a client's own id.
+/// Most bytes of a client's own id.
 pub(super) const KEY_BYTES: usize = 255;
-/// Bytes of a name or label.
+/// Most bytes of a name or label.
 const NAME_BYTES: usize = 256;
-/// Entries in `triggers`, repeated ones included.
+/// Most entries in `triggers`, repeated ones included.
 const TRIGGERS: usize = 8;
-/// Dollars: no single task costs more, a larger figure is a mistake of units.
+/// Highest cost in dollars: no single task costs more, a larger figure is a mistake of units.
 const MOST_USD: f64 = 1e6;
-/// Tokens: far beyond any context, and sums of them stay within 63 bits.
+/// Highest count of tokens: far beyond any context, and sums stay within 63 bits.
 const MOST_TOKENS: u64 = 1_000_000_000_000;
-/// Attempts at one output.
+/// Most attempts at one output.
 const MOST_ATTEMPTS: u64 = 1_000;
 /// Exit codes of programs: 32 bits, read with or without a sign.
 const EXIT_CODES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=u32::MAX as i64;
-/// The seconds of the years 2000 to 2100, UTC.
+/// Seconds of the years 2000 to 2100, UTC.
 const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;
 
-/// Reads an event. `size` is about how many bytes its text has.
+/// Reads an event. `size` is the approximate number of bytes of its text.
 pub(super) fn read(tree: Tree<'_>, size: usize, digest: Digest, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
     let mut fields = Fields::open(tree, at, faults)?;
     let key = fields.optional("id", key);
@@ -66,7 +66,7 @@ pub(super) fn read(tree: Tree<'_>, size: usize, digest: Digest, at: At<'_>, faul
     Some(Incoming { event, key, digest_input })
 }
 
-/// The same JSON gives the same bytes, whatever the order of its keys and its spaces.
+/// Writes an object as canonical JSON: the order of keys and spaces do not matter.
 fn canonical(object: &Members<'_>, size: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size);
     // Cannot fail: the keys are strings, and memory takes every byte.
@@ -76,11 +76,11 @@ fn canonical(object: &Members<'_>, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// An object whose fields are taken out one by one; what remains is unknown.
+/// Object whose fields are taken out one by one; the remaining ones are unknown.
 pub(super) struct Fields<'a> {
     rest: Members<'a>,
     at: At<'a>,
-    /// Names that were asked for.
+    /// Names of fields that were asked for.
     known: Vec<&'static str>,
     faults: &'a mut Faults,
 }
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         Some(Self { rest, at, known: Vec::with_capacity(20), faults })
     }
 
-    /// What was not taken yet, as canonical JSON; `size` is about how long that is.
+    /// Writes the fields that were not taken yet as canonical JSON; `size` is the approximate length.
     pub fn canonical(&self, size: usize) -> Vec<u8> {
         canonical(&self.rest, size)
     }
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
         rule(tree, At::Key(&self.at, name), self.faults)
     }
 
-    /// Takes a field that must be given; `what` says what it is.
+    /// Takes a field that must be given; `what` describes it in the fault.
     pub fn required<T>(
         &mut self,
         name: &'static str,
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
         self.optional(name, rule)
     }
 
-    /// Whether a field that is yet to be taken is there.
+    /// True if a field that was not taken yet is there.
     pub fn gives(&self, name: &str) -> bool {
         self.rest.has(name)
     }
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         self.faults.add(At::Key(&self.at, name), code, detail);
     }
 
-    /// Refuses whatever was not asked for, in an event.
+    /// Refuses the remaining fields of an event.
     fn refuse_rest(self) {
         self.refuse_unknown(|meant, _| match meant {
             Some(name) => format!(r#"did you mean "{name}"? Data of your own belongs into "metadata""#),
@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
         });
     }
 
-    /// The same in another request.
+    /// Refuses the remaining fields of a request that is no event.
     pub fn refuse_rest_of_request(self) {
         self.refuse_unknown(|meant, known| match meant {
             Some(name) => format!(r#"did you mean "{name}"?"#),
@@ -177,7 +177,7 @@ pub(super) fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Optio
     }
 }
 
-/// A text; any other JSON becomes its compact text.
+/// Reads a text; any other JSON becomes its compact text.
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
 fn text_or_json(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<String> {
     match tree {
@@ -195,7 +195,7 @@ pub(super) fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faul
     Some(text.into_owned())
 }
 
-/// A word for grouping. Blank is absent: a trajectory of everything without a task would be none.
+/// Reads a word for grouping. Blank counts as absent: there is no trajectory of all events without a task.
 pub(super) fn label(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     bounded(tree, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
 }
@@ -211,7 +211,7 @@ pub(super) fn name(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<St
     bounded(tree, NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 
-/// An id that is given but blank is refused: its sender counts on it.
+/// Reads an id. A blank one is refused: its sender relies on it.
 pub(super) fn key(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     bounded(tree, KEY_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
@@ -236,7 +236,7 @@ fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
     usd.or_else(|| faults.refuse(at, code::RANGE, "must be from 0 to 1000000 dollars"))
 }
 
-/// The rule for a whole number within bounds.
+/// Returns the reader of a whole number within bounds.
 pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T> {
     move |tree, at, faults| {
         let number = match tree {
@@ -275,7 +275,7 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
     Some(tool)
 }
 
-/// An exit code: of Unix, or of Windows with or without its sign.
+/// Reads an exit code: of Unix, or of Windows with or without its sign.
 fn exit_code(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<i64> {
     let number = match tree {
         Tree::Number(number) => Some(number),
@@ -335,7 +335,7 @@ fn time(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Timestamp> {
     Some(time)
 }
 
-/// The time that a text names, if its form is RFC 3339's; the parser alone takes further forms of ISO 8601.
+/// Parses a time in the form of RFC 3339; the parser alone accepts further forms of ISO 8601.
 fn rfc3339(text: &str) -> Option<Timestamp> {
     let (seconds, rest) = text.split_at_checked("2026-02-28T14:30:00".len())?;
     let like = |text: &str, form: &str| {

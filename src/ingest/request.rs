@@ -1,5 +1,5 @@
-//! What people and programs ask for, in JSON bodies of its own shape: read by the same rules as an event, and every fault
-//! told at once. In: bytes. Out: what was asked for, or the faults with their pointers.
+//! Reads requests by people and programs from JSON bodies of their own shape, by the same rules as events. All faults
+//! are reported at once, with their pointers.
 
 use std::borrow::Cow;
 
@@ -17,32 +17,32 @@ use umbra_domain::{
     key::{AgentGlobs, Scope, may_bind},
 };
 
-/// Bytes of a key's name.
+/// Most bytes of a key's name.
 const KEY_NAME_BYTES: usize = 100;
-/// Globs of one key.
+/// Most globs of one key.
 const KEY_AGENTS: usize = 100;
 
-/// A text to be reviewed now.
+/// Text to be reviewed now.
 #[derive(Clone, PartialEq, Eq, ToSchema)]
 #[schema(as = ReviewRequest)]
 pub struct ReviewRequest {
-    /// The agent whose output it is.
+    /// Agent that wrote the text.
     #[schema(min_length = 1, max_length = 256)]
     pub target: String,
-    /// As if by this trigger.
+    /// Trigger of the review.
     #[schema(example = "task_complete", value_type = String)]
     pub trigger: Trigger,
-    /// By this shadow; without it, by the first that watches the target for the trigger.
+    /// Shadow that reviews; without it, the first that watches the target for the trigger.
     pub shadow: Option<String>,
-    /// What was asked of the agent.
+    /// Instruction that the agent was given.
     pub task: Option<String>,
-    /// The text; for `code_written` and `security_risk` it is read as a program or a script, fenced or not.
+    /// Text to review; for `code_written` and `security_risk` it is read as a program or a script, fenced or not.
     pub output: String,
-    /// What the agent was given.
+    /// Input of the agent.
     pub context: Option<String>,
 }
 
-/// A key to be made.
+/// Key to be made.
 #[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
 #[schema(as = NewKeyRequest)]
 pub struct KeyRequest {
@@ -52,12 +52,12 @@ pub struct KeyRequest {
     /// Rights of the key: ingest, read, decide, declare, admin.
     #[schema(min_items = 1)]
     pub scopes: Vec<Scope>,
-    /// The agents that it may speak for, as globs; all without it.
+    /// Agents that the key may speak for, as globs; all without it.
     #[schema(max_items = 100, value_type = Option<Vec<String>>)]
     pub agents: Vec<String>,
 }
 
-/// Reads what `POST /v1/reviews` is sent.
+/// Reads the body of `POST /v1/reviews`.
 pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let target = fields.required("target", "the agent whose output it is", name);
@@ -71,7 +71,7 @@ pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec
     })
 }
 
-/// Reads what `POST /v1/admin/keys` is sent.
+/// Reads the body of `POST /v1/admin/keys`.
 pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let name = fields.required("name", "what the key is for", |tree, at, faults| {

@@ -1,5 +1,5 @@
-//! What agents ask their sidecar, in JSON bodies: read by the same rules as an event. In: bytes. Out: what was asked, or
-//! every fault with its pointer.
+//! Reads requests of agents to their sidecar from JSON bodies, by the same rules as events. All faults are reported at
+//! once, with their pointers.
 
 use std::collections::BTreeMap;
 
@@ -17,122 +17,122 @@ use super::{
 };
 use umbra_domain::{Objective, SessionId, ToolAnnotations, ToolName};
 
-/// Modes of an agent.
+/// Most modes of an agent.
 const MODES: usize = 16;
-/// Calls that are planned or told at a time.
+/// Most calls that are planned or reported at a time.
 const CALLS: usize = 128;
-/// Documents of a session.
+/// Most documents of a session.
 const DOCUMENTS: usize = 64;
-/// Tools that may be shown.
+/// Most tools that an agent may be shown.
 const TOOLS: usize = 10_000;
-/// Bytes of a tool's description that are kept; more than is ever read of it.
+/// Most bytes of a tool's description that are kept; more than is ever read.
 const DESCRIPTION_BYTES: usize = 32 * 1024;
-/// Longest that a caller may say it waits, in milliseconds.
+/// Longest wait that a caller may ask for, in milliseconds.
 const MOST_MS: u64 = 600_000;
-/// Who speaks where nobody says so.
+/// Default role of a message.
 const SPEAKS: &str = "assistant";
-/// Tools in one answer.
+/// Most ranked tools in one answer.
 const MOST_RANKED: u64 = 100;
-/// Tools that are answered beside them.
+/// Most tools that are always included in an answer.
 const ALWAYS: usize = 100;
 
-/// A tool: its name as a text, `server.name` where its server is known, or in two parts.
+/// Tool: its name as a text, `server.name` where its server is known, or in two parts.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 #[schema(as = ToolRef)]
 #[expect(dead_code, reason = "it documents what `ingest` reads")]
 pub enum ToolRefSchema {
-    /// As a text.
+    /// Name as a text.
     Text(String),
-    /// In two parts.
+    /// Name and server in two parts.
     Named(ToolName),
 }
 
-/// A tool as `tools/list` of the Model Context Protocol gives it, with the name of its server beside.
+/// Tool definition, as in `tools/list` of the Model Context Protocol, with the name of its server.
 #[derive(Debug, ToSchema)]
 #[schema(as = ToolDefinition)]
 #[expect(dead_code, reason = "it documents what `ingest` reads")]
 pub struct ToolDefinitionSchema {
-    /// The server that offers it.
+    /// Server that offers the tool.
     server: Option<String>,
-    /// Name of the tool there.
+    /// Name of the tool on its server.
     name: String,
     /// Description by its server.
     description: Option<String>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     #[schema(rename = "inputSchema", value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     input_schema: Option<Value>,
-    /// Hints of its server.
+    /// Hints by its server.
     annotations: Option<ToolAnnotations>,
 }
 
-/// A session to begin.
+/// Session to begin.
 #[derive(Clone, PartialEq, ToSchema)]
 #[schema(as = Attach)]
 pub struct AttachRequest {
-    /// Whose session it is.
+    /// Agent of the session.
     #[schema(min_length = 1, max_length = 256)]
     pub agent: String,
-    /// Task, in words: tools and patterns are looked up by it.
+    /// Task, in words: tools and patterns are found by it.
     pub task: Option<String>,
-    /// The task that the agent's events name.
+    /// Task id of the agent's events.
     pub task_id: Option<String>,
-    /// The route that the agent is on.
+    /// Route that the agent is on.
     pub route: Option<String>,
-    /// The modes that it is in, the outermost first.
+    /// Modes that the agent is in, the outermost first.
     #[schema(max_items = 16, value_type = Option<Vec<String>>)]
     pub modes: Vec<String>,
-    /// Parts of the sidecar that serve; all where none are named.
+    /// Parts of the sidecar that serve the session; all unless given.
     #[schema(value_type = Option<Vec<Objective>>)]
     pub objectives: Vec<Objective>,
-    /// The model that the agent runs on: kept with the session.
+    /// Model that the agent runs on, stored with the session.
     #[schema(max_length = 256)]
     pub model: Option<String>,
-    /// Tools that the agent may be shown, as `tools/list` of the Model Context Protocol gives them, each with the name of its
-    /// server beside.
+    /// Tools that the agent may be shown, as in `tools/list` of the Model Context Protocol, each with the name of its
+    /// server.
     #[schema(value_type = Option<Vec<ToolDefinitionSchema>>)]
     pub tools: Vec<ToolDefinition>,
     /// Documents by name: a text, or `{"format": "markdown" or "yaml", "text": …}`.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub documents: BTreeMap<String, DocumentText>,
-    /// The folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it has to
-    /// be there. The workspace itself where none is named.
+    /// Folder of the server's workspace (`sidecar.workspace`) in which the documents are files, such as `apps/site`; it
+    /// must exist. By default the workspace itself.
     pub folder: Option<String>,
-    /// Milliseconds that the caller waits; five seconds where it does not say, since many tools are read.
+    /// Longest wait of the caller, in milliseconds; five seconds by default, since many tools are read.
     #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 
-/// A tool as its server lists it.
+/// Tool as its server lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
     /// Name of the tool.
     pub name: ToolName,
-    /// Description that its server gives.
+    /// Description by its server.
     pub description: Option<String>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// Hints of its server.
+    /// Hints by its server.
     pub annotations: ToolAnnotations,
 }
 
-/// A document as it is sent.
+/// Document as it is sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DocumentText {
-    /// `markdown` or `yaml`, where it is said.
+    /// `markdown` or `yaml`, if given.
     pub format: Option<String>,
-    /// Its text.
+    /// Text of the document.
     pub text: String,
 }
 
-/// A call of a tool. `name` instead of `tool` is taken as well.
+/// Call of a tool. `name` is accepted instead of `tool`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SidecarCall)]
 pub struct NamedCall {
-    /// The tool: its name as a text, or with its server.
+    /// Tool: its name as a text, or with its server.
     #[schema(value_type = ToolRefSchema)]
     pub tool: ToolName,
-    /// The arguments.
+    /// Arguments of the call.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub arguments: Map<String, Value>,
 }
@@ -141,10 +141,10 @@ pub struct NamedCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SidecarResult)]
 pub struct SaidResult {
-    /// The tool.
+    /// Tool that was called.
     #[schema(value_type = ToolRefSchema)]
     pub tool: ToolName,
-    /// False if the call failed; true if nothing is said.
+    /// False if the call failed; true unless given.
     #[schema(value_type = Option<bool>)]
     pub ok: bool,
     /// Answer of the tool.
@@ -156,29 +156,29 @@ pub struct SaidResult {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Turn)]
 pub struct TurnRequest {
-    /// The route that it is on from now on.
+    /// Route that the agent is on from now on.
     pub route: Option<String>,
-    /// The modes that it is in from now on.
+    /// Modes that the agent is in from now on.
     pub modes: Option<Vec<String>>,
-    /// Aim of the step, in words; the session's task where it is not said.
+    /// Aim of the step, in words; the session's task unless given.
     pub intent: Option<String>,
-    /// The calls that it is about to make.
+    /// Calls that the agent is about to make.
     #[schema(value_type = Option<Vec<NamedCall>>)]
     pub planned_calls: Vec<NamedCall>,
-    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
+    /// Most tools in the answer; ten unless given. Where fewer fit, the list is filled up with others.
     #[schema(value_type = Option<u64>)]
     pub limit: Option<usize>,
-    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
+    /// Tools that are always included, if they may be offered.
     #[schema(value_type = Option<Vec<ToolRefSchema>>)]
     #[serde(default)]
     pub always_include: Vec<ToolName>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    /// Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+    /// rules in words may take longer, up to this. With 0, the answer comes from memory.
     #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 
-/// A message, with the calls that were made and their results.
+/// Message, with the calls that were made and their results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageRequest {
@@ -187,9 +187,9 @@ pub struct MessageRequest {
     pub role: String,
     /// Text of the message.
     pub content: Option<String>,
-    /// The route that the agent is on from now on.
+    /// Route that the agent is on from now on.
     pub route: Option<String>,
-    /// The modes that it is in from now on.
+    /// Modes that the agent is in from now on.
     pub modes: Option<Vec<String>>,
     /// Calls that were made.
     #[schema(value_type = Option<Vec<NamedCall>>)]
@@ -197,8 +197,8 @@ pub struct MessageRequest {
     /// Results of those calls.
     #[schema(value_type = Option<Vec<SaidResult>>)]
     pub results: Vec<SaidResult>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    /// Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+    /// rules in words may take longer, up to this. With 0, the answer comes from memory.
     #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
@@ -206,17 +206,17 @@ pub struct MessageRequest {
 /// Body of `POST /v1/guard`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuardRequest {
-    /// In this session.
+    /// Session of the call or message.
     pub session: Option<SessionId>,
-    /// Of this agent, where there is no session.
+    /// Agent, where there is no session.
     pub agent: Option<String>,
-    /// The route that the agent is on.
+    /// Route that the agent is on.
     pub route: Option<String>,
-    /// The modes that it is in.
+    /// Modes that the agent is in.
     pub modes: Option<Vec<String>>,
-    /// Call or message in question.
+    /// Call or message to judge.
     pub subject: Subject,
-    /// Milliseconds that the caller waits.
+    /// Longest wait of the caller, in milliseconds.
     pub deadline_ms: Option<u64>,
 }
 
@@ -224,48 +224,48 @@ pub struct GuardRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// Something that is said.
+    /// Message.
     Message {
-        /// By whom.
+        /// Role of its author.
         role: String,
-        /// What.
+        /// Text of the message.
         content: String,
     },
-    /// A call of a tool.
+    /// Call of a tool.
     Call(NamedCall),
 }
 
-/// A task to choose tools for.
+/// Task to select tools for.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
 #[schema(as = ToolQuery)]
 pub struct SelectRequest {
-    /// Task, in words; the session's task where it is not said.
+    /// Task, in words; the session's task unless given.
     pub query: Option<String>,
-    /// The session, whose tools and rules count.
+    /// Session whose tools and rules count.
     #[schema(value_type = Option<String>)]
     pub session: Option<SessionId>,
-    /// The agent, where there is no session.
+    /// Agent, where there is no session.
     pub agent: Option<String>,
-    /// The route that the agent is on.
+    /// Route that the agent is on.
     pub route: Option<String>,
-    /// The modes that it is in.
+    /// Modes that the agent is in.
     pub modes: Option<Vec<String>>,
-    /// The tools to choose among, as `tools/list` gives them; the session's where none are given.
+    /// Tools to choose from, as in `tools/list`; the session's unless given.
     #[schema(value_type = Option<Vec<ToolDefinitionSchema>>)]
     pub tools: Option<Vec<ToolDefinition>>,
-    /// Most tools that are answered; ten unless it is said. Where fewer fit, the list is filled up with others.
+    /// Most tools in the answer; ten unless given. Where fewer fit, the list is filled up with others.
     #[schema(value_type = Option<u64>)]
     pub limit: Option<usize>,
-    /// Tools that are answered beside them, whatever fits, as far as they may be offered.
+    /// Tools that are always included, if they may be offered.
     #[schema(value_type = Option<Vec<ToolRefSchema>>)]
     pub always_include: Vec<ToolName>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    /// Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+    /// rules in words may take longer, up to this. With 0, the answer comes from memory.
     #[schema(maximum = 600_000)]
     pub deadline_ms: Option<u64>,
 }
 
-/// Reads what `POST /v1/sessions` is sent.
+/// Reads the body of `POST /v1/sessions`.
 pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let agent = fields.required("agent", "whose session it is", name);
@@ -294,7 +294,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
     })
 }
 
-/// Reads what `POST /v1/sessions/{id}/turns` is sent.
+/// Reads the body of `POST /v1/sessions/{id}/turns`.
 pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let (route, modes) = situation(fields);
@@ -307,7 +307,7 @@ pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fau
     })
 }
 
-/// Reads what `POST /v1/sessions/{id}/messages` is sent.
+/// Reads the body of `POST /v1/sessions/{id}/messages`.
 pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let role = fields.required("role", "who spoke: user, assistant, tool or system", role);
@@ -320,7 +320,7 @@ pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, V
     })
 }
 
-/// Reads what `POST /v1/guard` is sent.
+/// Reads the body of `POST /v1/guard`.
 pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let named = fields.gives("session") || fields.gives("agent");
@@ -346,7 +346,7 @@ pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<F
     })
 }
 
-/// Reads what `POST /v1/tools/select` is sent.
+/// Reads the body of `POST /v1/tools/select`.
 pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec<Fault>> {
     read(body, limits, |fields| {
         let query = fields.optional("query", words);
@@ -365,7 +365,7 @@ pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec
     })
 }
 
-/// How long the caller waits; with 0 it waits for nothing but what is in memory.
+/// Reads the longest wait of the caller, in milliseconds; with 0 the answer comes from memory.
 fn waits(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
     whole(0, MOST_MS)(tree, at, faults)
 }
@@ -376,7 +376,7 @@ fn situation(fields: &mut Fields<'_>) -> (Option<String>, Option<Vec<String>>) {
     (route, modes)
 }
 
-/// Any text.
+/// Reads any text.
 fn words(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     text(tree, at, faults).map(std::borrow::Cow::into_owned)
 }
@@ -394,7 +394,7 @@ fn session(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<SessionId>
     word.parse().ok().or_else(|| faults.refuse(at, code::FORMAT, "must be a session's id: ses_ and 32 hex digits"))
 }
 
-/// Message of the agent, as a text, or with who says it.
+/// Reads a message: a text by the agent, or a text with its role.
 fn message(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<(String, String)> {
     if let Tree::Text(_) = tree {
         return Some((SPEAKS.to_owned(), words(tree, at, faults)?));
@@ -432,7 +432,7 @@ fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<NamedCal
 
 fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
     let mut fields = Fields::open(tree, at, faults)?;
-    // Some clients have it as `tools/call` of the Model Context Protocol does.
+    // Some clients send `name`, as in `tools/call` of the Model Context Protocol.
     let key = if fields.gives("name") && !fields.gives("tool") { "name" } else { "tool" };
     let tool = fields.required(key, r#"what is called: a name, or {"server": "github", "name": "get_issue"}"#, tool);
     let arguments = fields.optional("arguments", members);
@@ -459,7 +459,8 @@ fn results(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<SaidRe
     })
 }
 
-/// Of whatever spelling: one that no tool can have is blocked, and the rest of what was sent is judged all the same.
+/// Reads a tool's name in any spelling: one that no tool can have is blocked, and the rest of the request is judged all
+/// the same.
 fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolName> {
     if let Tree::Text(_) = tree {
         return Some(ToolName::bare(name(tree, at, faults)?));
@@ -482,13 +483,13 @@ fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Obj
     Some(Objective::ALL.into_iter().filter(|objective| found.is_empty() || found.contains(objective)).collect())
 }
 
-/// Definitions as `tools/list` of the Model Context Protocol gives them; what they say beside is not for us.
+/// Reads definitions as in `tools/list` of the Model Context Protocol; unknown members are ignored.
 fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolDefinition>> {
     let read = listed(tree, TOOLS, at, faults, |tree, at, faults| {
         let Tree::Object(mut members) = tree else {
             return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
         };
-        // A tool without a usable name is left out where tools are shown: one server's fault refuses nobody's session.
+        // A tool without a usable name is left out of lists later: a fault of one server does not refuse the session.
         let server = of_tool(&mut members, "server", at, faults, words);
         let own = of_tool(&mut members, "name", at, faults, words).unwrap_or_default();
         let description = of_tool(&mut members, "description", at, faults, |tree, at, faults| {
@@ -526,7 +527,7 @@ fn of_tool<T>(
     }
 }
 
-/// By name: a text, or one with its format.
+/// Reads documents by name: a text each, or a text with its format.
 fn documents(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<BTreeMap<String, DocumentText>> {
     let Tree::Object(mut members) = tree else {
         return wrong_type(r##"documents by name, such as {"todo": "# Plan"}"##, &tree, at, faults);

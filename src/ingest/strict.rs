@@ -1,5 +1,5 @@
-//! Reads JSON in one pass into a tree that is safe to keep. In: bytes and limits. Out: the tree, and a fault with its
-//! pointer for whatever a lenient reader would swallow. It never recurses deeper than the limit on depth.
+//! Reads JSON in one pass into a tree that is safe to keep, with a fault and its pointer for input that a lenient
+//! reader would swallow. It never recurses deeper than the limit on depth.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
@@ -15,11 +15,11 @@ use super::{
     tree::{Key, Members, Tree},
 };
 
-/// Keys beginning so steer `serde_json` itself when a stored tree is read back: an object under such a key is taken
+/// Prefix of keys that steer `serde_json` itself when a stored tree is read back: an object under such a key is taken
 /// for raw JSON text. An event with one would poison its row, or bring back text that redaction saw as a string.
 const RESERVED_PREFIX: &str = "$serde_json::private::";
 
-/// The text of a body: UTF-8, without a byte order mark, not blank.
+/// Returns the text of a body: UTF-8, without a byte order mark, not blank.
 pub(super) fn text<'a>(body: &'a [u8], faults: &mut Faults) -> Option<&'a str> {
     let body = without_mark(body);
     match std::str::from_utf8(body) {
@@ -34,12 +34,12 @@ pub(super) fn text<'a>(body: &'a [u8], faults: &mut Faults) -> Option<&'a str> {
     }
 }
 
-/// The body without the byte order mark that some systems put before UTF-8.
+/// Removes the byte order mark that some systems put before UTF-8.
 pub(super) fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)
 }
 
-/// Reads one JSON value that has no more bytes than an event may have.
+/// Reads one JSON value with no more bytes than an event may have.
 pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
     if text.len() > limits.event_bytes {
         let mut probed = Faults::default();
@@ -53,7 +53,7 @@ pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mu
     parse(text, limits, at, faults)
 }
 
-/// Reads one JSON value and nothing after it. `None` where reading had to stop; the tree may come with faults too.
+/// Reads one JSON value and nothing after it. `None` where reading had to stop; a tree may come with faults too.
 pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
     let exact = may_hold_long_integer(text);
     let mut reading = Reading { limits, nodes: 0, faults, stopped_at: None, over_limit: false, exact };
@@ -71,7 +71,7 @@ pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut
     }
 }
 
-/// Says what is wrong with the syntax, and where; `serde_json` words it without the text itself.
+/// Describes a syntax error and its place; `serde_json` words it without the text itself.
 pub(super) fn syntax(error: &serde_json::Error, text: &str, lines_before: usize) -> String {
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
     let rest = line.as_bytes().get(error.column().saturating_sub(1)..).unwrap_or_default();
@@ -82,23 +82,23 @@ pub(super) fn syntax(error: &serde_json::Error, text: &str, lines_before: usize)
     format!("not valid JSON: {what} at line {} column {column}{hint}", lines_before + error.line())
 }
 
-/// What is known while a tree is read.
+/// State of a reading.
 struct Reading<'f> {
     limits: &'f Limits,
     nodes: usize,
     faults: &'f mut Faults,
-    /// The innermost value that could not be read to its end.
+    /// Innermost value that could not be read to its end.
     stopped_at: Option<String>,
-    /// A limit ended the reading; its fault is listed already.
+    /// True if a limit ended the reading; its fault is listed already.
     over_limit: bool,
-    /// Each value's own text is looked at: there may be an integer that no number of ours holds.
+    /// True if each value's own text is checked, since an integer may exceed 64 bits.
     exact: bool,
 }
 
-/// Digits of the shortest integer that may not fit into 64 bits.
+/// Number of digits of the shortest integer that may not fit into 64 bits.
 const LONG: usize = 19;
 
-/// Whether the text has a run of digits that may be an integer beyond 64 bits.
+/// True if the text has a run of digits that may be an integer beyond 64 bits.
 fn may_hold_long_integer(text: &str) -> bool {
     let bytes = text.as_bytes();
     // A run of so many digits covers one byte in so many.
@@ -115,7 +115,7 @@ fn may_hold_long_integer(text: &str) -> bool {
     })
 }
 
-/// Whether a number's text is an integer that 64 bits do not hold.
+/// True if a number's text is an integer that does not fit into 64 bits.
 fn is_long_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     digits.len() >= LONG
@@ -125,7 +125,8 @@ fn is_long_integer(text: &str) -> bool {
 }
 
 impl Reading<'_> {
-    /// Looks at a text that was written with escapes. The others hold no U+0000: JSON has it as an escape alone.
+    /// Checks a text that was written with escapes for U+0000. Other texts have none: JSON permits it only as an
+    /// escape.
     fn check_escaped(&mut self, text: &str, at: At<'_>) {
         if text.contains('\0') {
             self.faults.add(at, code::NUL, "holds U+0000, which cannot be stored; leave the character out");
@@ -148,7 +149,7 @@ impl Reading<'_> {
     }
 }
 
-/// One value to be read: its place, and how many arrays and objects are around it.
+/// Value to be read: its place, and the number of arrays and objects around it.
 struct Node<'a, 'f> {
     at: At<'a>,
     depth: usize,
@@ -171,7 +172,7 @@ impl<'f> Node<'_, 'f> {
 }
 
 impl Node<'_, '_> {
-    /// The value with this text, which is one JSON value.
+    /// Reads the value of this text, which is one JSON value.
     fn read_exactly(self, text: &str) -> Result<Tree<'_>, serde_json::Error> {
         if is_long_integer(text) {
             return Ok(Tree::LongInteger(text));
@@ -252,7 +253,7 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Tree<'de>, A::Error> {
         self.enter()?;
         let at = self.at;
-        // An event has a dozen fields or more, what is in it mostly few.
+        // An event has a dozen fields or more, objects within it mostly few.
         let (mut members, mut many) = (Members::with_capacity(if self.depth == 1 { 16 } else { 4 }), HashSet::new());
         while let Some(key) = entries.next_key::<Key<'de>>()? {
             self.reading.check_key(&key, at);

@@ -1,5 +1,5 @@
-//! JSON as it was read: texts and keys are slices of the request, copied only where an escape forces it. In: what
-//! `strict` reads. Out: members to take apart, a [`Value`] to keep, canonical JSON. No object has a key twice.
+//! JSON tree of a request: texts and keys are slices of it, copied only where an escape forces it. No object has a key
+//! twice.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
@@ -9,12 +9,12 @@ use serde::{
 };
 use serde_json::{Map, Number, Value, value::RawValue};
 
-/// One JSON value.
+/// JSON value.
 pub(super) enum Tree<'a> {
     Null,
     Bool(bool),
     Number(Number),
-    /// An integer that 64 bits do not hold: its digits, which are kept as text.
+    /// Integer beyond 64 bits: its digits, which are kept as text.
     LongInteger(&'a str),
     Text(Cow<'a, str>),
     Array(Vec<Tree<'a>>),
@@ -35,14 +35,14 @@ impl From<Tree<'_>> for Value {
     }
 }
 
-/// Canonical: compact, every object's keys sorted.
+/// Canonical form: compact, with every object's keys sorted.
 impl Serialize for Tree<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Number(number) => number.serialize(serializer),
-            // As a number: another event than one with the same digits as a text.
+            // Written as a number: an event with the same digits as a text is a different event.
             Self::LongInteger(digits) => match serde_json::from_str::<&RawValue>(digits) {
                 Ok(raw) => raw.serialize(serializer),
                 Err(error) => Err(serde::ser::Error::custom(error)),
@@ -54,21 +54,21 @@ impl Serialize for Tree<'_> {
     }
 }
 
-/// Members up to which a repeated key is looked for among the others; beyond, by hash, so that no width costs a square.
+/// Most members among which a repeated key is searched for one by one; beyond, by hash, so the cost is not quadratic.
 const FEW: usize = 16;
 
-/// An object's members.
+/// Members of an object.
 #[derive(Default)]
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Tree<'a>)>);
 
 impl<'a> Members<'a> {
-    /// With room for so many.
+    /// Returns an empty object with room for so many members.
     pub fn with_capacity(members: usize) -> Self {
         Self(Vec::with_capacity(members))
     }
 
-    /// Adds a member, unless its key is there already: then it gives the key back. `many` belongs to the object; it
-    /// holds the keys once they are more than a few.
+    /// Adds a member; returns the key if it is there already. `many` belongs to the object: the set of its keys once
+    /// they are more than a few.
     pub fn add(
         &mut self,
         key: Cow<'a, str>,
@@ -87,28 +87,28 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// Takes the member of this name out, unless it is null.
+    /// Takes out the member of this name, unless it is null.
     pub fn take(&mut self, name: &str) -> Option<Tree<'a>> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.swap_remove(at).1).filter(|value| !matches!(value, Tree::Null))
     }
 
-    /// Whether there is a member of this name that is not null.
+    /// True if there is a member of this name that is not null.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, value)| key == name && !matches!(value, Tree::Null))
     }
 
-    /// The keys, as they came.
+    /// Returns the keys in their order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| &**key)
     }
 
-    /// Whether every member was taken.
+    /// True if every member was taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The keys, sorted.
+    /// Returns the keys, sorted.
     pub fn into_keys(self) -> Vec<Cow<'a, str>> {
         let mut keys: Vec<_> = self.0.into_iter().map(|(key, _)| key).collect();
         keys.sort_unstable();
@@ -134,7 +134,7 @@ impl Serialize for Members<'_> {
     }
 }
 
-/// An object's key, borrowed where it can be.
+/// Key of an object, borrowed where possible.
 pub(super) struct Key<'a>(pub Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {

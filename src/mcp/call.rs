@@ -1,4 +1,4 @@
-//! One call of a tool, from the client's request to the result it is given.
+//! Handles one call of a tool, from the client's request to its result.
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -22,18 +22,18 @@ use super::{
 use umbra_boundary::overlay::{self, Merge};
 use umbra_domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName, json::encoded_len};
 
-/// Bytes of arguments, and of a result's text, that an event carries.
+/// Most bytes of arguments, and of a result's text, in an event.
 const EVENT_TEXT: usize = 32 * 1024;
-/// Bytes of a result that the audit is told.
+/// Most bytes of a result in the audit.
 const OUTCOME_BYTES: usize = 64 * 1024;
-/// Bytes of a call's id that a client gives.
+/// Most bytes of a call's id by the client.
 const ID_BYTES: usize = 255;
-/// The client's own id of a call, in `_meta`: sent again, it gets the same decision.
+/// Key in `_meta` of the client's own id of a call: sent again, it gets the same decision.
 const CALL_ID: &str = "dev.umbra/call_id";
-/// The result that a stub shall have, in `_meta`.
+/// Key in `_meta` of the result that a stub must return.
 const STUB: &str = "dev.umbra/stub";
 
-/// What came of a call, for the audit and the shadows.
+/// Outcome of a call, for the audit and the shadows.
 struct Came {
     status: OutcomeStatus,
     result: Option<Value>,
@@ -42,7 +42,7 @@ struct Came {
 }
 
 impl Gateway {
-    /// Decides a call, and lets it run or answers in the tool's place.
+    /// Decides a call, and runs it or answers in the tool's place.
     pub(super) async fn call(
         &self,
         caller: &Caller,
@@ -106,7 +106,7 @@ impl Gateway {
         });
         let came = match &answer {
             Ok(CallToolResponse::Complete(result)) => came_of(result),
-            // It asks back: the client sends the call again, with the answers.
+            // The server asks back: the client sends the call again, with the answers.
             Ok(_) => return answer,
             Err(error) => Came {
                 status: OutcomeStatus::Error,
@@ -139,14 +139,14 @@ impl Gateway {
                 results::warn(&mut result, ruling);
                 Ok(result.into())
             }
-            // What the protocol calls an error stays one; what went wrong on the way is a result that says so.
+            // An error of the protocol stays one; a failure on the way becomes a result with `isError`.
             Err(error @ UpstreamError::Refused(_)) => Err(error),
             Err(error) => Ok(results::failure(error.to_string()).into()),
             other => other,
         }
     }
 
-    /// Asks about a method that is none of the protocol's as if it were a tool of that name, and passes it on if it may run.
+    /// Decides about a method outside the protocol as if it were a tool of that name, and passes it on if it may run.
     pub(super) async fn call_custom(
         &self,
         caller: &Caller,
@@ -230,7 +230,7 @@ impl Gateway {
         }
     }
 
-    /// Gives the call to the shadows, as POST /v1/events would.
+    /// Sends the call to the shadows as an event, as POST /v1/events would.
     fn observe(&self, call: &Call, ruling: &Ruling, came: &Came) {
         let said = json!({
             "call_id": call.call_id,
@@ -261,7 +261,7 @@ impl Gateway {
     }
 }
 
-/// A server's hints about its tool.
+/// Returns a server's hints about its tool.
 pub(super) fn annotations(tool: &Tool) -> ToolAnnotations {
     tool.annotations.as_ref().map_or_else(ToolAnnotations::default, |said| ToolAnnotations {
         read_only: said.read_only_hint,
@@ -271,7 +271,7 @@ pub(super) fn annotations(tool: &Tool) -> ToolAnnotations {
     })
 }
 
-/// A result with what the run has rehearsed.
+/// Adds the run's simulated writes to a result.
 fn merged(value: Value, merge: &Value) -> Value {
     match Merge::deserialize(merge) {
         Ok(merge) => overlay::merge(value, &merge),

@@ -1,4 +1,4 @@
-//! The tools that a server offers, and what is thought of them.
+//! Tools that a server offers, with doubts about them.
 
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use super::{
     upstream::{Asking, UpstreamError},
 };
 
-/// Pages of a list of tools.
+/// Most pages of a list of tools.
 const PAGES: usize = 64;
-/// Tools of a server.
+/// Most tools of a server.
 const TOOLS: usize = 2_000;
-/// Bytes of a tool's name.
+/// Most bytes of a tool's name.
 const NAME_BYTES: usize = 128;
 
-/// A tool as its server describes it.
+/// Tool as its server describes it.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub tool: Tool,
     pub doubt: Option<Doubt>,
 }
 
-/// What a server offers.
+/// Tools of a server.
 pub(super) struct Offer {
     pub entries: Vec<Entry>,
-    /// When it was asked.
+    /// Time of the request for them.
     pub seen: Instant,
 }
 
-/// What was pinned by [`Gateway::accept`].
+/// Result of [`Gateway::accept`] for one server.
 #[derive(Debug)]
 pub struct Repinned {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// Tools that it offers.
+    /// Number of its tools.
     pub tools: usize,
-    /// Those that are pinned anew.
+    /// Names of the newly pinned tools.
     pub pinned: Vec<String>,
 }
 
 impl Gateway {
-    /// Asks a server for its tools, and compares them with what is pinned.
+    /// Lists a server's tools, and compares them with the pinned descriptions.
     pub(super) async fn look(&self, stall: &Stall, asking: Asking<'_>) -> Result<(), UpstreamError> {
         let upstream = &stall.upstream;
         upstream.peer().await?;
-        // What changes from here on makes them stale again.
+        // A change from here on makes the list stale again.
         upstream.set_stale(false);
         let looked = self.look_again(stall, asking).await;
         if looked.is_err() {
@@ -63,7 +63,7 @@ impl Gateway {
         let tools = self.tools_of(stall, asking).await?;
         let place = Place { profile: self.profile(), server: &stall.upstream.server };
         let doubts = match pins::judge(self.guard(), &place, &tools).await {
-            // Nobody is to see what nobody could look at.
+            // Without a comparison with the pins, no tool is shown.
             Err(_) if self.settings().withhold_suspicious => {
                 return Err(UpstreamError::Unpinned(Arc::clone(&stall.upstream.server)));
             }
@@ -97,7 +97,7 @@ impl Gateway {
         Ok(tools)
     }
 
-    /// Pins what every server says of its tools now.
+    /// Pins the present descriptions of every server's tools.
     ///
     /// # Errors
     /// A server or the database does not answer.

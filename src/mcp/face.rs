@@ -1,4 +1,4 @@
-//! What a client sees: one server, whichever and however many are behind it.
+//! The MCP server that a client sees, in front of one or several servers.
 
 #![expect(deprecated, reason = "levels of logs and subscriptions of resources are part of 2025-11-25")]
 
@@ -27,10 +27,10 @@ use super::{
     upstream::{Asking, UpstreamError},
 };
 
-/// Pages of a list that is put together from several servers.
+/// Most pages of a list that is put together from several servers.
 const PAGES: usize = 64;
 
-/// How the methods begin that are handled one by one.
+/// Prefixes of the protocol's methods.
 const KNOWN: [&str; 12] = [
     "completion/",
     "initialize",
@@ -46,14 +46,14 @@ const KNOWN: [&str; 12] = [
     "notifications/",
 ];
 
-/// Why a question of the server's is not passed on.
+/// Message for a question of the server that is not passed on.
 const ASKS_BACK: &str = "the server asks back, which clients of before 2026-07-28 cannot be asked through this proxy";
 
-/// A client's connection, or one request of it.
+/// Server side of a client's connection, or of one request.
 #[derive(Clone)]
 pub struct Face {
     gateway: Arc<Gateway>,
-    /// Who calls, where one client alone does: over standard input and output. Over HTTP each request says so.
+    /// Caller over standard input and output; over HTTP each request carries its own.
     alone: Option<Arc<Caller>>,
 }
 
@@ -61,12 +61,12 @@ type Answer<T> = Result<T, ErrorData>;
 type Context = RequestContext<RoleServer>;
 
 impl Face {
-    /// For one client.
+    /// Returns the server for one client.
     pub(super) fn alone(gateway: Arc<Gateway>, caller: Caller) -> Self {
         Self { gateway, alone: Some(Arc::new(caller)) }
     }
 
-    /// For clients whose requests carry their [`Caller`].
+    /// Returns the server for clients whose requests carry their [`Caller`].
     pub(super) fn shared(gateway: Arc<Gateway>) -> Self {
         Self { gateway, alone: None }
     }
@@ -77,7 +77,7 @@ impl Face {
         caller.ok_or_else(|| ErrorData::internal_error("a request without a caller", None))
     }
 
-    /// Asks one server, by the name that something has here.
+    /// Sends a request to the server that offers an item of this shown name.
     async fn ask_named(
         &self,
         context: &Context,
@@ -90,7 +90,7 @@ impl Face {
         stall.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
     }
 
-    /// Every item of a list, of all servers that have such; of a single one its pages as they are.
+    /// Lists the items of all servers that have such; with a single server, returns its pages as they are.
     async fn listed<T>(
         &self,
         context: &Context,
@@ -113,7 +113,7 @@ impl Face {
             let mut cursor = None;
             for _ in 0..PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
-                // A server that is away, or has none after all, takes nothing from the others.
+                // A server that is away, or has no such list, does not affect the other servers' items.
                 let Ok(answer) = stall.upstream.ask(ask(Some(page)), Asking::of(context)).await else { break };
                 let Some((items, next)) = take(index, stall, answer) else { break };
                 all.extend(items);
@@ -127,7 +127,7 @@ impl Face {
     }
 }
 
-/// An error of a request that is no call of a tool.
+/// Returns the error of a request that is no call of a tool.
 fn plain(error: UpstreamError) -> ErrorData {
     match error {
         UpstreamError::Refused(error) => error,
@@ -135,7 +135,7 @@ fn plain(error: UpstreamError) -> ErrorData {
     }
 }
 
-/// A server of before 2026-07-28 leaves the type out; to a client of before then it is taken away again.
+/// Sets the result type, which servers of before 2026-07-28 leave out; for clients of before then it is removed again.
 fn complete(mut result: CallToolResult) -> CallToolResponse {
     result.result_type = Some(ResultType::COMPLETE);
     result.into()
@@ -145,17 +145,17 @@ fn odd<T>(_: ServerResult) -> Answer<T> {
     Err(ErrorData::internal_error("the server answered with what is no result of this request", None))
 }
 
-/// Since 2026-07-28 a client can be asked back.
+/// Passes on a question of the server to clients that can answer one, since 2026-07-28.
 fn asks_back<T>(context: &Context, question: T) -> Answer<T> {
     if is_modern(context) { Ok(question) } else { Err(ErrorData::invalid_request(ASKS_BACK, None)) }
 }
 
-/// Since 2026-07-28 a result says what it is, and whose caches may keep it.
+/// True since 2026-07-28: results have a type and a cache scope.
 fn is_modern(context: &Context) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
 }
 
-/// A list is for this credential alone.
+/// Marks a list as private to this credential.
 macro_rules! private {
     ($result:expr, $context:expr) => {{
         let mut result = $result;
@@ -382,12 +382,12 @@ impl ServerHandler for Face {
         self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map(drop).map_err(plain)
     }
 
-    /// A method that we do not know goes to the only server there is, if the boundary lets it: nobody knows what it does, so
-    /// it is asked about as a tool of that name. One that we do know comes here when its parameters are malformed, and goes
-    /// no further: a server that is less strict would run it unasked.
+    /// Passes an unknown method to the only server, if the boundary permits: its effect is unknown, so it is decided as
+    /// a tool of that name. A known method comes here only with malformed parameters, and is refused: a less strict
+    /// server would run it without a decision.
     async fn on_custom_request(&self, request: CustomRequest, context: Context) -> Answer<CustomResult> {
         let caller = self.caller(&context.extensions)?;
-        // A server that is less strict may read it as one of these all the same.
+        // A less strict server may read such a spelling as a known method.
         let plain: String = request.method.chars().filter(char::is_ascii_graphic).collect::<String>().to_lowercase();
         let known = plain != request.method.to_lowercase() || KNOWN.iter().any(|family| plain.starts_with(family));
         let mut open = self.gateway.open_to(&caller.agent);

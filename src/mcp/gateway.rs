@@ -1,4 +1,4 @@
-//! The servers of a profile, as one.
+//! Gateway that presents the servers of a profile as one.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,26 +27,26 @@ use umbra_domain::ToolName;
 use umbra_llm::{ClientError, OutboundPolicy};
 use umbra_store::StoreError;
 
-/// Between a server's name and what it offers, where there are several servers.
+/// Separator of a server's name and an item's name, where there are several servers.
 const BETWEEN: &str = "__";
-/// URIs of which it is known which server has them.
+/// Most resource URIs whose server is remembered.
 const PLACES: usize = 10_000;
-/// How long a list of tools is believed of a server that says nothing of changes.
+/// Age up to which a server's list of tools is used, if the server reports no change.
 const FRESH: Duration = Duration::from_mins(5);
-/// How long the end waits for calls that were cancelled by it.
+/// Longest wait at the end for calls that it cancelled.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Why a profile cannot be served, or its tools not pinned.
+/// Reason why a profile cannot be served, or its tools not pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// A server's URL is refused, or no client can be made for it.
+    /// The URL of a server is refused, or no client can be made for it.
     #[error("MCP server `{server}` of profile `{profile}`: {source}")]
     Url {
-        /// The profile.
+        /// Name of the profile.
         profile: String,
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// Why.
+        /// Cause.
         source: ClientError,
     },
     /// A server does not answer.
@@ -57,61 +57,61 @@ pub enum GatewayError {
     Store(#[from] StoreError),
 }
 
-/// Who calls, and for what.
+/// Caller of a profile, with its run and task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// Its session.
+    /// Session of the agent.
     pub session: Option<String>,
-    /// The run: stubs of a run remember each other.
+    /// Run of the agent: stubs of a run share their state.
     pub run: Option<String>,
-    /// Makes the stubs of the run repeatable.
+    /// Seed that makes the stubs of the run repeatable.
     pub seed: Option<String>,
-    /// The route that the agent works on.
+    /// Route that the agent works on.
     pub route: Option<String>,
-    /// The modes that it is in.
+    /// Modes that the agent is in.
     pub modes: Vec<String>,
-    /// The task, by which tools are selected.
+    /// Task by which tools are selected.
     pub task: Option<String>,
 }
 
-/// The servers of a profile.
+/// Servers of a profile, presented as one.
 pub struct Gateway {
     profile: String,
-    /// The agent that calls where the client does not say.
+    /// Agent that calls where the client does not name one.
     pub(super) agent: String,
     settings: Mcp,
-    /// Bounds of the list of tools, where there are some.
+    /// Limits of the list of tools, if the profile has any.
     pub(super) selection: Option<Selection>,
     stalls: Vec<Stall>,
     guard: Guard,
     news: broadcast::Sender<News>,
     /// Calls that are under way.
     pub(super) underway: TaskTracker,
-    /// Which server has which resource, as far as lists said.
+    /// Server of each resource, as far as lists have shown.
     places: Mutex<HashMap<String, usize>>,
 }
 
-/// A server and what it offers.
+/// Server with its list of tools.
 pub(super) struct Stall {
     pub upstream: Upstream,
     pub tools: ArcSwapOption<Offer>,
 }
 
-/// A tool that an agent may see.
+/// Tool that an agent may see.
 pub(super) struct Offered {
-    /// The name in contracts and rules.
+    /// Name in contracts and rules.
     pub name: ToolName,
-    /// The definition, under the name that clients see.
+    /// Definition, under the name that clients see.
     pub tool: Tool,
 }
 
 impl Gateway {
-    /// The servers of this profile; none is started yet.
+    /// Returns a gateway to the servers of this profile; none is started yet.
     ///
     /// # Errors
-    /// A URL is refused, with what to do.
+    /// A URL is refused, with a remedy.
     pub fn new(
         name: &str,
         profile: &McpProfile,
@@ -146,7 +146,7 @@ impl Gateway {
         &self.profile
     }
 
-    /// Whether it was made by these settings, but for the profiles.
+    /// True if it was made by these settings, the profiles aside.
     pub(super) fn is_under(&self, settings: &Mcp) -> bool {
         self.settings == alone(settings)
     }
@@ -167,17 +167,17 @@ impl Gateway {
         self.news.subscribe()
     }
 
-    /// The servers that an agent may see, with their places.
+    /// Returns the servers that an agent may see, with their indices.
     pub(super) fn open_to(&self, agent: &str) -> impl Iterator<Item = (usize, &Stall)> {
         self.stalls.iter().enumerate().filter(move |(_, stall)| stall.upstream.serves(agent))
     }
 
-    /// What something is called here.
+    /// Returns the name of a server's item that clients see.
     pub(super) fn shown(&self, stall: &Stall, name: &str) -> String {
         if self.stalls.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", stall.upstream.server) }
     }
 
-    /// Which server offers what is called so here, and its name there.
+    /// Returns the server of an item by its shown name, and the item's name there.
     pub(super) fn behind<'a>(&self, agent: &str, shown: &'a str) -> Option<(&Stall, &'a str)> {
         if let [only] = &self.stalls[..] {
             return only.upstream.serves(agent).then_some((only, shown));
@@ -187,13 +187,13 @@ impl Gateway {
         Some((stall, name))
     }
 
-    /// Starts what is not running, so that it can be said what is offered.
+    /// Starts the servers that are not running, so that their capabilities are known.
     pub(super) async fn connect(&self, agent: &str) {
-        // Who is away: calls will say so.
+        // Calls will report servers that are away.
         join_all(self.open_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
     }
 
-    /// What the servers offer, as one server would say it; their instructions only as far as `agent` may see them.
+    /// Returns the capabilities of all servers as those of one; instructions only of servers that `agent` may see.
     pub(super) fn info(&self, agent: Option<&str>, alone: bool) -> ServerConfig {
         let mut all = ServerCapabilities::default();
         let mut instructions = Vec::new();
@@ -211,7 +211,7 @@ impl Gateway {
             if let Some(theirs) = &offers.resources {
                 let ours = all.resources.get_or_insert_with(ResourcesCapability::default);
                 ours.list_changed = Some(true);
-                // An update would be told to everybody.
+                // An update would be sent to all clients.
                 ours.subscribe =
                     (alone && (theirs.subscribe == Some(true) || ours.subscribe == Some(true))).then_some(true);
             }
@@ -239,10 +239,11 @@ impl Gateway {
         info
     }
 
-    /// Every tool that an agent may see, in a stable order. With `known`, servers whose tools are known are not asked again.
+    /// Returns every tool that an agent may see, in a stable order. With `known`, servers whose tools are known are not
+    /// asked again.
     ///
     /// # Errors
-    /// The only server does not answer, or whoever asks wants no answer any more.
+    /// The only server does not answer, or the client has cancelled.
     pub(super) async fn offered(
         &self,
         agent: &str,
@@ -258,7 +259,7 @@ impl Gateway {
         }
         let mut tools = Vec::new();
         for (_, stall) in self.open_to(agent) {
-            // Of a server that is away, what it offered last: its calls say that it is away.
+            // Of a server that is away, the last known tools are listed: its calls report that it is away.
             for entry in stall.tools.load().iter().flat_map(|offer| &offer.entries) {
                 if self.settings.withhold_suspicious && entry.doubt.is_some() {
                     continue;
@@ -272,7 +273,7 @@ impl Gateway {
         Ok(tools)
     }
 
-    /// The tool that is called so here, and its server.
+    /// Returns the tool of this shown name, and its server.
     pub(super) async fn find(
         &self,
         agent: &str,
@@ -291,7 +292,7 @@ impl Gateway {
         Ok(fresh.or_else(known).map(|entry| (stall, entry)))
     }
 
-    /// Notes which server has a resource.
+    /// Remembers the server of a resource.
     pub(super) fn note_place(&self, uri: &str, stall: usize) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         if places.len() < PLACES || places.contains_key(uri) {
@@ -299,7 +300,7 @@ impl Gateway {
         }
     }
 
-    /// Asks the server that has a resource; where none is known to, each in turn.
+    /// Sends a request to the server of a resource; where it is unknown, to each in turn.
     pub(super) async fn ask_about(
         &self,
         agent: &str,
@@ -322,7 +323,7 @@ impl Gateway {
         Err(refused)
     }
 
-    /// Ends every server that was started, once the calls that are under way have said how they ended.
+    /// Ends every server that was started, after the calls that are under way.
     pub async fn close(&self) {
         self.underway.close();
         drop(timeout(LAST_WORDS, self.underway.wait()).await);
@@ -331,14 +332,15 @@ impl Gateway {
 }
 
 impl Stall {
-    /// True where its tools are known. A restarted server may offer others; who is away is found out by the call.
+    /// True if its list of tools is known and recent. A restarted server may offer others; a call notices that a server
+    /// is away.
     fn is_fresh(&self) -> bool {
         let seen = self.tools.load().as_ref().map(|offer| offer.seen);
         !self.upstream.is_stale() && seen.is_some_and(|seen| seen.elapsed() < FRESH)
     }
 }
 
-/// The settings that all profiles share.
+/// Returns the settings that all profiles share.
 fn alone(settings: &Mcp) -> Mcp {
     Mcp { profiles: BTreeMap::new(), ..settings.clone() }
 }

@@ -1,4 +1,4 @@
-//! What stands between a call and its server: the boundary's decision before it, the audit and the shadows behind it.
+//! Guard of calls: asks the boundary before a call, and reports to the audit and the shadows after it.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -18,52 +18,52 @@ use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_domain::{Call, CallOutcome, Event, tool::plain_tool_name};
 use umbra_store::Store;
 
-/// Outcomes and events that may wait to be written.
+/// Most outcomes and events that wait to be written.
 const WAITING: usize = 4_096;
-/// Those that are written side by side; the writers behind carry them together.
+/// Most of them that are written at a time; the writers behind group them.
 const BATCH: usize = 128;
 
-/// What becomes of a call.
+/// Decision about a call, as the proxy needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ruling {
-    /// The decision's id; there is none where the call was refused before it was asked about.
+    /// Id of the decision; `None` where the call was refused before the boundary was asked.
     pub decision_id: Option<String>,
-    /// What is to be done.
+    /// Course of the call.
     pub course: Course,
-    /// The reason's code, where it does not run.
+    /// Code of the reason, where the call does not run.
     pub reason: Option<String>,
-    /// The same in words, with what to do; or what to know although it runs.
+    /// Reason in words, with a remedy; or a warning although the call runs.
     pub detail: Option<String>,
 }
 
-/// What is to be done with a call.
+/// Course of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Course {
-    /// It runs; its result is then merged with what this run has rehearsed.
+    /// The call runs; its result is then merged with the run's simulated writes.
     Run {
-        /// See `boundary::overlay`.
+        /// Writes to merge, as in `boundary::overlay`.
         merge: Option<Value>,
     },
-    /// This is answered in the tool's place.
+    /// A stub answers in the tool's place.
     Stub {
-        /// The contract, as `tool@version`.
+        /// Contract, as `tool@version`.
         contract: Option<String>,
-        /// What the tool would have answered.
+        /// Result of the stub.
         result: Value,
-        /// It is a fault of this name.
+        /// Name of the fault, if the result is one.
         fault: Option<String>,
     },
-    /// A person must approve it first.
+    /// A person must approve the call first.
     Ask {
-        /// The approval that it waits for.
+        /// Id of the approval.
         approval: Option<String>,
     },
-    /// It does not run.
+    /// The call does not run.
     Block,
 }
 
 impl Ruling {
-    /// A refusal of our own, without asking.
+    /// Returns a refusal by the proxy itself.
     pub(super) fn block(reason: &str, detail: String) -> Self {
         Self { decision_id: None, course: Course::Block, reason: Some(reason.to_owned()), detail: Some(detail) }
     }
@@ -84,7 +84,7 @@ impl Ruling {
 }
 
 impl Course {
-    /// The word of `POST /v1/decide`.
+    /// Returns the word of `POST /v1/decide`.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
             Self::Run { .. } => "execute",
@@ -95,34 +95,34 @@ impl Course {
     }
 }
 
-/// The boundary and the flows, as the proxy needs them. Cheap to clone.
+/// Handle of the boundary and the flows for the proxy. Cheap to clone.
 #[derive(Clone)]
 pub struct Guard {
     flows: Flows,
     behind: mpsc::Sender<Behind>,
 }
 
-/// What is written behind an answer.
+/// Record that is written after an answer.
 enum Behind {
     Outcome(String, Box<CallOutcome>),
     Event(Box<Event>),
 }
 
-/// Writes what comes behind answers; at rest until it is run.
+/// Writer of records after answers.
 pub struct Scribe {
     flows: Flows,
     waiting: mpsc::Receiver<Behind>,
 }
 
 impl Guard {
-    /// In front of this flows; the scribe is to be run by the caller.
+    /// Returns a guard of these flows, and the writer that the caller must run.
     pub fn new(flows: Flows) -> (Self, Scribe) {
         let (behind, waiting) = mpsc::channel(WAITING);
         let scribe = Scribe { flows: flows.clone(), waiting };
         (Self { flows, behind }, scribe)
     }
 
-    /// Asks the boundary. The decision is durable when this answers.
+    /// Asks the boundary. The decision is durable when this returns.
     pub(super) async fn decide(&self, call: Call) -> Ruling {
         if let Err(right) = plain_tool_name(&call.tool.name) {
             return Ruling::block("tool_name", right.to_owned());
@@ -135,8 +135,8 @@ impl Guard {
         }
     }
 
-    /// Tools that fit a task, best first, as `POST /v1/tools/select` answers. A session that is unknown, over or another
-    /// agent's counts as none.
+    /// Selects tools that fit a task, best first, as `POST /v1/tools/select` does. A session that is unknown, over or
+    /// another agent's counts as none.
     pub(super) async fn select(&self, request: SelectRequest) -> Vec<RankedTool> {
         let (asked, sidecar) = (Instant::now(), &self.flows.sidecar);
         let agent = request.agent.as_deref().map(|agent| self.flows.boundary.name_of(agent));
@@ -155,12 +155,12 @@ impl Guard {
         }
     }
 
-    /// Tells the audit what came of a call.
+    /// Reports the outcome of a call to the audit.
     pub(super) fn report(&self, call_id: String, outcome: CallOutcome) {
         self.write(Behind::Outcome(call_id, Box::new(outcome)));
     }
 
-    /// Gives an event to the shadows.
+    /// Sends an event to the shadows.
     pub(super) fn observe(&self, event: Event) {
         self.write(Behind::Event(Box::new(event)));
     }
@@ -175,14 +175,14 @@ impl Guard {
         &self.flows.store
     }
 
-    /// A new id, in the order of time.
+    /// Returns a new id, in the order of time.
     pub(super) fn new_id(&self) -> uuid::Uuid {
         self.flows.clock.new_id()
     }
 }
 
 impl Scribe {
-    /// Writes until it is stopped and nothing waits any more.
+    /// Writes until it is stopped and no record waits.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             let mut batch = Vec::new();

@@ -1,8 +1,8 @@
-//! The face over streamable HTTP: `/mcp/{profile}`. Who may call is known before a request comes here.
+//! The MCP server over streamable HTTP: `/mcp/{profile}`. The caller is known before a request comes here.
 //!
-//! Clients of 2026-07-28 have no sessions. Those of before get one, in the memory of this process: it ends after five
-//! minutes without a request, and its client begins anew. So does a client whose profile was changed by a reload; calls that
-//! are under way end where they began.
+//! Clients of 2026-07-28 have no sessions. Older clients get one, in the memory of this process: it ends after five
+//! minutes without a request, and its client begins again. So does a client whose profile was changed by a reload;
+//! calls that are under way end where they began.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -34,23 +34,23 @@ use super::{
 use umbra_config::settings::{Mcp, McpProfile};
 use umbra_llm::OutboundPolicy;
 
-/// Sessions of clients of before 2026-07-28, of one profile.
+/// Most sessions of clients of before 2026-07-28, of one profile.
 const MAX_SESSIONS: usize = 1_000;
-/// Largest message of a client.
+/// Largest message of a client, in bytes.
 const MAX_MESSAGE: usize = 4 * 1024 * 1024;
-/// Names a session of before 2026-07-28.
+/// Header with the session of a client of before 2026-07-28.
 const SESSION: &str = "mcp-session-id";
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Every profile of the settings.
+/// All profiles of the settings.
 pub struct Profiles {
     in_force: ArcSwap<InForce>,
     guard: Guard,
     stop: CancellationToken,
 }
 
-/// The profiles in force, and what they were made by.
+/// Profiles in force, and the outbound policy that they were made by.
 struct InForce {
     profiles: BTreeMap<String, Arc<Profile>>,
     policy: OutboundPolicy,
@@ -65,10 +65,10 @@ struct Profile {
 }
 
 impl Profiles {
-    /// The profiles of these settings; no server is started yet. `stop` ends all streams.
+    /// Returns the profiles of these settings; no server is started yet. `stop` ends all streams.
     ///
     /// # Errors
-    /// A server's URL is refused, with what to do.
+    /// A server's URL is refused, with a remedy.
     pub fn new(
         settings: &Mcp,
         policy: &OutboundPolicy,
@@ -81,11 +81,11 @@ impl Profiles {
         Ok(profiles)
     }
 
-    /// Puts the profiles of these settings in force. Those that stayed the same keep their servers; the servers of others end
-    /// when the last call of theirs is answered.
+    /// Puts the profiles of these settings in force. Unchanged profiles keep their servers; the servers of others end
+    /// when their last call is answered.
     ///
     /// # Errors
-    /// A server's URL is refused, with what to do; then nothing has changed.
+    /// A server's URL is refused, with a remedy; then nothing has changed.
     pub fn reload(&self, settings: &Mcp, policy: &OutboundPolicy) -> Result<(), GatewayError> {
         let before = self.in_force.load();
         let profile = |(name, spec): (&String, &McpProfile)| {
@@ -112,7 +112,7 @@ impl Profiles {
     ) -> Result<Profile, GatewayError> {
         let gateway = Arc::new(Gateway::new(name, spec, settings, policy, self.guard.clone())?);
         let sessions = Arc::<LocalSessionManager>::default();
-        // Hosts and origins are looked at by the front, before anything else.
+        // The front has checked hosts and origins before anything else.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_MESSAGE)
@@ -122,7 +122,7 @@ impl Profiles {
         Ok(Profile { spec: spec.clone(), gateway, service, sessions, underway: Arc::default() })
     }
 
-    /// Which agent calls where a request does not say so; `None` where there is no such profile.
+    /// Returns the default agent of a profile; `None` where there is no such profile.
     pub fn agent(&self, profile: &str) -> Option<String> {
         self.in_force.load().profiles.get(profile).map(|profile| profile.gateway.agent.clone())
     }
@@ -161,7 +161,7 @@ impl Profile {
             let ends = session.is_some() && request.method() == Method::DELETE;
             let mut answer = self.pass(caller, request).await;
             if ends && answer.status() == StatusCode::ACCEPTED {
-                // It has ended; clients take "accepted" for a failure.
+                // The session has ended; clients take "accepted" for a failure.
                 answer = plain(StatusCode::NO_CONTENT, "");
             }
             return answer;
@@ -176,7 +176,7 @@ impl Profile {
             let words = "a request of this id is under way: give each request an id of its own";
             return refusal(ErrorCode::INVALID_REQUEST, words, Some(id));
         };
-        // Its place is free again when the answer is read, or nobody reads it any more.
+        // The place is free again when the answer is read, or the client has gone.
         self.pass_message(caller, parts, body).await.map(|body| {
             let held = move |frame| {
                 let _ = &place;
@@ -186,7 +186,7 @@ impl Profile {
         })
     }
 
-    /// Passes a message on. One that cannot be read is refused in the protocol's words, with its id where it has one.
+    /// Passes a message on. One that cannot be read is refused in terms of the protocol, with its id if it has one.
     async fn pass_message(&self, caller: Caller, parts: http::request::Parts, body: Bytes) -> Answer {
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_json = kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
@@ -204,7 +204,7 @@ impl Profile {
     }
 }
 
-/// What tells a request from other messages.
+/// Members that tell a request from other messages.
 #[derive(Deserialize)]
 struct Head {
     id: Option<RequestId>,
@@ -230,7 +230,7 @@ impl Drop for Place {
     }
 }
 
-/// The refusal of what is no message.
+/// Returns the refusal of a body that is no message.
 fn unreadable(body: &[u8]) -> Answer {
     match serde_json::from_slice(body) {
         Err(_) => refusal(ErrorCode::PARSE_ERROR, "the body is no JSON", None),

@@ -1,5 +1,5 @@
-//! Messages as lines, as they go through pipes. In: bytes as they arrive. Out: what each line says. A line beyond the bound
-//! is not kept, but from its ends it is known whom it concerns, so that nobody waits for what will not come.
+//! Reads messages as lines from pipes. A line beyond the bound is not kept, but its ends show which request it belongs
+//! to: that request fails, instead of waiting forever.
 
 use std::sync::LazyLock;
 
@@ -7,50 +7,50 @@ use regex::bytes::Regex;
 use rmcp::model::{NumberOrString, RequestId};
 use serde::de::DeserializeOwned;
 
-/// Bytes at each end of a line in which its id is looked for.
+/// Bytes at each end of a line in which its id is searched.
 const ENDS: usize = 512;
 
-/// A line while it arrives.
+/// Line that is arriving.
 pub(super) struct Line {
-    /// The whole of it, or its beginning where it is too long.
+    /// The whole line, or its beginning where it is too long.
     kept: Vec<u8>,
-    /// The end of what is not kept.
+    /// End of a line that is too long.
     tail: Vec<u8>,
     over: bool,
     max: usize,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug)]
 pub(super) enum Said<M> {
     /// A message.
     Message(M),
-    /// It is longer than what is kept.
+    /// A line longer than the bound.
     TooLong(About),
-    /// It is JSON, but no message.
+    /// JSON that is no message.
     Odd(serde_json::Value),
-    /// It is no JSON.
+    /// Text that is no JSON.
     Garbled(About),
-    /// Nothing.
+    /// A blank line.
     Blank,
 }
 
-/// Whom a line that cannot be read concerns.
+/// Request that an unreadable line belongs to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct About {
-    /// The id of the request, or of the request that it answers.
+    /// Id of the request, or of the request that the line answers.
     pub id: Option<RequestId>,
-    /// It answers a request.
+    /// True if the line answers a request.
     pub answers: bool,
 }
 
 impl Line {
-    /// Lines of at most so many bytes.
+    /// Returns a reader of lines of at most so many bytes.
     pub(super) fn new(max: usize) -> Self {
         Self { kept: Vec::new(), tail: Vec::new(), over: false, max }
     }
 
-    /// Adds what arrived.
+    /// Adds bytes that have arrived.
     pub(super) fn push(&mut self, part: &[u8]) {
         if !self.over && self.kept.len() + part.len() <= self.max {
             self.kept.extend_from_slice(part);
@@ -68,7 +68,7 @@ impl Line {
         self.tail.drain(..gone);
     }
 
-    /// What the line says; the next one begins.
+    /// Returns the content of the complete line, and begins the next one.
     pub(super) fn take<M: DeserializeOwned>(&mut self) -> Said<M> {
         let (kept, tail) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.tail));
         if std::mem::take(&mut self.over) {
@@ -88,7 +88,7 @@ impl Line {
     }
 }
 
-/// The id that a line bears before or behind its content, where everybody writes it.
+/// Finds the id before or after the content of a line, where implementations write it.
 fn about(head: &[u8], tail: &[u8]) -> About {
     const ID: &str = r#""id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,128})")\s*"#;
     const PLAIN: &str = r#""(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*"#;

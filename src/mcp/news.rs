@@ -1,4 +1,4 @@
-//! What servers say unasked, on its way to the clients that listen.
+//! Forwards unsolicited messages of servers to the clients that listen.
 
 #![expect(deprecated, reason = "log messages are part of 2025-11-25")]
 
@@ -17,31 +17,31 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Messages that a slow client may be behind before it loses some.
+/// Most messages that a slow client may lag behind before it loses some.
 pub(super) const BACKLOG: usize = 256;
 
-/// Changes within so long are told as one.
+/// Time within which changes are reported as one.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// How long a client may be gone before that is noticed, where servers have nothing to say.
+/// Interval at which a client's absence is noticed while servers send nothing.
 const LOOK_UP: Duration = Duration::from_secs(30);
 
-/// What a server said.
+/// Unsolicited message of a server.
 #[derive(Debug, Clone)]
 pub(super) enum News {
-    /// The tools of a server are others.
+    /// The tools of a server have changed.
     Tools,
-    /// Its prompts are others.
+    /// The prompts of a server have changed.
     Prompts,
-    /// Its resources are others.
+    /// The resources of a server have changed.
     Resources,
-    /// A resource that is subscribed to is another.
+    /// A subscribed resource has changed.
     Resource(ResourceUpdatedNotificationParam),
     /// A log message for the client.
     Log(LoggingMessageNotificationParam),
 }
 
-/// What changed, each once, and the rest as it was said.
+/// Changes, each once, and the other messages as they were.
 #[derive(Default)]
 struct Heard {
     tools: bool,
@@ -57,14 +57,14 @@ impl Heard {
             Ok(News::Prompts) => self.prompts = true,
             Ok(News::Resources) => self.resources = true,
             Ok(word) => self.words.push(word),
-            // Any of them may be among what is lost.
+            // Any of them may be among the lost ones.
             Err(RecvError::Lagged(_)) => (self.tools, self.prompts, self.resources) = (true, true, true),
             Err(RecvError::Closed) => {}
         }
     }
 }
 
-/// What is said within a moment: a server that tells of every change becomes one that tells of changes.
+/// Collects the messages of a moment: many changes become one report.
 async fn gather(first: Result<News, RecvError>, news: &mut Receiver<News>) -> Option<Heard> {
     if matches!(first, Err(RecvError::Closed)) {
         return None;
@@ -81,8 +81,8 @@ async fn gather(first: Result<News, RecvError>, news: &mut Receiver<News>) -> Op
     }
 }
 
-/// Tells a client of before 2026-07-28 what changed, until it is gone; with `alone`, where nobody else uses the servers,
-/// also what they log and what it subscribed to.
+/// Reports changes to a client of before 2026-07-28, until it is gone; with `alone`, where it is the only client, also
+/// log messages and subscribed resources.
 pub(super) async fn tell_all(mut news: Receiver<News>, to: Peer<RoleServer>, alone: bool) {
     loop {
         let Ok(first) = timeout(LOOK_UP, news.recv()).await else {
@@ -118,7 +118,7 @@ async fn tell(heard: Heard, to: &Peer<RoleServer>, alone: bool) -> Result<(), Se
     Ok(())
 }
 
-/// Tells a subscription what it asked for, until it ends.
+/// Reports to a subscription what it asked for, until it ends.
 pub(super) async fn tell_subscriber(mut news: Receiver<News>, to: SubscriptionContext) {
     let wanted = to.accepted().clone();
     let on = |flag: Option<bool>| flag.unwrap_or(false);

@@ -1,5 +1,6 @@
-//! What a tool says of itself, and whether to believe it. A server may change the words under which a tool was admitted, or
-//! write orders to the model into them: both are reported once, as an event of their own, which shadows review like any other.
+//! Pins tool descriptions and detects changes and orders in them. A server may change the text under which a tool was
+//! admitted, or write orders to the model into it: both are reported once, as an event of their own, which shadows
+//! review like any other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +11,18 @@ use super::guard::Guard;
 use umbra_domain::{CheckName, Event, Severity, Trigger};
 use umbra_store::{
     StoreError,
-    mcp::{Pin, Seen},
+    mcp::{PinnedTool, ReportedTool},
 };
 
-/// Characters of a description that are kept and shown.
+/// Most characters of a description that are kept and shown.
 const SHOWN: usize = 16 * 1024;
 
-/// Why a tool is not to be trusted.
+/// Reason not to trust a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// Its description speaks to the model as no description does.
+    /// The description gives orders to the model, or hides characters.
     Orders,
-    /// It is described otherwise than when it was pinned.
+    /// The definition differs from the pinned one.
     Changed,
 }
 
@@ -34,7 +35,7 @@ impl Doubt {
     }
 }
 
-/// Everything in a definition that a model reads, name by name: the description, and those within the schemas.
+/// Collects everything in a definition that a model reads: title, description, and those within the schemas.
 fn words(tool: &Tool) -> String {
     fn below(value: &Value, words: &mut String) {
         match value {
@@ -64,7 +65,7 @@ fn words(tool: &Tool) -> String {
     words.trim().to_owned()
 }
 
-/// The same with keys in order: in which order a server writes them says nothing.
+/// Sorts the keys of all objects: a server's order of keys has no meaning.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -77,15 +78,15 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// What is pinned: all that a model or the boundary goes by.
-fn seen(tool: &Tool) -> Seen {
+/// Returns the hash and text to pin: of all that a model or the boundary goes by.
+fn seen(tool: &Tool) -> ReportedTool {
     let definition = json!([tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
     let hash = blake3::hash(sorted(definition).to_string().as_bytes()).as_bytes().to_vec();
     let description = umbra_checks::redact(&words(tool)).as_str().replace('\0', "");
-    Seen { tool: tool.name.to_string(), hash, description }
+    ReportedTool { tool: tool.name.to_string(), hash, description }
 }
 
-/// Whether a description speaks to the model, or hides characters.
+/// True if a description gives orders to the model, or hides characters.
 fn gives_orders(tool: &Tool) -> bool {
     let event = Event { input: Some(words(tool)), ..Event::default() };
     let stored = umbra_checks::screen(event);
@@ -93,20 +94,20 @@ fn gives_orders(tool: &Tool) -> bool {
     umbra_checks::review(&stored.event, &stored.marks, &which).iter().any(|hit| hit.severity >= Severity::Warning)
 }
 
-/// Where tools come from.
+/// Profile and server of tools.
 pub(super) struct Place<'a> {
     pub profile: &'a str,
     pub server: &'a str,
 }
 
-/// Compares tools with what is pinned, pins new ones, and reports once what is in doubt. Where the pins cannot be read it is
-/// an error, with what is in doubt all the same.
+/// Compares tools with their pins, pins new ones, and reports doubts once. If the pins cannot be read, the doubts are
+/// returned as an error.
 pub(super) async fn judge(
     guard: &Guard,
     place: &Place<'_>,
     tools: &[Tool],
 ) -> Result<Vec<Option<Doubt>>, Vec<Option<Doubt>>> {
-    let seen: Vec<Seen> = tools.iter().map(seen).collect();
+    let seen: Vec<ReportedTool> = tools.iter().map(seen).collect();
     let orders: Vec<bool> = tools.iter().map(gives_orders).collect();
     let pins = match compared(guard, place, &seen).await {
         Ok(pins) => pins,
@@ -128,25 +129,26 @@ pub(super) async fn judge(
     Ok(doubts)
 }
 
-/// Pins what tools say now; answers the names of those that were pinned by this.
+/// Pins the present definitions; returns the names of newly pinned tools.
 pub(super) async fn accept(guard: &Guard, place: &Place<'_>, tools: &[Tool]) -> Result<Vec<String>, StoreError> {
-    let seen: Vec<Seen> = tools.iter().map(seen).collect();
+    let seen: Vec<ReportedTool> = tools.iter().map(seen).collect();
     guard.store().contracts().pin_mcp_tools(place.profile, place.server, &seen, true).await
 }
 
 struct Compared {
-    pins: Vec<Pin>,
-    /// Seen, or seen so, for the first time.
+    pins: Vec<PinnedTool>,
+    /// Tools that are new, or changed for the first time.
     new: Vec<String>,
 }
 
-async fn compared(guard: &Guard, place: &Place<'_>, seen: &[Seen]) -> Result<Compared, StoreError> {
+async fn compared(guard: &Guard, place: &Place<'_>, seen: &[ReportedTool]) -> Result<Compared, StoreError> {
     let store = guard.store();
     let pins = store.contracts().mcp_pins(place.profile, place.server).await?;
-    let pin = |seen: &Seen| pins.iter().find(|pin| pin.tool == seen.tool);
-    let unknown: Vec<Seen> = seen.iter().filter(|seen| pin(seen).is_none()).cloned().collect();
-    let unreported = |pin: &Pin, seen: &Seen| pin.hash != seen.hash && pin.changed.as_ref() != Some(&seen.hash);
-    let changed: Vec<Seen> =
+    let pin = |seen: &ReportedTool| pins.iter().find(|pin| pin.tool == seen.tool);
+    let unknown: Vec<ReportedTool> = seen.iter().filter(|seen| pin(seen).is_none()).cloned().collect();
+    let unreported =
+        |pin: &PinnedTool, seen: &ReportedTool| pin.hash != seen.hash && pin.changed.as_ref() != Some(&seen.hash);
+    let changed: Vec<ReportedTool> =
         seen.iter().filter(|seen| pin(seen).is_some_and(|pin| unreported(pin, seen))).cloned().collect();
     let mut new = Vec::new();
     if !unknown.is_empty() {
@@ -158,8 +160,9 @@ async fn compared(guard: &Guard, place: &Place<'_>, seen: &[Seen]) -> Result<Com
     Ok(Compared { pins, new })
 }
 
-/// The event of a tool in doubt. What its server wrote is outside data, so the checks look at it as such.
-fn report(place: &Place<'_>, seen: &Seen, was: Option<&Pin>, orders: bool) -> Event {
+/// Returns the event of a tool in doubt. The server's text is the event's input, so the checks treat it as outside
+/// data.
+fn report(place: &Place<'_>, seen: &ReportedTool, was: Option<&PinnedTool>, orders: bool) -> Event {
     let mut text = String::new();
     if let Some(was) = was {
         text = format!("When it was pinned it said:\n{}\n\nNow it says:\n", was.description);

@@ -1,4 +1,4 @@
-//! Results of tools as the protocol has them: of stubs, of refusals, and what we read out of those of servers.
+//! Results of tools in the form of the protocol: results of stubs and refusals, and values read from servers' results.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
@@ -6,22 +6,23 @@ use serde_json::{Map, Value, json};
 use super::guard::{Course, Ruling};
 use umbra_domain::json::encoded_len;
 
-/// Marks a result that no tool gave.
+/// Key in `_meta` of a result that no tool gave.
 const SHADOW: &str = "dev.umbra/shadow";
-/// Says what was decided.
+/// Key in `_meta` of the decision.
 const DECISION: &str = "dev.umbra/decision";
 
-/// A result that says in words why there is none. It is a result and no error of the protocol: only so is the model told.
+/// Returns a result with `isError` that says why the call failed. Models see such a result, but not an error of the
+/// protocol.
 pub(super) fn failure(words: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(words.into())])
 }
 
-/// What is answered in the tool's place.
+/// Returns the result of a stub.
 pub(super) fn stub(ruling: &Ruling, contract: Option<&str>, result: &Value, fault: Option<&str>) -> CallToolResult {
     let mut stub = CallToolResult::success(vec![ContentBlock::text(text_of(result))]);
     let is_error = fault.is_some() || sole_text(result, &["error"]).is_some();
     stub.is_error = Some(is_error);
-    // Before 2026-07-28 it was an object or nothing.
+    // Before 2026-07-28 it was an object or absent.
     if result.is_object() && !is_error {
         stub.structured_content = Some(result.clone());
     }
@@ -29,7 +30,7 @@ pub(super) fn stub(ruling: &Ruling, contract: Option<&str>, result: &Value, faul
     stub
 }
 
-/// What is answered where a call does not run, with what to do.
+/// Returns the result of a call that does not run, with a remedy.
 pub(super) fn refusal(ruling: &Ruling) -> CallToolResult {
     let reason = ruling.reason.as_deref().unwrap_or("policy");
     let detail = ruling.detail.as_deref().unwrap_or("no reason was given");
@@ -54,7 +55,7 @@ pub(super) fn refusal(ruling: &Ruling) -> CallToolResult {
     refusal
 }
 
-/// Adds what the caller should know although the call ran.
+/// Adds a warning to the result of a call that ran.
 pub(super) fn warn(result: &mut CallToolResult, ruling: &Ruling) {
     if let Some(warning) = &ruling.detail {
         mark(result, DECISION, json!({"decision_id": ruling.decision_id, "decision": "execute", "warning": warning}));
@@ -65,7 +66,8 @@ fn mark(result: &mut CallToolResult, key: &str, value: Value) {
     result.meta.get_or_insert_with(MetaObject::default).0.insert(key.to_owned(), value);
 }
 
-/// What a result says, as contracts know it: its structured content, else its text, read as JSON where it is some.
+/// Returns the value of a result, as contracts know it: its structured content, else its text, read as JSON if it is an
+/// object or array.
 pub(super) fn value(result: &CallToolResult) -> Value {
     if let Some(structured) = &result.structured_content {
         return structured.clone();
@@ -77,21 +79,21 @@ pub(super) fn value(result: &CallToolResult) -> Value {
     }
 }
 
-/// Members that hold all of a result that is text, as servers wrap it for structured content, and of an error.
+/// Names of a member that wraps a text for structured content, or an error.
 const WRAPPERS: [&str; 4] = ["content", "result", "text", "error"];
 
-/// The text of a value: of a text that is wrapped, the text itself, else JSON.
+/// Returns the text of a value: a text, or a wrapped text, as it is; other values as JSON.
 fn text_of(value: &Value) -> String {
     value.as_str().or_else(|| sole_text(value, &WRAPPERS)).map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// The text that is the only member of an object, under one of these names.
+/// Returns the text that is the only member of an object, under one of these names.
 fn sole_text<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     names.iter().find_map(|name| members.get(*name)?.as_str())
 }
 
-/// The same result with another value.
+/// Returns the same result with another value.
 pub(super) fn with_value(mut result: CallToolResult, value: Value) -> CallToolResult {
     result.content.retain(|block| block.as_text().is_none());
     result.content.insert(0, ContentBlock::text(text_of(&value)));
@@ -101,14 +103,14 @@ pub(super) fn with_value(mut result: CallToolResult, value: Value) -> CallToolRe
     result
 }
 
-/// All text of a result.
+/// Returns all text of a result.
 pub(super) fn text(result: &CallToolResult) -> String {
     let texts: Vec<&str> =
         result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.as_str())).collect();
     texts.join("\n")
 }
 
-/// At most so many bytes of a text, whole characters.
+/// Cuts a text to at most so many bytes, at a character's end.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -117,7 +119,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// JSON arguments within a bound; larger ones are left out of what shadows see.
+/// Returns JSON arguments within a bound; larger ones are replaced by a note for the shadows.
 pub(super) fn bounded(arguments: &Map<String, Value>, most: usize) -> Value {
     let whole = Value::Object(arguments.clone());
     let bytes = encoded_len(&whole);

@@ -1,8 +1,9 @@
-//! The list of tools of a profile with `select`: the tools that fit the task, those that are always included, and two of
-//! our own by which a model reaches the others, `search_tools` and `call_tool`.
+//! Selects the listed tools of a profile with `select`: the tools that fit the task, those that are always included,
+//! and two of our own by which a model reaches all others, `search_tools` and `call_tool`.
 //!
-//! A selection is a matter of context, not of permission: a tool that is not listed is called by its name as any other, and
-//! `call_tool` becomes the call that it names before it is decided. Tools that the rules deny are neither listed nor found.
+//! A selection concerns context, not permission: a tool that is not listed can be called by its name like any other,
+//! and `call_tool` becomes the call that it names before it is decided. Tools that the rules deny are neither listed
+//! nor found.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,14 +28,14 @@ use umbra_domain::{ToolName, tool::ToolPatterns};
 const SEARCH: &str = "search_tools";
 /// Name of the tool that calls another.
 const CALL: &str = "call_tool";
-/// Tools that a search answers where nobody says how many.
+/// Most tools of a search without `limit`.
 const FOUND: usize = 5;
-/// Most tools that a search answers.
+/// Most tools of a search.
 const MOST_FOUND: usize = 50;
-/// Bytes of a query.
+/// Most bytes of a query.
 const MOST_BYTES: usize = 4096;
 
-/// Bounds of a profile's list.
+/// Limits of a profile's list.
 pub(super) struct Selection {
     limit: usize,
     patterns: Vec<String>,
@@ -57,23 +58,23 @@ struct Target {
     arguments: Option<JsonObject>,
 }
 
-/// A call of one of our own tools, or of a server's.
+/// Call of one of our own tools, or of a server's.
 pub(super) enum Meant {
-    /// The answer of our own tool.
+    /// Answer of our own tool.
     Answer(CallToolResult),
-    /// The call that is to be decided.
+    /// Call to decide.
     Call(CallToolRequestParams),
 }
 
 impl Selection {
-    /// Bounds of the settings, which have checked the patterns.
+    /// Returns the limits of the settings, which have checked the patterns.
     pub(super) fn of(settings: &McpSelect) -> Self {
         let patterns = settings.always_include.clone();
         let always = ToolPatterns::compile(patterns.iter().map(String::as_str).zip(0..)).unwrap_or_default();
         Self { limit: settings.limit, patterns, always }
     }
 
-    /// Names of the tools that are always included. Patterns that no tool has are logged.
+    /// Returns the names of the tools that are always included. Patterns that match no tool are logged.
     fn always(&self, profile: &str, offered: &[Offered]) -> Vec<ToolName> {
         let (mut always, mut matched) = (Vec::new(), HashSet::new());
         for one in offered {
@@ -95,10 +96,10 @@ impl Selection {
 }
 
 impl Gateway {
-    /// The tools that `caller` is shown, in a stable order.
+    /// Returns the tools that `caller` is shown, in a stable order.
     ///
     /// # Errors
-    /// The only server does not answer, or the caller wants no answer any more.
+    /// The only server does not answer, or the client has cancelled.
     pub(super) async fn list(&self, caller: &Caller, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
         let offered = self.offered(&caller.agent, asking, false).await?;
         let Some(selection) = self.selection_of(&offered) else {
@@ -115,7 +116,7 @@ impl Gateway {
         Ok(tools)
     }
 
-    /// Reads a call: our own tools are answered here, or become the call that they name.
+    /// Resolves a call: our own tools are answered here, or become the call that they name.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -153,7 +154,7 @@ impl Gateway {
         })
     }
 
-    /// The bounds, where there are more tools than they let be listed.
+    /// Returns the limits, if there are more tools than may be listed.
     fn selection_of(&self, offered: &[Offered]) -> Option<&Selection> {
         self.selection.as_ref().filter(|selection| offered.len() > selection.limit)
     }
@@ -181,8 +182,8 @@ impl Gateway {
         CallToolResult::structured(json!({"tools": tools}))
     }
 
-    /// Places of the tools that fit, best first. Tools that have nothing in common with the task are left out, unless they
-    /// are among `always`.
+    /// Returns the indices of the tools that fit, best first. Tools that have nothing in common with the task are left
+    /// out, unless they are among `always`.
     async fn rank(
         &self,
         caller: &Caller,
@@ -215,7 +216,7 @@ impl Gateway {
     }
 }
 
-/// Our own tools, which say how many others there are.
+/// Returns our own tools, whose descriptions say how many others there are.
 fn own(hidden: usize, all: usize) -> [Tool; 2] {
     let object = |properties: Value, required: &[&str]| {
         let mut schema = JsonObject::new();

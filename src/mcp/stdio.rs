@@ -1,7 +1,7 @@
-//! The face over standard input and output: one client, whose end is ours.
+//! The MCP server over standard input and output: serves one client, and ends with it.
 //!
-//! Whatever the client sends is answered, also what is too long, what is no message and a second request under an id that is
-//! under way: who waits for an answer would else wait for ever.
+//! Every message is answered, also one that is too long, one that is no message, and a second request under an id that
+//! is under way: the client would otherwise wait forever.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -30,17 +30,17 @@ use super::{
     line::{About, Line, Said},
 };
 
-/// Largest message of a client.
+/// Largest message of a client, in bytes.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-/// Requests that may be under way.
+/// Most requests that may be under way.
 const MAX_UNDERWAY: usize = 1_000;
-/// How long a client that has left may take to read what is still to be said.
+/// Longest wait for a client that has left to read the remaining messages.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Serves the client on standard input and output until it leaves or `stop` is cancelled; then ends the servers.
 ///
 /// # Errors
-/// The client did not shake hands.
+/// The client did not complete the handshake.
 pub async fn serve_stdio(
     gateway: Arc<Gateway>,
     caller: Caller,
@@ -52,7 +52,7 @@ pub async fn serve_stdio(
             drop(running.waiting().await);
             Ok(())
         }
-        // It left before it said anything: that is its right.
+        // A client may leave before it sends anything.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
         Err(error) => Err(Box::new(error)),
     };
@@ -60,15 +60,15 @@ pub async fn serve_stdio(
     served
 }
 
-/// The client at the other end.
+/// Client at the other end.
 struct Client {
     input: BufReader<Stdin>,
     line: Line,
     output: Arc<tokio::sync::Mutex<Output<Stdout>>>,
     underway: Arc<Underway>,
-    /// What we refuse, until it is said.
+    /// Refusals that are not sent yet.
     refusals: VecDeque<ServerJsonRpcMessage>,
-    /// A refusal may be said in part.
+    /// True if a refusal may have been sent in part.
     unsaid: bool,
 }
 
@@ -82,7 +82,7 @@ impl Underway {
     }
 }
 
-/// Where messages go out. Whoever is interrupted while writing leaves the rest to the next one.
+/// Output of messages. A writer that is interrupted leaves its rest to the next one.
 struct Output<W> {
     pipe: W,
     rest: BytesMut,
@@ -121,7 +121,7 @@ impl Client {
         self.refusals.push_back(ServerJsonRpcMessage::error(ErrorData::new(code, words, None), id));
     }
 
-    /// Says what is refused. It is polled in a `select!`: what is not said yet stays in `self` or in the output.
+    /// Sends the refusals. It is polled in a `select!`: unsent data stays in `self` or in the output.
     async fn say_refusals(&mut self) -> Result<(), io::Error> {
         if self.refusals.is_empty() && !self.unsaid {
             return Ok(());
@@ -136,7 +136,7 @@ impl Client {
         Ok(())
     }
 
-    /// What is to be served of a line; the rest is refused.
+    /// Returns the message of a line if it is to be served, and refuses it otherwise.
     fn admit(&mut self, said: Said<ClientJsonRpcMessage>) -> Option<ClientJsonRpcMessage> {
         match said {
             Said::Message(ClientJsonRpcMessage::Request(request)) => {
@@ -158,7 +158,7 @@ impl Client {
                     && let ClientNotification::CancelledNotification(cancelled) = &said.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    // It is not answered any more.
+                    // A cancelled request is not answered.
                     self.underway.ids().remove(id);
                 }
                 return Some(message);
@@ -173,7 +173,7 @@ impl Client {
             }
             Said::Odd(value) => {
                 let id = value.get("id").filter(|id| !id.is_null());
-                // A notification that we do not know needs no answer.
+                // An unknown notification needs no answer.
                 if id.is_some() || value.get("method").is_none() {
                     let id = id.cloned().and_then(|id| serde_json::from_value(id).ok());
                     self.refuse(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC 2.0", id);

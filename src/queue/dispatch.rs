@@ -1,4 +1,4 @@
-//! The dispatcher: takes jobs that were handed over or are due, and runs each in a place of its own.
+//! Dispatcher: takes jobs that were handed over or are due, and runs each in a slot of its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,18 +12,18 @@ use super::{Permit, Pulse, Slots};
 use umbra_domain::{ReviewId, WorkerId};
 use umbra_store::{Store, StoreError, jobs::Job};
 
-/// A job with the place it runs in. The payload spares a read where the job was never out of the process.
+/// Job with the slot that it runs in. The payload saves a read where the job never left the process.
 #[derive(Debug)]
 pub struct Handed {
-    /// The job.
+    /// Leased job.
     pub job: Job,
-    /// The event, as stored.
+    /// Stored event.
     pub payload: Option<Vec<u8>>,
-    /// Its place.
+    /// Slot of the job.
     pub permit: Permit,
 }
 
-/// The way in: places to lease for, and the wake-up.
+/// Handle of the dispatcher: slots to lease jobs for, and the wake-up.
 #[derive(Debug, Clone)]
 pub struct Intake {
     slots: Slots,
@@ -32,7 +32,7 @@ pub struct Intake {
     wake: Arc<Notify>,
 }
 
-/// Runs jobs until it is stopped.
+/// Runner of jobs.
 pub struct Dispatcher {
     store: Store,
     intake: Intake,
@@ -41,38 +41,39 @@ pub struct Dispatcher {
 }
 
 impl Intake {
-    /// A place for a job of this rank, and the name to lease it under, if one is free and our heartbeat is fresh.
+    /// Returns a slot for a job of this rank and the worker id to lease it under, if a slot is free and our heartbeat
+    /// is fresh.
     pub fn place(&self, priority: i16) -> Option<(WorkerId, Permit)> {
         let worker = self.pulse.lease_name()?;
         Some((worker, self.slots.take(priority)?))
     }
 
-    /// Hands over a job that was inserted already leased. The channel is bounded by the places.
+    /// Hands over a job that was inserted already leased. The number of jobs in the channel is bounded by the slots.
     pub fn hand_over(&self, handed: Handed) {
-        // A closed channel means that we are stopping: leaving hands the lease back.
+        // A closed channel means that the process is stopping: leaving hands the lease back.
         drop(self.handed.send(handed));
     }
 
-    /// Says that unleased jobs wait.
+    /// Signals that unleased jobs wait.
     pub fn wake(&self) {
         self.wake.notify_one();
     }
 }
 
 impl Dispatcher {
-    /// A dispatcher with these places; `poll` bounds how long a due job waits when every wake-up was lost.
+    /// Returns a dispatcher with these slots; `poll` bounds the wait of a due job when every wake-up was lost.
     pub fn new(store: Store, pulse: Pulse, slots: Slots, poll: Duration) -> Self {
         let (sender, handed) = mpsc::unbounded_channel();
         let intake = Intake { slots, pulse, handed: sender, wake: Arc::new(Notify::new()) };
         Self { store, intake, handed, poll }
     }
 
-    /// Its way in.
+    /// Returns a handle of the dispatcher.
     pub fn intake(&self) -> Intake {
         self.intake.clone()
     }
 
-    /// Runs jobs with `work` until `stop`, then lets those that run come to their end until `hard`.
+    /// Runs jobs with `work` until `stop`, then waits for the running ones until `hard`.
     pub async fn run<F, Fut>(mut self, stop: CancellationToken, hard: CancellationToken, work: F)
     where
         F: Fn(Job, Option<Vec<u8>>) -> Fut,
@@ -86,7 +87,7 @@ impl Dispatcher {
                 drop(permit);
             });
         };
-        // Whether jobs may wait for a place: then each place that becomes free is filled at once.
+        // True if jobs may wait for a slot: each slot that becomes free is then filled at once.
         let mut backlog = false;
         loop {
             tokio::select! {
@@ -144,12 +145,13 @@ impl Dispatcher {
     fn ended(&self, done: Result<(), tokio::task::JoinError>) {
         self.intake.pulse.moved();
         if let Err(error) = done {
-            // The lease stays: it runs again when we leave or are relieved. A panic is a defect of ours.
+            // The lease stays: the review runs again when this process leaves or is taken over. A panic is a defect of
+            // ours.
             tracing::error!(%error, "a review's task ended abnormally");
         }
     }
 
-    /// Claims as many due jobs as there are places. Answers whether more may wait, for want of places.
+    /// Claims as many due jobs as there are slots; true if more may wait for want of slots.
     async fn claim(&self, start: &mut impl FnMut(Handed)) -> bool {
         let Some(worker) = self.intake.pulse.lease_name() else { return false };
         let (mut active, mut any) = self.intake.slots.take_all();

@@ -1,4 +1,4 @@
-//! The heartbeat of this process as a worker, and the relief of those that fell silent.
+//! Heartbeat of this process as a worker, and takeover of the leases of dead workers.
 
 use std::{
     sync::{
@@ -13,25 +13,25 @@ use tokio::time::Instant;
 use umbra_domain::{WorkerId, clock::Clock};
 use umbra_store::{Store, StoreError, jobs::QueueDepth};
 
-/// The rhythm.
+/// Times of the heartbeat.
 #[derive(Debug, Clone, Copy)]
 pub struct PulseSettings {
-    /// Between heartbeats.
+    /// Interval of heartbeats.
     pub heartbeat: Duration,
-    /// Silent for so long is dead.
+    /// Time without a heartbeat after which a worker is dead.
     pub dead_after: Duration,
-    /// Own silence after which nothing is started; less than `dead_after`.
+    /// Time without an own heartbeat after which nothing is started; less than `dead_after`.
     pub fence_after: Duration,
-    /// A due job that nobody moves for so long means that the process is stuck.
+    /// Time without progress on a due job after which the process counts as stuck.
     pub stuck_after: Duration,
 }
 
-/// Whether the process makes progress.
+/// Progress of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It does.
+    /// The process makes progress.
     Alive,
-    /// Jobs are due and places free, yet nothing has moved.
+    /// Jobs are due and slots are free, yet nothing has moved.
     Stuck,
 }
 
@@ -47,9 +47,9 @@ pub struct Pulse {
 #[derive(Debug)]
 struct State {
     worker: Mutex<WorkerId>,
-    /// When the last acknowledged beat was sent.
+    /// Time at which the last acknowledged beat was sent.
     beat_at: Mutex<Option<Instant>>,
-    /// When the dispatcher last turned, or a job last moved.
+    /// Time at which the dispatcher last ran, or a job last moved.
     moved_at: Mutex<Instant>,
     queued: AtomicI64,
     running: AtomicI64,
@@ -57,7 +57,7 @@ struct State {
 }
 
 impl Pulse {
-    /// A worker that is not enlisted yet: [`Self::beat`] does it.
+    /// Returns a worker that is not enlisted yet: [`Self::beat`] enlists it.
     pub fn new(store: Store, clock: Clock, settings: PulseSettings) -> Self {
         let state = State {
             worker: Mutex::new(WorkerId(clock.new_id())),
@@ -70,18 +70,19 @@ impl Pulse {
         Self { store, clock, settings, state: Arc::new(state) }
     }
 
-    /// The rhythm.
+    /// Returns the times of the heartbeat.
     pub fn settings(&self) -> PulseSettings {
         self.settings
     }
 
-    /// The id under which jobs may be leased now; `None` while our own heartbeat is too old to start anything.
+    /// Returns the worker id under which jobs may be leased now; `None` while our own heartbeat is too old to start
+    /// anything.
     pub fn lease_name(&self) -> Option<WorkerId> {
         let fresh = lock(&self.state.beat_at).is_some_and(|at| at.elapsed() < self.settings.fence_after);
         fresh.then(|| *lock(&self.state.worker))
     }
 
-    /// One heartbeat: says that we live, follows the database's clock, measures the queue.
+    /// Sends one heartbeat, follows the database's clock, and measures the queue.
     ///
     /// # Errors
     /// The database does not answer; the next beat tries again.
@@ -96,10 +97,10 @@ impl Pulse {
         Ok(())
     }
 
-    /// Takes over from other processes that fell silent. Answers whether reviews went back to the queue.
+    /// Takes over the leases of dead workers; true if reviews went back to the queue.
     ///
     /// # Errors
-    /// The database does not answer; the next look tries again.
+    /// The database does not answer; the next call tries again.
     pub async fn relieve(&self) -> Result<bool, StoreError> {
         let own = *lock(&self.state.worker);
         let rescue = self.store.queue().rescue(own, self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
@@ -123,28 +124,28 @@ impl Pulse {
                 self.clock.follow(now, asked.elapsed());
                 return Ok(());
             }
-            // Declared dead while paused: what we still run is fenced. Begin anew under another name.
+            // Declared dead while paused: running reviews are fenced. Continue under a new id.
             tracing::warn!(%worker, "declared dead by another process; going on as a new worker");
         }
         let worker = if enlisted { WorkerId(self.clock.new_id()) } else { worker };
-        self.store.queue().enlist(worker).await?;
+        self.store.queue().register_worker(worker).await?;
         *lock(&self.state.worker) = worker;
         let asked = Instant::now();
         self.clock.follow(self.store.now().await?, asked.elapsed());
         Ok(())
     }
 
-    /// Leaves: hands back what is still leased.
+    /// Leaves, and hands back all leases.
     ///
     /// # Errors
-    /// The database does not answer; others relieve us in time.
+    /// The database does not answer; other workers take over in time.
     pub async fn leave(&self) -> Result<u64, StoreError> {
         *lock(&self.state.beat_at) = None;
         let worker = *lock(&self.state.worker);
-        self.store.queue().dismiss(worker, WorkerId(self.clock.new_id())).await
+        self.store.queue().remove_worker(worker, WorkerId(self.clock.new_id())).await
     }
 
-    /// Notes that the dispatcher turned or a job moved.
+    /// Records that the dispatcher ran or a job moved.
     pub fn moved(&self) {
         *lock(&self.state.moved_at) = Instant::now();
     }
@@ -157,17 +158,17 @@ impl Pulse {
         }
     }
 
-    /// Reviews waiting and running, as last measured.
+    /// Returns the numbers of waiting and running reviews, as last measured.
     pub fn depth(&self) -> (i64, i64) {
         (self.state.queued.load(Ordering::Relaxed), self.state.running.load(Ordering::Relaxed))
     }
 
-    /// Whether the database answered the last heartbeat.
+    /// True if the database answered the last heartbeat.
     pub fn reaches_database(&self) -> bool {
         self.state.reachable.load(Ordering::Relaxed)
     }
 
-    /// Whether anything moves.
+    /// Returns whether the process makes progress.
     pub fn health(&self) -> Health {
         if lock(&self.state.moved_at).elapsed() < self.settings.stuck_after { Health::Alive } else { Health::Stuck }
     }

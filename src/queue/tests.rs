@@ -1,4 +1,4 @@
-//! Tables of places and waits. What needs a database is shown by the stories in `tests/it`.
+//! Tests of slots and waits. Behaviour that needs a database is tested in `tests/it`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn some_places_are_kept_for_active_reviews() {
         (0, 0, (0, 0)),
         (0, 2, (0, 0)),
         (1, 0, (0, 1)),
-        // One place is for all, or nothing but active reviews would ever run.
+        // A single slot is for all reviews, or only active ones would ever run.
         (1, 1, (0, 1)),
         (2, 1, (1, 1)),
         (2, 2, (1, 1)),
@@ -46,7 +46,7 @@ fn active_reviews_use_what_is_kept_for_them_first_and_others_never_do() {
         assert_eq!((place.is_some(), slots.free()), (taken, free), "{mode:?}");
         held.extend(place);
     }
-    // The first one had the kept place: that one is free now, and only for its like.
+    // The first review had the kept slot: that one is free now, and only for active reviews.
     drop(held.remove(0));
     assert_eq!(slots.free(), (1, 0));
     assert!(slots.free() != (0, 0));

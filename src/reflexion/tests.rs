@@ -1,19 +1,19 @@
-//! When a lesson opens and closes, and that nobody's words become an instruction.
+//! Tests of the opening and closing of lessons, and that foreign text never becomes an instruction.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{Fault, Limits, Step, lesson, prompt, step};
-use umbra_domain::{Category, Severity, Source};
+use umbra_domain::{FindingCategory, FindingSource, Severity};
 
 const LIMITS: Limits = Limits { threshold: 3, window: Duration::from_hours(7 * 24) };
 
 fn fault<'a>() -> Fault<'a> {
     Fault {
         severity: Severity::Warning,
-        category: Category::Factual,
-        source: Source::Model,
+        category: FindingCategory::Factual,
+        source: FindingSource::Model,
         rule: "consistent",
         description: Some("The sum does not fit its parts."),
         task_type: Some("summary"),
@@ -48,8 +48,12 @@ fn the_prompt_reads_like_this() {
     Before you deliver, look for this fault in your result, and mend it.
     "#);
     insta::assert_snapshot!(lesson(&fault()), @"The same fault was found in 3 events, by reviewers, under factual and consistent. Check each statement against the task, the input and the tools' own results.");
-    let check =
-        Fault { source: Source::Check, rule: "secrets.aws_access_key", category: Category::Security, ..fault() };
+    let check = Fault {
+        source: FindingSource::Check,
+        rule: "secrets.aws_access_key",
+        category: FindingCategory::Security,
+        ..fault()
+    };
     insta::assert_snapshot!(lesson(&check), @"The same fault was found in 3 events, by the built-in check secrets.aws_access_key. Keep credentials out of results and arguments: name the variable or the store that holds them.");
 }
 

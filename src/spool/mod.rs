@@ -1,8 +1,8 @@
 //! Spool: lines of JSON that wait on the local disk for the database, durable before they are acknowledged.
 //!
-//! A process appends to segments of its own, and holds a lock while it lives. Segments of a process that is gone are taken
-//! over under its lock. A segment is read once it takes no more lines, and removed when all of it is filed: whatever is
-//! interrupted is filed again, so filing must be idempotent. What cannot be read is set aside for a person.
+//! A process appends to segments of its own, and holds a lock while it lives. Segments of a process that is gone are
+//! taken over under its lock. A segment is read once it takes no more lines, and removed when all of it is filed. An
+//! interrupted filing is repeated, so filing must be idempotent. Unreadable lines are set aside for a person.
 
 mod segment;
 #[cfg(test)]
@@ -22,14 +22,14 @@ use uuid::Uuid;
 use self::segment::encode;
 pub use self::segment::{Line, Segment, decode, erase};
 
-/// Bytes at which a segment is full.
+/// Size at which a segment is full, in bytes.
 const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 /// Name of the file of lines that were set aside.
 const ASIDE: &str = "refused";
-/// Name of the file that is written to see if the folder can be.
+/// Name of the file that tests whether the folder can be written.
 const PROBE: &str = "probe";
 
-/// A folder of segments.
+/// Folder of segments.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
@@ -39,17 +39,17 @@ pub struct Spool {
 
 #[derive(Debug)]
 struct State {
-    /// This process, as a prefix of its files.
+    /// Id of this process, the prefix of its files.
     owner: String,
     /// Locks of this process and of those whose segments it has taken over, by owner.
     locks: BTreeMap<String, File>,
-    /// The segment that is written.
+    /// Segment that is being written.
     open: Option<Open>,
-    /// Segments that this process has begun.
+    /// Number of segments that this process has begun.
     begun: u32,
 }
 
-/// A segment that takes lines.
+/// Segment that takes lines.
 #[derive(Debug)]
 struct Open {
     path: PathBuf,
@@ -69,14 +69,14 @@ impl Open {
 type Listing = BTreeMap<String, (Vec<PathBuf>, bool)>;
 
 impl Spool {
-    /// A spool in `dir`, which is made when it is first written to. `owner` names this process and no other.
+    /// Returns a spool in `dir`, which is made when it is first written to. `owner` is unique to this process.
     pub fn new(dir: &Path, max_bytes: u64, owner: Uuid) -> Self {
         let owner = owner.simple().to_string();
         let state = State { owner, locks: BTreeMap::new(), open: None, begun: 0 };
         Self { dir: dir.to_owned(), max_bytes, state: Mutex::new(state) }
     }
 
-    /// Folder of the spool.
+    /// Returns the folder of the spool.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -88,7 +88,7 @@ impl Spool {
     /// Appends lines durably, all or none.
     ///
     /// # Errors
-    /// The folder holds as much as it may, or cannot be written.
+    /// The folder is full, or cannot be written.
     pub fn append(&self, lines: &[Vec<u8>]) -> io::Result<()> {
         let text = encode(lines);
         let mut state = self.state();
@@ -109,7 +109,8 @@ impl Spool {
         };
         let written = open.file.write_all(&text).and_then(|()| open.file.sync_data());
         if let Err(error) = written {
-            // The caller is told that nothing is there. What the disk has of it is unknown: the segment takes no more.
+            // The caller is told that nothing was written. What reached the disk is unknown: the segment takes no more
+            // lines.
             drop(open.file.set_len(open.len));
             return Err(error);
         }
@@ -128,7 +129,7 @@ impl Spool {
         let path = self.dir.join(format!("{}-{:08}.log", state.owner, state.begun));
         state.begun += 1;
         let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
-        // A new file is there after a crash only if its folder says so.
+        // A new file survives a crash only if its folder is synced.
         File::open(&self.dir)?.sync_all()?;
         Ok(Open { path, file, len: 0 })
     }
@@ -141,7 +142,7 @@ impl Spool {
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.lock_path(owner))
     }
 
-    /// Takes over the segments of processes that are gone; answers their paths, in order.
+    /// Takes over the segments of processes that are gone; returns their paths, in order.
     ///
     /// # Errors
     /// The folder cannot be read or written.
@@ -149,7 +150,7 @@ impl Spool {
         let mut state = self.state();
         let mut taken = Vec::new();
         for (owner, (segments, _)) in list(&self.dir)? {
-            // That of this process is among them where its folder was moved away and is back.
+            // This process's own lock is among them if its folder was moved away and is back.
             if state.locks.contains_key(&owner) {
                 continue;
             }
@@ -167,8 +168,8 @@ impl Spool {
         Ok(taken)
     }
 
-    /// The oldest segment of this process and of those that it has taken over, which takes no more lines from now on; none
-    /// where there is none, or while an erasure has it.
+    /// Returns the oldest segment of this process and of those that it has taken over, which takes no more lines from
+    /// now on; none where there is none, or while an erasure holds it.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -193,7 +194,7 @@ impl Spool {
         Ok(None)
     }
 
-    /// True if segments of this process, or of those that it has taken over, are there.
+    /// True if there are segments of this process, or of those that it has taken over.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -203,17 +204,17 @@ impl Spool {
         Ok(listing.iter().any(|(owner, (segments, _))| state.locks.contains_key(owner) && !segments.is_empty()))
     }
 
-    /// Bytes that wait in the folder, of whichever process.
+    /// Returns the number of bytes that wait in the folder, of any process.
     pub fn bytes(&self) -> u64 {
         bytes_in(&self.dir)
     }
 
-    /// True if lines were set aside and nobody has moved them away.
+    /// True if lines were set aside and have not been moved away.
     pub fn holds_refused(&self) -> bool {
         holds_refused(&self.dir)
     }
 
-    /// Tries if the folder can be written.
+    /// Tests whether the folder can be written.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -229,7 +230,7 @@ impl Spool {
     }
 }
 
-/// Segments of a folder in order, of whichever process; none where there is no folder.
+/// Returns the segments of a folder in order, of any process; none where there is no folder.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -237,18 +238,18 @@ pub fn segments_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(list(dir)?.into_values().flat_map(|(segments, _)| segments).collect())
 }
 
-/// Bytes that wait in a folder, of whichever process.
+/// Returns the number of bytes that wait in a folder, of any process.
 pub fn bytes_in(dir: &Path) -> u64 {
     let len = |path: PathBuf| fs::metadata(path).map_or(0, |found| found.len());
     segments_in(dir).unwrap_or_default().into_iter().map(len).sum()
 }
 
-/// True if lines of a folder were set aside and nobody has moved them away.
+/// True if lines of a folder were set aside and have not been moved away.
 pub fn holds_refused(dir: &Path) -> bool {
     dir.join(ASIDE).exists()
 }
 
-/// Owners of what waits in a folder that are gone.
+/// Returns the owners in a folder that are gone and left segments.
 ///
 /// # Errors
 /// The folder cannot be read.

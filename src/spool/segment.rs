@@ -1,7 +1,7 @@
-//! A segment: a file of lines, each behind its checksum: eight hexadecimal digits (CRC-32), a space, and the JSON.
+//! Segment: a file of lines, each a checksum of eight hexadecimal digits (CRC-32), a space, and the JSON.
 //!
-//! A line torn by a crash or a full disk was never acknowledged: it is the last, and has no end. A line that fails its
-//! checksum spoils no other, since lines end where they end.
+//! A line torn by a crash or a full disk was never acknowledged: it is the last, and has no line end. A line that fails
+//! its checksum does not affect other lines.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -13,7 +13,7 @@ use std::{
 /// Bytes before the JSON of a line.
 const CHECKSUM: usize = 9;
 
-/// A line of a segment.
+/// Line of a segment.
 #[derive(Debug)]
 pub struct Line {
     /// JSON of the line.
@@ -22,19 +22,19 @@ pub struct Line {
     pub place: (u64, u64),
 }
 
-/// A segment that is being filed. Dropped before it is done, it is there as before.
+/// Segment that is being filed. If it is dropped before it is done, its file stays as it was.
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    /// Where lines are set aside, and how many bytes may lie there.
+    /// File for lines that are set aside, and its largest size in bytes.
     aside: (PathBuf, u64),
     lines: BufReader<File>,
     at: u64,
-    /// Stretches of lines that are to be set aside: first byte and length.
+    /// Stretches of lines to set aside: first byte and length.
     refused: Vec<(u64, u64)>,
 }
 
-/// Lines as a segment holds them.
+/// Encodes lines in the form of a segment.
 pub(super) fn encode<'l>(lines: impl IntoIterator<Item = &'l Vec<u8>>) -> Vec<u8> {
     let mut text = Vec::new();
     for line in lines {
@@ -45,7 +45,7 @@ pub(super) fn encode<'l>(lines: impl IntoIterator<Item = &'l Vec<u8>>) -> Vec<u8
     text
 }
 
-/// The JSON of a line without its end, if it is as it was written.
+/// Returns the JSON of a line without its end, if its checksum matches.
 pub fn decode(line: &[u8]) -> Option<&[u8]> {
     let (checksum, json) = line.split_at_checked(CHECKSUM)?;
     let expected = u32::from_str_radix(std::str::from_utf8(checksum).ok()?.strip_suffix(' ')?, 16).ok()?;
@@ -53,7 +53,7 @@ pub fn decode(line: &[u8]) -> Option<&[u8]> {
 }
 
 impl Segment {
-    /// Opens a segment for filing; none while an erasure has it.
+    /// Opens a segment for filing; none while an erasure holds it.
     pub(super) fn open(path: PathBuf, aside: PathBuf, most_aside: u64) -> io::Result<Option<Self>> {
         let file = File::open(&path)?;
         match file.try_lock() {
@@ -65,7 +65,7 @@ impl Segment {
         Ok(Some(Self { path, aside, lines, at: 0, refused: Vec::new() }))
     }
 
-    /// The next line that is as it was written; none at the end.
+    /// Returns the next line with a valid checksum; none at the end.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -84,7 +84,7 @@ impl Segment {
         }
     }
 
-    /// Sets a line aside, once the segment is done.
+    /// Marks a line to be set aside once the segment is done.
     pub fn refuse(&mut self, (start, len): (u64, u64)) {
         match self.refused.last_mut() {
             Some((first, before)) if *first + *before == start => *before += len,
@@ -92,10 +92,10 @@ impl Segment {
         }
     }
 
-    /// Ends the filing: sets aside what was refused and removes the file. Returns the number of stretches set aside.
+    /// Ends the filing: sets aside the refused lines and removes the file. Returns the number of stretches set aside.
     ///
     /// # Errors
-    /// A file cannot be written or removed: the segment is there as before.
+    /// A file cannot be written or removed: the segment stays as it was.
     pub fn done(self) -> io::Result<u64> {
         let Self { path, aside: (aside, most), lines, refused, .. } = self;
         if !refused.is_empty() {
@@ -113,8 +113,8 @@ impl Segment {
     }
 }
 
-/// Puts shorter lines in the place of some, or only counts these: `erased` gives what is left of a line, none where it
-/// stays. A segment that is being filed is waited for: what is gone then is in the database.
+/// Replaces lines by shorter ones, or only counts them: `erased` returns the rest of a line, none where it stays. Waits
+/// for a segment that is being filed: afterwards its lines are in the database.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -133,7 +133,7 @@ pub fn erase(path: &Path, erased: impl Fn(&[u8]) -> Option<Vec<u8>>, count_only:
         if let Some((json, mut left)) = json.and_then(|json| Some((json, erased(json)?))) {
             count += 1;
             if !count_only {
-                // White space behind JSON says nothing.
+                // White space behind JSON has no meaning.
                 left.resize(json.len(), b' ');
                 file.write_all_at(&encode([&left]), at)?;
             }

@@ -1,4 +1,4 @@
-//! Appended lines come back once, in order, whoever is gone or torn; damaged ones are set aside and spoil no other.
+//! Tests of the spool: appended lines come back once, in order, even after crashes; damaged ones are set aside alone.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn lines(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Files everything that is there.
+/// Files all that is in the spool.
 fn filed(spool: &Spool) -> Vec<String> {
     spool.take_over().unwrap();
     let mut all = Vec::new();

@@ -1,9 +1,9 @@
-//! Every metric of the service: `umbra_..._total` counts, `_seconds` and `_bytes` measure. No label carries an
+//! Metrics of the service: names with `_total` are counters; `_seconds` and `_bytes` are units. No label carries an
 //! agent's name, since agents choose their names.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-/// Buckets of durations: a database round trip to a slow model.
+/// Buckets of durations, from a database round trip to a slow model, in seconds.
 pub const SECONDS_BUCKETS: &[f64] =
     &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
@@ -11,12 +11,12 @@ macro_rules! metrics_list {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $kind:ident $(($unit:ident))?, $help:literal;)*) => {
         $(#[doc = $help] pub const $name: &str = $text;)*
 
-        /// Tells the recorder what each metric is.
+        /// Describes each metric to the recorder.
         pub(super) fn describe() {
             $(metrics_list!(@describe $kind $(($unit))?, $name, $help);)*
         }
 
-        /// Every name with its meaning, for the documentation.
+        /// Names of all metrics with their meanings, for the documentation.
         pub const ALL: &[(&str, &str)] = &[$(($text, $help),)*];
     };
     (@describe counter, $name:ident, $help:literal) => { describe_counter!($name, $help) };

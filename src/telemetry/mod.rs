@@ -1,4 +1,4 @@
-//! Logs, and every metric name in one list. Bodies of agents' work reach neither.
+//! Logs, and the list of all metric names. Bodies of agents' work reach neither.
 
 pub mod metric;
 
@@ -8,22 +8,22 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 use umbra_config::Environment;
 
-/// How logs are written: to standard error, so that standard output stays for answers.
+/// Format of logs, which go to standard error: standard output stays free for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// Starts logging; a second call changes nothing. `filter` is a level or tracing directives; what cannot be read
-/// means `info`.
+/// Starts logging; a second call changes nothing. `filter` is a level or tracing directives; an unreadable one means
+/// `info`.
 pub fn start_logs(format: LogFormat, filter: &str) {
-    // Postgres' notices ("already exists, skipping") are no news.
+    // Notices of Postgres ("already exists, skipping") are not worth logging.
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    // A slow statement would be logged whole, the schema of a new database among them. And what the MCP library logs
-    // holds what agents and servers wrote.
+    // A slow statement would be logged whole, the schema of a new database among them. The MCP library logs text by
+    // agents and servers.
     let quiet = ["sqlx::postgres::notice=warn", "sqlx::query=error", "rmcp=off"];
     let filter = quiet.into_iter().flat_map(str::parse).fold(filter, EnvFilter::add_directive);
     let builder = tracing_subscriber::fmt()
@@ -44,12 +44,12 @@ pub fn no_color() -> bool {
     Environment::of_process().get("NO_COLOR").is_some()
 }
 
-/// Writer of the log that loses what cannot be written: a full disk or a collector that has gone stops no service.
+/// Writer of the log that drops text it cannot write: a full disk or a missing collector stops no service.
 struct Lossy<W>(W);
 
 impl<W: Write> Write for Lossy<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Written whole or lost whole: a rest would be half a line.
+        // Written whole or dropped whole: a rest would be half a line.
         drop(self.0.write_all(bytes));
         Ok(bytes.len())
     }
@@ -60,7 +60,7 @@ impl<W: Write> Write for Lossy<W> {
     }
 }
 
-/// Starts the metrics recorder of the process and answers the handle that renders it; `None` if there is one already.
+/// Starts the metrics recorder of the process and returns the handle that renders it; `None` if there is one already.
 pub fn start_metrics() -> Option<PrometheusHandle> {
     let builder = PrometheusBuilder::new().set_buckets(metric::SECONDS_BUCKETS).ok()?;
     let handle = builder.install_recorder().ok()?;

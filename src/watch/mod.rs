@@ -1,9 +1,10 @@
-//! Which shadows watch an event, and by which trigger. In: the shadows once, then events with their triggers.
-//! Out: the shadows that match, in the order of the configuration. Pure: it never asks what a review may cost, nor
-//! whether a shadow is switched on; `budget` says so, and gives the reason.
+//! Finds the shadows that watch an event, and the trigger of each. Shadows are compiled once; matches come in the order
+//! of the configuration. Pure: cost and switched-off shadows are not considered here; `budget` does so, and gives the
+//! reason.
 //!
-//! Rules are compiled once a configuration: exact names into a map, globs into one automaton. What applies to an
-//! agent is worked out when it is first seen and remembered, so that an event costs one look-up and a bit test a rule.
+//! Rules are compiled once for each configuration: exact names into a map, globs into one automaton. The rules that
+//! apply to an agent are computed when it is first seen and remembered, so an event costs one look-up and a bit test
+//! for each rule.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,42 +18,42 @@ use umbra_domain::{Event, ReviewScope, Shadow, Trigger, TriggerMark, TriggerSour
 #[cfg(test)]
 mod tests;
 
-/// Agents whose rules are remembered; agents choose their names, so this is bounded.
+/// Most agents whose rules are remembered; agents choose their names, so this is bounded.
 const REMEMBERED_AGENTS: usize = 10_000;
 
-/// Why rules cannot be compiled.
+/// Pattern that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent pattern {pattern:?} is not a glob: {problem}")]
 pub struct BadPattern {
-    /// The pattern.
+    /// Text of the pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// Description of its fault.
     pub problem: String,
 }
 
-/// A shadow that watches an event.
+/// Shadow that watches an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
-    /// Its position in the list that was compiled.
+    /// Position of the shadow in the compiled list.
     pub shadow: usize,
-    /// The pair's trigger: the first declared one that the watch names, else the first derived.
+    /// Trigger of the pair: the first declared one that the watch names, else the first derived.
     pub trigger: Trigger,
     matched: TriggerBits,
-    /// Its shadow reviews whole tasks.
+    /// True if the shadow reviews whole tasks.
     pub of_task: bool,
 }
 
-/// Triggers as a set: one bit a trigger code.
+/// Set of triggers: one bit for each trigger code.
 type TriggerBits = u8;
 
 /// Compiled watch rules.
 #[derive(Debug)]
 pub struct Watcher {
     rules: Vec<Rule>,
-    /// The rules that say a name, by name.
+    /// Rules with an exact name, by name.
     exact: HashMap<String, Vec<usize>>,
     globs: GlobSet,
-    /// The rule of each glob in `globs`.
+    /// Rule of each glob in `globs`.
     glob_rules: Vec<usize>,
     seen: RwLock<Seen>,
 }
@@ -62,15 +63,15 @@ struct Rule {
     shadow: usize,
     /// True if its shadow has a cost floor and is switched on.
     has_floor: bool,
-    /// [`Trigger::All`] among them where the rule also matches events without triggers.
+    /// Triggers of the rule; with [`Trigger::All`] where it also matches events without triggers.
     triggers: TriggerBits,
-    /// Its shadow reviews whole tasks: a step of one is of interest too.
+    /// True if its shadow reviews whole tasks: steps of tasks match as well.
     of_tasks: bool,
     except: GlobSet,
     source: WatchRule,
 }
 
-/// A rule that applies to an agent, with what decides most events beside it.
+/// Rule that applies to an agent, with the conditions that decide most events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Interest {
     rule: usize,
@@ -79,22 +80,23 @@ struct Interest {
     has_floor: bool,
 }
 
-/// What applies to the agents that were seen, in the order of the configuration.
+/// Rules that apply to the agents seen so far, in the order of the configuration.
 #[derive(Debug, Default)]
 struct Seen {
     agents: HashMap<String, Arc<[Interest]>>,
-    /// Each list once: agents that no rule names share the rules of `*`.
+    /// Distinct lists: agents that no rule names share the rules of `*`.
     lists: HashSet<Arc<[Interest]>>,
 }
 
 impl Match {
-    /// A step of a task that does not complete it: it does not match, but may come too late for the task's review.
+    /// True for a step of a task that does not complete it: it does not match, but may come too late for the task's
+    /// review.
     pub fn is_step(&self) -> bool {
         self.matched == 0
     }
 
-    /// Every trigger of the event that the watch names, the pair's own first: declared ones, then derived ones. Each of
-    /// them cools.
+    /// Returns every trigger of the event that the watch names, the pair's own first: declared ones, then derived ones.
+    /// Each of them cools down.
     pub fn matched(&self, triggers: &[TriggerMark]) -> Vec<Trigger> {
         let by = |declared: bool| {
             triggers
@@ -143,7 +145,7 @@ impl Watcher {
         Ok(Self { rules, exact, globs, glob_rules, seen: RwLock::default() })
     }
 
-    /// The shadows that watch an event with these triggers, each once, in the order of the configuration.
+    /// Returns the shadows that watch an event with these triggers, each once, in the order of the configuration.
     pub fn matches(&self, event: &Event, triggers: &[TriggerMark]) -> Vec<Match> {
         let carried = if triggers.is_empty() { bit(Trigger::All) } else { bits(triggers.iter().map(|mark| mark.name)) };
         let mut watching: Vec<Match> = Vec::new();
@@ -154,7 +156,7 @@ impl Watcher {
             }
             let Some(rule) = self.rules.get(interest.rule).filter(|rule| rule.admits(event)) else { continue };
             match watching.last_mut() {
-                // A shadow's rules stand together.
+                // A shadow's rules are next to each other.
                 Some(last) if last.shadow == rule.shadow => last.matched |= matched,
                 _ => {
                     watching.push(Match {
@@ -177,12 +179,12 @@ impl Watcher {
         watching
     }
 
-    /// True if a shadow with a cost floor watches the agent, be it for other triggers than those of an event at hand.
+    /// True if a shadow with a cost floor watches the agent, even for other triggers than those of the present event.
     pub fn sums_costs_of(&self, agent: &str) -> bool {
         self.interests(agent).iter().any(|interest| interest.has_floor)
     }
 
-    /// The rules that apply to an agent, in the order of the configuration.
+    /// Returns the rules that apply to an agent, in the order of the configuration.
     fn interests(&self, agent: &str) -> Arc<[Interest]> {
         if let Some(known) = self.seen.read().unwrap_or_else(PoisonError::into_inner).agents.get(agent) {
             return Arc::clone(known);
@@ -217,7 +219,7 @@ impl Seen {
 }
 
 impl Rule {
-    /// The conditions beyond agent and trigger. An unknown cost passes `min_cost`, as it passes the floor.
+    /// Checks the conditions beyond agent and trigger. An unknown cost passes `min_cost`, as it passes the floor.
     fn admits(&self, event: &Event) -> bool {
         let WatchRule { task_type, min_cost, metadata, .. } = &self.source;
         task_type.as_ref().is_none_or(|wanted| event.task_type.as_ref() == Some(wanted))
@@ -234,7 +236,7 @@ fn bits(triggers: impl IntoIterator<Item = Trigger>) -> TriggerBits {
     triggers.into_iter().fold(0, |bits, trigger| bits | bit(trigger))
 }
 
-/// Agent names are no paths: `*` matches any characters.
+/// Compiles a glob. Agent names are no paths: `*` matches any characters.
 fn glob(pattern: &str) -> Result<Glob, BadPattern> {
     GlobBuilder::new(pattern)
         .literal_separator(false)

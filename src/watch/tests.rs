@@ -1,5 +1,4 @@
-//! Tables of what a rule matches and of which triggers. Beside them: random rules against a loop that is too simple
-//! to be wrong.
+//! Tests of the rules and triggers that match. A submodule compares random rules with a simple loop.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +27,7 @@ fn rule(agent: &str, triggers: &[Trigger]) -> WatchRule {
     }
 }
 
-/// A rule as the configuration reads `triggers: [all]`.
+/// Returns a rule as the configuration reads `triggers: [all]`.
 fn all(agent: &str) -> WatchRule {
     WatchRule { all: true, ..rule(agent, &Trigger::NAMED) }
 }
@@ -45,12 +44,12 @@ fn compile(shadows: &[Shadow]) -> Watcher {
     Watcher::compile(shadows).expect("these are globs")
 }
 
-/// Each match as (shadow, the pair's trigger, what cools).
+/// Returns each match as (shadow, trigger of the pair, triggers that cool down).
 fn answer(watcher: &Watcher, event: &Event, marks: &[TriggerMark]) -> Vec<(usize, Trigger, Vec<Trigger>)> {
     watcher.matches(event, marks).iter().map(|m| (m.shadow, m.trigger, m.matched(marks))).collect()
 }
 
-/// Asks twice: worked out, then remembered.
+/// Matches twice: computed, then remembered.
 fn watches(rule: &WatchRule, event: &Event) -> bool {
     let watcher = compile(&[shadow(vec![rule.clone()])]);
     let [first, again] = [(); 2].map(|()| !watcher.matches(event, &[mark((Error, Declared))]).is_empty());

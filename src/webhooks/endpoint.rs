@@ -1,4 +1,4 @@
-//! An endpoint: what it wants to hear of, and the client that reaches it.
+//! Endpoint of webhooks: its filters, and the client that reaches it.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -15,28 +15,28 @@ use umbra_domain::{
 use umbra_llm::{ClientError, OutboundPolicy};
 use umbra_store::webhooks::Addressee;
 
-/// Why an endpoint cannot be used.
+/// Reason why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Its URL is refused, or no client can be made.
+    /// The URL is refused, or no client can be made.
     #[error("webhook `{name}`: {source}")]
     Url {
-        /// The endpoint.
+        /// Name of the endpoint.
         name: String,
-        /// Why.
+        /// Cause.
         source: ClientError,
     },
     /// An agent pattern is malformed.
     #[error("webhook `{name}`: {source}")]
     Pattern {
-        /// The endpoint.
+        /// Name of the endpoint.
         name: String,
-        /// Why.
+        /// Cause.
         source: BadGlob,
     },
 }
 
-/// An endpoint that can be told things.
+/// Endpoint that receives messages.
 pub struct Endpoint {
     name: String,
     url_hash: String,
@@ -52,7 +52,7 @@ pub struct Endpoint {
 }
 
 impl std::fmt::Debug for Endpoint {
-    /// Neither URL nor secret.
+    /// Shows neither URL nor secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint").field("name", &self.name).finish_non_exhaustive()
     }
@@ -79,37 +79,37 @@ impl Endpoint {
         })
     }
 
-    /// What it is called.
+    /// Returns the name of the endpoint.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is told of.
+    /// Returns the topics that it receives.
     pub fn events(&self) -> &[Topic] {
         &self.events
     }
 
-    /// Its host, for lists.
+    /// Returns the host of its URL, for lists.
     pub fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Longest that one delivery may take.
+    /// Returns the longest time of one delivery.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Its places: one delivery each.
+    /// Returns its slots for concurrent deliveries.
     pub fn places(&self) -> &Arc<Semaphore> {
         &self.places
     }
 
-    /// Where its messages are filed.
+    /// Returns the address under which its messages are stored.
     pub fn addressee(&self) -> Addressee {
         Addressee { endpoint: self.name.clone(), url_hash: self.url_hash.clone() }
     }
 
-    /// The shadows of its filter that are not known, in order.
+    /// Returns the shadows of its filter that are not known, in order.
     pub(super) fn unknown_shadows(&self, known: &HashSet<&str>) -> Vec<&str> {
         let mut unknown: Vec<&str> =
             self.shadows.iter().map(String::as_str).filter(|shadow| !known.contains(shadow)).collect();
@@ -117,7 +117,8 @@ impl Endpoint {
         unknown
     }
 
-    /// Whether it is to be told. What is about no agent, or seen by no single shadow, passes those filters.
+    /// True if the endpoint receives the notice. A notice without an agent or without a single shadow passes those
+    /// filters.
     pub fn wants(&self, notice: &Notice) -> bool {
         let agent_fits = match (&self.agents, &notice.agent) {
             (Some(globs), Some(agent)) => globs.contains(agent),

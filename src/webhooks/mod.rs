@@ -1,10 +1,10 @@
-//! Webhooks: whom a notice is for, the message, its signature, one delivery, and when to try again.
+//! Webhooks: filters, messages, signatures, delivery, and the schedule of retries.
 //!
-//! Messages go by the Standard Webhooks scheme (standardwebhooks.com): headers `webhook-id`, `webhook-timestamp` and
-//! `webhook-signature`, body `{type, timestamp, data}`. A message is stored in the transaction of what it tells
-//! (`store::webhooks`), and delivered at least once under the same id by any process (`flows::followers::deliver`). URLs come
-//! from the settings alone and go through the outbound policy of `llm` at each connection; no redirect is followed.
-//! No secret and no URL reaches a log, an error or a list.
+//! Messages follow the Standard Webhooks scheme (standardwebhooks.com): headers `webhook-id`, `webhook-timestamp` and
+//! `webhook-signature`, body `{type, timestamp, data}`. A message is stored in the transaction of the change that it
+//! reports (`store::webhooks`), and delivered at least once under the same id by any process
+//! (`flows::followers::deliver`). URLs come only from the settings and go through the outbound policy of `llm` at each
+//! connection; no redirect is followed. No secret and no URL reaches a log, an error or a list.
 
 mod endpoint;
 mod schedule;
@@ -29,31 +29,31 @@ use umbra_domain::notice::Notice;
 use umbra_llm::OutboundPolicy;
 use umbra_store::webhooks::{Addressee, Outgoing};
 
-/// Every endpoint that is told anything. Swapped whole on reload.
+/// All enabled endpoints. Replaced as a whole on reload.
 #[derive(Debug, Default)]
 pub struct Endpoints(Vec<Arc<Endpoint>>);
 
 impl Endpoints {
-    /// The endpoints of these settings.
+    /// Returns the endpoints of these settings.
     ///
     /// # Errors
-    /// A URL is refused by the policy, with what to do.
+    /// A URL is refused by the policy, with a remedy.
     pub fn new(webhooks: &[Webhook], policy: &OutboundPolicy) -> Result<Self, EndpointError> {
         let enabled = webhooks.iter().filter(|webhook| webhook.enabled);
         enabled.map(|webhook| Endpoint::new(webhook, policy).map(Arc::new)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// All of them.
+    /// Returns all endpoints.
     pub fn all(&self) -> &[Arc<Endpoint>] {
         &self.0
     }
 
-    /// The endpoint of this name.
+    /// Returns the endpoint of this name.
     pub fn named(&self, name: &str) -> Option<&Arc<Endpoint>> {
         self.0.iter().find(|endpoint| endpoint.name() == name)
     }
 
-    /// What is worth saying: filters by shadows that are not among these, in sentences.
+    /// Returns warnings about filters by shadows that are not among these, in sentences.
     pub fn remarks<'a>(&self, shadows: impl Iterator<Item = &'a str>) -> Vec<String> {
         let known: HashSet<&str> = shadows.collect();
         let remark = |endpoint: &Arc<Endpoint>| {
@@ -66,7 +66,7 @@ impl Endpoints {
         self.0.iter().filter_map(remark).collect()
     }
 
-    /// The message that tells a notice to whom it is for; `None` where that is nobody. `id` is new.
+    /// Returns the message of a notice with its addressees; `None` where there are none. `id` is new.
     pub fn address(&self, notice: &Notice, id: Uuid) -> Option<Outgoing> {
         let to: Vec<Addressee> =
             self.0.iter().filter(|endpoint| endpoint.wants(notice)).map(|endpoint| endpoint.addressee()).collect();

@@ -1,4 +1,4 @@
-//! One delivery: a signed POST, within bounds, and what its answer means.
+//! Sends one delivery: a signed POST, within bounds, and interprets its answer.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use uuid::Uuid;
 
 use super::{Endpoint, signature::sign};
 
-/// What became of one attempt.
+/// Result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// The endpoint took it.
+    /// The endpoint accepted the message.
     Delivered,
-    /// It wants nothing any more (410).
+    /// The endpoint wants no more messages (410).
     Gone,
-    /// It may take it later.
+    /// The endpoint may accept it later.
     Failed {
-        /// The status it answered with, if it did.
+        /// Status of the answer, if there was one.
         status: Option<u16>,
-        /// How long it asks to wait.
+        /// Wait that the endpoint asked for.
         retry_after: Option<Duration>,
-        /// Why, in words without any of the answer's.
+        /// Reason in words, without text of the answer.
         why: String,
     },
 }
 
 impl Endpoint {
-    /// Posts a message once. Of the answer only status and `Retry-After` are read.
+    /// Posts a message once. Only the status and `Retry-After` of the answer are read.
     pub async fn send(&self, message: Uuid, body: &str, now: Timestamp) -> Sent {
         let failed = |why: String| Sent::Failed { status: None, retry_after: None, why };
         let id = format!("msg_{}", message.simple());
@@ -68,7 +68,7 @@ fn headers(id: &str, timestamp: i64, signature: &str) -> Result<HeaderMap, reqwe
     headers.insert("webhook-id", HeaderValue::from_str(id)?);
     headers.insert("webhook-timestamp", HeaderValue::from(timestamp));
     headers.insert("webhook-signature", HeaderValue::from_str(signature)?);
-    // Who reports what passes by can leave our own traffic out.
+    // Tools that report traffic can leave our own out by this header.
     headers.insert(umbra_llm::ORIGIN_HEADER, HeaderValue::from_static("webhook"));
     Ok(headers)
 }

@@ -1,4 +1,4 @@
-//! The signature of Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, in base64 behind `v1,`.
+//! Signature of Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, in base64 behind `v1,`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -6,11 +6,11 @@ use sha2::Sha256;
 
 use umbra_config::settings::Secret;
 
-/// The value of `webhook-signature`: one signature for each secret, so that receivers can change theirs at leisure.
+/// Returns the value of `webhook-signature`: one signature for each secret, so receivers can change theirs at any time.
 pub fn sign(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
     let signatures: Vec<String> = secrets
         .iter()
-        // A key of any length is good for an HMAC.
+        // HMAC accepts a key of any length.
         .filter_map(|secret| Hmac::<Sha256>::new_from_slice(secret.expose()).ok())
         .map(|mut mac| {
             mac.update(format!("{id}.{timestamp}.{body}").as_bytes());

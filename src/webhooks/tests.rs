@@ -1,4 +1,4 @@
-//! The signature against the published one, the schedule, and who is told what.
+//! Tests of the signature against the published one, of the schedule, and of the filters.
 
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ use umbra_domain::{
 };
 use umbra_llm::OutboundPolicy;
 
-/// The secret of the scheme's own example, put together here so that scanners of this repository are not alarmed.
+/// Returns the secret of the scheme's own example, put together here so that scanners of this repository are not
+/// alarmed.
 fn secret() -> Secret {
     Secret::parse(&["whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"].concat()).unwrap()
 }
 
 #[test]
 fn the_signature_is_that_of_the_scheme() {
-    // What the published Python package `standardwebhooks` 1.1.0 gives.
+    // Result of the published Python package `standardwebhooks` 1.1.0.
     let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
     let sign =
         |secrets: &[Secret]| sign(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, "{\"test\": 2432232314}");

@@ -1,8 +1,8 @@
-//! One folder of a workspace: its files are looked at, and written without losing what somebody else writes meanwhile.
+//! One folder of a workspace: reads its files, and writes them without losing concurrent changes.
 //!
-//! Beside each file `todo.md` that was written here lies its mark `.todo.md.exported`: which state it was given. Whether somebody
-//! has changed the file since is told by its bytes alone; times of files differ between machines, and may be set. The mark lies
-//! where the file lies, so it goes where the file goes: onto other machines, into copies, and away.
+//! Beside each file `todo.md` that was written here lies its mark `.todo.md.exported`, with the state that was written.
+//! The file's bytes alone show whether it has changed since; times of files differ between machines, and may be set.
+//! The mark lies beside the file, so it is moved, copied and removed together with it.
 
 use std::{
     fs::File,
@@ -21,24 +21,24 @@ use rustix::{
 
 use super::plain;
 
-/// Most files of a folder that are looked at.
+/// Most files of a folder that are read.
 const MOST_FILES: usize = 256;
 /// Most names of a folder that are read to find them.
 const MOST_NAMES: usize = 10_000;
 /// Most bytes of a mark.
 const MOST_MARK: u64 = 64;
 
-/// What a text is called: the first half of its BLAKE3 in hexadecimal digits, as documents' etags are.
+/// Returns the digest of a text: the first half of its BLAKE3 in hexadecimal digits, like documents' etags.
 pub fn digest(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex().chars().take(32).collect()
 }
 
-/// Which state of a text a file was given.
+/// State of a document that was written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Its number.
+    /// Version of the document.
     pub version: i32,
-    /// Its [`digest`].
+    /// [`digest`] of its text.
     pub digest: String,
 }
 
@@ -50,37 +50,38 @@ impl Mark {
     }
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes.
+    /// Bytes of the file.
     Bytes(Vec<u8>),
-    /// More than is read.
+    /// The file is larger than the limit.
     Large,
-    /// It is none that is read: a link, a pipe, a folder, a file that has another name as well, or one that we may not read.
+    /// The file is not read: a link, a pipe, a folder, a file with several names, or one without permission. The text
+    /// says which.
     Other(&'static str),
 }
 
-/// A file of a folder.
+/// File of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// What it holds.
+    /// Content of the file.
     pub content: Content,
-    /// What it was given last.
+    /// State that was last written to it.
     pub mark: Option<Mark>,
-    /// When it was changed last, as its file system says.
+    /// Time of its last change, by its file system.
     pub modified: Timestamp,
 }
 
-/// A folder that is open: whatever is put in its place, it stays this one.
+/// Open folder: it stays this one, even if its path is replaced.
 #[derive(Debug)]
 pub struct Folder {
     dir: OwnedFd,
-    /// What the group may do with files.
+    /// Permissions of the group on files.
     shared: Mode,
-    /// Bytes of a file that are read.
+    /// Most bytes of a file that are read.
     most: u64,
 }
 
@@ -89,10 +90,10 @@ impl Folder {
         Self { dir, shared, most }
     }
 
-    /// The files whose names are wanted, by name.
+    /// Returns the files whose names are wanted, by name.
     ///
     /// # Errors
-    /// The folder cannot be read, or holds too much.
+    /// The folder cannot be read, or has too many files.
     pub fn look(&self, wanted: fn(&str) -> bool) -> io::Result<Vec<Entry>> {
         let mut names = Vec::new();
         for (count, entry) in Dir::read_from(&self.dir)?.enumerate() {
@@ -106,7 +107,7 @@ impl Folder {
         names.sort_unstable();
         let mut entries = Vec::new();
         for name in names {
-            // The mark first: a file is never older than the mark that was read before it.
+            // The mark is read first: the file is then never older than its mark.
             let mark = match self.read(&marked(&name), MOST_MARK)? {
                 Some(Content::Bytes(bytes)) => Mark::parse(&bytes),
                 _ => None,
@@ -119,14 +120,14 @@ impl Folder {
         Ok(entries)
     }
 
-    /// Gives a file a text, in place of the one with this digest, or where there is none. `false`, and nothing is done, where
-    /// something else is there by then.
+    /// Writes a text to a file, in place of the one with this digest, or where there is no file. Returns `false` and
+    /// changes nothing if the file has other content by then.
     ///
     /// # Errors
-    /// The system refuses: what was there is there.
+    /// The system refuses: the file is unchanged.
     pub fn put(&self, file: &str, bytes: &[u8], over: Option<&str>) -> io::Result<bool> {
         plain(file)?;
-        // Two servers do not do this at a time, where the file system knows such locks.
+        // Two servers do not do this at the same time, where the file system has such locks.
         if flock(&self.dir, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Ok(false);
         }
@@ -144,21 +145,22 @@ impl Folder {
         let new = self.beside(file, bytes, self.may(file))?;
         let Some(expected) = expected else { return self.place(&new, file) };
         match renameat_with(&self.dir, &*new, &self.dir, file, RenameFlags::EXCHANGE) {
-            // Both are there, each under the other's name: what was replaced is looked at again when nobody reaches it there.
+            // Both files exist, each under the other's name: the replaced one is checked again where no other writer
+            // reaches it.
             Ok(()) if self.says(&new, expected) => {
                 self.discard(&new);
                 Ok(true)
             }
             Ok(()) => {
                 self.give_back(&new, file)?;
-                // Who changed even what lay there for this moment finds it under its hidden name.
+                // A change made in this moment is kept under the hidden name.
                 if self.says(&new, &digest(bytes)) {
                     self.discard(&new);
                 }
                 Ok(false)
             }
             Err(Errno::NOENT) => self.place(&new, file),
-            // A network's file system may not know how: a change of this very moment is lost there.
+            // A network file system may lack the operation: a change in this very moment is lost there.
             Err(error) if is_unknown(error) && self.says(file, expected) => self.replace(&new, file).map(|()| true),
             Err(error) => {
                 self.discard(&new);
@@ -167,7 +169,7 @@ impl Folder {
         }
     }
 
-    /// Notes which state a file was given.
+    /// Records the state that was written to a file.
     ///
     /// # Errors
     /// The system refuses.
@@ -179,19 +181,19 @@ impl Folder {
             .map_err(|error| io::Error::new(error.kind(), format!("{marked} cannot be written: {error}")))
     }
 
-    /// When a file was changed last; long ago where that is not to be had.
+    /// Returns the time of a file's last change; 1970 where it is unknown.
     fn modified(&self, name: &str) -> Timestamp {
         let found = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).ok();
         found.and_then(|found| Timestamp::from_second(found.st_mtime).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// What the group may do with a file: no more than somebody allowed who has made one of his own.
+    /// Returns the group's permissions on a file: no more than its present ones, if it exists.
     fn may(&self, file: &str) -> Mode {
         let found = statat(&self.dir, file, AtFlags::SYMLINK_NOFOLLOW);
         found.map_or(self.shared, |found| self.shared & Mode::from_raw_mode(found.st_mode))
     }
 
-    /// Gives a file another name in the same folder, whatever it is; nothing in it is read or changed.
+    /// Renames a file of any kind within the folder, without reading or changing it.
     ///
     /// # Errors
     /// The system refuses.
@@ -204,7 +206,7 @@ impl Folder {
         }
     }
 
-    /// What a file holds; `None` where there is none. No link is followed and nothing is opened that is no plain file.
+    /// Reads a file; `None` where there is none. No link is followed, and only plain files are opened.
     fn read(&self, name: &str, most: u64) -> io::Result<Option<Content>> {
         let not_plain = |kind: FileType, links: u64| match kind {
             FileType::RegularFile if links > 1 => Some("is the same file as another one (a hard link)"),
@@ -220,7 +222,8 @@ impl Folder {
         if let Some(why) = not_plain(FileType::from_raw_mode(found.st_mode), links(&found)) {
             return Ok(Some(Content::Other(why)));
         }
-        // It may be another one by now: it is asked again what it is, and a pipe that nobody writes to holds up nobody.
+        // The file may have been replaced: its kind is checked again, and opening a pipe without a writer must not
+        // block.
         let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.dir, name, how, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
@@ -237,8 +240,8 @@ impl Folder {
         Ok(Some(if bytes.len() as u64 > most { Content::Large } else { Content::Bytes(bytes) }))
     }
 
-    /// Writes a file under a name that nobody has, for the one that is to get its place; its bytes are on the disk first, so
-    /// that no crash leaves an empty one, which would count as a change.
+    /// Writes a file under an unused name, to be moved to its place. Its bytes are synced first: after a crash, an
+    /// empty file would count as a change.
     fn beside(&self, file: &str, bytes: &[u8], shared: Mode) -> io::Result<String> {
         let new = format!(".{}.{:08x}", file.trim_start_matches('.'), rand::random::<u32>());
         let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -252,7 +255,7 @@ impl Folder {
         Ok(new)
     }
 
-    /// Gives a file that was written beside a place that nobody has.
+    /// Moves a new file to a place without a file.
     fn place(&self, new: &str, file: &str) -> io::Result<bool> {
         match renameat_with(&self.dir, new, &self.dir, file, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(true),
@@ -273,10 +276,10 @@ impl Folder {
         })
     }
 
-    /// Puts back what was there, where it is not what was expected.
+    /// Puts the previous file back where it is not the expected one.
     fn give_back(&self, taken: &str, file: &str) -> io::Result<()> {
         match renameat_with(&self.dir, taken, &self.dir, file, RenameFlags::EXCHANGE) {
-            // Somebody has removed what lay there for this moment.
+            // The file that lay there for this moment was removed.
             Err(Errno::NOENT) => Ok(renameat_with(&self.dir, taken, &self.dir, file, RenameFlags::NOREPLACE)?),
             given => Ok(given?),
         }
@@ -291,9 +294,9 @@ impl Folder {
     }
 }
 
-/// Whether a file system does not know a kind of renaming.
+/// True if a file system does not support a kind of renaming.
 fn is_unknown(error: Errno) -> bool {
-    // Two of them are one on Linux.
+    // Two of these are the same on Linux.
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&error)
 }
 

@@ -1,17 +1,16 @@
-//! A directory of the machine in which agents and people find texts as files, and which none of our writes leaves.
+//! Directory in which agents and people find documents as files, and which no write leaves.
 //!
-//! In: the directory, a folder in it by name, names and bytes of files. Out: what the files hold, and whether a text has taken
-//! the place of what was there. Never: a byte outside of the directory, a file that somebody changed in the meantime written
-//! over, a wait for the other end of a pipe.
+//! No byte is written outside of the directory, no file that has changed in the meantime is overwritten, and no pipe is
+//! waited for.
 //!
-//! Whoever may write in the directory may put links, pipes and other folders there at any moment. So the directory's own path is
-//! resolved once, when the service starts, and from then on every part of every path is opened by itself, relative to the one
-//! before it, and only if it is a folder and no link (`O_NOFOLLOW`, `O_DIRECTORY`). What was opened stays what it is, whatever is
-//! put in its place afterwards. Files are written beside their place, and change places with what is there in one step
-//! ([`Folder::put`]); a link in that place is replaced, never followed.
+//! Any program that may write in the directory may put links, pipes and other folders there at any moment. So the
+//! directory's own path is resolved once, when the service starts. From then on every part of every path is opened by
+//! itself, relative to the one before it, and only if it is a folder and no link (`O_NOFOLLOW`, `O_DIRECTORY`). An
+//! opened folder stays the same, even if its path is replaced afterwards. Files are written under another name, and
+//! exchanged with the present file in one step ([`Folder::put`]); a link in that place is replaced, never followed.
 //!
-//! Group and others may do with what is made here what they may do with the folder that it is made in, but others nothing: where
-//! an agent runs as another user, one group and `chmod g+rwxs` of the directory let it write.
+//! The group has the same permissions on new files and folders as on the folder around them; others have none. Where an
+//! agent runs as another user, a common group and `chmod g+rwxs` of the directory let it write.
 
 mod folder;
 #[cfg(test)]
@@ -32,54 +31,54 @@ use rustix::{
 
 pub use folder::{Content, Entry, Folder, Mark, digest};
 
-/// Parts at the end of a folder's path that are made where they are missing.
+/// Number of parts at the end of a folder's path that are made where they are missing.
 const MADE: usize = 2;
-/// Places that are remembered.
+/// Most places that are remembered.
 const MOST_PLACES: usize = 10_000;
-/// How deep a folder is emptied.
+/// Deepest nesting of a folder that is emptied.
 const DEEPEST: usize = 64;
-/// What keeps a folder that is made here out of what people commit.
+/// File that keeps a new folder out of commits.
 const IGNORE: (&str, &str) = (".gitignore", "*\n");
 
-/// How a folder is opened that is only passed through: who may not list it may pass all the same.
+/// Flags to open a folder on the way: passing through needs no permission to list it.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASS: OFlags = OFlags::RDONLY;
 
-/// A directory in which files are kept. Cheap to clone.
+/// Directory in which files are kept. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    /// Without a link in it, when it was resolved.
+    /// Path without links, resolved at the start.
     root: PathBuf,
-    /// Which directory that was: its device and its number.
+    /// Device and inode of the directory at the start.
     is: (i128, i128),
-    /// Places in it that were there once.
+    /// Places that have existed once.
     had: Arc<Mutex<HashSet<String>>>,
-    /// Bytes of a file that are read.
+    /// Most bytes of a file that are read.
     most: u64,
 }
 
 impl Workspace {
-    /// A directory that is there; of its files no more than so many bytes are read.
+    /// Opens a directory; no more than so many bytes of each file are read.
     ///
     /// # Errors
-    /// It is none, or may not be passed.
+    /// It is no directory, or may not be entered.
     pub fn open(path: &Path, most: u64) -> io::Result<Self> {
         let root = path.canonicalize()?;
         let is = which(&fstat(enter(&root)?)?);
         Ok(Self { root, is, had: Arc::default(), most })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// Whether it has the place in which a folder is, or would be made.
+    /// True if the parent of a folder exists.
     ///
     /// # Errors
-    /// A part of the path is no folder, the place was there and is gone, or the system refuses.
+    /// A part of the path is no folder, the place existed and is gone, or the system refuses.
     pub fn has_place(&self, path: &str) -> io::Result<bool> {
         match self.place(&path.split('/').collect::<Vec<_>>()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -87,7 +86,8 @@ impl Workspace {
         }
     }
 
-    /// The folder of a path that nothing is made of. One that never was there may be another workspace's; one that was is missing.
+    /// Opens the part of a path in which nothing is made. A place that never existed may be another workspace's; one
+    /// that existed before is missing.
     fn place(&self, parts: &[&str]) -> io::Result<OwnedFd> {
         let mut dir = self.enter()?;
         let place = &parts[..parts.len().saturating_sub(MADE)];
@@ -107,10 +107,11 @@ impl Workspace {
         Ok(dir)
     }
 
-    /// A folder in it. The last two parts of its path are made where they are missing, if `make` says so.
+    /// Opens a folder. The last two parts of its path are made where they are missing, if `make` says so.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] where a part is missing that may be; others where one is no folder, or the system refuses.
+    /// [`io::ErrorKind::NotFound`] where a part is missing that may be; others where one is no folder, or the system
+    /// refuses.
     pub fn folder(&self, path: &str, make: bool) -> io::Result<Folder> {
         let parts: Vec<&str> = path.split('/').collect();
         let mut dir = self.place(&parts)?;
@@ -127,10 +128,10 @@ impl Workspace {
         Ok(Folder::new(dir, shared & (Mode::RGRP | Mode::WGRP), self.most))
     }
 
-    /// Removes a folder with all that is in it; whether there was one. Links go, and what they lead to stays.
+    /// Removes a folder with its contents; true if there was one. Links are removed, their targets stay.
     ///
     /// # Errors
-    /// The system refuses, or there are folders in folders without end.
+    /// The system refuses, or folders are nested too deep.
     pub fn remove(&self, path: &str) -> io::Result<bool> {
         let Some((parents, last)) = path.rsplit_once('/') else { return Err(io::ErrorKind::InvalidInput.into()) };
         let mut parent = self.enter()?;
@@ -146,13 +147,13 @@ impl Workspace {
         };
         empty(&dir, DEEPEST)?;
         match unlinkat(&parent, last, AtFlags::REMOVEDIR) {
-            // Somebody was at it: it is looked for again.
+            // New files came in the meantime: the caller tries again.
             Ok(()) | Err(Errno::NOTEMPTY) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The directory itself. An empty one in its place is none: what was mounted there may be away.
+    /// Opens the directory itself. An empty one in its place is refused: its file system may not be mounted.
     fn enter(&self) -> io::Result<OwnedFd> {
         let fault = |why: String| io::Error::other(format!("the workspace {} {why}", self.root.display()));
         let dir = enter(&self.root).map_err(|error| fault(format!("cannot be opened: {error}")))?;
@@ -165,7 +166,7 @@ impl Workspace {
     }
 }
 
-/// A directory by the path that it had: who puts a link into that path later leads nobody elsewhere.
+/// Opens a directory by its resolved path: a link that was put into that path later is not followed.
 fn enter(root: &Path) -> io::Result<OwnedFd> {
     let mut dir = openat(CWD, "/", PASS | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     for part in root.components() {
@@ -180,7 +181,7 @@ fn which(found: &Stat) -> (i128, i128) {
     (found.st_dev.into(), found.st_ino.into())
 }
 
-/// Removes all that is in a folder.
+/// Removes the contents of a folder.
 fn empty(dir: &OwnedFd, deepest: usize) -> io::Result<()> {
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
@@ -190,7 +191,7 @@ fn empty(dir: &OwnedFd, deepest: usize) -> io::Result<()> {
         }
         match unlinkat(dir, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            // What systems say of folders.
+            // Errors that systems return for folders.
             Err(Errno::ISDIR | Errno::PERM) if deepest > 0 => {
                 empty(&openat(dir, name, OFlags::RDONLY | FOLDER, Mode::empty())?, deepest - 1)?;
                 unlinkat(dir, name, AtFlags::REMOVEDIR)?;
@@ -201,7 +202,7 @@ fn empty(dir: &OwnedFd, deepest: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// What is wrong with the last part of a path, which is no folder.
+/// Describes the fault of the last part of a path, which is no folder.
 fn in_words(dir: &OwnedFd, parts: &[&str], error: io::Error) -> io::Error {
     let last = parts.last().copied().unwrap_or_default();
     let found = statat(dir, last, AtFlags::SYMLINK_NOFOLLOW).map(|found| FileType::from_raw_mode(found.st_mode));
@@ -216,17 +217,17 @@ fn in_words(dir: &OwnedFd, parts: &[&str], error: io::Error) -> io::Error {
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A folder in another, by a name that is one part of a path.
+/// Opens a folder in another, by a name that is one part of a path.
 fn open(dir: impl AsFd, part: &str, how: OFlags) -> io::Result<OwnedFd> {
     plain(part)?;
     Ok(openat(dir, part, how | FOLDER, Mode::empty())?)
 }
 
-/// A new folder in another, with what its group may do.
+/// Makes a folder in another, with these permissions of its group.
 fn made(dir: &OwnedFd, part: &str, shared: Mode, ignored: bool) -> io::Result<OwnedFd> {
     match mkdirat(dir, part, Mode::RWXU) {
         Ok(()) => {}
-        // Somebody was quicker: what it is shows when it is opened.
+        // Another process was quicker: opening it shows its kind.
         Err(Errno::EXIST) => return open(dir, part, OFlags::RDONLY),
         Err(error) => return Err(error.into()),
     }
@@ -240,7 +241,7 @@ fn made(dir: &OwnedFd, part: &str, shared: Mode, ignored: bool) -> io::Result<Ow
     Ok(new)
 }
 
-/// Refuses what is more than one part of a path, or none.
+/// Refuses a name that is not exactly one part of a path.
 fn plain(part: &str) -> io::Result<()> {
     if part.is_empty() || part == "." || part == ".." || part.contains(['/', '\0']) {
         return Err(io::ErrorKind::InvalidInput.into());

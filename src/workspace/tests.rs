@@ -1,4 +1,4 @@
-//! Files that come and go under the hands of others, and folders that are no folders any more.
+//! Tests of files that other programs change at the same time, and of folders that are replaced.
 
 use std::{
     fs,
@@ -15,14 +15,14 @@ use tempfile::TempDir;
 use super::*;
 
 const AT: &str = ".umbra/ses_1";
-/// Longest wait for what has to come.
+/// Longest wait for an expected change.
 const IN_VAIN: Duration = Duration::from_secs(30);
 
 fn all(name: &str) -> bool {
     !name.starts_with('.')
 }
 
-/// A workspace, and beside it a folder that is none of its business.
+/// Returns a workspace, and a folder outside of it.
 fn places() -> (TempDir, Workspace, PathBuf) {
     let dir = TempDir::new().expect("a directory");
     let (root, outside) = (dir.path().join("work"), dir.path().join("outside"));
@@ -52,18 +52,18 @@ fn a_file_is_given_and_looked_at_and_its_mark_beside_it() {
     let modified = seen[0].modified;
     let expected = Entry { name: "todo.md".to_owned(), content: bytes("one"), mark: Some(mark.clone()), modified };
     assert_eq!(seen, std::slice::from_ref(&expected));
-    // What is there is not written over by who expects nothing, or something else.
+    // A file is not overwritten if no file, or another content, is expected.
     assert!(!folder.put("todo.md", b"two", None).expect("nothing is done"));
     assert!(!folder.put("todo.md", b"two", Some(&digest(b"other"))).expect("nothing is done"));
     assert_eq!(folder.look(all).expect("it is read"), [expected]);
     assert!(folder.put("todo.md", b"two", Some(&digest(b"one"))).expect("it is replaced"));
     assert_eq!(folder.look(all).expect("it is read")[0].content, bytes("two"));
-    // Who expects something and finds nothing gives it anew.
+    // If a file is expected and missing, it is written again.
     fs::remove_file(workspace.path().join(AT).join("todo.md")).expect("it is there");
     assert!(folder.put("todo.md", b"three", Some(&digest(b"two"))).expect("it is written"));
     folder.set_aside("todo.md", "todo~old.md").expect("it is renamed");
     assert_eq!(folder.look(all).expect("it is read")[0].name, "todo~old.md");
-    // Nothing else is left lying about, and git passes the folder over.
+    // No other file is left behind, and git ignores the folder.
     let mut names: Vec<_> = fs::read_dir(workspace.path().join(AT)).expect("it is there").collect();
     names.retain(Result::is_ok);
     assert_eq!(names.len(), 2, "{names:?}");
@@ -83,7 +83,7 @@ fn the_group_may_what_it_may_in_the_workspace_and_others_nothing() {
         assert_eq!(says(".umbra") & 0o777, of_folder, "{mode:o}");
         assert_eq!(says(AT) & 0o777, of_folder, "{mode:o}");
         assert_eq!(says(".umbra/ses_1/todo.md") & 0o777, of_file, "{mode:o}");
-        // What somebody keeps to himself stays so.
+        // A file without permissions for the group keeps its mode.
         fs::set_permissions(workspace.path().join(".umbra/ses_1/todo.md"), fs::Permissions::from_mode(0o600))
             .expect("ours");
         assert!(folder.put("todo.md", b"two", Some(&digest(b"one"))).expect("it is written"));
@@ -120,13 +120,13 @@ fn a_link_at_any_part_of_the_path_leads_nowhere() {
         assert!(workspace.remove(path).is_err(), "{at}");
         assert!(outside.join(".umbra/ses_1/kept.md").exists(), "{at}");
     }
-    // The workspace itself was swapped for one after the start.
+    // The workspace itself was replaced by a link after the start.
     let (dir, workspace, outside) = places();
     fs::rename(workspace.path(), dir.path().join("elsewhere")).expect("it is moved");
     symlink(&outside, workspace.path()).expect("a link");
     assert!(workspace.folder(AT, true).is_err());
     assert!(is_empty(&outside));
-    // A folder that is open stays the one that it is.
+    // An open folder stays the same.
     let (_dir, workspace, outside) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     fs::rename(workspace.path().join(AT), workspace.path().join("moved")).expect("it is moved");
@@ -197,7 +197,7 @@ fn what_is_no_plain_file_is_not_read_and_a_link_in_its_place_is_not_followed() {
         ("whole.md", &whole),
     ];
     assert_eq!(seen, expected);
-    // None of them is written to, or over, whatever is expected there.
+    // None of them is written to, or overwritten, with any expected content.
     for name in ["link.md", "hard.md", "pipe.md", "socket.md", "folder.md"] {
         assert!(!folder.put(name, b"ours", None).expect("nothing is done"), "{name}");
         let over = folder.put(name, b"ours", Some(&digest(b"secret")));
@@ -259,7 +259,8 @@ fn a_place_that_was_there_is_missing_and_one_that_never_was_is_not() {
             "{fault}"
         );
     }
-    // The workspace itself: gone, and an empty directory in its place, as where something is no longer mounted.
+    // The workspace itself: gone, and then an empty directory in its place, as where a file system is no longer
+    // mounted.
     fs::rename(workspace.path(), dir.path().join("elsewhere")).expect("it is moved");
     assert_ne!(workspace.folder(AT, false).expect_err("it is gone").kind(), io::ErrorKind::NotFound);
     fs::create_dir(workspace.path()).expect("a directory");
@@ -326,7 +327,7 @@ fn what_others_write_at_the_same_time_is_never_written_over() {
     let (_dir, workspace, _) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     folder.put("n.md", b"0", None).expect("it is written");
-    // Everybody adds to what they read, and tries again where somebody was quicker: no sum is lost.
+    // Each writer adds to what it read, and tries again where another was quicker: no sum is lost.
     let (writers, each) = (4, 40);
     thread::scope(|scope| {
         for _ in 0..writers {
@@ -356,7 +357,7 @@ fn no_change_of_an_editor_is_lost_under_what_is_given() {
     let (at, taken) = (workspace.path().join(AT), AtomicU32::new(0));
     let edits = 200;
     thread::scope(|scope| {
-        // An editor, which asks nobody and waits until each change was noticed.
+        // An editor, which writes without checks and waits until each change was noticed.
         scope.spawn(|| {
             for n in 1..=edits {
                 let text = format!("theirs {n}");

@@ -1,4 +1,4 @@
-//! A posted event: stored once, answered with what became of it, found again, reviewed.
+//! Tests of a posted event: stored once, answered with its dispositions, found again, reviewed.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -123,7 +123,7 @@ async fn sixty_four_copies_at_once_are_one_event() {
 #[tokio::test]
 async fn one_poison_row_fails_alone() {
     let umbra = Umbra::with().shadows(WATCH_ALL).go().await;
-    // What no validation can foresee: the database refuses a value.
+    // A fault that validation cannot foresee: the database refuses a value.
     umbra.schema.run("ALTER TABLE event ADD CONSTRAINT no_poison CHECK (agent <> 'poison')").await;
     let events: Vec<_> = (0..100)
         .map(

@@ -1,4 +1,4 @@
-//! Stories of a minute: their names sort before most others, so that they begin first and nobody waits for them at the end.
+//! Tests that take a minute: their names sort before most others, so they begin first and do not delay the end.
 
 mod attacks;
 mod canaries;

@@ -1,4 +1,4 @@
-//! Keys: who may do what, for which agents, and how a server that others can reach refuses to be open.
+//! Keys: scopes, agents that a key is bound to, and the refusal of an open server that other machines can reach.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use reqwest::Method;
@@ -75,7 +75,7 @@ async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
     assert_eq!(post(&prefix, "wri\u{200b}ter-1").await, 202, "it is stored as writer-1");
     assert_eq!(post(&one_more, "writer-1\u{200b}").await, 403, "it would be stored as writer-1");
     assert_eq!(umbra.schema.one::<String>("SELECT string_agg(agent, ',') FROM event").await, "writer-1");
-    // In a batch each event is judged for itself.
+    // In a batch each event is judged by itself.
     let events = json!({"events": [event("writer-1\u{200b}"), event("writer-12")]});
     let authorization = format!("Bearer {one_more}");
     let headers = [("authorization", authorization.as_str()), ("content-type", "application/json")];
@@ -300,6 +300,6 @@ async fn every_fault_of_a_query_is_told_at_once_and_a_bad_cursor_hides_none() {
     }
     let another = refused(&format!("/v1/findings?cursor={cursor}")).await;
     assert_eq!(another, told("bad_cursor", "?cursor"), "it is of another list");
-    // Whether it is of this list cannot be said while the order is unknown.
+    // The list of the cursor cannot be checked while the order is unknown.
     assert_eq!(refused(&format!("/v1/events?order=up&cursor={cursor}")).await, told("bad_query", "?order"));
 }

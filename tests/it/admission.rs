@@ -1,6 +1,6 @@
-//! Admission over the real wire: senders that drip, and a server that is full.
+//! Admission over real connections: slow senders, and a server that is full.
 //!
-//! `UMBRA_SABOTAGE=1` lifts the bound on the bodies of one key, and the stories about it must fail.
+//! `UMBRA_SABOTAGE=1` lifts the bound on the bodies of one key, and the tests about it must fail.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -25,16 +25,16 @@ async fn ingest_key(umbra: &Umbra, agents: &str) -> String {
     key
 }
 
-/// Status of one event of this agent, posted with this key.
+/// Posts one event of this agent with this key, and returns the status.
 async fn post(umbra: &Umbra, key: &str, agent: &str) -> u16 {
     let bearer = format!("Bearer {key}");
-    // On a connection of its own: the honest are not to be let in by one that they had before.
+    // A new connection each time: an earlier one must not let honest senders in.
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), ("connection", "close")];
     let event = json!({"agent": agent, "output": "x"}).to_string().into_bytes();
     umbra.send(Method::POST, "/v1/events", &headers, Some(event)).await.status.as_u16()
 }
 
-/// Begins a request to this path with this key: the first byte of a body of 100,000.
+/// Begins a request to this path with this key: sends the first byte of a body of 100,000.
 async fn drip(umbra: &Umbra, key: &str, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(umbra.base.trim_start_matches("http://")).await.expect("a connection");
     let head = format!(
@@ -45,7 +45,7 @@ async fn drip(umbra: &Umbra, key: &str, path: &str) -> TcpStream {
     socket
 }
 
-/// Status line of the answer on a connection.
+/// Reads the status line of the answer on a connection.
 async fn status_line(socket: &mut TcpStream) -> String {
     let mut answer = [0_u8; 32];
     let read = socket.read(&mut answer).await.unwrap_or_default();
@@ -54,7 +54,7 @@ async fn status_line(socket: &mut TcpStream) -> String {
 
 #[tokio::test]
 async fn dripping_bodies_of_one_key_keep_no_other_key_out() {
-    // Fewer places than drips in each class; as many connections as drips and a few more.
+    // Fewer places than slow bodies in each class; as many connections as slow bodies and a few more.
     let bodies = if sabotage() { 1_000 } else { 8 };
     let settings = format!(
         "server: {{ingest_concurrency: 2, decide_concurrency: 2, max_connections: 24, max_bodies_per_caller: {bodies}, \
@@ -68,7 +68,7 @@ async fn dripping_bodies_of_one_key_keep_no_other_key_out() {
         let mut socket = drip(&umbra, &dripping, path).await;
         answers.spawn(async move { status_line(&mut socket).await });
         if answers.len() > 8 && !sabotage() {
-            // One of those that drip is one too many.
+            // One of the slow bodies is one too many.
             let answer = answers.join_next().await.expect("an answer").expect("it is read");
             assert_eq!(answer, "HTTP/1.1 429 Too Many Requests");
         }
@@ -81,8 +81,8 @@ async fn dripping_bodies_of_one_key_keep_no_other_key_out() {
     until("the sender to be admitted again", async || (post(&umbra, &dripping, "w").await == 202).then_some(())).await;
 }
 
-/// Slowest of 99 in 100 of 500 requests of two kinds, each with the status that it must have: asked in turns, on connections
-/// that stay open, so that what else the machine does meets both.
+/// Returns the 99th percentile over 500 requests of two kinds, each with its expected status: sent in turns, on open
+/// connections, so that other load of the machine meets both.
 async fn p99(kinds: [(bool, u16); 2], mut ask: impl AsyncFnMut(bool) -> u16) -> [Duration; 2] {
     let mut took = [(); 2].map(|()| Vec::with_capacity(500));
     for _ in 0..500 {
@@ -119,7 +119,7 @@ async fn a_refusal_beside_a_thousand_open_bodies_costs_no_more_than_the_least_an
     let ask = async |is_live: bool| {
         if is_live { umbra.send(Method::GET, "/livez", &[], None).await.status.as_u16() } else { post().await }
     };
-    // A machine that tests share has a bad moment now and then: one of three rounds must be without.
+    // A shared machine has a bad moment now and then: one of three rounds must be without.
     let mut rounds = Vec::new();
     let is_cheap = loop {
         let [live, refused] = p99([(true, 200), (false, 429)], ask).await;

@@ -1,4 +1,4 @@
-//! Answers to wrong requests: each says what would be right, in words of the product.
+//! Answers to wrong requests: each names the remedy, in words of the product.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn send(umbra: &Umbra, method: Method, path: &str, body: &Value) -> Answer
     umbra.send(method, path, &JSON, Some(body.to_string().into_bytes())).await
 }
 
-/// Detail of the first fault that has a place.
+/// Returns the detail of the first fault that has a place.
 fn first_fault(answered: &Answered) -> &str {
     answered.body["errors"][0]["detail"].as_str().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Backtests: a changed shadow on stored events. The forecast comes first, the result differs from what ran by what was
-//! changed, a run that is ended goes on, and nothing that is live moves.
+//! Backtests: a changed shadow on stored events. The forecast comes first, the result differs from the live reviews by
+//! the change alone, an ended run can be resumed, and nothing live changes.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,19 +13,19 @@ use crate::support::{
 
 const EVENTS: usize = 1_500;
 
-/// Reviews forty of the events, and never for secrets.
+/// Shadow that reviews forty of the events, and never for secrets.
 const LIVE: &str = "
 shadow_agents:
   - {name: guard, model: checks, mode: review, watch: [{agent: 'a*', triggers: [error]}], checks: [truncation],
      cost_control: {cooldown: 0s, max_reviews_per_day: 40}}
 ";
 
-/// The same, but for what it checks and how much.
+/// Returns the same shadow with other checks and without its cap.
 fn changed() -> String {
     LIVE.replace("checks: [truncation]", "checks: [commands]").replace(", max_reviews_per_day: 40", "")
 }
 
-/// An event: every third pipes a download into a shell, every fifth ends in the middle.
+/// Returns an event: every third pipes a download into a shell, every fifth ends in the middle.
 fn event(n: usize) -> Value {
     let mut text = format!("Part {n} failed, and I said why. ");
     if n.is_multiple_of(5) {
@@ -45,7 +45,7 @@ async fn post_all(umbra: &Umbra, events: usize) {
     umbra.drain().await;
 }
 
-/// The tables that a backtest must leave alone, and what is served of them.
+/// Returns the state that a backtest must leave alone, as served and by its tables.
 async fn live(umbra: &Umbra) -> (Value, Vec<i64>) {
     let mut status = umbra.get("/v1/status").await;
     status["now"] = Value::Null;
@@ -75,7 +75,7 @@ fn path(backtest: &Value) -> String {
     format!("/v1/backtests/{}", backtest["id"].as_str().unwrap_or_default())
 }
 
-/// Once it is no longer running.
+/// Waits until the backtest is no longer running.
 async fn ended(umbra: &Umbra, backtest: &Value) -> Value {
     let path = path(backtest);
     until("the backtest to end", async || {
@@ -114,7 +114,7 @@ async fn a_changed_shadow_is_tried_and_nothing_that_is_live_moves() {
     assert_eq!(result["versions_before"].as_object().map(serde_json::Map::len), Some(1), "{result}");
     assert_eq!(live(&umbra).await, before, "nothing that is live has moved");
 
-    // Every one of them can be had, page by page.
+    // Each of them can be listed, page by page.
     let mut seen = Vec::new();
     let mut next = format!("{}/items?change=newly_flagged&limit=200", path(&done));
     loop {
@@ -187,7 +187,7 @@ async fn a_run_that_is_killed_goes_on_and_comes_to_the_same() {
     let now = second.get(&path).await;
     assert_eq!(now["state"], "running");
     assert!(now["result"]["outcomes"]["waiting"].as_i64() > Some(0), "it was ended in between: {now}");
-    // The claim of the dead is old enough.
+    // The claim of the dead process is old enough.
     umbra.schema.run("UPDATE backtest SET heartbeat_at = heartbeat_at - interval '1 minute'").await;
     let done = ended(&second, &asked).await;
     assert_eq!((&done["state"], &done["result"]), (&whole["state"], &whole["result"]));
@@ -238,7 +238,7 @@ async fn a_model_is_asked_within_the_budget_which_can_be_raised() {
     let again = umbra.post(&format!("{}/resume", path(&asked)), &json!({})).await;
     assert_eq!(again.status, 409, "{}", again.text);
 
-    // A model that refuses our key stops the run, and is not left alone for live reviews.
+    // A model that refuses our key stops the run, and stays in use for live reviews.
     model.set(|_| Answer::error(401, "authentication_error", "invalid x-api-key"));
     let barred = ended(&umbra, &start(&umbra, &json!({"shadows": version, "max_usd": 1.0})).await).await;
     assert_eq!(barred["state"], "stopped", "{barred}");

@@ -1,6 +1,6 @@
 //! Small events of one agent share a review: one unit, one call, and an assessment for each of them.
 //!
-//! `UMBRA_SABOTAGE=1` makes reviews forget what joined them, and the stories that count must fail.
+//! `UMBRA_SABOTAGE=1` makes reviews forget the events that joined them, and the tests that count must fail.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn settings(model: &ModelServer) -> String {
     )
 }
 
-/// What a prompt holds: (nonce, text) of each of its events, in order.
+/// Returns (nonce, text) of each event in a prompt, in order.
 fn events_of(seen: &Seen) -> Vec<(String, String)> {
     let nonces = seen.user.lines().filter_map(|line| line.strip_prefix("The nonce of event ")?.split(" is ").nth(1));
     let texts = seen.user.split("\n# Event ").skip(1).map(ToOwned::to_owned);
@@ -52,7 +52,7 @@ fn small(n: usize) -> Value {
         "triggers": ["task_complete"], "output": format!("Part {n} of the report is complete.")})
 }
 
-/// A review forgets what joined it, under sabotage.
+/// Under sabotage, makes a review forget the events that joined it.
 async fn forgetful(schema: &Schema) {
     if sabotage() {
         schema
@@ -121,7 +121,7 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
             Some(if text.contains("Part 0") {
                 item(&event, "FLAG", 5, &quote("Part 0 of the report"))
             } else if text.contains("Part 1") {
-                // What stands in another event proves nothing about this one.
+                // Text of another event proves nothing about this one.
                 item(&event, "FLAG", 5, &quote("Part 0 of the report"))
             } else if text.contains("Part 2") {
                 return None;
@@ -133,7 +133,7 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
         });
         let mut items: Vec<Value> = items.collect();
         let last = items.last().cloned().unwrap_or_default();
-        // Two verdicts on the last of them.
+        // Two verdicts on the last event.
         items.push(last);
         Answer::Json(json!({"events": items}))
     })

@@ -1,5 +1,5 @@
-//! Benches on labelled texts as a user runs them: files in, figures out, and clear words where a file is wrong. None of
-//! them needs a database.
+//! Benches on labelled texts as a user runs them: files in, figures out, and clear messages where a file is wrong. None
+//! of them needs a database.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,14 +25,14 @@ use crate::support::{
     model_server::{Answer, ModelServer, Seen},
 };
 
-/// A command in a folder without any setting but those given.
+/// Runs a command in a folder, with no settings but those given.
 fn bench(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_umbra"));
     command.arg("bench").args(args).current_dir(folder).env_clear();
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).output().unwrap()
 }
 
-/// Its exit code, its answer and its complaints.
+/// Returns exit code, standard output and standard error.
 fn told(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -53,7 +53,7 @@ fn row(id: usize, text: &str, label: u8, source: &str) -> Value {
     json!({"id": format!("row-{id}"), "text": text, "label": label, "source": source, "category": "any", "meta": null})
 }
 
-/// Commands of which one is missed and one flagged wrongly, by label.
+/// Writes labelled commands of which one is missed and one flagged wrongly.
 fn commands(folder: &Path) {
     let rows = [
         row(1, "rm -rf / --no-preserve-root", 1, "made"),
@@ -122,7 +122,7 @@ fn triggers_are_scored_one_by_one() {
     let sets = answer["sets"].as_array().unwrap();
     let names: Vec<&str> = sets.iter().map(|set| set["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["triggers.code_written", "triggers.security_risk", "triggers.error"]);
-    // What the sender named is not what the event shows.
+    // Declared triggers do not count as shown ones.
     assert!(sets.iter().all(|set| set["f1"] == 1.0 && set["n"] == 4), "{answer}");
 }
 
@@ -177,7 +177,7 @@ fn effects_of_tools_are_told_with_what_was_told_wrongly() {
         tool("list_contacts", "List contacts", "read"),
         tool("create_contact", "Create a contact", "write"),
         tool("delete_contact", "Delete a contact", "destructive"),
-        // Labelled otherwise than they are called.
+        // Labelled differently from their names.
         tool("set_colour", "Set a colour", "read"),
         tool("search_contacts", "Search contacts", "write"),
         tool("update_contact", "Update a contact", "destructive"),
@@ -225,7 +225,7 @@ fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
         &[
             json!({"query": "Will the weather hold?", "relevant": [1]}),
             json!({"query": "an email about the sales, please", "relevant": [3, 2]}),
-            // Words that nobody knows: what is left goes by meaning, then by name.
+            // Unknown words: the remaining ones are matched by meaning, then by name.
             json!({"query": "a zorble, please", "relevant": [3]}),
             json!({"query": "the quorvex", "relevant": [2]}),
         ],
@@ -247,10 +247,10 @@ fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
     // Only the first of each tool is remembered.
     let first = with(&[json!({"query": "sunshine", "relevant": [3]}), zorble, quorvex], "1");
     assert_eq!((&first["hit@1"], &first["remembered"]), (&json!(0.75), &json!(2)), "{first}");
-    // What is asked, in other inflections, is no help for itself.
+    // The query itself, in other inflections, is no help.
     let same = with(&[json!({"query": "Zorbles, please!", "relevant": [3]})], "5");
     assert_eq!((&same["hit@1"], &same["kept_apart"]), (&json!(0.5), &json!(1)), "{same}");
-    // Either half is asked, with the other one as what is remembered.
+    // Either half is asked, with the other one as memory.
     let halves =
         json_of(&bench(folder.path(), &[&given[..], &["--halves", "--memory", "5"]].concat()))["halves"].clone();
     let told_of = |half: usize| (halves[half]["n"].clone(), halves[half]["remembered"].clone());
@@ -272,7 +272,7 @@ fn tools_are_found_for_tasks_and_memory_helps_but_not_by_the_very_task() {
     assert!(code == Some(2) && complaints.contains("--examples"), "{complaints}");
 }
 
-/// Twenty logs, every second one unsafe: it holds the word `leak`.
+/// Writes twenty logs, every second one unsafe: it has the word `leak`.
 fn logs(folder: &Path) {
     let text = |n: usize| {
         format!("Step 1 of log {n}: {}.", if n.is_multiple_of(2) { "the files leak out" } else { "rows were read" })
@@ -283,7 +283,7 @@ fn logs(folder: &Path) {
     lines(folder, "logs.jsonl", &rows);
 }
 
-/// Flags what holds the word, and cannot tell where it is the seventh log.
+/// Flags texts with the word, and gives no opinion on the seventh log.
 fn opinion(seen: &Seen) -> Answer {
     let quote = json!([{"severity": "critical", "category": "security", "description": "Files leave.",
         "evidence_quote": "the files leak out", "checklist_item": "safe"}]);
@@ -303,7 +303,7 @@ fn settings(folder: &Path, model: &ModelServer, prices: &str) {
     fs::write(folder.join("umbra.yaml"), text).unwrap();
 }
 
-/// Runs it beside the scripted model, which this process serves.
+/// Runs the bench with the scripted model, which this process serves.
 async fn judged(folder: &TempDir, args: &[&str]) -> Output {
     let folder = folder.path().to_owned();
     let all: Vec<String> = ["judge", "logs.jsonl", "--config", "umbra.yaml"]
@@ -350,7 +350,7 @@ async fn a_run_that_is_ended_goes_on_and_asks_nothing_twice() {
     assert_eq!((count("large"), count("small")), (json!(8), json!(2)), "each source in proportion");
     assert_eq!(part["set"]["positives"], 5, "and each label");
     assert_eq!(part["bill"]["usd_per_1000"], 0.0, "a model on this machine is free");
-    // Killed while it wrote the last line.
+    // Killed while writing the last line.
     let file = folder.path().join("replies.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, &text[..text.len() - 20]).unwrap();
@@ -447,8 +447,8 @@ async fn the_checks_judge_without_a_model_and_unknown_names_are_told() {
     }
 }
 
-/// Tasks in users' words and in those of a plan, for 115 tools of seven real servers. By words alone 13 % and 100 % are among the
-/// first three.
+/// Tasks in users' words and in those of a plan, for 115 tools of seven real servers. By words alone 13 % and 100 % are
+/// among the first three.
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_found_by_an_embedding_model() {
     let folder = TempDir::new().unwrap();

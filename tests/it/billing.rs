@@ -8,13 +8,13 @@ use tokio::task::block_in_place;
 
 use crate::support::Umbra;
 
-/// A folder of the repository.
+/// Returns the path of a folder of the repository.
 fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 impl Umbra {
-    /// Last words of the agent; its books are beside the server's files.
+    /// Runs the agent and returns its last words; its books are beside the server's files.
     fn bills(&self) -> String {
         let ended = block_in_place(|| {
             Command::new("python3")
@@ -38,7 +38,7 @@ impl Umbra {
         serde_json::from_str(&fs::read_to_string(self.file("books.json")).unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Exit code and standard output of a command that asks this server.
+    /// Returns exit code and standard output of a command that asks this server.
     fn commanded(&self, args: &[&str]) -> (Option<i32>, String) {
         let output = self.cli_in(&[("UMBRA_URL", &self.base)], args, None);
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -59,7 +59,7 @@ async fn an_agent_is_rehearsed_promoted_and_looked_into() {
     let of = |decision: &str| decisions.iter().filter(|row| row["decision"] == decision).count();
     assert_eq!((decisions.len(), of("execute"), of("stub")), (8, 3, 5), "one decision a call: {decisions:?}");
 
-    // Promote: the gate says what is missing, then nothing.
+    // Promote: the gate lists what is missing, then nothing.
     let gate = |umbra: &Umbra| umbra.commanded(&["check", "--environment", "production"]);
     let (code, reasons) = gate(&umbra);
     assert_eq!(code, Some(1), "{reasons}");
@@ -79,7 +79,7 @@ async fn an_agent_is_rehearsed_promoted_and_looked_into() {
     assert_eq!(books["sent"], json!(["ann@example.com", "bob@example.com"]));
     assert_eq!(umbra.bills(), "charged 0", "nothing is overdue any more");
 
-    // Look into it: what it would have charged, who switched it, and whether the log is whole.
+    // Inspect: what it would have charged, who switched it, and whether the log is complete.
     let charged = ["audit", "list", "--tool", "billing.charge", "--execution", "shadow", "--json"];
     let (code, rows) = umbra.commanded(&charged);
     let rows: Vec<Value> = rows.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -1,7 +1,7 @@
-//! Small files that want to become large: `umbra check` refuses each within a second's work and 128 MiB.
+//! Small files that expand: `umbra check` refuses each within two seconds of processor time and 128 MiB.
 //!
-//! The bounds are limits of the child process, which the system ends when it goes beyond one: no clock is read here,
-//! and what else the machine does plays no part. They are the promised ones, with room for a debug build.
+//! The bounds are limits of the child process, which the system enforces: no clock is read here, and other load of the
+//! machine does not matter. They are the promised ones, with room for a debug build.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error fails")]
 
@@ -11,18 +11,18 @@ use std::{
     process::{Command, Output},
 };
 
-/// What a harmless file may take, in KiB of writable memory: it takes less than 8 MiB.
+/// Writable memory of a harmless file, in KiB: it takes less than 8 MiB.
 const BASELINE: usize = 16 * 1024;
-/// What a bomb may take besides.
+/// Writable memory of a bomb above that, in KiB.
 const ABOVE: usize = 128 * 1024;
 /// Seconds of processor time; the promise is one in a release build.
 const SECONDS: usize = 2;
 
-/// `umbra check` on a shadows file, within these limits.
+/// Runs `umbra check` on a shadows file, within these limits.
 fn check(file: &Path, kib: usize) -> Output {
     let limited = format!("ulimit -d {kib} && ulimit -t {SECONDS} && exec timeout 60 \"$0\" check --shadows \"$1\"");
     let mut command = Command::new("sh");
-    // One thread and one arena: what is set aside for each core is not what is measured.
+    // One thread and one arena: memory reserved for each core is not measured.
     command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("TOKIO_WORKER_THREADS", "1"), ("MALLOC_ARENA_MAX", "1")]);
     command.args(["-c", &limited, env!("CARGO_BIN_EXE_umbra")]).arg(file);
     command.output().unwrap()

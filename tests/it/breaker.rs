@@ -1,4 +1,4 @@
-//! Breakers: an agent that is stuck, the modes that count, and what the agent itself is told.
+//! Breakers: an agent that is stuck, the modes that count, and the answer to the agent itself.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn clean(agent: &str) -> Value {
     json!({"agent": agent, "triggers": ["task_complete"], "output": "All three parts are complete."})
 }
 
-/// Posts an event and waits until what follows from it has followed.
+/// Posts an event and waits until its consequences are done.
 async fn followed(umbra: &Umbra, event: &Value) -> Value {
     let accepted = umbra.event(event).await;
     umbra.drain().await;
@@ -38,7 +38,7 @@ async fn breaker(umbra: &Umbra, agent: &str) -> Value {
     umbra.get(&format!("/v1/breakers/{agent}")).await
 }
 
-/// Breaker in the answer to an agent's post, once it recommends this.
+/// Waits until the answer to an agent's post has this recommendation, and returns it.
 async fn told(umbra: &Umbra, agent: &str, recommendation: &Value) -> Value {
     until("the answer to tell of the breaker", async || {
         let answered = umbra.event(&json!({"agent": agent, "output": "x"})).await;

@@ -1,4 +1,4 @@
-//! The briefing of a day with known events: filed once when the day is over, told by webhook, the same however it is
+//! The briefing of a day with known events: stored once when the day is over, sent by webhook, the same however it is
 //! read.
 
 use reqwest::Method;
@@ -36,7 +36,7 @@ async fn markdown(umbra: &Umbra, path: &str) -> String {
     answered.text
 }
 
-/// The text with the ids of findings numbered in the order of their first place.
+/// Replaces the ids of findings by numbers, in the order of their first place.
 fn numbered(text: &str) -> String {
     let mut ids: Vec<&str> = Vec::new();
     for (at, _) in text.match_indices("fnd_") {
@@ -100,7 +100,7 @@ async fn close_the_breaker_of(umbra: &Umbra, agent: &str) {
     assert_eq!(reset.status, 200, "{}", reset.text);
 }
 
-/// A judge that two and two make four.
+/// Starts a judge of sums, which rejects those with a five.
 async fn judge_of_sums() -> ModelServer {
     ModelServer::start(|seen| {
         let reply = if seen.user.contains("five") {
@@ -161,7 +161,7 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     assert_eq!((&so_far["complete"], &so_far["totals"]["reviews"]), (&json!(false), &json!(6)));
 
     umbra.schema.set_clock("2026-03-01T00:20:00Z").await;
-    // A slow run tells of the day before as well.
+    // A slow run reports the day before as well.
     let told = || -> Vec<_> {
         let of_the_day = |seen: &Seen| seen.body["data"]["path"] == "/v1/briefings/2026-02-28";
         receiver.seen().into_iter().filter(of_the_day).collect()
@@ -175,7 +175,7 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     assert_the_gravest_is_linked(&umbra, &briefing).await;
     assert_eq!(umbra.get("/v1/briefings/latest").await, briefing);
     assert_eq!(other.get("/v1/briefings/2026-02-28").await, briefing);
-    // What is stored later does not change what was filed.
+    // Later events do not change the stored briefing.
     umbra.event(&dangerous("late")).await;
     umbra.drain().await;
     assert_eq!(umbra.get("/v1/briefings/2026-02-28").await, briefing);
@@ -202,7 +202,7 @@ async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
     let (code, text) = cli(&["report", "--week", "2026-W09"]);
     assert_eq!((code, text.lines().next()), (Some(0), Some("# Report of 2026-W09 (2026-02-23 to 2026-03-01)")));
     assert_eq!(cli(&["report", "--week", "2026-09"]).0, Some(2));
-    // Erased, it is made of what is left, and stays filed: nobody is told of it twice.
+    // After the erasure it is made of the remaining data, and stays stored: it is not sent twice.
     assert_eq!(cli(&["erase", "--agent", "writer", "--yes"]).0, Some(0));
     let anew = umbra.get("/v1/briefings/2026-02-28").await;
     assert!(anew["recurring"].to_string().contains("[erased]"), "{anew}");

@@ -11,7 +11,7 @@ shadow_agents:
 /// Markup that would run in the page, as an agent may write it.
 const MARKUP: &str = "<script>window.owned=1</script><img src=x onerror=\"window.owned=1\">\
     [a link](javascript:window.owned=1)";
-/// The views that need nothing to be shown.
+/// Views that need no data.
 const VIEWS: [&str; 12] = [
     "",
     "findings",
@@ -32,7 +32,7 @@ async fn page_fits_a_phone_tells_all_of_an_event_and_shows_what_agents_wrote_as_
     let Some(browser) = Browser::start().await else { return };
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let page = |view: &str| format!("{}/#/{view}", umbra.base);
-    // Nobody reads a request of the API in an empty list.
+    // An empty list shows no request of the API.
     for view in VIEWS.into_iter().chain(["tasks/none", "findings/fnd_0197a3c1d2e47f00a1b2c3d4e5f60718"]) {
         browser.open(&page(view)).await;
         let text = browser.run("return document.getElementById('view').innerText").await;
@@ -81,7 +81,7 @@ async fn page_fits_a_phone_tells_all_of_an_event_and_shows_what_agents_wrote_as_
     let parts = time.as_str().unwrap_or_default().split(':').count();
     assert_eq!(parts, 3, "hours, minutes and seconds: {time}");
 
-    // The view gets the focus for who reads it aloud, and no frame.
+    // The view gets the focus for screen readers, and no frame.
     browser.press("nav a[href='#/reviews']", "\u{e007}").await;
     browser
         .until(
@@ -123,7 +123,7 @@ async fn a_waiting_call_appears_on_the_page_is_approved_there_and_runs() {
     assert!(open("approvals").await.contains("No call waits for approval."));
     let used = open("approvals?state=used").await;
     assert!(used.contains("it is due") && !used.contains("Deny"), "{used}");
-    // What was decided stands in the view of decisions, by its filters.
+    // The decision is in the view of decisions, by its filters.
     assert!(open("decisions?tool=stripe.*&decision=execute").await.contains("stripe.refund"));
     assert!(open("decisions?decision=block").await.contains("No decision like that."));
     let live = browser.run("return window.owned ?? 0").await;

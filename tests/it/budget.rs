@@ -1,6 +1,6 @@
 //! Caps are exact: over four processes, one of them killed, and never a dollar too much.
 //!
-//! `UMBRA_SABOTAGE=1` makes the meters forget, or the releases, and each story here must fail.
+//! `UMBRA_SABOTAGE=1` makes the meters forget, or the releases, and each test here must fail.
 
 #![expect(clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -46,8 +46,8 @@ async fn sound_replicas(n: usize, shadows: &str, settings: Option<&str>) -> (Sch
     (schema, servers)
 }
 
-/// Posts events to the servers in turn, 32 at a time; one server is killed when half are sent, and what it did not
-/// answer is sent to another one under the same id.
+/// Posts events to the servers in turn, 32 at a time; one server is killed when half are sent, and its unanswered
+/// events are sent to another one under the same id.
 async fn post_with_a_kill(servers: &mut [Umbra], event: impl Fn(usize) -> Value) {
     for (round, first) in (0..EVENTS).step_by(32).enumerate() {
         let posts: Vec<_> = (first..(first + 32).min(EVENTS)).map(|n| post(servers, n, event(n))).collect();
@@ -71,7 +71,7 @@ async fn post(servers: &[Umbra], n: usize, mut event: Value) {
     panic!("event {n} was never accepted");
 }
 
-/// Of all matched pairs: how many were queued, and how many skipped for this reason.
+/// Returns the numbers of matched pairs, of queued ones, and of those skipped for this reason.
 async fn outcomes(schema: &Schema, reason: i16) -> (i64, i64, i64) {
     let count = |what: &'static str| async move {
         schema.one::<i64>(&format!("SELECT count(*) FROM event, unnest(outcomes) o WHERE {what}")).await
@@ -137,7 +137,7 @@ shadow_agents:
      cost_control: {max_usd_per_day: 0.2, cooldown: 0s}}
 ";
     let (schema, servers) = replicas(2, shadows, Some(&settings)).await;
-    // After each hold, what all calls hold or have cost, by their rows: the meters are what is on trial.
+    // After each hold, records what all calls hold or have cost, by their rows: the meters are under test.
     schema
         .run(
             "CREATE TABLE committed (usd bigint NOT NULL);
@@ -150,7 +150,7 @@ shadow_agents:
     let cap = 200_000_000_i64;
     let worst_seen = async {
         let (mut worst, mut connection) = (0, schema.connect().await);
-        // Looks for as long as anything is under way, on one connection: to make one costs more than to look.
+        // Reads for as long as anything is under way, on one connection: making one costs more than reading.
         until("the day's money to be spent", async || {
             let (now, waiting, refused): (i64, i64, i64) = sqlx::query_as(
                 "SELECT (SELECT coalesce(max(held_usd + spent_usd), 0)::bigint FROM meter),
@@ -167,7 +167,7 @@ shadow_agents:
         worst
     };
     let load = async {
-        // Until the money is gone, and so events are refused for it.
+        // Until the money is gone, and events are refused for it.
         for first in (0..).step_by(32) {
             let event = json!({"agent": "a", "triggers": ["error"], "output": "the tests pass"});
             join_all((first..first + 32).map(|n| post(&servers, n, event.clone()))).await;

@@ -112,7 +112,7 @@ async fn an_approval_of_the_checks_that_was_stored_earlier_is_read_as_checked() 
     umbra.event(&event()).await;
     umbra.drain().await;
     assert!(umbra.stop().success());
-    // As the version before wrote it.
+    // As the previous version wrote it.
     umbra.schema.run("UPDATE review_result SET assessment = 'APPROVE'").await;
     umbra.schema.run("DELETE FROM _sqlx_migrations WHERE description = 'checked'").await;
     umbra.schema.run("ALTER TABLE verdict DROP COLUMN decided_by").await;

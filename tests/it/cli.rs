@@ -1,4 +1,4 @@
-//! The command line, used wrongly: it says what is wrong and what to do, and leaves nothing behind.
+//! Wrong usage of the command line: the message says what is wrong and what to do, and nothing is left behind.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Its exit code and what it says to people.
+/// Returns exit code and standard error.
 fn said(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command.output().unwrap();
     (status.code(), String::from_utf8_lossy(&stderr).into_owned())
@@ -176,7 +176,7 @@ fn what_serve_would_refuse_is_found_by_check() {
     let (code, text) = said(command(&["check"]).env("UMBRA__QUEUE__HEARTBEAT", "20s"));
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("heartbeat < fence_after < dead_after"), "{text}");
-    // A command that is no check says the same to tools.
+    // A command that is no check reports the same to tools.
     let output = command(&["status", "--json"]).env("UMBRA__QUEUE__HEARTBEAT", "20s").output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{report}");
@@ -248,14 +248,14 @@ async fn health_is_asked_by_the_binary_itself() {
     for url in ["https://localhost", "localhost:1", "http://localhost/readyz"] {
         assert_eq!(umbra.cli(&["health", "--url", url], None).status.code(), Some(2), "{url}");
     }
-    // Without a URL it asks where the settings say that a server listens: nobody does there.
+    // Without a URL it asks the address of the settings, where no server listens.
     std::fs::write(umbra.file("umbra.yaml"), "server: {bind: '127.0.0.1:1'}\n").unwrap();
     let nobody = umbra.cli(&["health"], None);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("http://127.0.0.1:1/readyz"));
     umbra.stop();
     assert_eq!(umbra.cli(&["health", "--url", &base], None).status.code(), Some(1));
-    // A server that accepts and says nothing is not well.
+    // A server that accepts and does not answer is not well.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let slow = umbra.cli(&["health", "--url", &url, "--timeout", "200ms"], None);
@@ -303,7 +303,7 @@ fn a_command_that_sends_nothing_needs_no_webhook_secret() {
     assert!(text.contains("no installation") && !text.contains("UMBRA_WEBHOOK_SECRET"), "{text}");
     let (code, text) = said(&mut command(&["check", "--config", &config()]));
     assert!(code == Some(1) && text.contains("the variable UMBRA_WEBHOOK_SECRET is not set"), "{text}");
-    // Nor does a variable that only a settings file knows stand in the way where that is not given.
+    // A variable that only a settings file names is no fault where that file is not given.
     let (code, text) = said(command(&["health"]).env("UMBRA_WEBHOOK_SECRET", "x"));
     assert!(code == Some(1) && !text.contains("no setting has this name"), "{text}");
     let (code, text) = said(command(&["check"]).current_dir(dir.path()).env("UMBRA_BOUNDARY_EXECUTION", "shadow"));
@@ -335,7 +335,7 @@ fn a_model_without_prices_is_not_taken_for_cheap() {
     let (code, text) = check("https://llm.example.com/v1", "");
     assert!(code == Some(1) && text.contains("models.unp.input_usd_per_mtok"), "{text}");
     assert_eq!(check("https://llm.example.com/v1", "allow_costly_model: true").0, Some(0));
-    // A model on this machine costs nothing, so that a cap in money can be kept.
+    // A model on this machine costs nothing, so a cap in money can be kept.
     let (code, text) = check("http://127.0.0.1:11434/v1", "max_usd_per_day: 1");
     assert_eq!(code, Some(0), "{text}");
 }

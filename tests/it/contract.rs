@@ -1,11 +1,11 @@
-//! The wire contract: every endpoint that programs outside rely on answers, and stands in the OpenAPI document.
+//! The wire contract: every endpoint that external programs rely on answers, and is in the OpenAPI document.
 
 use reqwest::Method;
 use serde_json::Value;
 
 use crate::support::Umbra;
 
-/// Method, path as the document has it, and a path that leads there.
+/// Method, path as in the document, and a concrete path.
 const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("POST", "/v1/events", "/v1/events"),
     ("POST", "/v1/events/batch", "/v1/events/batch"),
@@ -70,7 +70,7 @@ const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("GET", "/metrics", "/metrics"),
 ];
 
-/// A path of the document with an id, where one belongs, that nothing has.
+/// Returns a path of the document with unknown ids in place of its parameters.
 fn concrete(path: &str) -> String {
     let kinds = [
         ("findings", "fnd"),
@@ -136,7 +136,7 @@ async fn every_endpoint_of_the_contract_answers_and_is_documented() {
             missing.push(format!("{method} {concrete}: {} {}", answered.status, answered.text));
         }
     }
-    // Served beside the API, for people; the stream never ends and has a story of its own.
+    // Served beside the API, for people; the endless stream has a test of its own.
     for path in ["/", "/docs", "/docs/", "/openapi.json"] {
         let answered = umbra.send(Method::GET, path, &[], None).await;
         if answered.status != 200 {

@@ -1,4 +1,4 @@
-//! `umbra contracts` as CI runs it: what it prints, where it points, and its exit code.
+//! `umbra contracts` as CI runs it: output, places of faults, and exit code.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets an error fails")]
 
@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A folder of its own, and commands that run in it.
+/// Folder of a test, and commands that run in it.
 struct Folder(TempDir);
 
 impl Folder {
@@ -26,7 +26,7 @@ impl Folder {
         path
     }
 
-    /// Exit code, standard output, standard error.
+    /// Returns exit code, standard output and standard error.
     fn umbra(&self, args: &[&str]) -> (i32, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_umbra"))
             .args(args)

@@ -1,4 +1,4 @@
-//! The web page: whole, from this server alone, and without data for who has no key.
+//! The web page: complete, from this server alone, and without data for visitors without a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Umbra, server::Answered};
 
-/// What a file of the page loads: the values of `href` and `src`, and what a script at `path` imports.
+/// Returns the files that a file of the page loads: the values of `href` and `src`, and the imports of a script at
+/// `path`.
 fn loaded(path: &str, text: &str) -> Vec<String> {
     let quoted = |beginning: &str| {
         let parts = text.split(beginning).skip(1).filter_map(|rest| rest.split('"').next());
@@ -22,7 +23,7 @@ fn loaded(path: &str, text: &str) -> Vec<String> {
     imported.chain(linked.filter(|path| !path.starts_with("/docs"))).collect()
 }
 
-/// Every file of the page by its path, with what it is served as.
+/// Returns every file of the page by its path, as it is served.
 async fn files(umbra: &Umbra) -> BTreeMap<String, Answered> {
     let mut files = BTreeMap::new();
     let mut wanted = vec!["/".to_owned()];
@@ -38,7 +39,8 @@ async fn files(umbra: &Umbra) -> BTreeMap<String, Answered> {
     files
 }
 
-/// The words of a text that have an underscore within: names of the API, since the scripts' own are in camel case.
+/// Returns the words of a text that have an underscore within: names of the API, since the scripts' own are in camel
+/// case.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_name =
@@ -91,7 +93,7 @@ async fn the_page_speaks_of_what_the_api_has() {
     let paths: Vec<&String> = contract["paths"].as_object().expect("paths").keys().collect();
     let asked = code.split(['"', '`']).filter(|text| text.starts_with("/v1/"));
     for asked in asked {
-        // What a template puts in stands for a parameter.
+        // A template's expression replaces a parameter.
         let bare = asked.split('?').next().unwrap_or_default();
         let is_same = |path: &&&String| {
             let (mut theirs, mut ours) = (path.split('/'), bare.split('/'));
@@ -102,7 +104,7 @@ async fn the_page_speaks_of_what_the_api_has() {
     }
     assert!(code.matches("\"/v1/").count() + code.matches("`/v1/").count() > 15, "the page asks for much more");
 
-    // A choice that the API gains is offered, a reason that it gains is explained.
+    // New choices of the API are offered, new reasons are explained.
     let choices = [
         ("Severity", ""),
         ("Category", ""),

@@ -1,4 +1,4 @@
-//! What is shipped beside the binary knows what the binary is: metrics, settings, versions.
+//! Shipped files match the binary: metrics, settings, versions, commands.
 #![expect(clippy::expect_used, clippy::disallowed_methods, reason = "a test may panic; UMBRA_UPDATE is its own")]
 
 use std::{
@@ -25,20 +25,20 @@ fn read(path: &str) -> String {
     fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)).expect(path)
 }
 
-/// Every word of a text that looks like a metric's name.
+/// Returns every word of a text that looks like a metric's name.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("umbra_")).map(ToOwned::to_owned).collect()
 }
 
-/// The name under which a metric is declared, without what Prometheus adds to a histogram's.
+/// Returns the declared name of a metric, without the suffixes that Prometheus adds to a histogram's.
 fn declared(name: &str) -> Option<&'static str> {
     let whole = |name: &str| metric::ALL.iter().map(|(known, _)| *known).find(|known| *known == name);
     let part = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
     whole(name).or_else(|| part.filter(|part| part.ends_with("_seconds")).and_then(whole))
 }
 
-/// Every expression of the board.
+/// Collects every expression of the board.
 fn expressions(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -66,20 +66,20 @@ fn rules_and_board_name_only_metrics_that_there_are() {
 #[test]
 fn the_manual_lists_every_metric() {
     let (begin, end) = ("| metric | is |\n| --- | --- |\n", "<!-- /metrics -->");
-    let manual = read("docs/deploy.md");
+    let manual = read("docs/operations.md");
     let rows: Vec<String> = metric::ALL.iter().map(|(name, meaning)| format!("| `{name}` | {meaning} |\n")).collect();
     let rows = rows.concat();
     let (before, rest) = manual.split_once(begin).expect("the table");
     let (listed, after) = rest.split_once(end).expect("its end");
     if std::env::var_os("UMBRA_UPDATE").is_some() {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/deploy.md");
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
         fs::write(path, format!("{before}{begin}{rows}{end}{after}")).expect("it is written");
     } else {
         assert_eq!(listed, rows, "UMBRA_UPDATE=1 cargo test --test it deploy writes it");
     }
 }
 
-/// The label names by which expressions select or group, with their metrics' names.
+/// Returns the label names by which expressions select or group, with their metrics' names.
 fn labels_in(expression: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for (at, _) in expression.match_indices("umbra_") {
@@ -117,7 +117,7 @@ async fn rules_and_board_select_by_labels_that_are_exported() {
     expressions(&board, &mut all);
     let mut checked = 0;
     for (name, label) in all.iter().flat_map(|text| labels_in(text)) {
-        // What Prometheus adds by itself, and what did not happen here.
+        // Labels that Prometheus adds by itself, and metrics without a value here, are left out.
         let lines: Vec<&str> = exported.lines().filter(|line| line.starts_with(&format!("{name}{{"))).collect();
         if label == "instance" || lines.is_empty() {
             continue;
@@ -131,7 +131,7 @@ async fn rules_and_board_select_by_labels_that_are_exported() {
     assert!(checked > 10, "{checked}");
 }
 
-/// What a document shows of command lines: each, and whether it is to be typed as it stands.
+/// Returns the command lines of a document, and true for those that are to be typed as they are.
 fn shown(path: &str, text: &str) -> Vec<(String, bool)> {
     let is_page = Path::new(path).extension().is_some_and(|end| end == "md");
     let (mut block, mut found) = (None, Vec::new());
@@ -151,7 +151,8 @@ fn shown(path: &str, text: &str) -> Vec<(String, bool)> {
     found
 }
 
-/// The arguments of our program, once for each command of a line that runs it and each word that names alternatives.
+/// Returns the arguments of our program, once for each command of a line that runs it and each word that names
+/// alternatives.
 fn arguments(line: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for command in line.split(" #").next().unwrap_or_default().split(" | ") {
@@ -171,7 +172,8 @@ fn arguments(line: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Why our program does not take these arguments. A mention in a sentence may leave some out, and name others (`FILE`).
+/// Returns the reason why our program refuses these arguments. A mention in a sentence may leave some out, and name
+/// others (`FILE`).
 fn refusal(arguments: &[String], is_typed: bool) -> Option<String> {
     let error = Cli::try_parse_from(["umbra".to_owned()].iter().chain(arguments)).err()?;
     let is_short = matches!(
@@ -228,7 +230,7 @@ fn containers_set_settings_that_there_are() {
     let both = format!("{dockerfile}\n{compose}");
     for name in both.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| w.starts_with("UMBRA__")) {
         found += 1;
-        // Whatever the value, an unknown setting is the fault that counts.
+        // The value does not matter: an unknown setting is the fault that counts.
         let env: Environment = [(name.to_owned(), "x".to_owned())].into_iter().collect();
         if let Err(report) = Settings::parse("umbra.default.yaml", DEFAULT_SETTINGS, &env, &|_, _| Ok(())) {
             assert!(!report.to_string().contains("unknown key"), "{report}");

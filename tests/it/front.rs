@@ -1,7 +1,7 @@
 //! The HTTP front over real sockets: clients that are slow, silent, large or many, and a drain among them.
 //!
-//! In: a small router, small limits. Out: what the front does with each. Never: an assertion on speed; a deadline
-//! here only keeps a broken front from hanging the tests.
+//! The tests use a small router and small limits. None asserts speed: deadlines here only keep a broken front from
+//! hanging the tests.
 
 #[path = "front/bodies.rs"]
 mod bodies;
@@ -323,7 +323,7 @@ async fn a_class_that_is_full_refuses_at_once_while_health_answers() {
     for client in &mut admitted {
         assert_eq!(client.answer().await.unwrap().status, 200);
     }
-    // Those who give their place back early do not count.
+    // Requests that give their place back early do not count.
     let mut waiting = Vec::new();
     for n in 3..=7 {
         let mut client = server.connect().await;

@@ -1,5 +1,5 @@
-//! The gateway against a model server on a real socket: what it sends, how each fault ends, what it costs at
-//! most, and that it stops asking a provider that keeps failing.
+//! The gateway against a model server on a real socket: its requests, the result of each fault, the worst cost, and
+//! that it stops asking a provider that keeps failing.
 #![expect(clippy::expect_used, reason = "a test may panic")]
 
 use std::{collections::HashMap, time::Duration};
@@ -258,7 +258,7 @@ async fn a_failing_provider_is_left_alone_until_a_reload_brings_another_key() {
     assert!(failure.retry_after.is_some_and(|rest| rest <= Duration::from_secs(30) && rest > Duration::from_secs(25)));
     assert_eq!(server.count(), 5, "nothing was sent");
 
-    // The same endpoint under another alias, price and policy is still sick.
+    // The same endpoint under another alias, price and policy still fails.
     let renamed = ModelSpec { alias: "second".to_owned(), prices: None, ..model(Provider::Anthropic, &server) };
     let models = vec![model(Provider::Anthropic, &server), renamed];
     let policy = OutboundPolicy::new(["10.0.0.1".to_owned()]);

@@ -1,6 +1,6 @@
-//! The built-in checks look at every event that a shadow watches: budgets hold back models alone.
+//! The built-in checks look at every event that a shadow watches: budgets hold back only models.
 //!
-//! `UMBRA_SABOTAGE=1` makes the database lose what looks find, and the story of the kill must fail.
+//! `UMBRA_SABOTAGE=1` makes the database lose what looks find, and the test of the kill must fail.
 
 use serde_json::{Value, json};
 use sqlx::Executor;
@@ -26,7 +26,7 @@ shadow_agents:
   - {name: off, model: checks, mode: review, watch: [{agent: 'o*', triggers: [all]}], enabled: false}
 ";
 
-/// A live-looking key; put together here so that scanners of this repository are not alarmed.
+/// Returns a live-looking key; put together here so that scanners of this repository are not alarmed.
 fn key(last: &str) -> String {
     ["AKIA", "Q3EGVZ7X", "KD2MWT", last].concat()
 }
@@ -92,7 +92,7 @@ async fn a_destructive_command_below_the_cost_floor_is_a_finding_and_costs_nothi
     assert_eq!(pages, 0);
     let status = umbra.get("/v1/status").await;
     assert_eq!(status["shadows"][0]["reviews_today"], 0, "{status}");
-    // What is clean leaves nothing behind.
+    // A clean event leaves nothing behind.
     umbra.event(&json!({"agent": "f1", "task_id": "u", "cost_usd": 0.001, "output": "All parts are done."})).await;
     umbra.looked().await;
     assert_eq!((findings(&umbra, "?task_id=u").await.len(), umbra.items("/v1/observations").await.len()), (0, 1));
@@ -206,7 +206,7 @@ async fn a_passive_shadows_looks_stay_passive() {
     assert_eq!(umbra.get("/v1/trajectories/t").await["events"][0]["findings"], json!([]));
     let shown = umbra.get("/v1/trajectories/t?mode=passive").await;
     assert_eq!(shown["events"][0]["findings"].as_array().map(Vec::len), Some(1), "{shown}");
-    // What every mode shows comes the same way, and later; each finding is told of once.
+    // Messages of every mode come the same way, and later; each finding is sent once.
     umbra.event(&destructive("s1", "u", "a")).await;
     umbra.event(&destructive("s1", "u", "a")).await;
     umbra.looked().await;
@@ -252,7 +252,7 @@ async fn repeats_make_a_reflexion_and_move_no_breaker() {
     assert_eq!(briefing["totals"]["findings"]["critical"], 1, "{briefing}");
     assert_eq!(briefing["agents"][0]["agent"], "f1", "{briefing}");
     assert_eq!(briefing["recurring"][0]["times"], 5, "{briefing}");
-    // People's word on it counts like on any other.
+    // People's ratings count like those of any other finding.
     let finding = findings(&umbra, "?agent=f1").await.remove(0);
     let path = format!("/v1/findings/{}", finding["id"].as_str().unwrap_or_default());
     let body = serde_json::to_vec(&json!({"status": "false_positive"})).unwrap_or_default();
@@ -341,7 +341,7 @@ async fn what_the_checks_cannot_keep_up_with_is_passed_over_and_said() {
     let said = umbra.cli(&["status"], None);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.contains(&format!("{shed} passed over within a day")), "{said}");
-    // It is no disposition: each event still says why no model saw it.
+    // It is no disposition: each event still has the reason why no model saw it.
     let skips: i64 = umbra.schema.one("SELECT count(*) FROM event WHERE outcomes = ARRAY[12::int2]").await;
     assert_eq!(skips, 400);
 }
@@ -406,7 +406,7 @@ async fn findings_of_looks_go_by_age_and_on_request() {
     }
 }
 
-/// An event by which the cost of a task is kept.
+/// Posts an event whose task's cost is stored.
 async fn keep_a_tasks_cost(umbra: &Umbra) {
     let event = json!({"agent": "f1", "task_id": "dear", "cost_usd": 0.001, "output": "A first part."});
     assert_eq!(reason(&umbra.event(&event).await), "cost_below_floor");
@@ -428,18 +428,18 @@ async fn a_cost_floor_compares_the_task_and_not_the_step() {
     for expected in [floor, queued, queued] {
         assert_eq!(post(step(Some("t"), json!(0.006), none.clone())).await, expected);
     }
-    // What the event says of its task goes first, and an event of no task has its own cost alone.
+    // The cost that the event states of its task goes first, and an event without a task has only its own cost.
     assert_eq!(post(step(Some("t"), json!(0.02), json!(0.009))).await, floor);
     assert_eq!(post(step(Some("u"), json!(0.001), json!(0.5))).await, queued);
     assert_eq!(post(step(None, json!(0.006), none.clone())).await, floor);
     assert_eq!(post(step(None, json!(0.006), none.clone())).await, floor);
     assert_eq!(post(step(None, json!(0.01), none.clone())).await, queued, "exactly the floor");
-    // Unknown passes; known of the task's other events, it is known.
+    // An unknown cost passes; the costs of the task's other events make it known.
     assert_eq!(post(step(Some("v"), none.clone(), none.clone())).await, queued);
     assert_eq!(post(step(Some("v"), json!(0.001), none.clone())).await, floor);
     assert_eq!(post(step(Some("v"), none.clone(), none.clone())).await, floor);
     assert_eq!(post(step(Some("v"), json!(0.009), none.clone())).await, queued);
-    // Events that match no trigger cost as well, whichever agent's they are; all events of a batch in their order.
+    // Events that match no trigger add to the cost as well, of any agent; all events of a batch in their order.
     let events = json!({"events": [
         step(Some("w"), json!(0.004), none.clone()), step(Some("w"), json!(0.004), none.clone()),
         step(Some("w"), json!(0.004), none.clone()), step(Some("x"), json!(0.004), none.clone())]});

@@ -1,4 +1,4 @@
-//! The integration tests: one binary, one story a file, over the real wire and on a real Postgres.
+//! Integration tests: one binary, one file for each subject, over real connections and on a real Postgres.
 
 mod accept;
 mod acceptance;
@@ -23,6 +23,7 @@ mod contract;
 mod contracts;
 mod dashboard;
 mod deploy;
+mod documents;
 mod evidence;
 mod follow;
 mod front;

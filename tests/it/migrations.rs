@@ -28,7 +28,7 @@ async fn record_replaced(schema: &Schema, count: usize) {
         .await;
 }
 
-/// Numbers and words of the recorded migrations.
+/// Returns numbers and words of the recorded migrations.
 async fn recorded(schema: &Schema) -> Vec<(i64, String)> {
     let rows = schema.rows("SELECT version, description FROM _sqlx_migrations ORDER BY version").await;
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
@@ -83,7 +83,7 @@ async fn schema_with_some_replaced_migrations_is_refused_with_the_way_out() {
 async fn schema_of_a_later_version_is_used_as_it_is() {
     let mut umbra = Umbra::with().go().await;
     umbra.stop();
-    // The number of a replaced migration, as the next ones have it again.
+    // The number of a replaced migration, which the next ones have again.
     let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (26, 'of a later version', true, '\\x00', 1)";
     umbra.schema.run(later).await;

@@ -1,4 +1,4 @@
-//! Needs of the service, told alike by the status, the command line and the metrics.
+//! Needs of the service, reported alike by the status, the command line and the metrics.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn shadows(keys: &str) -> String {
     format!("shadow_agents:\n  - {{name: guard, mode: review, watch: [{{agent: '*', triggers: [error]}}], {keys}}}\n")
 }
 
-/// Waits for a need of this kind, which all windows tell; answers its problem.
+/// Waits for a need of this kind in all interfaces; returns its problem.
 async fn need(umbra: &Umbra, kind: &str, name: &str) -> String {
     let need = until("somebody to be needed", async || {
         let needs = umbra.get("/v1/status").await["needs"].as_array().cloned().unwrap_or_default();

@@ -37,7 +37,7 @@ fn an_operation_lists_the_statuses_that_it_can_give() {
             let of_session = ["post /v1/guard", "post /v1/tools/select"].contains(&one.as_str());
             let named = path.contains('{') || one.starts_with("post /v1/reviews") || execution || of_session;
             assert_eq!(has("404"), named, "{one}: 404");
-            // What carries an id of the caller's own may carry it for another body.
+            // A request with an id of the caller's own may reuse the id for another body.
             let keyed = ["post /v1/events", "post /v1/decide", "post /v1/calls/{call_id}/outcome"];
             assert_eq!(has("422"), keyed.contains(&one.as_str()), "{one}: 422");
             let capped = ["post /v1/reviews", "post /v1/sessions"].contains(&one.as_str());

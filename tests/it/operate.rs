@@ -1,4 +1,4 @@
-//! Operating it: reload, the command line, replicas that take over, a clean end.
+//! Operation: reload, the command line, replicas that take over, a clean end.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn a_review_on_demand_is_answered_and_counts_against_the_cap() {
     assert_eq!(first.body["assessment"], "FLAG");
     let second = umbra.post("/v1/reviews", &text).await;
     assert_eq!(second.status, 429, "{}", second.text);
-    // Half past three in the afternoon, UTC, as the shadow's day goes.
+    // Half past three in the afternoon, UTC, the time zone of the shadow's day.
     assert_eq!(second.headers["retry-after"], "30600", "until the cap's day is over");
     assert_eq!(umbra.schema.one::<i64>("SELECT count(*) FROM event").await, 1, "a refusal stores nothing");
     assert_eq!(umbra.items("/v1/skips").await.len(), 0);
@@ -165,7 +165,7 @@ async fn another_process_takes_over_from_one_that_was_killed_and_nothing_is_revi
     .await;
     assert_eq!(review["assessment"], "APPROVE", "{review}");
     assert_eq!(second.schema.one::<i64>("SELECT count(*) FROM review_result").await, 1);
-    // The call that nobody heard the end of is charged at its hold.
+    // The call with an unknown end is charged at its hold.
     assert_eq!(second.schema.one::<i64>("SELECT count(*) FROM provider_call WHERE state = 'unknown'").await, 1);
 }
 
@@ -207,7 +207,7 @@ async fn the_status_of_the_command_line_is_that_of_the_running_servers() {
     let mut umbra = Umbra::with().shadows(&shadows).settings(&settings).go().await;
     umbra.event(&json!({"agent": "a", "triggers": ["error"], "output": "All three parts are done."})).await;
     umbra.drain().await;
-    // As a person runs it: without a word of the file that the server has.
+    // As a person runs it: without the file that the server has.
     let bare = |umbra: &Umbra, args: &[&str]| umbra.cli_in(&[("UMBRA__SHADOWS__PATH", "")], args, None);
     let status = until("the server to file how its provider does", async || {
         let status: Value = serde_json::from_slice(&bare(&umbra, &["status", "--json"]).stdout).unwrap_or_default();
@@ -251,7 +251,7 @@ async fn a_start_waits_for_who_brings_the_schema_up_to_date() {
     let mut other = schema.connect().await;
     let lock = format!("SELECT pg_advisory_lock(7818, hashtext('{}'))", schema.name);
     sqlx::raw_sql(sqlx::AssertSqlSafe(lock)).execute(&mut other).await.expect("the lock is free");
-    // Longer than any lock may be waited for.
+    // Longer than the wait for any lock.
     let waits = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_try_advisory_lock(7818%''{}''%'
          AND pid <> pg_backend_pid() AND now() - backend_start > '3 s'",

@@ -1,7 +1,7 @@
-//! The private Postgres: starts, is shared, dies and comes back, moves house for nobody.
+//! The private Postgres: starts, is shared, ends and comes back.
 //!
-//! In: servers of these tests' own, each in a temporary directory. Out: what the essay of `store::postgres`
-//! promises. Never: a server that outlives its test, or a sleep in place of a condition (`until` polls one).
+//! The tests use servers of their own, each in a temporary directory, and check the promises of `store::postgres`. No
+//! server outlives its test, and conditions are polled by `until` instead of sleeping.
 #![expect(clippy::unwrap_used, reason = "a test that meets an error fails")]
 
 use std::{
@@ -21,7 +21,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
 use umbra_store::postgres::{PrivateError, PrivateOptions, PrivatePostgres};
 
-/// Far above what anything here takes.
+/// Longest wait for a condition, far above the usual.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 fn options(data_dir: &Path) -> PrivateOptions {
@@ -71,7 +71,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// The processes that work in a directory or below it.
+/// Returns the processes that work in a directory or below it.
 fn processes_in(dir: &Path) -> Vec<PathBuf> {
     let dir = fs::canonicalize(dir).unwrap();
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -108,7 +108,7 @@ async fn a_fresh_directory_gets_a_server_with_an_ordinary_role_and_the_promised_
 
 #[tokio::test]
 async fn no_process_of_the_server_is_root_and_its_socket_is_closed_to_others() {
-    // A directory that root made for itself, and one that everybody may pass: the server runs in both.
+    // A directory that only root may pass, and one that all users may: the server runs in both.
     for mode in [0o700, 0o755] {
         let data = TempDir::new().unwrap();
         fs::set_permissions(data.path(), fs::Permissions::from_mode(mode)).unwrap();
@@ -153,14 +153,14 @@ async fn a_guest_sees_the_owners_rows_and_leaves_the_server_running() {
 #[tokio::test]
 async fn a_guest_that_stays_takes_the_owners_place_at_the_same_address() {
     let data = TempDir::new().unwrap();
-    // The second is too long for a socket, which then lies elsewhere and goes with its owner.
+    // The second path is too long for a socket, which then lies elsewhere and is removed with its owner.
     let deep = data.path().join("d".repeat(100)).join("e".repeat(100));
     for dir in [data.path(), &deep] {
         let owner = open(dir).await;
         add_row(&owner).await;
         let guest = open(dir).await;
         let first = owner.status().pid;
-        let (stopped, ()) = tokio::join!(owner.stop(), guest.succeed());
+        let (stopped, ()) = tokio::join!(owner.stop(), guest.take_over_when_owner_exits());
         stopped.unwrap();
         assert!(guest.is_owner() && !owner.is_owner());
         assert_ne!(guest.status().pid, first);
@@ -265,7 +265,7 @@ async fn when_umbra_is_killed_its_server_ends_and_the_next_owner_finds_the_rows(
     }
 }
 
-/// Not a test: what the test above runs as a process of its own. Without input it does nothing.
+/// Not a test: the process that the test above starts. Without input it does nothing.
 #[tokio::test]
 #[ignore = "run by when_umbra_is_killed_its_server_ends_and_the_next_owner_finds_the_rows"]
 async fn holds_a_server_until_it_is_killed() {
@@ -285,7 +285,7 @@ async fn a_stale_lock_file_that_names_a_strangers_process_does_not_stop_the_star
     add_row(&server).await;
     let cluster = server.connect_options().get_socket().unwrap().clone();
     server.stop().await.unwrap();
-    // As after a kill in a container, where the number is soon somebody else's: here it is a process of the same
+    // As after a kill in a container, where the number is soon another process's: here it is a process of the same
     // user, which Postgres would take for another postmaster.
     let mut stranger = std::process::Command::new("sleep");
     std::os::unix::process::CommandExt::uid(

@@ -1,5 +1,5 @@
-//! What a provider claims or asks for bends no promise: caps hold against its own counts, patience against its waits,
-//! and a review that it failed says what it cost and why.
+//! Claims and requests of a provider break no promise: caps hold against its own counts, patience against its waits,
+//! and a failed review says its cost and reason.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -38,7 +38,7 @@ fn event() -> Value {
     json!({"agent": "a", "triggers": ["error"], "output": "the tests pass"})
 }
 
-/// A reply that approves, with these counts as its provider writes them.
+/// Returns a reply that approves, with these counts as its provider writes them.
 fn counted(seen: &Seen, input: &Value, output: &Value) -> Answer {
     let text = judge::verdict(seen, "APPROVE", 90, &json!([])).to_string();
     Answer::Raw(
@@ -57,7 +57,7 @@ async fn no_count_that_a_provider_reports_breaks_a_cap() {
         (json!(u64::MAX), json!(u64::MAX)),
         (json!(-5), json!(-7)),
         (json!(1e300), json!(1)),
-        // Fewer than the hold in all, and yet more than may be written, at the dearer price.
+        // Fewer than the hold in total, yet more output than permitted, at the higher price.
         (json!(10), json!(9_000)),
     ];
     let model = ModelServer::start(|seen| counted(seen, &json!(1), &json!(1))).await;
@@ -141,7 +141,7 @@ async fn a_review_that_was_given_up_is_listed_as_failed_with_its_reason() {
         assert_eq!(umbra.items(list).await, std::slice::from_ref(&review), "{list}");
     }
     assert_eq!(umbra.items("/v1/reviews?state=done").await.len(), 0);
-    // Asked for on demand, the same end is still a refusal.
+    // On demand, the same end is still a refusal.
     let body = json!({"target": "a", "trigger": "error", "output": "the tests pass"});
     assert_eq!(umbra.post("/v1/reviews", &body).await.status, 503);
 }

@@ -1,4 +1,5 @@
-//! The clients in `clients/python` against the real server: their own tests, those of the boundary's in a rehearsal and live.
+//! The clients in `clients/python` against the real server: their own tests, and those of the boundary in a rehearsal
+//! and live.
 
 use std::{path::Path, process::Command};
 

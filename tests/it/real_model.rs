@@ -1,8 +1,8 @@
-//! A real model reviews, over the `openai` and over the `anthropic` protocol: opt-in, since it needs a server.
+//! A real model reviews, over the `openai` and the `anthropic` protocol: opt-in, since it needs a server.
 //!
-//! In: `UMBRA_REAL_MODEL_URL` (a llama.cpp server that speaks both shapes, such as `http://127.0.0.1:8090`) and
-//! `UMBRA_REAL_MODEL_NAME`; without the first it is skipped. A small model cannot judge: its verdict is printed, not
-//! tested. What is tested is that a reply of its own making is read, counted and settled, and lowers no check.
+//! `UMBRA_REAL_MODEL_URL` is a llama.cpp server that speaks both, such as `http://127.0.0.1:8090`; without it the test
+//! is skipped. `UMBRA_REAL_MODEL_NAME` is the model. A small model cannot judge: its verdict is printed, not tested.
+//! The test checks that its reply is read, counted and settled, and lowers no check.
 
 #![expect(clippy::expect_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
@@ -55,12 +55,12 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A key that looks alive, put together here so that scanners of this repository are not alarmed.
+/// Returns a key that looks alive, put together here so that scanners of this repository are not alarmed.
 fn live_key() -> String {
     ["AKIA", "Q3EGVZ7X", "KD2MWTLP"].concat()
 }
 
-/// Posts an output, waits until the model has reviewed it, and tells what it said.
+/// Posts an output, waits until the model has reviewed it, and returns the review.
 async fn reviewed(umbra: &Umbra, provider: &str, output: &str) -> Value {
     let event = json!({"agent": "writer", "task": "write a summary", "output": output, "triggers": ["task_complete"]});
     let accepted = umbra.event(&event).await;
@@ -83,7 +83,7 @@ async fn reviewed(umbra: &Umbra, provider: &str, output: &str) -> Value {
     review
 }
 
-/// The tables of the schema that hold the text.
+/// Returns the tables of the schema that contain the text.
 async fn holding(umbra: &Umbra, needle: &str) -> Vec<String> {
     let tables = format!("SELECT tablename::text FROM pg_tables WHERE schemaname = '{}'", umbra.schema.name);
     let mut found = Vec::new();

@@ -13,14 +13,14 @@ policies:
 ";
 
 impl Umbra {
-    /// A command that asks this server: its exit code, standard output and standard error.
+    /// Runs a command that asks this server; returns exit code, standard output and standard error.
     fn ask(&self, args: &[&str]) -> (Option<i32>, String, String) {
         let output = self.cli_in(&[("UMBRA_URL", &self.base)], args, None);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// The JSON that such a command prints.
+    /// Returns the JSON that such a command prints.
     fn asked(&self, args: &[&str]) -> Value {
         let (code, out, err) = self.ask(&[args, &["--json"]].concat());
         assert_eq!(code, Some(0), "{args:?}: {err}");
@@ -55,7 +55,7 @@ async fn a_waiting_call_is_listed_approved_and_denied_from_the_command_line() {
     assert!(code == Some(1) && err.contains("denied already"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--state", "open"]);
     assert!(code == Some(1) && err.contains("?state: expected pending, approved"), "{err}");
-    // Where nobody answers, and where an address is none, it is said what to do.
+    // If no server answers, or an address is invalid, the message says what to do.
     let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "http://127.0.0.1:1"]);
     assert!(code == Some(1) && err.contains("nobody answers there") && err.contains("--server or UMBRA_URL"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "localhost"]);

@@ -1,4 +1,4 @@
-//! What is too old goes by itself, and what is to be forgotten goes on request; the books stay right.
+//! Retention and erasure: old data is deleted by age, other data on request; the counters stay right.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn at(schema: &Schema, clock: &str) -> Umbra {
     Umbra::with().shadows(CHECKS).settings(KEEP).on(schema).clock(clock).go().await
 }
 
-/// The days that have a partition, attached or not.
+/// Returns the days that have a partition, attached or not.
 async fn days(schema: &Schema) -> Vec<String> {
     let sql = format!(
         "SELECT right(tablename, 8) FROM pg_tables WHERE schemaname = '{}' AND tablename ~ '^event_[0-9]{{8}}$' ORDER BY 1",
@@ -60,7 +60,7 @@ async fn events_go_first_then_their_reviews_then_the_counters_and_each_says_so()
     assert_eq!(first.get(&format!("{event}/verdict")).await["verdict"], "rejected");
     drop(first);
 
-    // Kept for two days at least: nothing goes on the third day.
+    // Kept for at least two days: nothing is deleted on the third day.
     let second = at(&schema, "2026-03-03T23:00:00Z").await;
     until("the sweep to pass", async || (rows_of(&schema, "event_key").await == 0).then_some(())).await;
     assert_eq!(second.get(&event).await["agent"], "a");
@@ -75,9 +75,9 @@ async fn events_go_first_then_their_reviews_then_the_counters_and_each_says_so()
     assert!(status == 404 && detail.contains("2026-03-01") && detail.contains("retention.events_days"), "{detail}");
     assert_eq!(refusal(&third, &format!("{event}/verdict")).await, (status, detail));
     assert_eq!(third.get(&review).await["assessment"], "FLAG", "its review is kept longer");
-    // One finding for all three; whose review came first is not said.
+    // One finding for all three; which review came first does not matter.
     assert_eq!(third.get(&finding).await["event_id"], findings[0]["event_id"]);
-    // An id that is forgotten may be used again, and posting goes on.
+    // A forgotten id may be used again, and posting goes on.
     assert_ne!(third.event(&dangerous("a", "one")).await["id"], old["id"]);
     third.drain().await;
     drop(third);
@@ -133,7 +133,7 @@ async fn what_never_means_is_kept_and_a_review_that_is_not_over_stays() {
     second.kill();
     second.unchecked();
     schema.run(key).await;
-    // The queue is not cleared by age: what waits ends as every review does, without its event.
+    // The queue is not cleared by age: a waiting review ends like every review, without its event.
     schema.run("UPDATE review SET run_at = '2030-01-01', state = 'queued', worker = NULL; UPDATE provider_call SET state = 'settled', actual_usd = 0, actual_tokens = 0; UPDATE meter SET held_usd = 0, held_tokens = 0").await;
     let third = start("2027-03-02T12:00:00Z", "events_days: 3, reviews_days: 3").await;
     until("the sweep to pass", async || (rows_of(&schema, "event_key").await == 0).then_some(())).await;
@@ -149,7 +149,8 @@ async fn a_detachment_that_was_interrupted_is_finished() {
     first.event(&dangerous("a", "one")).await;
     first.drain().await;
     drop(first);
-    // A reader holds the table while a partition is detached, whose process gives up: the detachment is half done.
+    // A reader holds the table while a partition is detached, and the detaching process gives up: the detachment is
+    // half done.
     let mut reader = schema.connect().await;
     let mut housekeeper = schema.connect().await;
     reader.execute("BEGIN; SELECT count(*) FROM event").await.expect("it reads");
@@ -159,7 +160,7 @@ async fn a_detachment_that_was_interrupted_is_finished() {
     reader.execute("COMMIT").await.expect("it ends");
     let pending = "SELECT count(*) FROM pg_inherits WHERE inhdetachpending AND inhparent = 'event'::regclass";
     assert_eq!(schema.one::<i64>(pending).await, 1);
-    // Another was detached and not dropped.
+    // Another partition was detached and not dropped.
     schema.run("ALTER TABLE event DETACH PARTITION event_20260302").await;
     let second = at(&schema, "2026-03-08T12:00:00Z").await;
     until("all old days to go", async || {
@@ -171,7 +172,7 @@ async fn a_detachment_that_was_interrupted_is_finished() {
     second.drain().await;
 }
 
-/// Every table in which a text stands, in clear or as bytes.
+/// Returns every table that contains a text, in clear or as bytes.
 async fn tables_with(schema: &Schema, text: &str) -> Vec<String> {
     let sql = format!("SELECT tablename FROM pg_tables WHERE schemaname = '{}' ORDER BY 1", schema.name);
     let mut found = Vec::new();
@@ -188,14 +189,14 @@ async fn tables_with(schema: &Schema, text: &str) -> Vec<String> {
     found
 }
 
-/// How many of a server's files hold a text.
+/// Returns the number of a server's files that contain a text.
 fn files_with(umbra: &Umbra, text: &str) -> usize {
     let pages = std::fs::read_dir(umbra.file("memory/shadow-reviews")).into_iter().flatten().flatten();
     let files = pages.map(|entry| entry.path()).chain([umbra.file("observations.jsonl")]);
     files.filter(|path| std::fs::read_to_string(path).is_ok_and(|held| held.contains(text))).count()
 }
 
-/// An event with the canary in every text that is no name.
+/// Returns an event with the canary in every text that is no name.
 fn telling(agent: &str, task: &str, canary: &str) -> Value {
     json!({"agent": agent, "task_id": task, "session_id": canary, "task": canary, "task_type": canary, "input": canary,
         "output": format!("{canary}\n```sh\nrm -rf / /srv/{canary} --no-preserve-root\n```"),
@@ -244,7 +245,7 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
     umbra.send(Method::PATCH, &path, &[("content-type", "application/json")], serde_json::to_vec(&note).ok()).await;
     let verdict_path = format!("/v1/events/{}/verdict", told["id"].as_str().unwrap_or_default());
     assert_eq!(umbra.get(&verdict_path).await["verdict"], "rejected");
-    // One review of hers hangs in a call.
+    // One review of Alice's work hangs in a call.
     let hanging = umbra.event(&telling("alice", "t-1", "kanarienvogel slowpoke")).await;
     until("the call to be under way", async || {
         (umbra.schema.one::<i64>("SELECT count(*) FROM provider_call WHERE state = 'sent'").await == 1).then_some(())
@@ -293,7 +294,7 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
     let capped = umbra.event(&telling("alice", "t-1", "distel")).await;
     assert_eq!(capped["dispositions"][0]["reason"], "target_cap", "{capped}");
 
-    // Nobody else lost a word, and asking again finds nothing.
+    // No other agent lost a word, and erasing again finds nothing.
     assert_eq!(umbra.get(&format!("/v1/events/{}", other["id"].as_str().unwrap_or_default())).await["input"], "spatz");
     let task = umbra.cli(&["erase", "--task", "t-2", "--yes", "--json"], None);
     let task: Value = serde_json::from_slice(&task.stdout).unwrap_or_default();
@@ -303,7 +304,7 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
     for agent in ["alice", "nobody"] {
         let nothing = umbra.cli(&["erase", "--agent", agent, "--yes", "--json"], None);
         let nothing: Value = serde_json::from_slice(&nothing.stdout).unwrap_or_default();
-        // What was skipped meanwhile is an event as well, and the checks looked at it.
+        // The event that was skipped meanwhile counts as well, and the checks looked at it.
         let n = u64::from(agent == "alice");
         let left = json!({"events": n, "reviews_ended": 0, "reviews": 0, "findings": n, "verdicts": 0, "audit": 0,
             "sessions": 0, "patterns": 0, "pages": 0, "log_lines": n, "audit_lines": 0, "spooled_events": 0,
@@ -390,7 +391,7 @@ async fn what_was_said_of_events_that_are_no_longer_kept_is_erased_too() {
     until("the verdicts", async || (rows_of(&schema, "verdict").await == 2).then_some(())).await;
     drop(first);
     let later = at(&schema, "2026-03-05T12:00:00Z").await;
-    // All of the old days, not only that of the events: a table that goes while it is looked at cannot be counted.
+    // All of the old days, not only that of the events: a table that disappears during the search cannot be counted.
     until("the old days to go", async || {
         days(&schema).await.first().is_some_and(|day| day.as_str() >= "20260303").then_some(())
     })
@@ -419,7 +420,7 @@ async fn a_review_that_only_waited_gives_its_unit_back_when_it_is_erased() {
     let erased = umbra.cli(&["erase", "--agent", "alice", "--yes"], None);
     assert!(erased.status.success(), "{}", String::from_utf8_lossy(&erased.stderr));
     assert_eq!(umbra.get("/v1/status").await["shadows"][0]["reviews_today"], 0);
-    // Sent again it is answered as before, but for what became of it.
+    // Sent again, it is answered as before, except for its dispositions.
     let replayed = umbra.event(&event).await;
     assert_eq!((&replayed["id"], &replayed["dispositions"][0]["reason"]), (&accepted["id"], &json!("erased")));
 }

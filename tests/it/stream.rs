@@ -1,4 +1,4 @@
-//! The stream of findings: what it shows, and that nobody misses or repeats a finding who resumes.
+//! The stream of findings: its contents, and that a resuming reader misses and repeats none.
 
 use std::collections::BTreeMap;
 
@@ -36,15 +36,15 @@ async fn a_stream_begins_now_resumes_behind_any_cursor_and_shows_passive_finding
     assert_eq!((&hidden["watched_agent"], &hidden["mode"]), (&json!("first"), &json!("passive")));
     let after_first = live.last_id.clone();
     drop(live);
-    // While nobody listens.
+    // While no reader is connected.
     umbra.event(&dangerous("second")).await;
     umbra.drain().await;
     let mut resumed = Reader::open(&umbra, "", Some(&after_first)).await;
     assert_eq!(resumed.finding().await["watched_agent"], "second");
-    // A reader that broke before its first finding has a place all the same.
+    // A reader that broke before its first finding has a position all the same.
     let mut early = Reader::open(&umbra, &format!("?last_event_id={start}&agent=second"), None).await;
     assert_eq!(early.finding().await["watched_agent"], "second");
-    // The list's cursors are the stream's.
+    // Cursors of the list are those of the stream.
     let page = umbra.get("/v1/findings?limit=1").await;
     assert_eq!(page["items"][0]["watched_agent"], "before");
     let mut paged = Reader::open(&umbra, "", page["resume_cursor"].as_str()).await;

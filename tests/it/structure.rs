@@ -1,6 +1,6 @@
-//! Rules of ARCHITECTURE.md that no compiler checks: layers and circles within the service's package, the form and size
-//! of files, the clock in SQL, and migrations that are only added. Dependencies between crates are Cargo's to refuse.
-//! Input: the text of the repository. Output: one line a fault, with file, line, rule and remedy.
+//! Checks rules of ARCHITECTURE.md that no compiler checks: layers and circles within the service's package, the form
+//! and size of files, the clock in SQL, and migrations that are only added. Cargo refuses wrong dependencies between
+//! crates. Each fault is a line with file, line, rule and remedy.
 
 mod scan;
 
@@ -43,7 +43,7 @@ const SQL_CLOCKS: &[&str] =
 const MOST_LINES: usize = 600;
 const MEDIAN_LINES: usize = 180;
 
-/// Every fault of a tree: file path to text.
+/// Returns every fault of a tree: file path to text.
 fn faults(tree: &BTreeMap<String, String>) -> Vec<String> {
     let mut faults = Vec::new();
     let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn faults(tree: &BTreeMap<String, String>) -> Vec<String> {
     faults
 }
 
-/// Circles of a graph, each as `a -> b -> a`, found by a depth-first walk.
+/// Returns the circles of a graph, each as `a -> b -> a`, found by a depth-first walk.
 fn circles(graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     fn walk<'a>(
         node: &'a str,
@@ -100,15 +100,15 @@ fn circles(graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     found
 }
 
-/// One file, with its comments and string literals told apart from its code.
+/// File whose comments and string literals are separated from its code.
 struct Source<'a> {
     path: &'a str,
     text: &'a str,
-    /// The text with comments and literals blanked.
+    /// Text with comments and literals blanked.
     code: String,
-    /// The text with everything but literals blanked; of a file of SQL, everything but comments.
+    /// Text with everything but literals blanked; of a file of SQL, everything but comments.
     literals: String,
-    /// The paths that the code names, with their lines.
+    /// Paths that the code names, with their lines.
     paths: Vec<(usize, Vec<String>)>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Source<'a> {
         Self { path, text, code, literals, paths }
     }
 
-    /// Module path of the file within the service's package; `None` for files of other crates.
+    /// Returns the module path of the file within the service's package; `None` for files of other crates.
     fn modules(&self) -> Option<Vec<&'a str>> {
         let below = self.path.strip_prefix("src/")?;
         let stem = below.strip_suffix(".rs")?;
@@ -171,7 +171,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Imports of the file within the service's package, as module paths from its root, with their lines.
+    /// Returns the imports of the file within the service's package, as module paths from its root, with their lines.
     fn own_imports(&self) -> Vec<(usize, Vec<&str>)> {
         let Some(here) = self.modules() else { return Vec::new() };
         let absolute = |(line, path): &'_ (usize, Vec<String>)| -> Option<(usize, usize, usize)> {
@@ -211,7 +211,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Imports between two folders of `src/flows`.
+    /// Returns the imports between two folders of `src/flows`.
     fn folder_imports(&self) -> Vec<(String, String)> {
         let modules = self.modules().filter(|_| !self.is_test()).unwrap_or_default();
         let ["flows", folder, ..] = modules[..] else { return Vec::new() };
@@ -228,7 +228,7 @@ fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Numbers, from 1, of the lines that a test holds for.
+/// Returns the numbers, from 1, of the lines that pass a test.
 fn lines_with(text: &str, holds: impl Fn(&str) -> bool) -> Vec<usize> {
     text.lines().zip(1..).filter(|(line, _)| holds(line)).map(|(_, number)| number).collect()
 }
@@ -245,7 +245,7 @@ fn without_sql_comments(text: &str) -> String {
     text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// Differences between the migrations and the list of their sums, `SUM  NAME` a line.
+/// Returns the differences between the migrations and the list of their sums, `SUM  NAME` a line.
 fn migration_faults(sums: &BTreeMap<String, String>, listed: &str) -> Vec<String> {
     let listed: BTreeMap<_, _> =
         listed.lines().filter_map(|line| line.split_once("  ").map(|(sum, name)| (name, sum))).collect();
@@ -265,7 +265,7 @@ fn migration_faults(sums: &BTreeMap<String, String>, listed: &str) -> Vec<String
     faults
 }
 
-/// The files with these endings below a directory of the repository.
+/// Returns the files with these endings below a directory of the repository.
 fn load(below: &str, endings: &[&str]) -> io::Result<BTreeMap<String, String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = BTreeMap::new();
@@ -312,7 +312,7 @@ fn migrations_are_only_added() {
     assert_none(&migration_faults(&sums, &fs::read_to_string(list).unwrap_or_default()));
 }
 
-/// A tree of files, each with the opening line that it needs.
+/// Returns a tree of files, each with the opening line that it needs.
 fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(path, text)| ((*path).to_owned(), format!("//! x\n{text}"))).collect()
 }

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 use crate::support::{Schema, Umbra, until};
 
-/// The processes that work in the directory or below it, and so its Postgres.
+/// Returns the processes that work in the directory or below it, which include its Postgres.
 fn processes_in(dir: &Path) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cwd"));
     processes.filter_map(|cwd| fs::read_link(cwd).ok()).filter(|cwd| cwd.starts_with(dir)).collect()
 }
 
-/// The postmaster, as it has written itself down.
+/// Returns the postmaster's process id, as it has written it down.
 fn postmaster(data: &Path) -> Option<String> {
     let clusters = fs::read_dir(data).ok()?.flatten();
     let mut noted = clusters.filter_map(|cluster| fs::read_to_string(cluster.path().join("postmaster.pid")).ok());
@@ -38,7 +38,7 @@ async fn the_second_goes_on(end: impl FnOnce(&mut Umbra)) {
     let before = postmaster(&dir).unwrap();
     end(&mut first);
     until("another postmaster", async || postmaster(&dir).filter(|now| *now != before)).await;
-    // Under its id: what an answer 503 leaves open is settled by sending it again.
+    // With an id: an answer 503 that leaves the result open is settled by sending the event again.
     let event = json!({"id": "mine", "agent": "a", "output": "after the first"});
     until("the second to accept events", async || {
         second.try_post("/v1/events", &event).await.filter(|(status, _)| *status == 202)

@@ -1,4 +1,4 @@
-//! Tasks: their events in order, what reviews say of each, what it all comes to, and reviews of the whole.
+//! Tasks: their events in order, the reviews of each, the recommendation, and reviews of whole tasks.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ async fn a_key_that_is_bound_to_agents_sees_their_part_alone() {
     }
     umbra.drain().await;
     let made = umbra.cli(&["keys", "create", "--name", "w", "--scope", "read", "--json"], None);
-    // Such a key is not made today: whoever reads sees all. One that is bound all the same shows no more than it may.
+    // Such a key cannot be made any more: a reader sees all. A bound one from before shows no more than it may.
     umbra.schema.run("UPDATE api_key SET agents = '{writer*}'").await;
     let made: Value = serde_json::from_slice(&made.stdout).unwrap_or_default();
     let bearer = format!("Bearer {}", made["key"].as_str().unwrap_or_default());
@@ -228,7 +228,7 @@ async fn a_task_with_steps_that_no_model_judged_is_not_approved_and_says_its_cov
     let whole = umbra.get("/v1/trajectories/whole").await;
     assert_eq!((&whole["assessment"], &whole["reasons"]), (&json!("APPROVE"), &json!([])), "{whole}");
     assert_eq!(whole["recommendation"], "No concerns found: 1 of 1 step judged.");
-    // The model's silence about one step undoes the approval, too.
+    // The model's silence about one step also undoes the approval.
     model.set(|_| Answer::error(401, "invalid_key", "no"));
     umbra.event(&cost("whole", 0.03, "And a little more.")).await;
     umbra.drain().await;
@@ -252,7 +252,7 @@ async fn a_review_of_the_whole_task_judges_its_steps_and_not_those_that_come_lat
     let task = umbra.get("/v1/trajectories/t").await;
     assert_eq!((&task["assessment"], &task["coverage"]["judged"]), (&json!("APPROVE"), &json!(3)), "{task}");
     assert_eq!(task["coverage"]["summary"], "3 of 3 steps judged");
-    // A step that nobody watches changes nothing; one that reopens the task waits for its review.
+    // A step that no shadow watches changes nothing; one that reopens the task waits for its review.
     umbra.event(&step("stranger", "t", "Three.")).await;
     let task = umbra.get("/v1/trajectories/t").await;
     assert_eq!((&task["assessment"], &task["coverage"]["unwatched"]), (&json!("APPROVE"), &json!(1)), "{task}");

@@ -1,4 +1,4 @@
-//! Active shadows: an output is accepted or rejected, in time or by rule, and the same for everybody who asks.
+//! Active shadows: an output is accepted or rejected, in time or by rule, and all callers get the same answer.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ shadow_agents:
   - {name: guard, model: checks, mode: active, watch: [{agent: '*', triggers: [task_complete]}]}
 ";
 
-/// A shadow that asks `judge`, with further keys.
+/// Returns a shadow that asks `judge`, with further keys.
 fn judging(more: &str) -> String {
     format!(
         "shadow_agents:\n  - {{name: guard, model: judge, mode: active, \
@@ -79,7 +79,7 @@ async fn whoever_waits_is_told_whether_an_output_may_pass() {
     assert_eq!((unwatched.status.as_u16(), &unwatched.body["verdict"]["verdict"]), (200, &json!("not_reviewed")));
     assert_eq!(verdict_on(&umbra, &unwatched.body).await["verdict"], "not_reviewed");
 
-    // Whoever does not wait is told until when it is decided, and may ask later.
+    // A sender that does not wait gets the time of the decision, and may ask later.
     let unasked = umbra.event(&clean("another")).await;
     assert_eq!(unasked["verdict"]["verdict"], "pending");
     let path = format!("/v1/events/{}/verdict?wait=20", unasked["id"].as_str().unwrap_or_default());
@@ -141,7 +141,7 @@ async fn more_requests_that_wait_than_the_settings_admit_are_refused_at_once() {
     assert_eq!((refused.status.as_u16(), &refused.body["code"]), (503, &json!("overloaded")));
     assert!(refused.headers.contains_key("retry-after"));
     assert_eq!((pending.status.as_u16(), &pending.body["verdict"]["verdict"]), (202, &json!("pending")));
-    // Requests that do not wait are counted apart, and the place is free again.
+    // Requests that do not wait are counted separately, and the place is free again.
     assert_eq!(umbra.event(&clean("third")).await["verdict"]["verdict"], "pending");
     assert_eq!(post_and_wait(&umbra, &clean("fourth"), 1).await.status, 202);
 }
@@ -155,7 +155,7 @@ async fn what_the_checks_reject_waits_for_no_model_and_goes_by_no_rule() {
     assert_eq!((rejected.status.as_u16(), &verdict["verdict"]), (200, &json!("rejected")), "{verdict}");
     assert!(verdict["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()), "{verdict}");
     assert!(verdict["recommendation"].as_str().is_some_and(|text| !text.is_empty()), "{verdict}");
-    // Nobody waits for this one: it is filed all the same.
+    // No request waits for this one: it is filed all the same.
     let mut unasked = dangerous();
     unasked["agent"] = json!("another");
     umbra.event(&unasked).await;

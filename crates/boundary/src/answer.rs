@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use super::{
     decide::{Decided, Decision},
-    execution::Source,
+    execution::ExecutionSource,
 };
-use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::Binding};
+use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::DecisionEffects};
 
 /// Decision about a call. Run the call only if `decision` is `execute`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -142,7 +142,7 @@ impl Answer {
     }
 
     /// Body of the audit's row, kept forever: words of Umbra and of operators, and names.
-    pub fn body(&self, call: &Call, won: &Source, binding: &Binding) -> Value {
+    pub fn body(&self, call: &Call, won: &ExecutionSource, binding: &DecisionEffects) -> Value {
         let mut body = json!({
             "decision": self.decision,
             "effect": self.effect,

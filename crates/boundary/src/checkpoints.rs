@@ -18,9 +18,9 @@ use ring::{
 };
 
 use super::{
-    genuine::RowKey,
+    row_mac::RowKey,
+    row_signature::{named, stamp},
     seal::Checkpoint,
-    stamp::{named, stamp},
 };
 use umbra_domain::audit::{AuditFolder, AuditSeal, AuditSigner};
 
@@ -127,14 +127,14 @@ pub fn public_key(dir: &Path) -> io::Result<Option<Vec<u8>>> {
 /// Checkpoints that are missing from a folder: those that later ones refer to, and the end of the file as recorded in
 /// the database.
 #[derive(Debug, Default)]
-pub struct Missing {
+pub struct CheckpointGaps {
     /// Faults.
     pub faults: Vec<String>,
     /// Notes that are no faults.
     pub warnings: Vec<String>,
 }
 
-impl Missing {
+impl CheckpointGaps {
     /// Finds missing checkpoints of the folder with this key. Signatures are not checked here. `elsewhere` is the
     /// newest block among checkpoints from other places: what those vouch for is only a warning.
     pub fn from(path: &Path, own: &[Checkpoint], key: Option<&[u8]>, noted: &[AuditFolder], elsewhere: i64) -> Self {

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::{
     drift::bypass::Required,
-    execution::{Configured, Descent, Effective, Whose, effective},
+    execution::{CallOwner, ConfiguredExecution, Effective, InheritedExecution, effective},
     gate::Standards,
-    overlay::{Look, Merge},
+    overlay::{Merge, OverlayAnswer},
     stub::{Recorded, RunState, Stub, StubError},
-    tools::{Given, Tools, begin},
+    tools::{CallInput, Tools, begin},
 };
 pub use umbra_domain::Decision;
 use umbra_domain::{ApprovalId, ApprovalState, Call, Effect, EffectSource, Execution, Guard, GuardVerdict, Override};
@@ -24,7 +24,7 @@ use umbra_domain::{ApprovalId, ApprovalState, Call, Effect, EffectSource, Execut
 #[derive(Debug)]
 pub struct Rules {
     /// Execution as configured before the server started.
-    pub configured: Configured,
+    pub configured: ConfiguredExecution,
     /// Effects, contracts and rules about tools.
     pub tools: Tools,
     /// Path of the tools file; none without one.
@@ -48,13 +48,13 @@ pub struct Approval {
 
 /// Context of a call: overrides, run, labels and approval.
 #[derive(Debug)]
-pub struct Standing<'a> {
+pub struct DecisionContext<'a> {
     /// Time of the database.
     pub now: Timestamp,
     /// Overrides, in force or past.
     pub overrides: &'a [Override],
     /// Shadow that the call inherits from its run or from runs above it.
-    pub descent: Option<&'a Descent>,
+    pub descent: Option<&'a InheritedExecution>,
     /// State of the run's stubs; none before the first stub.
     pub run: Option<RunState>,
     /// Recorded live results of the tool, by any agent, from which a stub may be inferred.
@@ -107,10 +107,10 @@ pub struct Decided {
 }
 
 /// Decides a call.
-pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
+pub fn decide(rules: &Rules, call: &Call, standing: DecisionContext<'_>) -> Decided {
     let Rules { configured, tools, .. } = rules;
     let tool = tools.readings(&call.tool);
-    let whose = Whose {
+    let whose = CallOwner {
         agent: Some(&call.agent),
         session: call.session.as_deref(),
         tool: Some(&tool),
@@ -119,7 +119,7 @@ pub fn decide(rules: &Rules, call: &Call, standing: Standing<'_>) -> Decided {
     let rated = tools.effect(call);
     let execution = effective(configured, standing.overrides, whose, standing.now);
     let args = Value::Object(call.arguments.clone());
-    let given = Given { call, args: &args, recorded: standing.recorded };
+    let given = CallInput { call, args: &args, recorded: standing.recorded };
     let guard = tools.judge(given, rated.effect, standing.taints);
     let mut decided = Decided {
         decision: Decision::Block,
@@ -164,7 +164,7 @@ impl Decided {
         }
     }
 
-    fn walk(&mut self, tools: &Tools, given: Given<'_>, standing: Standing<'_>) {
+    fn walk(&mut self, tools: &Tools, given: CallInput<'_>, standing: DecisionContext<'_>) {
         if let Some(fault) = standing.oversized {
             return self.block("invalid_arguments", fault.to_owned());
         }
@@ -195,7 +195,7 @@ impl Decided {
         let won = &self.execution.won;
         self.explain.push(format!("{} by {} {}", self.execution.execution.as_str(), won.source, won.name));
         if self.execution.execution == Execution::Live {
-            if let Some(Descent::Unknown(run)) = standing.descent
+            if let Some(InheritedExecution::Unknown(run)) = standing.descent
                 && self.effect != Effect::Read
             {
                 let what = format!(
@@ -225,15 +225,15 @@ impl Decided {
 
     /// Rehearses a call in shadow: a read runs, unless the run itself wrote the records; any other call is answered by
     /// a stub.
-    fn rehearse(&mut self, tools: &Tools, given: Given<'_>, mut state: RunState) {
+    fn rehearse(&mut self, tools: &Tools, given: CallInput<'_>, mut state: RunState) {
         let stub = if self.effect == Effect::Read && given.call.stub_override.is_none() {
             match tools.remembered(given, &mut state) {
-                Ok(Look::Stub(stub)) => Ok(stub),
-                Ok(Look::Live) => {
+                Ok(OverlayAnswer::Stub(stub)) => Ok(stub),
+                Ok(OverlayAnswer::Live) => {
                     self.decision = Decision::Execute;
                     return;
                 }
-                Ok(Look::Merge(merge)) => {
+                Ok(OverlayAnswer::Merge(merge)) => {
                     self.decision = Decision::Execute;
                     self.merge = Some(merge);
                     return;

@@ -18,7 +18,7 @@ use umbra_domain::{
 
 /// Execution as configured before the server started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Configured {
+pub struct ConfiguredExecution {
     /// Environment name.
     pub environment: String,
     /// Execution by the settings file.
@@ -39,7 +39,7 @@ pub fn safe_mode(value: Option<&str>) -> Option<Execution> {
 
 /// Shadow that a call inherits from its run or from runs above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Descent {
+pub enum InheritedExecution {
     /// The call's run, which began in shadow.
     Began(String),
     /// A run above it that is or was in shadow.
@@ -50,7 +50,7 @@ pub enum Descent {
 
 /// Owner of a call. Without an agent or tool, only overrides for every agent or tool apply.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Whose<'a> {
+pub struct CallOwner<'a> {
     /// The agent.
     pub agent: Option<&'a str>,
     /// The session.
@@ -58,13 +58,13 @@ pub struct Whose<'a> {
     /// All tools that the called name may denote.
     pub tool: Option<&'a Readings>,
     /// Shadow that the call inherits.
-    pub descent: Option<&'a Descent>,
+    pub descent: Option<&'a InheritedExecution>,
 }
 
 /// A source that has a say on execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ExecutionSource)]
-pub struct Source {
+pub struct ExecutionSource {
     /// Kind of source: `run`, `parent_run`, `override`, `settings`, `variable` or `environment`.
     #[schema(value_type = String)]
     pub source: &'static str,
@@ -87,15 +87,20 @@ pub struct Effective {
     /// Live or shadow.
     pub execution: Execution,
     /// Source that decided.
-    pub won: Source,
+    pub won: ExecutionSource,
     /// Other sources, in order of precedence.
-    pub overruled: Vec<Source>,
+    pub overruled: Vec<ExecutionSource>,
 }
 
 /// Determines the effective execution.
-pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'_>, now: Timestamp) -> Effective {
-    let mut sources: Vec<Source> = Vec::new();
-    if let Some(Descent::Shadow(run)) = whose.descent {
+pub fn effective(
+    configured: &ConfiguredExecution,
+    overrides: &[Override],
+    whose: CallOwner<'_>,
+    now: Timestamp,
+) -> Effective {
+    let mut sources: Vec<ExecutionSource> = Vec::new();
+    if let Some(InheritedExecution::Shadow(run)) = whose.descent {
         sources.push(plain("parent_run", run, Execution::Shadow));
     }
     let mut applying: Vec<&Override> = overrides
@@ -105,12 +110,12 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
         .filter(|one| applies(one, &configured.environment, whose))
         .collect();
     applying.sort_by(|a, b| (b.scope, b.execution, a.set_at).cmp(&(a.scope, a.execution, b.set_at)));
-    sources.extend(applying.into_iter().map(|one| Source {
+    sources.extend(applying.into_iter().map(|one| ExecutionSource {
         reason: Some(one.reason.clone()),
         expires_at: one.expires_at,
         ..plain("override", &named(one), one.execution)
     }));
-    let mut said: Vec<Source> = Vec::new();
+    let mut said: Vec<ExecutionSource> = Vec::new();
     said.extend(configured.settings.map(|execution| plain("settings", "boundary.execution", execution)));
     said.extend(configured.variable.1.map(|execution| plain("variable", &configured.variable.0, execution)));
     said.sort_by_key(|source| std::cmp::Reverse(source.execution));
@@ -118,7 +123,7 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
     let default = plain("environment", &configured.environment, configured.default);
     sources.push(default);
     // If another source already says shadow, that source is named.
-    if let (Some(Descent::Began(run)), Some(Source { execution: Execution::Live, .. })) =
+    if let (Some(InheritedExecution::Began(run)), Some(ExecutionSource { execution: Execution::Live, .. })) =
         (whose.descent, sources.first())
     {
         sources.insert(0, plain("run", run, Execution::Shadow));
@@ -128,7 +133,7 @@ pub fn effective(configured: &Configured, overrides: &[Override], whose: Whose<'
 }
 
 /// True if an override applies to this call.
-fn applies(one: &Override, environment: &str, whose: Whose<'_>) -> bool {
+fn applies(one: &Override, environment: &str, whose: CallOwner<'_>) -> bool {
     match one.scope {
         OverrideScope::Global => true,
         OverrideScope::Environment => same_environment(&one.value, environment),
@@ -174,6 +179,6 @@ pub(super) fn named(one: &Override) -> String {
     if one.value.is_empty() { one.scope.as_str().to_owned() } else { format!("{}:{}", one.scope.as_str(), one.value) }
 }
 
-fn plain(source: &'static str, name: &str, execution: Execution) -> Source {
-    Source { source, name: name.to_owned(), execution, reason: None, expires_at: None }
+fn plain(source: &'static str, name: &str, execution: Execution) -> ExecutionSource {
+    ExecutionSource { source, name: name.to_owned(), execution, reason: None, expires_at: None }
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     decide::Rules,
-    execution::{Configured, Effective, Whose, effective, named, same_environment},
+    execution::{CallOwner, ConfiguredExecution, Effective, effective, named, same_environment},
 };
 use umbra_domain::nearest::misspelling_of;
 use umbra_domain::{Effect, Execution, Override, OverrideScope, RunRow, ToolName, contract::ContractState};
@@ -46,7 +46,7 @@ pub struct KnownTool {
 
 /// Calls of a tool by an agent without a decision, or against their decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unguarded {
+pub struct UnguardedTool {
     /// Calling agent.
     pub agent: String,
     /// Called tool.
@@ -59,7 +59,7 @@ pub struct Unguarded {
 
 /// Facts from the database.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct GateFacts {
     /// Time of the database.
     pub now: Timestamp,
     /// Overrides, in force or past.
@@ -69,9 +69,9 @@ pub struct Facts {
     /// States of contracts, learned from live results.
     pub contracts: Vec<ContractState>,
     /// Unguarded calls within [`Standards::unguarded_within`].
-    pub unguarded: Vec<Unguarded>,
+    pub unguarded: Vec<UnguardedTool>,
     /// Calls that ran against their decision, within the same time.
-    pub unexpected: Vec<Unguarded>,
+    pub unexpected: Vec<UnguardedTool>,
     /// Runs that stay in shadow, with a call within [`Standards::tools_seen_within`].
     pub bound_runs: Vec<RunRow>,
 }
@@ -103,17 +103,17 @@ pub struct Gate {
 }
 
 /// Judges an environment. Missing facts are a reason by themselves: overrides are not known then.
-pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) -> Gate {
+pub fn judge(environment: &str, rules: &Rules, facts: Result<&GateFacts, String>) -> Gate {
     let configured = configured(environment, rules);
     let mut reasons = Vec::new();
-    let none = Facts::default();
+    let none = GateFacts::default();
     let (known, problem) = match facts {
         Ok(facts) => (facts, None),
         Err(problem) => (&none, Some(problem)),
     };
     misspelt(environment, rules, known, &mut reasons);
     if configured.variable.1.is_some() {
-        let all = effective(&configured, &known.overrides, Whose::default(), known.now);
+        let all = effective(&configured, &known.overrides, CallOwner::default(), known.now);
         let what = match all.execution {
             Execution::Shadow => "nothing that changes something runs".to_owned(),
             Execution::Live => format!("{} {} alone makes calls run", all.won.source, all.won.name),
@@ -129,11 +129,11 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
         let detail = format!("{}; write a new version of it (GET /v1/drift proposes one)", stale.why);
         reasons.push(reason("stale_contract", &stale.contract, detail));
     }
-    for Unguarded { agent, tool, calls, last_at } in &known.unguarded {
+    for UnguardedTool { agent, tool, calls, last_at } in &known.unguarded {
         let detail = format!("was called by {agent} without a decision, {calls} times, last at {last_at}");
         reasons.push(reason("unguarded_call", tool, detail));
     }
-    for Unguarded { agent, tool, calls, last_at } in &known.unexpected {
+    for UnguardedTool { agent, tool, calls, last_at } in &known.unexpected {
         let detail = format!(
             "ran for {agent} although it was told not to, {calls} times by the outcomes it reported, last at {last_at}: see \
              GET /v1/audit?kind=outcome, and mend its client"
@@ -150,7 +150,7 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&Facts, String>) ->
 }
 
 /// Notes an unknown environment that resembles a known one: a typo such as `prodution` must not pass.
-fn misspelt(environment: &str, rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
+fn misspelt(environment: &str, rules: &Rules, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     let overridden = facts.overrides.iter().filter(|one| one.scope == OverrideScope::Environment).map(|one| &one.value);
     let known = rules.gate.shadow_environments.iter().chain([&rules.configured.environment]).chain(overridden);
     let known: Vec<&str> = known.map(String::as_str).chain(["production"]).collect();
@@ -168,9 +168,9 @@ fn reason(rule: &'static str, subject: &str, detail: String) -> Reason {
 }
 
 /// Execution as configured for this environment.
-fn configured(environment: &str, rules: &Rules) -> Configured {
+fn configured(environment: &str, rules: &Rules) -> ConfiguredExecution {
     let in_shadow = rules.gate.shadow_environments.iter().any(|name| same_environment(name, environment));
-    Configured {
+    ConfiguredExecution {
         environment: environment.to_owned(),
         default: if in_shadow { Execution::Shadow } else { Execution::Live },
         ..rules.configured.clone()
@@ -184,19 +184,19 @@ fn is_here(one: &Override, environment: &str, now: Timestamp) -> bool {
 }
 
 /// Effective execution, at a time, of the calls that an override is for.
-fn effective_for(configured: &Configured, one: &Override, facts: &Facts, at: Timestamp) -> Effective {
+fn effective_for(configured: &ConfiguredExecution, one: &Override, facts: &GateFacts, at: Timestamp) -> Effective {
     let of = |scope| (one.scope == scope).then_some(one.value.as_str());
     let tool = of(OverrideScope::Tool).map(|tool| ToolName::bare(tool).readings());
     let (agent, session) = (of(OverrideScope::Agent), of(OverrideScope::Session));
-    let whose = Whose { agent, session, tool: tool.as_ref(), descent: None };
+    let whose = CallOwner { agent, session, tool: tool.as_ref(), descent: None };
     effective(configured, &facts.overrides, whose, at)
 }
 
 /// Notes that calls would not run: in general, or by a narrower override.
-fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
+fn shadow(configured: &ConfiguredExecution, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     // The variable is a reason of its own.
-    let without = Configured { variable: (configured.variable.0.clone(), None), ..configured.clone() };
-    let effective = effective(&without, &facts.overrides, Whose::default(), facts.now);
+    let without = ConfiguredExecution { variable: (configured.variable.0.clone(), None), ..configured.clone() };
+    let effective = effective(&without, &facts.overrides, CallOwner::default(), facts.now);
     if effective.execution == Execution::Shadow {
         let (won, said) = (&effective.won, effective.won.reason.clone());
         let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
@@ -220,9 +220,9 @@ fn shadow(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
 }
 
 /// Notes runs that stay in shadow where nothing else keeps them there.
-fn bound_runs(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>) {
+fn bound_runs(configured: &ConfiguredExecution, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     for RunRow { agent, run, session, .. } in facts.bound_runs.iter().filter(|row| row.is_bound()) {
-        let whose = Whose { agent: Some(agent), session: session.as_deref(), ..Whose::default() };
+        let whose = CallOwner { agent: Some(agent), session: session.as_deref(), ..CallOwner::default() };
         if effective(configured, &facts.overrides, whose, facts.now).execution == Execution::Live {
             let detail = format!(
                 "is a run of {agent} that began in shadow and stays there, so nothing it changes happens: end it (POST \
@@ -234,7 +234,7 @@ fn bound_runs(configured: &Configured, facts: &Facts, reasons: &mut Vec<Reason>)
 }
 
 /// Notes live overrides that fall back to shadow when they end.
-fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &mut Vec<Reason>) {
+fn expiring(configured: &ConfiguredExecution, within: Duration, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     for one in &facts.overrides {
         let Some(end) = one.expires_at else { continue };
         let soon = facts.now.saturating_add(within).is_ok_and(|limit| end <= limit);
@@ -253,7 +253,7 @@ fn expiring(configured: &Configured, within: Duration, facts: &Facts, reasons: &
 }
 
 /// Notes tools that change something and whose answers no contract describes.
-fn without_contract(rules: &Rules, facts: &Facts, reasons: &mut Vec<Reason>) {
+fn without_contract(rules: &Rules, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     let mut tools: BTreeMap<String, Effect> = BTreeMap::new();
     for known in &facts.tools {
         let name = known.tool.to_string();

@@ -15,7 +15,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::line::ERASABLE;
+use super::record_json::ERASABLE;
 
 /// Name of the file that is appended to.
 pub(super) const FILE: &str = "audit.jsonl";
@@ -48,7 +48,7 @@ impl Open {
 
 /// Members that identify a line.
 #[derive(Deserialize)]
-pub(super) struct Known {
+pub(super) struct LineHeader {
     pub seq: i64,
     #[serde(default)]
     agent: Option<String>,
@@ -161,7 +161,7 @@ fn whole(file: &File) -> io::Result<(u64, Option<i64>)> {
         match (end, start) {
             (Some(end), start) if start.is_some() || from == 0 => {
                 let line = tail.get(start.map_or(0, |at| at + 1)..end).unwrap_or_default();
-                if let Ok(Known { seq, .. }) = serde_json::from_slice(line) {
+                if let Ok(LineHeader { seq, .. }) = serde_json::from_slice(line) {
                     return Ok((from + end as u64, Some(seq)));
                 }
                 // Not a line of the audit: go on with the one before.
@@ -233,7 +233,7 @@ pub fn erase(dir: &Path, agent: &str, count_only: bool) -> io::Result<u64> {
 /// Blanks a line: removes erasable members and keeps the length. None for another agent's line, or without such
 /// members.
 fn without_payload(line: &[u8], agent: &str) -> Option<Vec<u8>> {
-    let known: Known = serde_json::from_slice(line).ok()?;
+    let known: LineHeader = serde_json::from_slice(line).ok()?;
     if known.agent.as_deref() != Some(agent) {
         return None;
     }

@@ -16,7 +16,6 @@
 //! Pure, except for the audit's files: values in, values out. Nothing here asks a clock, a database or a network.
 
 pub mod answer;
-pub mod bound;
 pub mod checkpoints;
 pub mod contract;
 pub mod decide;
@@ -24,17 +23,18 @@ pub mod diff;
 pub mod drift;
 pub mod effects;
 pub mod execution;
+pub mod file_check;
 pub mod gate;
-pub mod genuine;
 pub mod journal;
-pub mod lately;
-pub mod line;
-pub mod lines;
 pub mod overlay;
+pub mod recent_outcomes;
+pub mod record_json;
+pub mod row_mac;
+pub mod row_signature;
+pub mod run_check;
 pub mod seal;
-pub mod stamp;
-pub mod standing;
 pub mod stub;
+pub mod table_check;
 pub mod tools;
 pub mod verify;
 

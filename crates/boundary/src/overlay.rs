@@ -113,7 +113,7 @@ impl TextMerge {
 
 /// The run's own records, as they bear on a read.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Look {
+pub enum OverlayAnswer {
     /// No record bears on the read: the call runs live.
     Live,
     /// The run wrote or removed this very record, which answers the read.
@@ -126,7 +126,7 @@ pub enum Look {
 ///
 /// # Errors
 /// The record cannot be rendered as the reading tool would answer; the run is unchanged then.
-pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<Look, StubError> {
+pub fn read_overlay(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<OverlayAnswer, StubError> {
     let name = call.tool.to_string();
     let tool = tool_variable(call.tool);
     let mut scope = Scope::new();
@@ -141,11 +141,11 @@ pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Res
         };
         if let (true, Some(record @ Value::Array(_))) = (state.is_partial(&reader.collection, &key), record) {
             let text = TextMerge { edits: edits(record).unwrap_or_default(), ..TextMerge::default() };
-            return Ok(Look::Merge(Merge { items: reader.at.clone(), text, ..Merge::default() }));
+            return Ok(OverlayAnswer::Merge(Merge { items: reader.at.clone(), text, ..Merge::default() }));
         }
         if state.is_partial(&reader.collection, &key) {
             let patch = record.iter().map(|fields| (key.clone(), fields.clone())).collect();
-            return Ok(Look::Merge(Merge { items: reader.at.clone(), patch, ..Merge::default() }));
+            return Ok(OverlayAnswer::Merge(Merge { items: reader.at.clone(), patch, ..Merge::default() }));
         }
         let mint = SharedMint::of(state);
         let mut stub = show(contracts, reader, call, record.as_ref(), &mint)?;
@@ -153,9 +153,9 @@ pub fn look(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Res
             stub.result = merge(stub.result, &listed);
         }
         mint.commit(state);
-        return Ok(Look::Stub(stub));
+        return Ok(OverlayAnswer::Stub(stub));
     }
-    Ok(listed(contracts, &name, call, state).map_or(Look::Live, Look::Merge))
+    Ok(listed(contracts, &name, call, state).map_or(OverlayAnswer::Live, OverlayAnswer::Merge))
 }
 
 fn listed(contracts: &Contracts, name: &str, call: &Call<'_>, state: &RunState) -> Option<Merge> {
@@ -328,7 +328,7 @@ fn steps(path: &str) -> impl DoubleEndedIterator<Item = &str> {
 }
 
 /// Stores in the run's state the records that a call would have written or removed.
-pub(super) fn keep(
+pub(super) fn store_records(
     contract: &CompiledContract,
     call: &Call<'_>,
     result: &Value,

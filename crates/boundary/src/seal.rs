@@ -64,7 +64,7 @@ pub fn leaf(row: &AuditRow) -> Hash {
         .field(row.body.as_bytes())
         .optional(row.payload_mac.as_deref());
     // Rows from before there were stamps keep their hashes.
-    match &row.stamp {
+    match &row.signature {
         Some(stamp) => fields.field(stamp).hash(),
         None => fields.hash(),
     }

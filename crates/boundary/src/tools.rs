@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{
     contract::{CompiledContract, Contracts, Mismatch, Schema},
     drift::{self, StaleContract},
-    effects::{EffectOf, Overrides, Word, classify, effect_of},
-    overlay::{self, Look},
+    effects::{CallDeclarations, EffectOf, Overrides, classify, effect_of},
+    overlay::{self, OverlayAnswer},
     stub::{self, Recorded, RunState, Stub, StubError},
 };
 use umbra_domain::{
@@ -18,7 +18,7 @@ use umbra_domain::{
     declarations::Pack,
     tool::Readings,
 };
-use umbra_policy::{Asked, Policy};
+use umbra_policy::{CallFacts, Policy};
 
 /// Most faults of arguments in one message.
 const TOLD: usize = 5;
@@ -58,7 +58,7 @@ pub enum BadTools {
 
 /// A call with its arguments as expressions see them.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct CallInput<'a> {
     /// The call.
     pub call: &'a Call,
     /// Arguments of the call.
@@ -67,7 +67,7 @@ pub struct Given<'a> {
     pub recorded: &'a [Recorded],
 }
 
-impl<'a> Given<'a> {
+impl<'a> CallInput<'a> {
     /// The call as stubs see it, under this tool name.
     fn stub<'b>(self, tool: &'b ToolName) -> stub::Call<'b>
     where
@@ -113,7 +113,7 @@ impl Tools {
         let pack = named.as_ref().and_then(|(pack, tool)| pack.find(tool));
         let contract = found.map(|contract| contract.effect());
         let readings = self.readings(&call.tool);
-        let word = Word {
+        let word = CallDeclarations {
             declared: call.declared_effect,
             annotations: call.annotations,
             trusted,
@@ -124,7 +124,7 @@ impl Tools {
             classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, trusted)
         });
         let vouched = found.or(pack).is_some_and(|contract| contract.contract().arguments == Arguments::Trusted);
-        let rated = if vouched { said } else { said.sent(&call.arguments, &call.tool) };
+        let rated = if vouched { said } else { said.with_arguments(&call.arguments, &call.tool) };
         self.at_least(&readings, rated)
     }
 
@@ -210,7 +210,7 @@ impl Tools {
     }
 
     /// Describes faults of the arguments, by the contract and by the schema that the tool's server declares.
-    pub fn invalid_arguments(&self, given: Given<'_>) -> Option<String> {
+    pub fn invalid_arguments(&self, given: CallInput<'_>) -> Option<String> {
         let faults = match self.contract_of(given.call) {
             Some(contract) => contract.check_arguments(given.args),
             None => Ok(()),
@@ -233,10 +233,10 @@ impl Tools {
     }
 
     /// Applies the rules to a call.
-    pub fn judge(&self, given: Given<'_>, effect: Effect, taints: &[String]) -> Guard {
+    pub fn judge(&self, given: CallInput<'_>, effect: Effect, taints: &[String]) -> Guard {
         let call = given.call;
         let readings = self.readings(&call.tool);
-        self.policy.judge(&Asked {
+        self.policy.judge(&CallFacts {
             agent: &call.agent,
             route: call.route.as_deref(),
             modes: &call.modes,
@@ -280,10 +280,10 @@ impl Tools {
     ///
     /// # Errors
     /// A record cannot be rendered as the tool would answer.
-    pub fn remembered(&self, given: Given<'_>, state: &mut RunState) -> Result<Look, StubError> {
-        let look = overlay::look(&self.contracts, &given.stub(&given.call.tool), state)?;
+    pub fn remembered(&self, given: CallInput<'_>, state: &mut RunState) -> Result<OverlayAnswer, StubError> {
+        let look = overlay::read_overlay(&self.contracts, &given.stub(&given.call.tool), state)?;
         match (look, self.pack(given.call)) {
-            (Look::Live, Some((pack, tool))) => overlay::look(pack, &given.stub(&tool), state),
+            (OverlayAnswer::Live, Some((pack, tool))) => overlay::read_overlay(pack, &given.stub(&tool), state),
             (look, _) => Ok(look),
         }
     }
@@ -292,7 +292,7 @@ impl Tools {
     ///
     /// # Errors
     /// Nothing describes the result, or it does not fit the contract.
-    pub fn stub(&self, given: Given<'_>, state: &mut RunState) -> Result<Stub, StubError> {
+    pub fn stub(&self, given: CallInput<'_>, state: &mut RunState) -> Result<Stub, StubError> {
         let pack = self.pack(given.call);
         let (contracts, tool) = pack.as_ref().map_or((&self.contracts, &given.call.tool), |(pack, tool)| (*pack, tool));
         match &given.call.stub_override {

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{
-    bound::Bound,
+    row_signature::SignatureCheck,
+    run_check::AuditedBindings,
     seal::{Checkpoint, GENESIS, block, payload_mac},
-    stamp::Stamps,
-    standing::Words,
+    table_check::TableCheck,
 };
-use umbra_domain::audit::{AuditKind, AuditRecord, AuditRow, AuditSeal, Standing};
+use umbra_domain::audit::{AuditKind, AuditRecord, AuditRow, AuditSeal, AuditedTables};
 
 /// Most faults that are listed; the rest are counted.
 const TOLD: usize = 100;
@@ -33,7 +33,7 @@ pub struct AuditFault {
 
 /// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verified {
+pub struct AuditReport {
     /// True if there is no fault.
     pub intact: bool,
     /// Rows that were read.
@@ -108,13 +108,13 @@ pub struct Verifier {
     /// Number of the last row that was read, or that the last block should hold.
     last: i64,
     unsealed: u64,
-    stamps: Stamps,
+    stamps: SignatureCheck,
     /// Rows whose payload is gone, with its MAC.
     missing: BTreeMap<i64, Vec<u8>>,
     /// Erasures, each with its own row number.
     erasures: Vec<(i64, ErasedPayloads)>,
-    words: Option<Words>,
-    bound: Bound,
+    words: Option<TableCheck>,
+    bound: AuditedBindings,
     faults: Vec<AuditFault>,
     faults_total: u64,
 }
@@ -131,11 +131,11 @@ impl Verifier {
             rows: 0,
             last: 0,
             unsealed: 0,
-            stamps: Stamps::of(keys),
+            stamps: SignatureCheck::of(keys),
             missing: BTreeMap::new(),
             erasures: Vec::new(),
             words: None,
-            bound: Bound::default(),
+            bound: AuditedBindings::default(),
             faults: Vec::new(),
             faults_total: 0,
         };
@@ -155,13 +155,13 @@ impl Verifier {
 
     /// Compares overrides and approvals with the audit as well.
     #[must_use]
-    pub fn with_standing(mut self, standing: Standing) -> Self {
-        self.words = Some(Words::on(standing));
+    pub fn with_standing(mut self, standing: AuditedTables) -> Self {
+        self.words = Some(TableCheck::on(standing));
         self
     }
 
     /// Shadow runs and session labels according to the rows that were read.
-    pub fn bound(&self) -> &Bound {
+    pub fn bound(&self) -> &AuditedBindings {
         &self.bound
     }
 
@@ -208,7 +208,7 @@ impl Verifier {
     }
 
     /// Finishes the verification; `drawn` is the last row number that the database has given.
-    pub fn finish(mut self, drawn: i64) -> Verified {
+    pub fn finish(mut self, drawn: i64) -> AuditReport {
         if self.rows != drawn {
             self.fault(None, format!("{drawn} rows were written, {} are there", self.rows));
         }
@@ -220,14 +220,14 @@ impl Verifier {
         if let Some(what) = self.stamps.ended() {
             self.fault(None, what);
         }
-        for what in self.words.take().map(Words::compare).unwrap_or_default() {
+        for what in self.words.take().map(TableCheck::compare).unwrap_or_default() {
             self.fault(None, what);
         }
         let erased = self.erasures_hold();
         for seq in std::mem::take(&mut self.missing).into_keys() {
             self.fault(Some(seq), format!("the payload of row {seq} is gone, and no erasure says so"));
         }
-        Verified {
+        AuditReport {
             intact: self.faults_total == 0,
             rows: u64::try_from(self.rows).unwrap_or(0),
             blocks: self.blocks,

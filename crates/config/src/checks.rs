@@ -18,7 +18,8 @@ use super::{
     tree::{Kind, Node},
 };
 use umbra_domain::{
-    AllowList, AllowTarget, Begins, CheckName, CheckRule, Checksum, RuleFault, RuleFile, Sample, Severity, TextScope,
+    AllowList, AllowTarget, CheckName, CheckRule, Checksum, MatchPlace, RuleFault, RuleFile, Sample, Severity,
+    TextScope,
 };
 
 /// Most rules in a file; gitleaks' own file has some two hundred.
@@ -175,7 +176,7 @@ fn row(
         "begins",
         "Where a match begins: free (anywhere, unless set), keyword (at a keyword that begins a word), word (up to 80 \
          letters before a keyword), anywhere (at a keyword, whatever stands before it).",
-        word(&Begins::ALL, Begins::as_str),
+        word(&MatchPlace::ALL, MatchPlace::as_str),
     );
     of_orders(keys, &mut rule);
     rule.checksum = keys.optional(
@@ -198,7 +199,7 @@ fn row(
         keys.optional("allowlist", "The same, as one table.", list_of(Record(allow_list))),
     ];
     rule.allowlists = lists.into_iter().flatten().flatten().flatten().collect();
-    if not_taken_over(keys) && !rule.finds() {
+    if not_taken_over(keys) && !rule.has_patterns() {
         keys.warn("id", "a rule about paths alone is not taken over", "leave it out");
         return Some(None);
     }

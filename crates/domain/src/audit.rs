@@ -55,12 +55,12 @@ pub struct AuditRow {
     pub payload_mac: Option<Vec<u8>>,
     /// Signature of the process that wrote the row, over this row and the rows that follow it in the same transaction;
     /// `None` if an earlier row's signature covers this row.
-    pub stamp: Option<Vec<u8>>,
+    pub signature: Option<Vec<u8>>,
 }
 
 /// Content of an audit row that is known before the database assigns its number and time.
 #[derive(Debug, Clone, Copy)]
-pub struct AuditSaid<'r> {
+pub struct AuditContent<'r> {
     /// Id of the row.
     pub id: Uuid,
     /// Kind of the row.
@@ -74,14 +74,14 @@ pub struct AuditSaid<'r> {
 }
 
 /// Signs the rows of a transaction, in order, with a key that is not in the database.
-pub type AuditSigner = Arc<dyn Fn(&[AuditSaid<'_>]) -> Vec<u8> + Send + Sync>;
+pub type AuditSigner = Arc<dyn Fn(&[AuditContent<'_>]) -> Vec<u8> + Send + Sync>;
 
 impl AuditRow {
     /// Returns the content that is signed: the row without number, time and signature.
-    pub fn said(&self) -> AuditSaid<'_> {
+    pub fn signed_content(&self) -> AuditContent<'_> {
         let Self { id, kind, agent, session, run, call_id, tool, body, payload_mac, .. } = self;
         let names = [agent, session, run, call_id, tool].map(Option::as_deref);
-        AuditSaid { id: *id, kind: *kind, names, body, payload_mac: payload_mac.as_deref() }
+        AuditContent { id: *id, kind: *kind, names, body, payload_mac: payload_mac.as_deref() }
     }
 }
 
@@ -129,18 +129,18 @@ pub struct AuditSeal {
 
 /// Lasting effects of a decision on its run and its session, stored in the body of its row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Binding {
+pub struct DecisionEffects {
     /// Shadow if the run stays in shadow, since it began there or descends from a run in shadow.
     #[serde(default)]
     pub run_execution: Option<Execution>,
     /// Labels that the session got by this call.
     #[serde(default)]
-    pub labels: Option<Labels>,
+    pub labels: Option<SessionLabels>,
 }
 
 /// Labels of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Labels {
+pub struct SessionLabels {
     /// Taint labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<String>,
@@ -149,7 +149,7 @@ pub struct Labels {
     pub uninterceptable: Vec<String>,
 }
 
-impl Labels {
+impl SessionLabels {
     /// Adds the labels that are missing. Returns true if there were any.
     pub fn add(&mut self, more: Self) -> bool {
         let mut new = false;
@@ -167,17 +167,17 @@ impl Labels {
 
 /// Row of the table of overrides.
 #[derive(Debug, Clone, Deserialize)]
-pub struct StandingOverride {
+pub struct StoredOverride {
     /// The override.
     #[serde(flatten)]
-    pub said: Override,
+    pub setting: Override,
     /// True if the row has a keyed hash. In rows without one, `set_at` may differ from the time in the audit.
     pub keyed: bool,
 }
 
 /// Row of the table of approvals.
 #[derive(Debug, Clone, Deserialize)]
-pub struct StandingApproval {
+pub struct StoredApproval {
     /// Id of the approval.
     pub id: ApprovalId,
     /// Agent that calls.
@@ -196,24 +196,24 @@ pub struct StandingApproval {
 
 /// Row of the table of sessions.
 #[derive(Debug, Clone)]
-pub struct StandingSession {
+pub struct StoredBoundarySession {
     /// Agent of the session.
     pub agent: String,
     /// Name of the session.
     pub session: String,
     /// Labels of the session.
-    pub labels: Labels,
+    pub labels: SessionLabels,
 }
 
 /// Tables of overrides and approvals, read together with the audit's last number.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct AuditedTables {
     /// Database time of the reading.
     pub now: Timestamp,
     /// Last number of the audit.
     pub seq: i64,
     /// Overrides, including expired ones.
-    pub overrides: Vec<StandingOverride>,
+    pub overrides: Vec<StoredOverride>,
     /// Approvals, including expired ones.
-    pub approvals: Vec<StandingApproval>,
+    pub approvals: Vec<StoredApproval>,
 }

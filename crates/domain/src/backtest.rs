@@ -43,7 +43,7 @@ words! {
 words! {
     /// Change of an event's assessment under the tried version, compared with the review that really ran.
     #[derive(PartialOrd, Ord, utoipa::ToSchema)]
-    pub enum Change {
+    pub enum AssessmentChange {
         /// FLAG now, and not before.
         NewlyFlagged = "newly_flagged",
         /// FLAG before, and not now.
@@ -61,7 +61,7 @@ words! {
     }
 }
 
-impl Change {
+impl AssessmentChange {
     /// Returns the change between two assessments, each of which may be missing; `None` if both are.
     pub fn between(before: Option<Assessment>, after: Option<Assessment>) -> Option<Self> {
         let flagged = |assessment| assessment == Some(Assessment::Flag);
@@ -135,31 +135,31 @@ mod tests {
         use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
         let table = [
             (None, None, None),
-            (None, Some(Flag), Some(Change::NewlyFlagged)),
-            (Some(Suggest), Some(Flag), Some(Change::NewlyFlagged)),
-            (Some(Flag), Some(Flag), Some(Change::Same)),
-            (Some(Flag), None, Some(Change::NoLongerFlagged)),
-            (Some(Flag), Some(Approve), Some(Change::NoLongerFlagged)),
-            (None, Some(Approve), Some(Change::NewlyReviewed)),
-            (Some(Suggest), None, Some(Change::NoLongerReviewed)),
-            (Some(Approve), Some(Inconclusive), Some(Change::Stricter)),
-            (Some(Suggest), Some(Approve), Some(Change::Milder)),
-            (Some(Approve), Some(Approve), Some(Change::Same)),
-            (Some(Checked), Some(Approve), Some(Change::Same)),
-            (Some(Approve), Some(Checked), Some(Change::Same)),
-            (Some(Checked), Some(Suggest), Some(Change::Stricter)),
-            (Some(Inconclusive), Some(Checked), Some(Change::Milder)),
+            (None, Some(Flag), Some(AssessmentChange::NewlyFlagged)),
+            (Some(Suggest), Some(Flag), Some(AssessmentChange::NewlyFlagged)),
+            (Some(Flag), Some(Flag), Some(AssessmentChange::Same)),
+            (Some(Flag), None, Some(AssessmentChange::NoLongerFlagged)),
+            (Some(Flag), Some(Approve), Some(AssessmentChange::NoLongerFlagged)),
+            (None, Some(Approve), Some(AssessmentChange::NewlyReviewed)),
+            (Some(Suggest), None, Some(AssessmentChange::NoLongerReviewed)),
+            (Some(Approve), Some(Inconclusive), Some(AssessmentChange::Stricter)),
+            (Some(Suggest), Some(Approve), Some(AssessmentChange::Milder)),
+            (Some(Approve), Some(Approve), Some(AssessmentChange::Same)),
+            (Some(Checked), Some(Approve), Some(AssessmentChange::Same)),
+            (Some(Approve), Some(Checked), Some(AssessmentChange::Same)),
+            (Some(Checked), Some(Suggest), Some(AssessmentChange::Stricter)),
+            (Some(Inconclusive), Some(Checked), Some(AssessmentChange::Milder)),
         ];
         for (before, after, change) in table {
-            assert_eq!(Change::between(before, after), change, "{before:?} {after:?}");
+            assert_eq!(AssessmentChange::between(before, after), change, "{before:?} {after:?}");
         }
     }
 
     #[test]
     fn words_are_those_of_json() {
-        for change in Change::ALL {
+        for change in AssessmentChange::ALL {
             assert_eq!(serde_json::to_value(change).ok(), Some(change.as_str().into()));
-            assert_eq!(Change::parse(change.as_str()), Some(change));
+            assert_eq!(AssessmentChange::parse(change.as_str()), Some(change));
         }
         for state in BacktestState::ALL {
             assert_eq!(serde_json::to_value(state).ok(), Some(state.as_str().into()));

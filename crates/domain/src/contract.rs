@@ -31,7 +31,7 @@ pub struct ToolContract {
     /// Records of calls that did not run, for later reads in the same run.
     pub overlay: Option<Overlay>,
     /// Limits after which the contract is stale.
-    pub stale: Staleness,
+    pub stale: StaleLimits,
     /// Handling of a live call when no decision can be stored.
     pub on_unavailable: OnUnavailable,
     /// Endpoint where the tool can be tried without consequences.
@@ -54,7 +54,7 @@ impl ToolContract {
             responses: Vec::new(),
             faults: Vec::new(),
             overlay: None,
-            stale: Staleness::default(),
+            stale: StaleLimits::default(),
             on_unavailable: OnUnavailable::Block,
             sandbox: None,
             taints: Vec::new(),
@@ -93,9 +93,9 @@ pub struct FaultRule {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overlay {
     /// Record that the call stores.
-    pub put: Option<Put>,
+    pub put: Option<OverlayPut>,
     /// Record that the call removes.
-    pub delete: Option<Delete>,
+    pub delete: Option<OverlayDelete>,
     /// Tools that read one record.
     pub reads: Vec<ReadBack>,
     /// Tools that list records.
@@ -104,7 +104,7 @@ pub struct Overlay {
 
 /// Record that a call stores.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Put {
+pub struct OverlayPut {
     /// Collection of the record.
     pub collection: String,
     /// Key of the record, in CEL over `args`, `tool` and `result`.
@@ -121,7 +121,7 @@ pub struct Put {
 
 /// Record that a call removes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delete {
+pub struct OverlayDelete {
     /// Collection of the record.
     pub collection: String,
     /// Key of the record, in CEL over `args`, `tool` and `result`.
@@ -169,7 +169,7 @@ pub const DEFAULT_MISMATCHES: u32 = 3;
 
 /// Limits after which a contract is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Staleness {
+pub struct StaleLimits {
     /// Consecutive live results that do not fit the contract; [`DEFAULT_MISMATCHES`] unless set.
     pub live_mismatches: Option<u32>,
     /// Time since a live result fitted, a person confirmed the contract, or its version came into force.
@@ -222,23 +222,23 @@ pub struct ContractState {
     /// Audit numbers of the results since the contract stopped fitting, oldest first.
     pub recent: Vec<i64>,
     /// Staleness, once it is noted; a contract that has just become too old may lack it.
-    pub stale: Option<Stale>,
+    pub stale: Option<StaleSince>,
     /// Time at which a person last confirmed the contract.
     pub confirmed_at: Option<Timestamp>,
 }
 
 /// Time and reason at which a contract became stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stale {
+pub struct StaleSince {
     /// Start of the staleness.
     pub since: Timestamp,
     /// Reason for the staleness.
-    pub why: StaleWhy,
+    pub reason: StaleReason,
 }
 
 words! {
     /// Reason for which a contract is stale.
-    pub enum StaleWhy {
+    pub enum StaleReason {
         /// Consecutive live results did not fit the contract.
         Misfits = "misfits",
         /// No live result has fitted the contract for too long.

@@ -20,7 +20,7 @@ words! {
 words! {
     /// Category of a finding.
     #[derive(schemars::JsonSchema, utoipa::ToSchema)]
-    pub enum Category {
+    pub enum FindingCategory {
         /// Credentials, unsafe operations, attacks.
         Security = "security",
         /// Content that contradicts known facts.
@@ -39,7 +39,7 @@ words! {
 words! {
     /// Source of a finding.
     #[derive(utoipa::ToSchema)]
-    pub enum Source {
+    pub enum FindingSource {
         /// A built-in check.
         Check = "check",
         /// A model.
@@ -50,7 +50,7 @@ words! {
 words! {
     /// Subject of a finding: the author of the words or acts that it speaks against.
     #[derive(Default, utoipa::ToSchema)]
-    pub enum About {
+    pub enum FindingSubject {
         /// The watched agent.
         #[default]
         Agent = "agent",
@@ -82,7 +82,7 @@ pub struct Finding {
     /// Severity of the finding.
     pub severity: Severity,
     /// Category of the finding.
-    pub category: Category,
+    pub category: FindingCategory,
     /// Description in one or two sentences.
     pub description: String,
     /// Place of the finding; `None` for a model's finding whose quote was not found.
@@ -91,9 +91,9 @@ pub struct Finding {
     pub verified: bool,
     /// Author of the words or acts that the finding speaks against.
     #[serde(default)]
-    pub about: About,
+    pub about: FindingSubject,
     /// Source of the finding.
-    pub source: Source,
+    pub source: FindingSource,
     /// The check's rule (`secret.aws_access_key`), or the model's checklist item.
     pub rule: String,
 }

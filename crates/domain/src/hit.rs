@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Category, FieldName, Severity};
+use super::{FieldName, FindingCategory, Severity};
 
 words! {
     /// Family of built-in checks, as named under `checks:` in a shadow.
@@ -33,14 +33,14 @@ words! {
 
 impl CheckName {
     /// Returns the category of the check's findings.
-    pub fn category(self) -> Category {
+    pub fn category(self) -> FindingCategory {
         match self {
             Self::Secrets | Self::Commands | Self::Injection | Self::Hidden | Self::Pii | Self::OutsideHosts => {
-                Category::Security
+                FindingCategory::Security
             }
-            Self::Contradictions => Category::Factual,
-            Self::Truncation | Self::Emptiness => Category::Completeness,
-            Self::Loops => Category::Quality,
+            Self::Contradictions => FindingCategory::Factual,
+            Self::Truncation | Self::Emptiness => FindingCategory::Completeness,
+            Self::Loops => FindingCategory::Quality,
         }
     }
 }

@@ -45,7 +45,7 @@ pub mod trigger;
 pub mod verdict;
 
 pub use approval::{ApprovalRow, ApprovalState};
-pub use backtest::{BacktestState, Change, Forecast, ItemOutcome};
+pub use backtest::{AssessmentChange, BacktestState, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
 pub use call::{Call, CallOutcome, DeclaredEffect, OutcomeStatus};
 pub use contract::ToolContract;
@@ -56,7 +56,7 @@ pub use disposition::{Disposition, Outcome, SkipReason};
 pub use effect::{Effect, EffectOverride, EffectSource};
 pub use event::{Event, FieldName, OutputForm, StoredEvent, TokenCount, ToolCall};
 pub use execution::{Execution, Override, OverrideScope};
-pub use finding::{About, Category, Evidence, Finding, Severity, Source};
+pub use finding::{Evidence, Finding, FindingCategory, FindingSource, FindingSubject, Severity};
 pub use hex_bytes::HexBytes;
 pub use hit::{CheckName, Hit, Mark};
 pub use ids::{
@@ -71,7 +71,7 @@ pub use plain::{plain, quoted};
 pub use policy::{Guard, GuardVerdict, PolicyMode, PolicyRule};
 pub use redacted::Redacted;
 pub use review::{Assessment, ReviewScope, ReviewState, Reviewer};
-pub use rule::{AllowList, AllowTarget, Begins, CheckRule, Checksum, RuleFault, RuleFile, Sample, TextScope};
+pub use rule::{AllowList, AllowTarget, CheckRule, Checksum, MatchPlace, RuleFault, RuleFile, Sample, TextScope};
 pub use run::RunRow;
 pub use session::{Objective, Session, SessionState, ShownTool, StepKind};
 pub use shadow::{BatchRules, CostControl, Datamark, Shadow, WatchRule};

@@ -48,7 +48,7 @@ words! {
 impl ReviewState {
     /// Returns the state as users see it: `Released` shows as `Failed`, since a returned unit concerns only the budget.
     #[must_use]
-    pub fn shown(self) -> Self {
+    pub fn public_state(self) -> Self {
         if self == Self::Released { Self::Failed } else { self }
     }
 }

@@ -8,7 +8,7 @@ use super::{CheckName, Severity};
 
 words! {
     /// Place of a match, for rules about credentials.
-    pub enum Begins {
+    pub enum MatchPlace {
         /// Anywhere: the expression is searched in texts that hold one of the keywords.
         Free = "free",
         /// At a keyword, with no letter or digit before it.
@@ -111,7 +111,7 @@ pub struct CheckRule {
     /// Patterns of calls.
     pub commands: Vec<String>,
     /// Place of a match; [`Begins::Free`] unless set.
-    pub begins: Option<Begins>,
+    pub begins: Option<MatchPlace>,
     /// Texts to which an injection rule applies; all unless set.
     pub scope: Option<TextScope>,
     /// Words of the same sentence that make an injection finding one degree milder.
@@ -136,7 +136,7 @@ pub struct CheckRule {
 
 impl CheckRule {
     /// True if the row has patterns of its own; other rows change a known rule.
-    pub fn finds(&self) -> bool {
+    pub fn has_patterns(&self) -> bool {
         self.regex.is_some() || self.assigned.is_some() || !self.commands.is_empty()
     }
 

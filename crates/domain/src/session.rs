@@ -87,7 +87,7 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// Number of omitted notices.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub notices_left_out: u32,
     /// Time at which the session began.
     #[schema(value_type = String, format = DateTime)]
@@ -111,7 +111,7 @@ pub struct Session {
 }
 
 /// Returns the digest of a step and all steps before it: 32 hex digits. `body` is the stored content of the step.
-pub fn chained(before: Option<&str>, number: i32, kind: StepKind, body: &str) -> String {
+pub fn step_digest(before: Option<&str>, number: i32, kind: StepKind, body: &str) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("umbra 2026 the steps of a session");
     for part in [before.unwrap_or_default(), &number.to_string(), kind.as_str(), body] {
         let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
@@ -159,12 +159,12 @@ impl Session {
     }
 
     /// True if the sidecar provides this service in the session.
-    pub fn has(&self, objective: Objective) -> bool {
+    pub fn has_objective(&self, objective: Objective) -> bool {
         self.objectives.contains(&objective)
     }
 
     /// Adds labels, each once and in order.
-    pub fn taint(&mut self, taints: impl IntoIterator<Item = String>) {
+    pub fn add_taints(&mut self, taints: impl IntoIterator<Item = String>) {
         for taint in taints {
             if !self.taints.contains(&taint) {
                 self.taints.push(taint);
@@ -173,7 +173,7 @@ impl Session {
     }
 
     /// Remembers a call that was made; forgets the oldest beyond [`MOST_CALLS`].
-    pub fn remember(&mut self, call: MadeCall) {
+    pub fn add_call(&mut self, call: MadeCall) {
         if self.calls.len() == MOST_CALLS {
             self.calls.remove(0);
         }
@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Keeps a person's note for the next turn or message. Returns false if too many notes wait already.
-    pub fn note(&mut self, text: String) -> bool {
+    pub fn add_note(&mut self, text: String) -> bool {
         let has_room = self.notes.len() < MOST_NOTICES;
         if has_room {
             self.notes.push(text);
@@ -190,13 +190,13 @@ impl Session {
     }
 
     /// Takes everything that waits to be told: people's notes, then notices.
-    pub fn take_told(&mut self) -> Vec<String> {
+    pub fn take_messages(&mut self) -> Vec<String> {
         let notes = std::mem::take(&mut self.notes).into_iter().map(|note| format!("A person says: {note}"));
         notes.chain(std::mem::take(&mut self.notices)).collect()
     }
 
     /// Keeps a notice for the next turn or message. Beyond the limit, the oldest notices are counted and dropped.
-    pub fn notice(&mut self, what: String) {
+    pub fn add_notice(&mut self, what: String) {
         if self.notices.is_empty() {
             self.notices_left_out = 0;
         }
@@ -211,7 +211,7 @@ impl Session {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(count: &u32) -> bool {
+fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
@@ -277,7 +277,8 @@ mod tests {
     #[test]
     fn what_is_not_told_for_its_number_is_counted() {
         let mut session = Session::begin(SessionId(uuid::Uuid::nil()), "a", Timestamp::UNIX_EPOCH);
-        let tell = |session: &mut Session, count: usize| (0..count).for_each(|n| session.notice(format!("notice {n}")));
+        let tell =
+            |session: &mut Session, count: usize| (0..count).for_each(|n| session.add_notice(format!("notice {n}")));
         tell(&mut session, MOST_NOTICES);
         assert_eq!((session.notices.len(), session.notices[0].as_str()), (MOST_NOTICES, "notice 0"));
         session.notices.clear();

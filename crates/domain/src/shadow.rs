@@ -112,7 +112,7 @@ pub struct Shadow {
     #[serde(default, skip_serializing_if = "Datamark::is_ordinary")]
     pub datamark: Datamark,
     /// True if each call holds a planted fault; a reply that does not mention the fault does not count.
-    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "default_canary", skip_serializing_if = "Clone::clone")]
     pub canary: bool,
     /// Scope of one review: an event, or a whole task.
     #[serde(default, skip_serializing_if = "ReviewScope::is_event")]
@@ -125,14 +125,14 @@ pub struct Shadow {
 }
 
 /// Returns the default of `canary`, for versions that were stored before the key existed.
-fn yes() -> bool {
+fn default_canary() -> bool {
     true
 }
 
 impl Shadow {
     /// True if model, criteria, checks, allowed hosts and `flag_at` are equal: people's judgements of one shadow's
     /// findings then hold for the other's.
-    pub fn sees_like(&self, other: &Self) -> bool {
+    pub fn has_same_criteria(&self, other: &Self) -> bool {
         (&self.model, &self.criteria, &self.checks, &self.allowed_hosts, self.flag_at)
             == (&other.model, &other.criteria, &other.checks, &other.allowed_hosts, other.flag_at)
     }

@@ -9,7 +9,7 @@ const MAX_REASONS: usize = 10;
 
 /// Opinion of one review on one event of a task, or on the whole task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opinion {
+pub struct ReviewOpinion {
     /// Shadow of the review.
     pub shadow: String,
     /// Assessment of the review.
@@ -50,7 +50,7 @@ pub fn conclude(strictest: Option<Assessment>, coverage: &Coverage) -> Option<As
 
 /// Returns the recommendation for a task: the strictest opinion decides, of several the first received; if no opinion
 /// is against the task, the coverage of its steps decides. `open` counts reviews that have not ended.
-pub fn recommend(opinions: &[Opinion], open: u64, coverage: &Coverage) -> TaskRecommendation {
+pub fn recommend(opinions: &[ReviewOpinion], open: u64, coverage: &Coverage) -> TaskRecommendation {
     let strictest = opinions.iter().map(|opinion| opinion.assessment).max();
     let assessment = conclude(strictest, coverage);
     let decisive = opinions.iter().find(|opinion| Some(opinion.assessment) == assessment);
@@ -69,10 +69,10 @@ pub fn recommend(opinions: &[Opinion], open: u64, coverage: &Coverage) -> TaskRe
             format!("No approval: {summary}. Have a person look at the rest, or review it, before relying on it.")
         }
     };
-    let mut against: Vec<&Opinion> = opinions.iter().filter(|opinion| !opinion.assessment.is_clean()).collect();
+    let mut against: Vec<&ReviewOpinion> = opinions.iter().filter(|opinion| !opinion.assessment.is_clean()).collect();
     against.sort_by_key(|opinion| std::cmp::Reverse(opinion.assessment));
     let mut reasons: Vec<String> = Vec::new();
-    for Opinion { shadow, assessment, recommendation } in against {
+    for ReviewOpinion { shadow, assessment, recommendation } in against {
         let reason = format!("{shadow}: {}. {recommendation}", assessment.as_str());
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -91,8 +91,8 @@ mod tests {
     use crate::{SkipReason, StepCoverage};
     use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
 
-    fn opinions(of: &[(&str, Assessment, &str)]) -> Vec<Opinion> {
-        let opinion = |(shadow, assessment, recommendation): &(&str, Assessment, &str)| Opinion {
+    fn opinions(of: &[(&str, Assessment, &str)]) -> Vec<ReviewOpinion> {
+        let opinion = |(shadow, assessment, recommendation): &(&str, Assessment, &str)| ReviewOpinion {
             shadow: (*shadow).to_owned(),
             assessment: *assessment,
             recommendation: (*recommendation).to_owned(),
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_recommendation_says_what_was_not_judged() {
         let approved = opinions(&[("a", Approve, "Ship it.")]);
-        let said = |opinions: &[Opinion], open, steps: &[(StepCoverage, u64)]| {
+        let said = |opinions: &[ReviewOpinion], open, steps: &[(StepCoverage, u64)]| {
             let one = recommend(opinions, open, &Coverage::of(steps.iter().cloned()));
             (one.recommendation, one.reasons)
         };

@@ -10,7 +10,7 @@ use super::{Assessment, ReviewId};
 words! {
     /// Verdict in place of an active shadow's missing or inconclusive review.
     #[derive(schemars::JsonSchema, utoipa::ToSchema)]
-    pub enum Otherwise {
+    pub enum FallbackVerdict {
         /// The output is accepted: the agent goes on.
         Accept = "accept",
         /// The output is rejected: the agent does the work again.
@@ -21,7 +21,7 @@ words! {
 words! {
     /// Meaning of an active shadow's FLAG whose quotes are not found in the text.
     #[derive(Default, schemars::JsonSchema, utoipa::ToSchema)]
-    pub enum Unfounded {
+    pub enum UnfoundedFlag {
         /// Such a FLAG counts as SUGGEST.
         #[default]
         Suggest = "suggest",
@@ -30,7 +30,7 @@ words! {
     }
 }
 
-impl Unfounded {
+impl UnfoundedFlag {
     /// True for the default, which stored versions leave out.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_default(&self) -> bool {
@@ -44,21 +44,21 @@ pub struct VerdictRules {
     /// Time after the event within which a result counts.
     pub within: Duration,
     /// Verdict if no result comes in time.
-    pub on_timeout: Otherwise,
+    pub on_timeout: FallbackVerdict,
     /// Verdict if the review ends INCONCLUSIVE or CHECKED.
-    pub on_inconclusive: Otherwise,
+    pub on_inconclusive: FallbackVerdict,
     /// Meaning of a FLAG whose quotes are not found, after the model was asked for one.
-    #[serde(default, skip_serializing_if = "Unfounded::is_default")]
-    pub on_unfounded: Unfounded,
+    #[serde(default, skip_serializing_if = "UnfoundedFlag::is_default")]
+    pub on_unfounded: UnfoundedFlag,
 }
 
 impl Default for VerdictRules {
     fn default() -> Self {
         Self {
             within: Duration::from_secs(20),
-            on_timeout: Otherwise::Accept,
-            on_inconclusive: Otherwise::Accept,
-            on_unfounded: Unfounded::Suggest,
+            on_timeout: FallbackVerdict::Accept,
+            on_inconclusive: FallbackVerdict::Accept,
+            on_unfounded: UnfoundedFlag::Suggest,
         }
     }
 }
@@ -124,7 +124,7 @@ impl DecidedBy {
 words! {
     /// State of the verdict on an output.
     #[derive(utoipa::ToSchema)]
-    pub enum Standing {
+    pub enum VerdictState {
         /// Final: the agent may go on.
         Accepted = "accepted",
         /// Final: the work should be done again.
@@ -136,7 +136,7 @@ words! {
     }
 }
 
-impl Standing {
+impl VerdictState {
     /// True for a final verdict.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Accepted | Self::Rejected)
@@ -145,7 +145,7 @@ impl Standing {
 
 /// Progress of an active review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum ReviewProgress {
     /// The review waits or runs.
     Open,
     /// The review ended at this time, with this assessment.
@@ -156,7 +156,7 @@ pub enum Progress {
 
 /// Active review of an output, with its opinion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opinion {
+pub struct VerdictInput {
     /// Name of the shadow.
     pub shadow: String,
     /// Id of the review.
@@ -166,7 +166,7 @@ pub struct Opinion {
     /// Rules of the shadow.
     pub rules: VerdictRules,
     /// Progress of the review.
-    pub progress: Progress,
+    pub progress: ReviewProgress,
     /// Rule behind the assessment, once the review has one.
     pub decided_by: DecidedBy,
     /// Objections of the built-in checks, which stand whatever the review concludes and when: no model lowers them.
@@ -179,9 +179,9 @@ pub struct Opinion {
 
 /// Final verdict of the opinions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
+pub struct FinalVerdict {
     /// [`Standing::Accepted`] or [`Standing::Rejected`].
-    pub standing: Standing,
+    pub standing: VerdictState,
     /// Rule by which the review decided.
     pub decided_by: DecidedBy,
     /// Reasons, in sentences.
@@ -196,13 +196,13 @@ pub struct Ruling {
 
 /// Returns the verdict of active reviews at `now`: one rejection rejects at once; the output is accepted when no review
 /// can reject it any more. `None` while a review may still decide, and without reviews.
-pub fn rule(opinions: &[Opinion], now: Timestamp) -> Option<Ruling> {
-    let said: Vec<Option<Ruling>> = opinions.iter().map(|opinion| opinion.says(now)).collect();
-    let rejection = said.iter().flatten().find(|ruling| ruling.standing == Standing::Rejected);
+pub fn decide_verdict(opinions: &[VerdictInput], now: Timestamp) -> Option<FinalVerdict> {
+    let said: Vec<Option<FinalVerdict>> = opinions.iter().map(|opinion| opinion.ruling_at(now)).collect();
+    let rejection = said.iter().flatten().find(|ruling| ruling.standing == VerdictState::Rejected);
     if let Some(rejection) = rejection {
         return Some(rejection.clone());
     }
-    let mut accepted = said.into_iter().collect::<Option<Vec<Ruling>>>()?;
+    let mut accepted = said.into_iter().collect::<Option<Vec<FinalVerdict>>>()?;
     let mut ruling = accepted.pop()?;
     for other in accepted.into_iter().rev() {
         ruling.reasons.splice(0..0, other.reasons);
@@ -210,20 +210,20 @@ pub fn rule(opinions: &[Opinion], now: Timestamp) -> Option<Ruling> {
     Some(ruling)
 }
 
-impl Opinion {
+impl VerdictInput {
     /// Returns the ruling of this review alone; `None` while it may still decide.
-    fn says(&self, now: Timestamp) -> Option<Ruling> {
+    fn ruling_at(&self, now: Timestamp) -> Option<FinalVerdict> {
         let Self { shadow, by, rules, .. } = self;
-        let by_rule = |decided_by, rule, otherwise: Otherwise, why: &str| {
+        let by_rule = |decided_by, rule, otherwise: FallbackVerdict, why: &str| {
             let reason = format!("{shadow}: {why}, and {rule} says {}", otherwise.as_str());
             self.ruling(decided_by, otherwise, vec![reason])
         };
         let on_inconclusive = |decided_by, why| by_rule(decided_by, "on_inconclusive", rules.on_inconclusive, why);
         let on_timeout = |why: &str| by_rule(DecidedBy::OnTimeout, "on_timeout", rules.on_timeout, why);
         match &self.progress {
-            Progress::Done(at, assessment) if at <= by => Some(match assessment {
+            ReviewProgress::Done(at, assessment) if at <= by => Some(match assessment {
                 Assessment::Flag => {
-                    let mut ruling = self.assessed(Otherwise::Reject, *assessment);
+                    let mut ruling = self.ruling_of_assessment(FallbackVerdict::Reject, *assessment);
                     if ruling.reasons.is_empty() {
                         ruling.reasons.push(format!("{shadow} flags this output"));
                     }
@@ -233,30 +233,32 @@ impl Opinion {
                 Assessment::Checked => {
                     on_inconclusive(DecidedBy::ChecksOnly, "the built-in checks found nothing and no model judged it")
                 }
-                Assessment::Approve | Assessment::Suggest => self.assessed(Otherwise::Accept, *assessment),
+                Assessment::Approve | Assessment::Suggest => {
+                    self.ruling_of_assessment(FallbackVerdict::Accept, *assessment)
+                }
             }),
             _ if !self.certain.is_empty() => {
-                Some(self.ruling(DecidedBy::Checks, Otherwise::Reject, self.certain.clone()))
+                Some(self.ruling(DecidedBy::Checks, FallbackVerdict::Reject, self.certain.clone()))
             }
-            Progress::GivenUp(why) => Some(on_timeout(&format!("the review was given up ({why})"))),
+            ReviewProgress::GivenUp(why) => Some(on_timeout(&format!("the review was given up ({why})"))),
             _ if now > *by => Some(on_timeout("no review came in time")),
             _ => None,
         }
     }
 
     /// Returns the ruling of an assessment, with the rule behind it before the findings.
-    fn assessed(&self, otherwise: Otherwise, assessment: Assessment) -> Ruling {
+    fn ruling_of_assessment(&self, otherwise: FallbackVerdict, assessment: Assessment) -> FinalVerdict {
         let rule = self.decided_by.sentence(assessment).map(|rule| format!("{}: {rule}", self.shadow));
         let reasons = rule.into_iter().chain(self.reasons.iter().cloned()).collect();
         self.ruling(self.decided_by, otherwise, reasons)
     }
 
-    fn ruling(&self, decided_by: DecidedBy, otherwise: Otherwise, reasons: Vec<String>) -> Ruling {
+    fn ruling(&self, decided_by: DecidedBy, otherwise: FallbackVerdict, reasons: Vec<String>) -> FinalVerdict {
         let standing = match otherwise {
-            Otherwise::Accept => Standing::Accepted,
-            Otherwise::Reject => Standing::Rejected,
+            FallbackVerdict::Accept => VerdictState::Accepted,
+            FallbackVerdict::Reject => VerdictState::Rejected,
         };
-        Ruling {
+        FinalVerdict {
             standing,
             decided_by,
             reasons,
@@ -275,12 +277,12 @@ mod tests {
         Timestamp::from_second(1_000_000 + seconds).unwrap_or_default()
     }
 
-    fn opinion(shadow: &str, progress: Progress) -> Opinion {
-        Opinion {
+    fn opinion(shadow: &str, progress: ReviewProgress) -> VerdictInput {
+        VerdictInput {
             shadow: shadow.into(),
             review: ReviewId(uuid::Uuid::nil()),
             by: at(20),
-            rules: VerdictRules { on_timeout: Otherwise::Reject, ..VerdictRules::default() },
+            rules: VerdictRules { on_timeout: FallbackVerdict::Reject, ..VerdictRules::default() },
             progress,
             decided_by: DecidedBy::Assessment,
             certain: Vec::new(),
@@ -289,26 +291,26 @@ mod tests {
         }
     }
 
-    fn ruled(opinions: &[Opinion], now: i64) -> Option<Standing> {
-        rule(opinions, at(now)).map(|ruling| ruling.standing)
+    fn ruled(opinions: &[VerdictInput], now: i64) -> Option<VerdictState> {
+        decide_verdict(opinions, at(now)).map(|ruling| ruling.standing)
     }
 
     #[test]
     fn one_review_alone() {
         use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
-        use Standing::{Accepted, Rejected};
+        use VerdictState::{Accepted, Rejected};
         for (progress, now, expected) in [
-            (Progress::Open, 0, None),
-            (Progress::Open, 20, None),
-            (Progress::Open, 21, Some(Rejected)),
-            (Progress::Done(at(5), Approve), 5, Some(Accepted)),
-            (Progress::Done(at(5), Suggest), 5, Some(Accepted)),
-            (Progress::Done(at(5), Inconclusive), 5, Some(Accepted)),
-            (Progress::Done(at(5), Checked), 5, Some(Accepted)),
-            (Progress::Done(at(5), Flag), 5, Some(Rejected)),
-            (Progress::Done(at(20), Approve), 90, Some(Accepted)),
-            (Progress::Done(at(21), Approve), 90, Some(Rejected)),
-            (Progress::GivenUp("no provider".into()), 1, Some(Rejected)),
+            (ReviewProgress::Open, 0, None),
+            (ReviewProgress::Open, 20, None),
+            (ReviewProgress::Open, 21, Some(Rejected)),
+            (ReviewProgress::Done(at(5), Approve), 5, Some(Accepted)),
+            (ReviewProgress::Done(at(5), Suggest), 5, Some(Accepted)),
+            (ReviewProgress::Done(at(5), Inconclusive), 5, Some(Accepted)),
+            (ReviewProgress::Done(at(5), Checked), 5, Some(Accepted)),
+            (ReviewProgress::Done(at(5), Flag), 5, Some(Rejected)),
+            (ReviewProgress::Done(at(20), Approve), 90, Some(Accepted)),
+            (ReviewProgress::Done(at(21), Approve), 90, Some(Rejected)),
+            (ReviewProgress::GivenUp("no provider".into()), 1, Some(Rejected)),
         ] {
             assert_eq!(ruled(&[opinion("a", progress.clone())], now), expected, "{progress:?} at {now}");
         }
@@ -318,19 +320,19 @@ mod tests {
     #[test]
     fn a_verdict_names_the_rule_that_decided_it() {
         use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
-        use Standing::{Accepted, Rejected};
+        use VerdictState::{Accepted, Rejected};
         for (progress, standing, decided_by) in [
-            (Progress::Done(at(5), Flag), Rejected, DecidedBy::Assessment),
-            (Progress::Done(at(5), Suggest), Accepted, DecidedBy::Assessment),
-            (Progress::Done(at(5), Approve), Accepted, DecidedBy::Assessment),
-            (Progress::Done(at(5), Inconclusive), Rejected, DecidedBy::OnInconclusive),
-            (Progress::Done(at(5), Checked), Rejected, DecidedBy::ChecksOnly),
-            (Progress::Open, Accepted, DecidedBy::OnTimeout),
-            (Progress::GivenUp("no provider".into()), Accepted, DecidedBy::OnTimeout),
+            (ReviewProgress::Done(at(5), Flag), Rejected, DecidedBy::Assessment),
+            (ReviewProgress::Done(at(5), Suggest), Accepted, DecidedBy::Assessment),
+            (ReviewProgress::Done(at(5), Approve), Accepted, DecidedBy::Assessment),
+            (ReviewProgress::Done(at(5), Inconclusive), Rejected, DecidedBy::OnInconclusive),
+            (ReviewProgress::Done(at(5), Checked), Rejected, DecidedBy::ChecksOnly),
+            (ReviewProgress::Open, Accepted, DecidedBy::OnTimeout),
+            (ReviewProgress::GivenUp("no provider".into()), Accepted, DecidedBy::OnTimeout),
         ] {
             let mut one = opinion("a", progress.clone());
-            (one.rules.on_timeout, one.rules.on_inconclusive) = (Otherwise::Accept, Otherwise::Reject);
-            let ruling = rule(&[one], at(21)).map(|ruling| (ruling.standing, ruling.decided_by));
+            (one.rules.on_timeout, one.rules.on_inconclusive) = (FallbackVerdict::Accept, FallbackVerdict::Reject);
+            let ruling = decide_verdict(&[one], at(21)).map(|ruling| (ruling.standing, ruling.decided_by));
             assert_eq!(ruling, Some((standing, decided_by)), "{progress:?}");
         }
     }
@@ -338,14 +340,14 @@ mod tests {
     #[test]
     fn the_rule_behind_an_assessment_stands_before_what_was_found() {
         for (decided_by, assessment, standing, said) in [
-            (DecidedBy::SecondCall, Assessment::Flag, Standing::Rejected, "a second call"),
-            (DecidedBy::OnUnfounded, Assessment::Flag, Standing::Rejected, "on_unfounded says reject"),
-            (DecidedBy::OnUnfounded, Assessment::Suggest, Standing::Accepted, "on_unfounded says suggest"),
-            (DecidedBy::Unconfirmed, Assessment::Suggest, Standing::Accepted, "no second call"),
-            (DecidedBy::Given, Assessment::Suggest, Standing::Accepted, "was given"),
+            (DecidedBy::SecondCall, Assessment::Flag, VerdictState::Rejected, "a second call"),
+            (DecidedBy::OnUnfounded, Assessment::Flag, VerdictState::Rejected, "on_unfounded says reject"),
+            (DecidedBy::OnUnfounded, Assessment::Suggest, VerdictState::Accepted, "on_unfounded says suggest"),
+            (DecidedBy::Unconfirmed, Assessment::Suggest, VerdictState::Accepted, "no second call"),
+            (DecidedBy::Given, Assessment::Suggest, VerdictState::Accepted, "was given"),
         ] {
-            let one = Opinion { decided_by, ..opinion("a", Progress::Done(at(5), assessment)) };
-            let Some(ruling) = rule(&[one], at(6)) else { panic!("{decided_by:?} decides") };
+            let one = VerdictInput { decided_by, ..opinion("a", ReviewProgress::Done(at(5), assessment)) };
+            let Some(ruling) = decide_verdict(&[one], at(6)) else { panic!("{decided_by:?} decides") };
             assert_eq!((ruling.standing, ruling.decided_by), (standing, decided_by));
             let [rule, found] = &ruling.reasons[..] else { panic!("{:?}", ruling.reasons) };
             assert!(rule.starts_with("a: ") && rule.contains(said) && found == "a says so", "{:?}", ruling.reasons);
@@ -354,25 +356,25 @@ mod tests {
 
     #[test]
     fn what_the_checks_are_certain_of_waits_for_no_model() {
-        for progress in [Progress::Open, Progress::GivenUp("no provider".into())] {
+        for progress in [ReviewProgress::Open, ReviewProgress::GivenUp("no provider".into())] {
             let mut sure = opinion("a", progress);
-            (sure.certain, sure.rules.on_timeout) = (vec!["a key".into()], Otherwise::Accept);
+            (sure.certain, sure.rules.on_timeout) = (vec!["a key".into()], FallbackVerdict::Accept);
             assert_eq!(
-                rule(&[sure], at(0)).map(|ruling| (ruling.standing, ruling.decided_by, ruling.reasons)),
-                Some((Standing::Rejected, DecidedBy::Checks, vec!["a key".into()]))
+                decide_verdict(&[sure], at(0)).map(|ruling| (ruling.standing, ruling.decided_by, ruling.reasons)),
+                Some((VerdictState::Rejected, DecidedBy::Checks, vec!["a key".into()]))
             );
         }
     }
 
     #[test]
     fn one_rejection_rejects_and_all_must_accept() {
-        let yes = || opinion("yes", Progress::Done(at(1), Assessment::Approve));
-        let no = || opinion("no", Progress::Done(at(2), Assessment::Flag));
-        let open = || opinion("open", Progress::Open);
+        let yes = || opinion("yes", ReviewProgress::Done(at(1), Assessment::Approve));
+        let no = || opinion("no", ReviewProgress::Done(at(2), Assessment::Flag));
+        let open = || opinion("open", ReviewProgress::Open);
         assert_eq!(ruled(&[yes(), open()], 3), None);
-        assert_eq!(ruled(&[open(), no()], 3), Some(Standing::Rejected));
-        assert_eq!(ruled(&[yes(), yes()], 3), Some(Standing::Accepted));
-        let ruling = rule(&[yes(), no(), yes()], at(3));
+        assert_eq!(ruled(&[open(), no()], 3), Some(VerdictState::Rejected));
+        assert_eq!(ruled(&[yes(), yes()], 3), Some(VerdictState::Accepted));
+        let ruling = decide_verdict(&[yes(), no(), yes()], at(3));
         assert_eq!(
             ruling.map(|ruling| (ruling.shadow, ruling.reasons)),
             Some(("no".into(), vec!["no says so".into()]))

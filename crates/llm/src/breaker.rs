@@ -27,13 +27,13 @@ const WHILE_PROBING: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The provider answered.
-    Well,
+    Answered,
     /// The provider did not answer, or reported that it cannot. `not_before` is the wait that it asked for.
-    Sick { why: String, not_before: Option<Duration> },
+    Failed { why: String, not_before: Option<Duration> },
     /// The provider refuses this key or account: asking again soon is useless.
-    Barred { why: String },
+    AccessRefused { why: String },
     /// The provider answered, and the fault lies in the request, or in the rate of requests.
-    Blameless { why: String },
+    CallerFault { why: String },
 }
 
 /// A breaker for one (provider, base URL, model, key).
@@ -46,7 +46,7 @@ struct Inner {
     in_a_row: u32,
     recent: VecDeque<(Instant, bool)>,
     /// Times that the breaker opened without a good call in between.
-    spells: u32,
+    openings: u32,
     last_error: Option<String>,
     /// True if the provider refuses our key or account: waiting does not help.
     barred: bool,
@@ -145,9 +145,9 @@ impl Inner {
         if !probe && !matches!(self.phase, Phase::Closed) {
             return;
         }
-        self.barred = matches!(outcome, Outcome::Barred { .. });
+        self.barred = matches!(outcome, Outcome::AccessRefused { .. });
         match outcome {
-            Outcome::Well => {
+            Outcome::Answered => {
                 if probe {
                     *self = Self::default();
                 }
@@ -155,23 +155,23 @@ impl Inner {
                 self.last_error = None;
                 self.remember(now, true);
             }
-            Outcome::Blameless { why } => {
+            Outcome::CallerFault { why } => {
                 if probe {
                     *self = Self::default();
                 }
                 self.last_error = Some(why);
             }
-            Outcome::Barred { why } => {
+            Outcome::AccessRefused { why } => {
                 self.in_a_row = self.in_a_row.saturating_add(1);
                 self.last_error = Some(why);
                 self.open_until(now + LONGEST_OPEN);
             }
-            Outcome::Sick { why, not_before } => {
+            Outcome::Failed { why, not_before } => {
                 self.in_a_row = self.in_a_row.saturating_add(1);
                 self.last_error = Some(why);
                 self.remember(now, false);
                 if probe || self.in_a_row >= IN_A_ROW || self.fails_half(now) {
-                    let backoff = FIRST_OPEN.saturating_mul(1 << self.spells.min(8)).min(LONGEST_OPEN);
+                    let backoff = FIRST_OPEN.saturating_mul(1 << self.openings.min(8)).min(LONGEST_OPEN);
                     let asked = not_before.unwrap_or_default().min(LONGEST_OPEN);
                     self.open_until(now + backoff.max(asked));
                 }
@@ -181,7 +181,7 @@ impl Inner {
 
     fn open_until(&mut self, until: Instant) {
         self.phase = Phase::Open { until };
-        self.spells = self.spells.saturating_add(1);
+        self.openings = self.openings.saturating_add(1);
         self.recent.clear();
     }
 

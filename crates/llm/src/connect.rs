@@ -12,7 +12,7 @@ use reqwest::{
     redirect,
 };
 
-use super::outbound::{OutboundPolicy, Trust, UrlRefused, judge, parse};
+use super::outbound::{OutboundPolicy, Trust, UrlRefused, check_address, parse};
 
 /// Longest time to make a connection; a call's own deadline may end it sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,8 +36,8 @@ pub fn client(url: &str, policy: &OutboundPolicy) -> Result<(Client, Url), Clien
     client_resolving(url, policy, Arc::new(look_up))
 }
 
-pub(super) type Found = Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>>;
-pub(super) type LookUp = dyn Fn(String) -> Pin<Box<dyn Future<Output = Found> + Send>> + Send + Sync;
+pub(super) type LookUpResult = Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>>;
+pub(super) type LookUp = dyn Fn(String) -> Pin<Box<dyn Future<Output = LookUpResult> + Send>> + Send + Sync;
 
 /// Like [`client`], with the resolver given.
 pub(super) fn client_resolving(
@@ -48,8 +48,11 @@ pub(super) fn client_resolving(
     let url = parse(url, policy)?;
     // A provider may be installed already: any will do.
     let _already_installed = rustls::crypto::ring::default_provider().install_default();
-    let resolver =
-        Guard { host: url.host_str().unwrap_or_default().to_owned(), trust: Trust::of_name(&url, policy), look_up };
+    let resolver = PolicyResolver {
+        host: url.host_str().unwrap_or_default().to_owned(),
+        trust: Trust::of_name(&url, policy),
+        look_up,
+    };
     let mut builder = Client::builder();
     if url.scheme() == "http" {
         // Without redirects the client never meets TLS, so a machine without root certificates can ask a local model.
@@ -70,13 +73,13 @@ pub(super) fn client_resolving(
 }
 
 /// Resolver for one host that lets only allowed addresses through.
-struct Guard {
+struct PolicyResolver {
     host: String,
     trust: Trust,
     look_up: Arc<LookUp>,
 }
 
-impl Resolve for Guard {
+impl Resolve for PolicyResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (host, trust) = (self.host.clone(), self.trust);
         let found = (self.look_up)(name.as_str().to_owned());
@@ -93,7 +96,7 @@ fn filter(name: &str, found: Vec<SocketAddr>, trust: Trust) -> Result<Vec<Socket
     let mut refused = None;
     let mut allowed = Vec::new();
     for address in found {
-        match judge(name, address.ip(), trust) {
+        match check_address(name, address.ip(), trust) {
             Ok(()) => allowed.push(address),
             Err(reason) => refused = refused.or(Some(reason)),
         }
@@ -104,7 +107,7 @@ fn filter(name: &str, found: Vec<SocketAddr>, trust: Trust) -> Result<Vec<Socket
     }
 }
 
-fn look_up(name: String) -> Pin<Box<dyn Future<Output = Found> + Send>> {
+fn look_up(name: String) -> Pin<Box<dyn Future<Output = LookUpResult> + Send>> {
     // Port 0 is replaced by the URL's.
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }

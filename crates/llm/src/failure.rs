@@ -137,12 +137,12 @@ impl Failure {
     pub(super) fn outcome(&self) -> Outcome {
         let why = self.message.clone();
         match self.kind {
-            FailureKind::Auth | FailureKind::SpendLimit => Outcome::Barred { why },
+            FailureKind::Auth | FailureKind::SpendLimit => Outcome::AccessRefused { why },
             FailureKind::BadRequest | FailureKind::NotFound | FailureKind::Refused | FailureKind::BreakerOpen => {
-                Outcome::Blameless { why }
+                Outcome::CallerFault { why }
             }
-            FailureKind::RateLimited if self.retry_after.is_some() => Outcome::Blameless { why },
-            _ => Outcome::Sick { why, not_before: self.retry_after },
+            FailureKind::RateLimited if self.retry_after.is_some() => Outcome::CallerFault { why },
+            _ => Outcome::Failed { why, not_before: self.retry_after },
         }
     }
 }

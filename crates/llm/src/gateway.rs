@@ -109,16 +109,16 @@ pub enum ProviderState {
 
 /// Reason why a model is not called for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rest {
+pub enum SuspensionReason {
     /// The model failed too often, and is tried again after a wait.
-    Sick {
+    Failing {
         /// Time until the next try.
         wait: Duration,
         /// Message of the last failure.
         why: String,
     },
     /// The provider refuses our key or account. Waiting does not help: an operator must act.
-    Barred {
+    Refused {
         /// Message of the last failure.
         why: String,
     },
@@ -184,7 +184,7 @@ impl Gateway {
 
     /// Returns the same models with a health of their own: failures there do not stop other callers.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn with_own_health(&self) -> Self {
         let mut links: Vec<(&Arc<Link>, Arc<Link>)> = Vec::new();
         let mut routes = BTreeMap::new();
         for (alias, Route { spec, link }) in &self.routes {
@@ -249,11 +249,11 @@ impl Gateway {
     }
 
     /// Returns the reason why the model is not called for now; `None` if it may be called.
-    pub fn rest(&self, alias: &str) -> Option<Rest> {
+    pub fn suspension(&self, alias: &str) -> Option<SuspensionReason> {
         let snapshot = self.routes.get(alias)?.link.breaker.snapshot(Instant::now());
         let wait = snapshot.rest?;
         let why = snapshot.last_error.unwrap_or_default();
-        Some(if snapshot.barred { Rest::Barred { why } } else { Rest::Sick { wait, why } })
+        Some(if snapshot.barred { SuspensionReason::Refused { why } } else { SuspensionReason::Failing { wait, why } })
     }
 
     /// Returns the message of the last failure of the model behind an alias; `None` after a good call.
@@ -264,7 +264,7 @@ impl Gateway {
     /// Calls a model once, within its timeout. Cancelling the call (dropping the future) leaves the health as it was.
     pub async fn call(&self, alias: &str, request: &Request) -> Result<Reply, Failure> {
         let (route, endpoint) = self.callable(alias, ModelKind::Chat)?;
-        route.asked(endpoint.ask(&route.spec, request), &request.user).await
+        route.call_through_breaker(endpoint.ask(&route.spec, request), &request.user).await
     }
 
     /// Returns the model for embeddings, if one is declared.
@@ -277,7 +277,7 @@ impl Gateway {
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
         let alias = self.embedding_model().map_or("", |spec| spec.alias.as_str());
         let (route, endpoint) = self.callable(alias, ModelKind::Embedding)?;
-        route.asked(endpoint.embed(&route.spec, texts), &texts.join(" ")).await
+        route.call_through_breaker(endpoint.embed(&route.spec, texts), &texts.join(" ")).await
     }
 
     /// Returns the health of each endpoint, in the order of its first alias.
@@ -312,11 +312,15 @@ impl Gateway {
 
 impl Route {
     /// Awaits a call, if the breaker admits it, and records its outcome. Failures repeat nothing of `prompt`.
-    async fn asked<T>(&self, asking: impl Future<Output = Result<T, Failure>>, prompt: &str) -> Result<T, Failure> {
+    async fn call_through_breaker<T>(
+        &self,
+        asking: impl Future<Output = Result<T, Failure>>,
+        prompt: &str,
+    ) -> Result<T, Failure> {
         let breaker = &self.link.breaker;
-        let permit = breaker.admit(Instant::now()).map_err(|rest| left_alone(breaker, rest))?;
+        let permit = breaker.admit(Instant::now()).map_err(|rest| breaker_open_failure(breaker, rest))?;
         let result = asking.await.map_err(|failure| failure.without_quotes_of(prompt));
-        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Well);
+        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Answered);
         permit.settle(outcome, Instant::now());
         result
     }
@@ -348,7 +352,7 @@ impl Link {
     }
 }
 
-fn left_alone(breaker: &Breaker, rest: Duration) -> Failure {
+fn breaker_open_failure(breaker: &Breaker, rest: Duration) -> Failure {
     let last = breaker.snapshot(Instant::now()).last_error.unwrap_or_default();
     Failure {
         kind: FailureKind::BreakerOpen,

@@ -72,7 +72,7 @@ pub(super) enum Reach {
     Public,
     Loopback,
     Private,
-    Never,
+    Forbidden,
 }
 
 /// Checks that the configuration may name this URL. A name is not resolved here: its addresses are judged when a
@@ -99,7 +99,7 @@ pub(super) fn parse(text: &str, policy: &OutboundPolicy) -> Result<Url, UrlRefus
         if address.is_unspecified() {
             return Err(UrlRefused::Unspecified(address));
         }
-        judge(host, address, Trust::of_literal(policy.lists(&url)))?;
+        check_address(host, address, Trust::of_literal(policy.lists(&url)))?;
     }
     Ok(url)
 }
@@ -136,9 +136,9 @@ impl Trust {
 }
 
 /// Checks that `host`, with this trust, may be reached at `address`.
-pub(super) fn judge(host: &str, address: IpAddr, trust: Trust) -> Result<(), UrlRefused> {
+pub(super) fn check_address(host: &str, address: IpAddr, trust: Trust) -> Result<(), UrlRefused> {
     let allowed = match reach(address) {
-        Reach::Never => return Err(UrlRefused::Never { host: host.to_owned(), address }),
+        Reach::Forbidden => return Err(UrlRefused::Never { host: host.to_owned(), address }),
         Reach::Public => trust != Trust::LoopbackOnly,
         Reach::Loopback => trust != Trust::Public,
         Reach::Private => trust == Trust::Listed,
@@ -158,8 +158,8 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
     let [a, b, c, d] = address.octets();
     match (a, b, c) {
         // Link-local, and the agent of a large cloud.
-        (169, 254, _) => Reach::Never,
-        (168, 63, 129) if d == 16 => Reach::Never,
+        (169, 254, _) => Reach::Forbidden,
+        (168, 63, 129) if d == 16 => Reach::Forbidden,
         (127, ..) => Reach::Loopback,
         // This network, private use, shared (carrier-grade NAT), protocol assignments, benchmarking,
         // documentation, multicast and reserved.
@@ -179,9 +179,9 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
 const NETWORKS_V6: [(&str, u32, Reach); 10] = [
     ("::1", 128, Reach::Loopback),
     // IPv4-mapped, link-local, and a large cloud's metadata service within the unique local ones.
-    ("::ffff:0:0", 96, Reach::Never),
-    ("fe80::", 10, Reach::Never),
-    ("fd00:ec2::254", 128, Reach::Never),
+    ("::ffff:0:0", 96, Reach::Forbidden),
+    ("fe80::", 10, Reach::Forbidden),
+    ("fd00:ec2::254", 128, Reach::Forbidden),
     // Unique local, site-local, multicast, discard-only, Teredo and other protocols, documentation.
     ("fc00::", 7, Reach::Private),
     ("fec0::", 10, Reach::Private),
@@ -193,7 +193,7 @@ const NETWORKS_V6: [(&str, u32, Reach); 10] = [
 
 /// Networks of IPv6 whose addresses embed an IPv4 address, as (first address, bits of the prefix, bits behind the IPv4
 /// address): IPv4-compatible (the unspecified address among them), IPv4-translated, NAT64 (two of them), 6to4.
-const DETOURS_V6: [(&str, u32, u32); 5] =
+const EMBEDDED_V4_NETWORKS: [(&str, u32, u32); 5] =
     [("::", 96, 0), ("::ffff:0:0:0", 96, 0), ("64:ff9b::", 96, 0), ("64:ff9b:1::", 48, 0), ("2002::", 16, 80)];
 
 fn reach_v6(address: Ipv6Addr) -> Reach {
@@ -204,13 +204,13 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     if let Some((_, _, reach)) = NETWORKS_V6.iter().find(|(first, prefix, _)| within(first, *prefix)) {
         return *reach;
     }
-    let Some((_, _, after)) = DETOURS_V6.iter().find(|(first, prefix, _)| within(first, *prefix)) else {
+    let Some((_, _, after)) = EMBEDDED_V4_NETWORKS.iter().find(|(first, prefix, _)| within(first, *prefix)) else {
         return Reach::Public;
     };
     // An embedded address must be listed at best, and is never allowed where IPv4 itself is not.
     #[expect(clippy::cast_possible_truncation, reason = "the lowest 32 bits are wanted")]
     let inner = Ipv4Addr::from_bits((bits >> after) as u32);
-    if reach_v4(inner) == Reach::Never { Reach::Never } else { Reach::Private }
+    if reach_v4(inner) == Reach::Forbidden { Reach::Forbidden } else { Reach::Private }
 }
 
 /// Returns the host as written, without brackets and port; the parser's own result is already normalised.

@@ -60,10 +60,10 @@ fn statuses_and_their_kinds() {
     for (status, kind) in [(400, BadRequest), (413, BadRequest), (422, BadRequest), (418, BadRequest), (404, NotFound)]
     {
         let outcome = check(status, None, "", kind, false).outcome();
-        assert!(matches!(outcome, Outcome::Blameless { .. }), "{status}");
+        assert!(matches!(outcome, Outcome::CallerFault { .. }), "{status}");
     }
     for (status, kind) in [(401, Auth), (403, Auth), (402, SpendLimit)] {
-        assert!(matches!(check(status, None, "", kind, false).outcome(), Outcome::Barred { .. }), "{status}");
+        assert!(matches!(check(status, None, "", kind, false).outcome(), Outcome::AccessRefused { .. }), "{status}");
     }
     for (status, kind) in [
         (408, Timeout),
@@ -73,9 +73,9 @@ fn statuses_and_their_kinds() {
         (503, Overloaded),
         (529, Overloaded),
     ] {
-        assert!(matches!(check(status, None, "not json", kind, true).outcome(), Outcome::Sick { .. }), "{status}");
+        assert!(matches!(check(status, None, "not json", kind, true).outcome(), Outcome::Failed { .. }), "{status}");
     }
-    assert!(matches!(check(429, Some(3), "", RateLimited, true).outcome(), Outcome::Blameless { .. }));
+    assert!(matches!(check(429, Some(3), "", RateLimited, true).outcome(), Outcome::CallerFault { .. }));
     check(307, None, "", Refused, false);
 
     let spent = [

@@ -200,7 +200,7 @@ impl Expression {
     }
 
     fn evaluate(&self, scope: &Scope<'_>) -> Result<cel::Value, EvalError> {
-        cost::reckon(&self.root, &scope.variables)?;
+        cost::check_cost(&self.root, &scope.variables)?;
         cel::Value::resolve(&self.root, &scope.context).map_err(|error| failure(&error, &self.source))
     }
 }

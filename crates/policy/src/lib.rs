@@ -9,4 +9,4 @@ pub mod rules;
 
 pub use expression::{EvalError, Expression, ExpressionError, Scope};
 pub use reach::{Reach, by_tool};
-pub use rules::{Asked, BadRule, Policy, check_condition};
+pub use rules::{BadRule, CallFacts, Policy, check_condition};

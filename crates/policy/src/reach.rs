@@ -29,7 +29,7 @@ impl Reach {
 
     /// True if the rule is about an agent on a route in these modes. Without a route, only an empty list of routes
     /// matches.
-    pub fn has(&self, agent: &str, route: Option<&str>, modes: &[String]) -> bool {
+    pub fn matches(&self, agent: &str, route: Option<&str>, modes: &[String]) -> bool {
         let among = |set: &Option<GlobSet>, name: &str| set.as_ref().is_none_or(|set| set.is_match(name));
         among(&self.agents, agent)
             && route.map_or(self.routes.is_none(), |route| among(&self.routes, route))

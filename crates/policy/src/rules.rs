@@ -45,7 +45,7 @@ pub enum BadRule {
 
 /// A call, as rules see it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct CallFacts<'a> {
     /// Agent that calls.
     pub agent: &'a str,
     /// Route of the agent, if it has one.
@@ -118,7 +118,7 @@ impl Policy {
 
     /// Returns the rules about an agent on a route in these modes, whatever tool it calls, in their order.
     pub fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> impl Iterator<Item = &PolicyRule> {
-        let reached = move |rule: &&Rule| rule.reach.has(agent, route, modes);
+        let reached = move |rule: &&Rule| rule.reach.matches(agent, route, modes);
         self.rules.iter().filter(reached).map(|rule| &rule.source)
     }
 
@@ -128,7 +128,7 @@ impl Policy {
     }
 
     /// Judges a call by the rules.
-    pub fn judge(&self, asked: &Asked<'_>) -> Guard {
+    pub fn judge(&self, asked: &CallFacts<'_>) -> Guard {
         let mut guard = Guard { policy_version: self.version.clone(), ..Guard::default() };
         let variables = Variables::of(asked);
         // Made at the first condition: many calls meet none.
@@ -190,10 +190,10 @@ impl Rule {
     }
 
     /// True if the rule is about the call, apart from `tools` and `when`.
-    fn concerns(&self, asked: &Asked<'_>) -> bool {
+    fn concerns(&self, asked: &CallFacts<'_>) -> bool {
         let effects = &self.source.effects;
         (effects.is_empty() || effects.contains(&asked.effect))
-            && self.reach.has(asked.agent, asked.route, asked.modes)
+            && self.reach.matches(asked.agent, asked.route, asked.modes)
             // Only the sure name of a tool can except it.
             && self.except.permitting_any_server(asked.readings).is_empty()
     }
@@ -210,7 +210,7 @@ struct Variables {
 }
 
 impl Variables {
-    fn of(asked: &Asked<'_>) -> Self {
+    fn of(asked: &CallFacts<'_>) -> Self {
         let ToolName { server, name } = asked.tool;
         Self {
             agent: json!(asked.agent),

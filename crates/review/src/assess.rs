@@ -5,15 +5,17 @@
 use std::cmp::Reverse;
 
 use super::{
-    Judgement, ModelReply, Prompt, Shown, Subject, advice,
-    claims::{self, Claims},
+    Judgement, ModelReply, Prompt, ShownItem, Subject, advice,
+    authorship::{GivenTexts, described},
+    claims::{self, CheckedClaims},
     evidence,
     excerpt::grouped,
-    given::{Given, described},
     rejection::{self, FollowUp, Grounds},
     reply::{self, Unreadable, Verdict},
 };
-use umbra_domain::{About, Assessment, Finding, Hit, Reviewer, Severity, Shadow, Source, verdict::DecidedBy};
+use umbra_domain::{
+    Assessment, Finding, FindingSource, FindingSubject, Hit, Reviewer, Severity, Shadow, verdict::DecidedBy,
+};
 
 /// Most hits of one event that become findings, worst first; all count for the assessment.
 const MAX_CHECK_FINDINGS: usize = 50;
@@ -43,7 +45,7 @@ enum NoVerdict {
         "The model spent its limit of output tokens before it replied, most likely on reasoning, which counts as well: \
          raise max_output_tokens of the model."
     )]
-    Unsaid,
+    ReasoningOnly,
     #[error("The model's reply could not be used: {0}.")]
     Unreadable(#[from] Unreadable),
     #[error(
@@ -73,17 +75,17 @@ pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement
 
 /// Returns the checks' part of a judgement: no reply of a model goes below it.
 fn floor(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
-    let given = Given::of(subjects.iter().map(|subject| subject.event));
-    let mut worst: Vec<(&Subject, &Hit, About)> = Vec::new();
+    let given = GivenTexts::of(subjects.iter().map(|subject| subject.event));
+    let mut worst: Vec<(&Subject, &Hit, FindingSubject)> = Vec::new();
     for subject in subjects {
         worst.extend(subject.hits.iter().map(|hit| (subject, hit, about(subject, hit, &given))));
     }
     worst.sort_by_key(|(_, hit, _)| Reverse(hit.severity));
-    let grades = |wanted: About| {
+    let grades = |wanted: FindingSubject| {
         let of = worst.iter().filter(move |(_, _, about)| *about == wanted);
         of.map(|(_, hit, _)| grade(hit.severity, shadow)).max().unwrap_or(Assessment::Approve)
     };
-    let (of_agent, of_given) = (grades(About::Agent), grades(About::Given));
+    let (of_agent, of_given) = (grades(FindingSubject::Agent), grades(FindingSubject::Given));
     let assessment = of_agent.max(of_given.min(Assessment::Suggest));
     let decided_by = match assessment {
         Assessment::Flag => DecidedBy::Checks,
@@ -121,7 +123,7 @@ pub(super) fn of_reply_over(
 ) -> Judgement {
     let subjects: Vec<Subject> = steps.iter().map(|(_, subject)| *subject).collect();
     let Some(shown) = prompt.shown.first() else { return of_checks_over(shadow, &subjects) };
-    let checks = asked(floor(shadow, &subjects), shown);
+    let checks = as_model_review(floor(shadow, &subjects), shown);
     let read = whole(reply).and_then(|text| {
         let verdict = reply::parse(text)?;
         if verdict.nonce == shown.nonce { Ok(verdict) } else { Err(NoVerdict::WrongNonce) }
@@ -142,8 +144,8 @@ pub(super) fn of_batch_reply(
     let mut read = whole(reply).and_then(|text| Ok(reply::parse_batch(text)?));
     // A reply with more verdicts than events has judged something that is none of the events.
     let surplus = read.as_ref().is_ok_and(|verdicts| verdicts.len() > subjects.len());
-    let mut judge = |(subject, shown): (&Subject, &Shown)| {
-        let checks = asked(floor(shadow, std::slice::from_ref(subject)), shown);
+    let mut judge = |(subject, shown): (&Subject, &ShownItem)| {
+        let checks = as_model_review(floor(shadow, std::slice::from_ref(subject)), shown);
         let verdicts = match &mut read {
             Ok(verdicts) => verdicts,
             Err(reason) => return without_verdict(checks, reason),
@@ -154,7 +156,7 @@ pub(super) fn of_batch_reply(
                 let mut checks = checks;
                 checks.notes.extend(surplus.then(|| SURPLUS.to_owned()));
                 let judged = with_verdict(shadow, &[(None, *subject)], shown, checks, verdict);
-                if surplus { doubted(judged) } else { judged }
+                if surplus { without_approval(judged) } else { judged }
             }
             // With two verdicts, either may come from the author of the reviewed text: none counts.
             (Some(_), Some(_)) => without_verdict(checks, &NoVerdict::Twice),
@@ -165,7 +167,7 @@ pub(super) fn of_batch_reply(
 }
 
 /// Turns an approval into INCONCLUSIVE; other judgements stay.
-fn doubted(mut judged: Judgement) -> Judgement {
+fn without_approval(mut judged: Judgement) -> Judgement {
     if judged.assessment == Assessment::Approve {
         judged.assessment = Assessment::Inconclusive;
         advice::of_assessment(Assessment::Inconclusive).clone_into(&mut judged.recommendation);
@@ -174,7 +176,7 @@ fn doubted(mut judged: Judgement) -> Judgement {
 }
 
 /// Turns the checks' judgement into that of a review in which a model is asked, with notes on what it was not shown.
-fn asked(mut checks: Judgement, shown: &Shown) -> Judgement {
+fn as_model_review(mut checks: Judgement, shown: &ShownItem) -> Judgement {
     checks.reviewer = Reviewer::Model;
     for part in &shown.omitted {
         checks.notes.push(format!("Not shown to the model, {part}."));
@@ -188,7 +190,7 @@ fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
     }
     if reply.cut_off {
         let is_silent = !reply.text.contains('{');
-        return Err(if is_silent { NoVerdict::Unsaid } else { NoVerdict::CutOff });
+        return Err(if is_silent { NoVerdict::ReasoningOnly } else { NoVerdict::CutOff });
     }
     Ok(reply.text)
 }
@@ -197,7 +199,7 @@ fn whole(reply: ModelReply<'_>) -> Result<&str, NoVerdict> {
 fn without_verdict(mut checks: Judgement, reason: &NoVerdict) -> Judgement {
     checks.notes.push(reason.to_string());
     let by = checks.decided_by;
-    checks = doubted(checks).decided(by);
+    checks = without_approval(checks).decided(by);
     if let NoVerdict::Unreadable(fault) = reason {
         checks.follow_up = Some(FollowUp::Repair(fault.to_string()));
     }
@@ -207,12 +209,12 @@ fn without_verdict(mut checks: Judgement, reason: &NoVerdict) -> Judgement {
 fn with_verdict(
     shadow: &Shadow,
     steps: &[(Option<usize>, Subject)],
-    shown: &Shown,
+    shown: &ShownItem,
     checks: Judgement,
     verdict: Verdict,
 ) -> Judgement {
     let score = verdict.score();
-    let Claims { found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
+    let CheckedClaims { found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
     if !told {
         return without_verdict(checks, &NoVerdict::MissedCanary);
     }
@@ -295,16 +297,16 @@ pub(super) fn grade(severity: Severity, shadow: &Shadow) -> Assessment {
 /// to the agent.
 fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
     let full = grade(finding.severity, shadow);
-    if finding.verified && finding.about == About::Agent { full } else { full.min(Assessment::Suggest) }
+    if finding.verified && finding.about == FindingSubject::Agent { full } else { full.min(Assessment::Suggest) }
 }
 
 /// Returns the author of the words or acts that a hit is about: the agent, or the source that it was given.
-fn about(subject: &Subject, hit: &Hit, given: &Given) -> About {
+fn about(subject: &Subject, hit: &Hit, given: &GivenTexts) -> FindingSubject {
     let words = evidence::of_hit(subject.event, hit).map(|evidence| evidence.quote).unwrap_or_default();
     given.about_hit(hit.check, &hit.field, &words)
 }
 
-fn from_hit(subject: &Subject, hit: &Hit, about: About) -> Finding {
+fn from_hit(subject: &Subject, hit: &Hit, about: FindingSubject) -> Finding {
     let evidence = evidence::of_hit(subject.event, hit);
     Finding {
         event_id: subject.event_id,
@@ -314,7 +316,7 @@ fn from_hit(subject: &Subject, hit: &Hit, about: About) -> Finding {
         verified: evidence.is_some(),
         about,
         evidence,
-        source: Source::Check,
+        source: FindingSource::Check,
         rule: format!("{}.{}", hit.check.as_str(), hit.rule),
     }
 }

@@ -5,7 +5,9 @@ use super::{
     Baseline, Judgement,
     assess::{grade, score_stands},
 };
-use umbra_domain::{About, Assessment, Category, EventId, Finding, Reviewer, Severity, Shadow, Source};
+use umbra_domain::{
+    Assessment, EventId, Finding, FindingCategory, FindingSource, FindingSubject, Reviewer, Severity, Shadow,
+};
 
 /// Least spread that is used, in points: else a trifle would be a fall where scores hardly ever differ.
 const LEAST_SPREAD: f64 = 5.0;
@@ -54,7 +56,7 @@ pub fn compare(
     judgement.findings.push(Finding {
         event_id,
         severity,
-        category: Category::Quality,
+        category: FindingCategory::Quality,
         description: format!(
             "The score of {score} falls below what this agent usually reaches for this type of task: a mean of {:.0} \
              with a spread of {:.0} over {} reviews.",
@@ -62,8 +64,8 @@ pub fn compare(
         ),
         evidence: None,
         verified: false,
-        about: About::Agent,
-        source: Source::Check,
+        about: FindingSubject::Agent,
+        source: FindingSource::Check,
         rule: RULE.to_owned(),
     });
     let raised = grade(severity, shadow);

@@ -4,24 +4,25 @@
 //! people.
 
 use super::{
-    FENCE_MARK, Shown, Subject, evidence,
-    given::{Given, described},
+    FENCE_MARK, ShownItem, Subject,
+    authorship::{GivenTexts, described},
+    evidence,
     reply::Claim,
     sections::stored_texts,
 };
-use umbra_domain::{About, Finding, Source};
+use umbra_domain::{Finding, FindingSource, FindingSubject};
 
 /// A finding of a reply.
-pub(super) struct Found {
+pub(super) struct CheckedClaim {
     pub finding: Finding,
     /// True if the claim has a quote that is not in the text.
     pub misquoted: bool,
 }
 
 /// Findings of a reply, looked up in the stored texts.
-pub(super) struct Claims {
+pub(super) struct CheckedClaims {
     /// Findings about the work.
-    pub found: Vec<Found>,
+    pub found: Vec<CheckedClaim>,
     /// Findings about steps that the model was not shown.
     pub unknown_steps: usize,
     /// True if the reply reports the canary, or there is none.
@@ -29,12 +30,12 @@ pub(super) struct Claims {
 }
 
 /// Looks up the quotes of claims in the texts of these events, each with the number of its step.
-pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims: Vec<Claim>) -> Claims {
+pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &ShownItem, claims: Vec<Claim>) -> CheckedClaims {
     let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
     let of_task = steps.iter().any(|(number, _)| number.is_some());
     let last = steps.len().saturating_sub(1);
-    let given = Given::of(steps.iter().map(|(_, subject)| subject.event));
-    let mut all = Claims { found: Vec::new(), unknown_steps: 0, told: shown.canary.is_none() };
+    let given = GivenTexts::of(steps.iter().map(|(_, subject)| subject.event));
+    let mut all = CheckedClaims { found: Vec::new(), unknown_steps: 0, told: shown.canary.is_none() };
     for claim in claims {
         let bare = shown.marks.remove(&claim.evidence_quote);
         if claim.is_canary() && is_canary_named(shown, &[&bare, &claim.description]) {
@@ -60,7 +61,8 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
         }
         all.unknown_steps += usize::from(of_task && claim.step.is_some() && named.is_none());
         let misquoted = evidence.is_none() && !claim.evidence_quote.trim().is_empty();
-        let about = evidence.as_ref().map_or(About::Agent, |evidence| given.about(&evidence.field, &evidence.quote));
+        let about =
+            evidence.as_ref().map_or(FindingSubject::Agent, |evidence| given.about(&evidence.field, &evidence.quote));
         let field = evidence.as_ref().map(|evidence| &evidence.field);
         let description = described(about, field, &for_people(shown, &claim.description));
         let finding = Finding {
@@ -70,18 +72,18 @@ pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &Shown, claims:
             verified: evidence.is_some(),
             about,
             evidence,
-            source: Source::Model,
+            source: FindingSource::Model,
             description,
             rule: claim.filed_under(),
         };
-        all.found.push(Found { finding, misquoted });
+        all.found.push(CheckedClaim { finding, misquoted });
     }
     all
 }
 
 /// Removes our marks, the nonce and sentences about the canary from a model's text. The fence mark goes as well: else a
 /// later quote of this text would pass for our own traffic.
-pub(super) fn for_people(shown: &Shown, text: &str) -> String {
+pub(super) fn for_people(shown: &ShownItem, text: &str) -> String {
     let bare = shown.marks.remove(text).replace(&shown.nonce, "").replace(FENCE_MARK, "fence");
     match &shown.canary {
         Some(canary) => canary.without(bare),
@@ -89,10 +91,10 @@ pub(super) fn for_people(shown: &Shown, text: &str) -> String {
     }
 }
 
-fn is_canary_named(shown: &Shown, texts: &[&str]) -> bool {
+fn is_canary_named(shown: &ShownItem, texts: &[&str]) -> bool {
     shown.canary.as_ref().is_some_and(|canary| texts.iter().any(|text| canary.is_named(text)))
 }
 
-fn is_canary_meant(shown: &Shown, texts: &[&str]) -> bool {
+fn is_canary_meant(shown: &ShownItem, texts: &[&str]) -> bool {
     shown.canary.as_ref().is_some_and(|canary| texts.iter().any(|text| canary.is_meant(text)))
 }

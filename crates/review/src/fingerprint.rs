@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::Regex;
 
-use umbra_domain::{About, Finding, Source};
+use umbra_domain::{Finding, FindingSource, FindingSubject};
 
 /// Function words that vary between two descriptions of the same fault.
 const FUNCTION_WORDS: [&str; 44] = [
@@ -29,12 +29,12 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
 /// rule.
 pub fn fingerprint(finding: &Finding) -> String {
     let (kind, words) = match finding.source {
-        Source::Check => ("check", BTreeSet::new()),
-        Source::Model => ("model", words(&finding.description)),
+        FindingSource::Check => ("check", BTreeSet::new()),
+        FindingSource::Model => ("model", words(&finding.description)),
     };
     let named = [kind, finding.category.as_str(), finding.rule.as_str()];
     // A text that an agent was given is no fault of its own, however often it recurs.
-    let given = (finding.about == About::Given).then_some("given");
+    let given = (finding.about == FindingSubject::Given).then_some("given");
     let mut hasher = blake3::Hasher::new();
     for part in named.into_iter().chain(given).chain(words.iter().map(String::as_str)) {
         // Prefixed by its length, so that no two lists of parts run together to the same bytes.

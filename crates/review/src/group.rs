@@ -5,7 +5,7 @@
 use minijinja::{Value, context};
 
 use super::{
-    Judgement, ModelReply, Prompt, PromptError, Shown, Subject, assess,
+    Judgement, ModelReply, Prompt, PromptError, ShownItem, Subject, assess,
     excerpt::grouped,
     prompt::{self, GROUP_FACTS, Part, baseline, facts, fit, refuse_known, render, system, tag},
     reply,
@@ -18,7 +18,7 @@ const MAX_FACTS: usize = 24;
 
 /// Subject of one review.
 #[derive(Clone)]
-pub enum Matter<'a> {
+pub enum ReviewSubject<'a> {
     /// One event.
     Event(Subject<'a>),
     /// Events that share a call. Each is judged by itself, with its own nonce and tag.
@@ -57,7 +57,7 @@ impl Trajectory<'_> {
     }
 
     /// Adds notes on the steps that a judgement rests on.
-    fn noted(&self, mut judgement: Judgement, by_model: bool) -> Judgement {
+    fn with_coverage_notes(&self, mut judgement: Judgement, by_model: bool) -> Judgement {
         let unseen = self.unseen();
         if unseen > 0 && by_model {
             judgement.notes.push(format!(
@@ -71,7 +71,7 @@ impl Trajectory<'_> {
     }
 }
 
-impl Matter<'_> {
+impl ReviewSubject<'_> {
     /// Returns the scope of the review.
     pub fn scope(&self) -> ReviewScope {
         match self {
@@ -123,7 +123,7 @@ impl Matter<'_> {
             Self::Batch(subjects) => subjects.iter().map(|subject| assess::of_checks(shadow, subject)).collect(),
             Self::Trajectory(task) => {
                 let subjects: Vec<Subject> = task.steps.iter().map(|step| step.subject).collect();
-                vec![task.noted(assess::of_checks_over(shadow, &subjects), false)]
+                vec![task.with_coverage_notes(assess::of_checks_over(shadow, &subjects), false)]
             }
         }
     }
@@ -134,7 +134,7 @@ impl Matter<'_> {
             Self::Event(subject) => vec![assess::of_reply(shadow, subject, prompt, reply)],
             Self::Batch(subjects) => assess::of_batch_reply(shadow, subjects, prompt, reply),
             Self::Trajectory(task) => {
-                vec![task.noted(assess::of_reply_over(shadow, &task.subjects(), prompt, reply), true)]
+                vec![task.with_coverage_notes(assess::of_reply_over(shadow, &task.subjects(), prompt, reply), true)]
             }
         }
     }
@@ -146,7 +146,7 @@ fn of_batch(shadow: &Shadow, subjects: &[Subject], nonce: &mut impl FnMut() -> S
         let nonce = nonce();
         let tag = tag(&nonce, subject)?;
         all.iter().try_for_each(|sections| refuse_known(sections, &nonce, &tag))?;
-        Ok((Shown::new(shadow, &nonce), tag))
+        Ok((ShownItem::new(shadow, &nonce), tag))
     });
     let fences = fences.collect::<Result<Vec<_>, PromptError>>()?;
     let parts = all.iter().zip(subjects).zip(&fences).flat_map(|((sections, subject), (shown, _))| {
@@ -179,7 +179,7 @@ fn of_task(shadow: &Shadow, task: &Trajectory, nonce: &str) -> Result<Prompt, Pr
     let tag = tag(nonce, &first.subject)?;
     let all: Vec<Vec<Section>> = task.steps.iter().map(|step| sections(step.subject.event)).collect();
     all.iter().try_for_each(|sections| refuse_known(sections, nonce, &tag))?;
-    let mut own = Shown::new(shadow, nonce);
+    let mut own = ShownItem::new(shadow, nonce);
     let parts = all.iter().zip(&task.steps).flat_map(|(sections, step)| {
         let part = |section| Part { step: Some(step.number), section, hits: step.subject.hits, marks: &own.marks };
         sections.iter().map(part)

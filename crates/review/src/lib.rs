@@ -31,6 +31,7 @@
 
 mod advice;
 mod assess;
+mod authorship;
 mod baseline;
 mod canary;
 mod claims;
@@ -38,7 +39,6 @@ mod datamark;
 mod evidence;
 mod excerpt;
 mod fingerprint;
-mod given;
 mod group;
 mod members;
 mod memory;
@@ -56,9 +56,9 @@ use umbra_domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger, 
 pub use assess::{of_checks, of_reply, score_stands};
 pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
-pub use group::{Matter, Step, Trajectory};
+pub use group::{ReviewSubject, Step, Trajectory};
 pub use memory::{Case, Lesson, recall};
-pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, Shown, prompt, repair_prompt, worst_prompt_bytes};
+pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, ShownItem, prompt, repair_prompt, worst_prompt_bytes};
 pub use rejection::FollowUp;
 pub use reply::CRITERIA;
 

@@ -100,7 +100,7 @@ impl fmt::Display for Omission {
 
 /// One item as shown to a model. `Debug` shows no text.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownItem {
     /// Nonce that the reply must echo.
     pub nonce: String,
     /// Canary that the reply must report. It is never shown to people.
@@ -113,7 +113,7 @@ pub struct Shown {
     pub unseen_steps: usize,
 }
 
-impl Shown {
+impl ShownItem {
     /// Draws canary and marks for this nonce; nothing is left out yet.
     pub(super) fn new(shadow: &Shadow, nonce: &str) -> Self {
         let canary = shadow.canary.then(|| Canary::of(nonce));
@@ -133,7 +133,7 @@ impl Shown {
     }
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for ShownItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shown").field("omitted", &self.omitted).finish_non_exhaustive()
     }
@@ -149,7 +149,7 @@ pub struct Prompt {
     /// JSON Schema of the reply.
     pub schema: serde_json::Value,
     /// Items that are judged by themselves, as shown; at least one.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<ShownItem>,
 }
 
 impl fmt::Debug for Prompt {
@@ -173,7 +173,7 @@ pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt,
     if subject.memory.iter().any(|text| text.contains(nonce) || text.contains(&tag)) {
         return Err(PromptError::NonceInText);
     }
-    let mut shown = Shown::new(shadow, nonce);
+    let mut shown = ShownItem::new(shadow, nonce);
     let part = |section| Part { step: None, section, hits: subject.hits, marks: &shown.marks };
     let parts: Vec<Part> = sections.iter().map(part).collect();
     let (texts, omitted): (Vec<_>, Vec<_>) = fit(&parts, shadow.max_input_chars as usize).into_iter().unzip();

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Judgement, assess::grade, claims::Found};
+use super::{Judgement, assess::grade, claims::CheckedClaim};
 use umbra_domain::{
-    About, Assessment, Category, Finding, Severity, Shadow, Source,
-    verdict::{DecidedBy, Unfounded},
+    Assessment, Finding, FindingCategory, FindingSource, FindingSubject, Severity, Shadow,
+    verdict::{DecidedBy, UnfoundedFlag},
 };
 
 /// Checklist items for faults that cannot be quoted: work off the task, and missing work.
@@ -40,14 +40,14 @@ pub(super) enum Grounds {
 }
 
 /// Returns the grounds of a FLAG, given as the assessment or implied by a finding; `None` if there is no FLAG.
-pub(super) fn grounds(word: Assessment, found: &[Found], shadow: &Shadow) -> Option<Grounds> {
+pub(super) fn grounds(word: Assessment, found: &[CheckedClaim], shadow: &Shadow) -> Option<Grounds> {
     let flagged = word == Assessment::Flag;
     // Findings about given texts make no FLAG by themselves.
-    let rejects = |found: &&Found| {
+    let rejects = |found: &&CheckedClaim| {
         let Finding { severity, verified, about, .. } = found.finding;
-        grade(severity, shadow) == Assessment::Flag && !(verified && about == About::Given)
+        grade(severity, shadow) == Assessment::Flag && !(verified && about == FindingSubject::Given)
     };
-    let weighty: Vec<&Found> = if flagged {
+    let weighty: Vec<&CheckedClaim> = if flagged {
         found.iter().filter(|found| found.finding.severity >= Severity::Warning).collect()
     } else {
         found.iter().filter(rejects).collect()
@@ -55,7 +55,7 @@ pub(super) fn grounds(word: Assessment, found: &[Found], shadow: &Shadow) -> Opt
     if weighty.is_empty() && !flagged {
         return None;
     }
-    if weighty.iter().any(|Found { finding, .. }| finding.verified && finding.about == About::Agent) {
+    if weighty.iter().any(|CheckedClaim { finding, .. }| finding.verified && finding.about == FindingSubject::Agent) {
         return Some(Grounds::Quoted);
     }
     let items: BTreeSet<String> =
@@ -65,13 +65,13 @@ pub(super) fn grounds(word: Assessment, found: &[Found], shadow: &Shadow) -> Opt
 }
 
 /// True if a finding needs no quote, and has no false one.
-fn cannot_be_quoted(Found { finding, misquoted }: &Found) -> bool {
+fn cannot_be_quoted(CheckedClaim { finding, misquoted }: &CheckedClaim) -> bool {
     !misquoted && is_unquotable(finding)
 }
 
 fn is_unquotable(finding: &Finding) -> bool {
     UNQUOTABLE.contains(&finding.rule.as_str())
-        && !matches!(finding.category, Category::Security | Category::Factual)
+        && !matches!(finding.category, FindingCategory::Security | FindingCategory::Factual)
         && finding.severity >= Severity::Warning
 }
 
@@ -119,7 +119,7 @@ impl Judgement {
             Some(FollowUp::Confirmation(_)) => self.lowered(DecidedBy::Unconfirmed),
             Some(FollowUp::Quotes { given: true }) => self.lowered(DecidedBy::Given),
             Some(FollowUp::Quotes { given: false }) => {
-                if shadow.verdict.on_unfounded == Unfounded::Reject {
+                if shadow.verdict.on_unfounded == UnfoundedFlag::Reject {
                     self.assessment = Assessment::Flag;
                 }
                 self.lowered(DecidedBy::OnUnfounded)
@@ -129,7 +129,7 @@ impl Judgement {
 
     /// Rejects, since two calls agree on these items.
     fn confirmed(mut self, items: &BTreeSet<String>) -> Self {
-        for finding in self.findings.iter_mut().filter(|finding| finding.source == Source::Model) {
+        for finding in self.findings.iter_mut().filter(|finding| finding.source == FindingSource::Model) {
             finding.verified |= items.contains(&finding.rule) && is_unquotable(finding);
         }
         self.assessment = Assessment::Flag;
@@ -139,7 +139,7 @@ impl Judgement {
     /// Records the rule that lowers the FLAG. Unverified findings of the model become warnings at most.
     fn lowered(mut self, by: DecidedBy) -> Self {
         if self.assessment < Assessment::Flag {
-            let of_model = |finding: &&mut Finding| finding.source == Source::Model && !finding.verified;
+            let of_model = |finding: &&mut Finding| finding.source == FindingSource::Model && !finding.verified;
             for finding in self.findings.iter_mut().filter(of_model) {
                 finding.severity = finding.severity.min(Severity::Warning);
             }

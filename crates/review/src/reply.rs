@@ -10,7 +10,7 @@ use super::{
     canary::CANARY,
     members::{Members, UniqueMembers},
 };
-use umbra_domain::{Assessment, Category, ReviewScope, Severity};
+use umbra_domain::{Assessment, FindingCategory, ReviewScope, Severity};
 
 /// Most findings kept of one reply, worst first.
 const MAX_FINDINGS: usize = 20;
@@ -48,7 +48,7 @@ pub(super) struct Verdict {
 /// A finding as the model states it, before its quote is looked up.
 pub(super) struct Claim {
     pub severity: Severity,
-    pub category: Category,
+    pub category: FindingCategory,
     pub description: String,
     pub evidence_quote: String,
     pub checklist_item: String,
@@ -115,7 +115,7 @@ impl Claim {
     fn read(finding: &Members) -> Result<Self, Unreadable> {
         Ok(Self {
             severity: finding.word("severity", &Severity::ALL, Severity::as_str)?,
-            category: finding.word("category", &Category::ALL, Category::as_str)?,
+            category: finding.word("category", &FindingCategory::ALL, FindingCategory::as_str)?,
             description: finding.text("description")?,
             evidence_quote: finding.text_or_empty("evidence_quote")?,
             checklist_item: finding.text_or_empty("checklist_item")?,
@@ -203,7 +203,7 @@ fn build_schema(scope: ReviewScope) -> Value {
         "required": ["severity", "category", "description", "evidence_quote", "checklist_item"],
         "properties": {
             "severity": {"type": "string", "enum": [Severity::Info, Severity::Warning, Severity::Critical]},
-            "category": {"type": "string", "enum": Category::ALL},
+            "category": {"type": "string", "enum": FindingCategory::ALL},
             "description": {"type": "string", "description": "one or two sentences"},
             "evidence_quote": {"type": "string", "description": "copied verbatim from one block, or empty"},
             "checklist_item": {"type": "string", "enum": CHECKLIST},

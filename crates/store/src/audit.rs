@@ -6,9 +6,9 @@ use super::{
     StoreError,
     aggregates::AuditStore,
     decisions::NewAudit,
-    erasure::Whose,
+    erasure::ErasureScope,
+    paging::{Span, equals, push_span},
     pool::Connection,
-    seek::{Span, equals, push_span},
     transaction::{Tx, begin},
 };
 use umbra_domain::audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal};
@@ -98,7 +98,7 @@ pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
             tool: row.try_get("tool")?,
             body: row.try_get("body")?,
             payload_mac: row.try_get("payload_mac")?,
-            stamp: row.try_get("stamp")?,
+            signature: row.try_get("stamp")?,
         },
         payload: salt.zip(payload).map(|(salt, body)| AuditPayload { salt, body }),
     })
@@ -211,8 +211,8 @@ impl AuditStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn count_audit(self, whose: &Whose) -> Result<u64, StoreError> {
-        let Whose::Agent(agent) = whose else { return Ok(0) };
+    pub async fn count_audit(self, whose: &ErasureScope) -> Result<u64, StoreError> {
+        let ErasureScope::Agent(agent) = whose else { return Ok(0) };
         let count: i64 = sqlx::query_scalar(
             "/* audit.count */ SELECT count(*) FROM audit_payload p JOIN audit a USING (seq) WHERE a.agent = $1",
         )

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx;
 
-use super::{StoreError, aggregates::ReviewStore, follow::Following, workers::interval};
+use super::{StoreError, aggregates::ReviewStore, follow::FollowerPage, workers::interval};
 use umbra_domain::{EventId, ReviewId, Reviewer};
 
 /// Most scores in a baseline, the newest.
@@ -41,7 +41,7 @@ pub struct Score {
 
 /// Baseline of an agent's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Usual {
+pub struct ScoreBaseline {
     /// Mean score.
     pub mean: f64,
     /// Standard deviation of the scores.
@@ -50,7 +50,7 @@ pub struct Usual {
     pub count: u32,
 }
 
-impl Following {
+impl FollowerPage {
     /// Stores scores, and deletes scores of the same agents that are older than `window`.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl ReviewStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn usual(self, key: &ScoreKey, window: Duration) -> Result<Option<Usual>, StoreError> {
+    pub async fn usual(self, key: &ScoreKey, window: Duration) -> Result<Option<ScoreBaseline>, StoreError> {
         let (mean, spread, count): (Option<f64>, Option<f64>, i64) = sqlx::query_as(
             "/* baselines.usual */
              SELECT avg(score)::float8, stddev_samp(score)::float8, count(*) FROM (
@@ -110,6 +110,6 @@ impl ReviewStore<'_> {
         .fetch_one(&self.0.work)
         .await?;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        Ok(mean.map(|mean| Usual { mean, spread: spread.unwrap_or(0.0), count }))
+        Ok(mean.map(|mean| ScoreBaseline { mean, spread: spread.unwrap_or(0.0), count }))
     }
 }

@@ -15,8 +15,8 @@ pub use self::by_hand::{BreakerReset, Reset, Signature};
 use super::{
     StoreError,
     aggregates::BreakerStore,
-    follow::Following,
-    seek::{Page, Seek, equals},
+    follow::FollowerPage,
+    paging::{Page, Seek, equals},
     transaction::Tx,
     workers::interval,
 };
@@ -109,7 +109,7 @@ const AGENT_COLUMNS: &str =
     "seq, agent, recommendation, troubled_since, acknowledged_at, acknowledged_by, note, reset_at,
     reset_by, reset_note";
 
-impl Following {
+impl FollowerPage {
     /// Reads and locks the breakers of these agents until the page is done; inserts a row for each agent that has none.
     ///
     /// # Errors

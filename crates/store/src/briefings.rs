@@ -13,7 +13,7 @@ use umbra_domain::{Mode, Severity, SkipReason};
 
 /// Counts of reviews, findings and costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromRow)]
-pub struct Counts {
+pub struct ReviewCounts {
     /// Reviews with an assessment.
     pub reviews: i64,
     /// Reviews that approve.
@@ -46,7 +46,7 @@ pub struct Counts {
     pub tokens: i64,
 }
 
-impl std::ops::AddAssign for Counts {
+impl std::ops::AddAssign for ReviewCounts {
     fn add_assign(&mut self, other: Self) {
         self.reviews += other.reviews;
         self.approve += other.approve;
@@ -76,7 +76,7 @@ pub struct ShadowCounts {
     /// The shadow's local day.
     pub day: Date,
     /// The counts.
-    pub counts: Counts,
+    pub counts: ReviewCounts,
 }
 
 /// Counts of an agent's reviews, without passive shadows.
@@ -85,7 +85,7 @@ pub struct AgentCounts {
     /// The agent.
     pub agent: String,
     /// The counts.
-    pub counts: Counts,
+    pub counts: ReviewCounts,
 }
 
 /// A fault that was found more than once in an agent's work, without passive shadows and false positives.
@@ -145,14 +145,14 @@ struct ShadowRow {
     mode: i16,
     day: jiff_sqlx::Date,
     #[sqlx(flatten)]
-    counts: Counts,
+    counts: ReviewCounts,
 }
 
 #[derive(FromRow)]
 struct AgentRow {
     agent: String,
     #[sqlx(flatten)]
-    counts: Counts,
+    counts: ReviewCounts,
 }
 
 #[derive(FromRow)]

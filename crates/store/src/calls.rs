@@ -28,7 +28,7 @@ pub struct Hold<'a> {
 
 /// Outcome of a request for a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum HoldOutcome {
     /// The call may be made; the number is its rank among the review's calls, from 1.
     Granted(i16),
     /// Other calls hold the rest of the budget: ask again when they are settled.
@@ -48,7 +48,7 @@ impl ReviewStore<'_> {
     ///
     /// # Errors
     /// The database does not answer: do not call.
-    pub async fn hold(self, hold: &Hold<'_>) -> Result<Held, StoreError> {
+    pub async fn hold(self, hold: &Hold<'_>) -> Result<HoldOutcome, StoreError> {
         let (usd, tokens) = (hold.worst.0.0, to_i64(hold.worst.1));
         let usd_cap = hold.caps.0.map_or(i64::MAX, |cap| cap.0);
         let token_cap = hold.caps.1.map_or(i64::MAX, to_i64);
@@ -76,27 +76,27 @@ impl ReviewStore<'_> {
         .fetch_optional(&mut *tx)
         .await?;
         if leased.is_none() {
-            return Ok(Held::Fenced);
+            return Ok(HoldOutcome::Fenced);
         }
         let made: i64 = sqlx::query_scalar("/* calls.made */ SELECT count(*) FROM provider_call WHERE review_id = $1")
             .bind(hold.review.0)
             .fetch_one(&mut *tx)
             .await?;
         if made >= MAX_CALLS {
-            return Ok(Held::NoCallsLeft);
+            return Ok(HoldOutcome::NoCallsLeft);
         }
         let n = i16::try_from(made + 1).unwrap_or(i16::MAX);
         let fits = |spent: i64, more: i64, cap: i64| spent.saturating_add(more) <= cap;
         if !fits(spent_tokens, tokens, token_cap) {
-            return Ok(Held::TokenCap);
+            return Ok(HoldOutcome::TokenCap);
         }
         if !fits(spent_usd, usd, usd_cap) {
-            return Ok(Held::UsdCap);
+            return Ok(HoldOutcome::UsdCap);
         }
         if !fits(spent_usd.saturating_add(held_usd), usd, usd_cap)
             || !fits(spent_tokens.saturating_add(held_tokens), tokens, token_cap)
         {
-            return Ok(Held::Wait);
+            return Ok(HoldOutcome::Wait);
         }
         sqlx::query(
             "/* calls.hold */
@@ -117,7 +117,7 @@ impl ReviewStore<'_> {
         .execute(&mut *tx)
         .await?;
         tx.commit().await?;
-        Ok(Held::Granted(n))
+        Ok(HoldOutcome::Granted(n))
     }
 
     /// Settles a call at its cost, but not above its hold: a provider's own count must not break a cap. `None` is an

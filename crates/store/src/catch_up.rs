@@ -8,7 +8,7 @@ use super::{
     StoreError,
     aggregates::EventStore,
     intake::Flush,
-    seek::{Seek, equals},
+    paging::{Seek, equals},
 };
 use umbra_domain::{EventId, SkipReason, clock::first_id_at};
 

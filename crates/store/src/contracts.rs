@@ -16,7 +16,7 @@ use super::{
 };
 use umbra_domain::{
     Effect,
-    contract::{ContractState, Stale, StaleWhy},
+    contract::{ContractState, StaleReason, StaleSince},
 };
 
 /// Begins a transaction whose commit is not synchronous. After a crash its rows are read again.
@@ -55,7 +55,7 @@ pub struct UnexpectedCall {
 }
 
 /// A page of audit rows that this process reads. Dropping it leaves the rows to be read again.
-pub struct Learning {
+pub struct ContractPage {
     tx: Tx,
     until: i64,
     seen: BTreeMap<String, (Effect, i64, Timestamp, Timestamp)>,
@@ -79,7 +79,7 @@ fn time(row: &PgRow, column: &str) -> Result<Option<Timestamp>, StoreError> {
 
 fn state(row: &PgRow) -> Result<ContractState, StoreError> {
     let why: Option<String> = row.try_get("stale_why")?;
-    let why = why.as_deref().and_then(StaleWhy::parse);
+    let why = why.as_deref().and_then(StaleReason::parse);
     let version: i64 = row.try_get("version")?;
     Ok(ContractState {
         tool: row.try_get("tool")?,
@@ -91,7 +91,7 @@ fn state(row: &PgRow) -> Result<ContractState, StoreError> {
         fit_at: time(row, "fit_at")?,
         misfit: row.try_get("misfit")?,
         recent: row.try_get("recent")?,
-        stale: time(row, "stale_since")?.zip(why).map(|(since, why)| Stale { since, why }),
+        stale: time(row, "stale_since")?.zip(why).map(|(since, why)| StaleSince { since, reason: why }),
         confirmed_at: time(row, "confirmed_at")?,
     })
 }
@@ -185,7 +185,7 @@ impl ContractStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_learning(self, most: i64) -> Result<Option<Learning>, StoreError> {
+    pub async fn begin_learning(self, most: i64) -> Result<Option<ContractPage>, StoreError> {
         let mut tx = begin_with(&self.0.work, LAZY).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* contracts.hold */ SELECT seq FROM follower WHERE name = 'contracts' FOR UPDATE SKIP LOCKED",
@@ -203,7 +203,8 @@ impl ContractStore<'_> {
         // The numbers have no gap.
         let until = last.min(from.saturating_add(most));
         let (seen, results, unexpected) = Default::default();
-        let mut learning = Learning { tx, until, seen, now: now.to_jiff(), results, unexpected, more: until < last };
+        let mut learning =
+            ContractPage { tx, until, seen, now: now.to_jiff(), results, unexpected, more: until < last };
         if from < until {
             learning.read(from, until).await?;
         }
@@ -225,7 +226,7 @@ fn live_result((seq, at, tool, body, decision, outcome): ResultRow) -> LiveResul
     LiveResult { seq, at: at.to_jiff(), tool, contract, decision, outcome }
 }
 
-impl Learning {
+impl ContractPage {
     async fn read(&mut self, from: i64, until: i64) -> Result<(), StoreError> {
         let decided: Vec<(String, Option<String>, jiff_sqlx::Timestamp)> = sqlx::query_as(
             "/* contracts.decided */ SELECT tool, body::json ->> 'effect', at FROM audit
@@ -315,7 +316,7 @@ impl Learning {
         .bind(&state.misfit)
         .bind(&state.recent)
         .bind(state.stale.map(|stale| stale.since.to_sqlx()))
-        .bind(state.stale.map(|stale| stale.why.as_str()))
+        .bind(state.stale.map(|stale| stale.reason.as_str()))
         .execute(&mut *self.tx)
         .await?;
         Ok(())

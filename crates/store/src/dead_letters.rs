@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::WebhookStore,
+    paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
-    seek::{Page, Seek, Span, equals, push_span},
     transaction::begin,
     webhooks::Addressee,
     workers::interval,

@@ -17,12 +17,12 @@ use super::{
     StoreError,
     aggregates::DecisionStore,
     execution::StoredOverride,
-    signed::Stamper,
+    signed::RowSigner,
     transaction::{Tx, begin, begin_on},
 };
 use umbra_domain::{
     ApprovalRow, HexBytes, RunRow, StoredDecision,
-    audit::{Binding, Labels},
+    audit::{DecisionEffects, SessionLabels},
 };
 
 /// A row of `boundary_run` as JSON of [`RunRow`].
@@ -126,7 +126,7 @@ pub struct SessionRow {
     pub session: String,
     /// Labels of the session.
     #[serde(flatten)]
-    pub labels: Labels,
+    pub labels: SessionLabels,
 }
 
 /// An audit row that gave a session labels.
@@ -138,8 +138,8 @@ struct LabelledRow {
 }
 
 impl LabelledRow {
-    fn labels(self) -> Result<(Named, Labels), StoreError> {
-        let Binding { labels, .. } = parse("audit", &self.body)?;
+    fn labels(self) -> Result<(Named, SessionLabels), StoreError> {
+        let DecisionEffects { labels, .. } = parse("audit", &self.body)?;
         Ok(((self.agent, self.session), labels.unwrap_or_default()))
     }
 }
@@ -170,9 +170,9 @@ pub struct StoredState {
     /// Runs that stay in shadow by the audit, with or without a row.
     pub bound: HashSet<Named>,
     /// Labels of sessions from their rows, by agent and name.
-    pub sessions: HashMap<Named, Labels>,
+    pub sessions: HashMap<Named, SessionLabels>,
     /// Labels of sessions from the audit, one entry for each row that gave any.
-    pub audited_labels: Vec<(Named, Labels)>,
+    pub audited_labels: Vec<(Named, SessionLabels)>,
     /// Approvals that are neither used nor expired, oldest first.
     pub approvals: Vec<OpenApproval>,
 }
@@ -196,7 +196,7 @@ pub struct RecordedCall {
 }
 
 /// An open transaction of decisions. Dropping it decides nothing.
-pub struct Deciding(Tx, Stamper);
+pub struct Deciding(Tx, RowSigner);
 
 impl DecisionStore<'_> {
     /// Begins a transaction of decisions.
@@ -208,8 +208,8 @@ impl DecisionStore<'_> {
     }
 
     /// Returns the idle connection to its pool.
-    pub fn rest_deciding(self) {
-        self.0.decisions.rest();
+    pub fn release_idle_connection(self) {
+        self.0.decisions.release_idle();
     }
 
     /// Returns the runs of these names with their ancestors, and those of `runs` that stay in shadow by the audit.

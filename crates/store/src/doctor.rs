@@ -6,7 +6,7 @@ use super::{StoreError, aggregates::UpkeepStore, transaction::begin, workers::in
 
 /// Result of checking an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Finding {
+pub struct InvariantResult {
     /// Short name.
     pub name: &'static str,
     /// Statement that must hold.
@@ -195,7 +195,7 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn doctor(self, dead_after: Duration) -> Result<Vec<Finding>, StoreError> {
+    pub async fn doctor(self, dead_after: Duration) -> Result<Vec<InvariantResult>, StoreError> {
         let mut tx = begin(&self.0.control).await?;
         sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut *tx).await?;
         let grace = interval(dead_after + Duration::from_secs(3));
@@ -205,7 +205,7 @@ impl UpkeepStore<'_> {
             let query = if sql.contains("$1") { query.bind(grace) } else { query };
             let rows: Vec<String> = query.fetch_all(&mut *tx).await?;
             let broken = i64::try_from(rows.len()).unwrap_or(i64::MAX);
-            findings.push(Finding { name, promise, broken, examples: rows.into_iter().take(5).collect() });
+            findings.push(InvariantResult { name, promise, broken, examples: rows.into_iter().take(5).collect() });
         }
         tx.commit().await?;
         Ok(findings)

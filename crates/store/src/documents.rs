@@ -6,9 +6,9 @@ use sqlx::{Postgres, QueryBuilder, Row, postgres::PgRow};
 use super::{
     StoreError,
     aggregates::SessionStore,
+    paging::{Page, Seek},
     pool::Connection,
-    seek::{Page, Seek},
-    sessions::Stepping,
+    sessions::LockedSession,
 };
 use umbra_domain::SessionId;
 
@@ -97,7 +97,7 @@ pub(super) async fn insert_document(
     Ok(())
 }
 
-impl Stepping {
+impl LockedSession {
     /// Adds a document, without a version.
     ///
     /// # Errors

@@ -19,14 +19,14 @@ pub(super) const ERASED: &str = "[erased]";
 
 /// Owner of the texts to erase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whose {
+pub enum ErasureScope {
     /// All work of this agent.
     Agent(String),
     /// All work in this task, by any agent.
     Task(String),
 }
 
-impl Whose {
+impl ErasureScope {
     pub(super) fn column(&self) -> &'static str {
         match self {
             Self::Agent(_) => "agent",
@@ -55,7 +55,7 @@ pub struct Erasable {
 
 /// Numbers of erased rows by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Counts {
+pub struct ErasedCounts {
     /// Events whose contents were erased.
     pub events: u64,
     /// Waiting or running reviews that were ended.
@@ -74,7 +74,7 @@ pub struct Counts {
     pub patterns: u64,
 }
 
-impl Counts {
+impl ErasedCounts {
     /// Adds other counts.
     pub fn add(&mut self, other: Self) {
         self.events += other.events;
@@ -108,7 +108,7 @@ impl UpkeepStore<'_> {
     /// The database does not answer.
     pub async fn erasable(
         self,
-        whose: &Whose,
+        whose: &ErasureScope,
         (after, last): (i64, i64),
         with_payload: bool,
         limit: i64,
@@ -136,7 +136,7 @@ impl UpkeepStore<'_> {
     /// The database does not answer.
     pub async fn reviews_left_by(
         self,
-        whose: &Whose,
+        whose: &ErasureScope,
         after: i64,
         limit: i64,
     ) -> Result<Option<(i64, Vec<ReviewId>)>, StoreError> {
@@ -172,7 +172,7 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn count_erasable(self, events: &[EventId]) -> Result<Counts, StoreError> {
+    pub async fn count_erasable(self, events: &[EventId]) -> Result<ErasedCounts, StoreError> {
         let sql = format!(
             "/* erasure.count */
              WITH r AS MATERIALIZED ({SPEAKING})
@@ -185,7 +185,14 @@ impl UpkeepStore<'_> {
             sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(ids(events)).bind(ERASED).fetch_one(&self.0.work).await?;
         let [reviews_ended, reviews, findings, verdicts] =
             [row.0, row.1, row.2, row.3].map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(Counts { events: events.len() as u64, reviews_ended, reviews, findings, verdicts, ..Counts::default() })
+        Ok(ErasedCounts {
+            events: events.len() as u64,
+            reviews_ended,
+            reviews,
+            findings,
+            verdicts,
+            ..ErasedCounts::default()
+        })
     }
 
     /// Ends the open reviews of these events; returns how many. Their skips are counted under `replica`.
@@ -210,13 +217,13 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again.
-    pub async fn erase(self, events: &[(EventId, Vec<u8>)]) -> Result<Counts, StoreError> {
+    pub async fn erase(self, events: &[(EventId, Vec<u8>)]) -> Result<ErasedCounts, StoreError> {
         let ids: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
         let payloads: Vec<&[u8]> = events.iter().map(|(_, payload)| payload.as_slice()).collect();
         let mut tx = begin(&self.0.work).await?;
         let speaking = sqlx::AssertSqlSafe(format!("/* erasure.speaking */ {SPEAKING} ORDER BY 1"));
         let reviews: Vec<Uuid> = sqlx::query_scalar(speaking).bind(&ids).fetch_all(&mut *tx).await?;
-        let results = silence(&mut tx, &reviews).await?;
+        let results = erase_review_texts(&mut tx, &reviews).await?;
         // Names of task types are the sender's words, so reflexions and scores with these names are deleted.
         for sql in [
             "/* erasure.reflexions */ DELETE FROM reflexion x USING finding f WHERE f.event_id = ANY($1)
@@ -252,7 +259,14 @@ impl UpkeepStore<'_> {
         );
         let erased = erased.bind(&ids).bind(payloads).execute(&mut *tx).await?.rows_affected();
         tx.commit().await?;
-        Ok(Counts { events: erased, reviews_ended: 0, reviews: results, findings, verdicts, ..Counts::default() })
+        Ok(ErasedCounts {
+            events: erased,
+            reviews_ended: 0,
+            reviews: results,
+            findings,
+            verdicts,
+            ..ErasedCounts::default()
+        })
     }
 
     /// Lets Postgres reuse the space of erased rows now. Autovacuum does so in time anyway; until then erased texts
@@ -276,7 +290,7 @@ impl UpkeepStore<'_> {
 /// Erases the texts of these reviews (results, failures, their findings' recommendations) and the undelivered messages
 /// that name their findings; returns how many results changed. A finding's recommendation is that of its review, so it
 /// may speak of other events.
-pub(super) async fn silence(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
+pub(super) async fn erase_review_texts(tx: &mut Connection, reviews: &[Uuid]) -> Result<u64, StoreError> {
     for sql in [
         "/* erasure.failures */ UPDATE review SET failure = NULL WHERE id = ANY($1) AND failure IS NOT NULL",
         "/* erasure.messages */ DELETE FROM webhook_delivery d USING finding f WHERE f.review_id = ANY($1)

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::EventStore,
-    seek::{Page, Seek, Span, equals},
+    paging::{Page, Seek, Span, equals},
 };
 use umbra_domain::{Disposition, EventId, Outcome, ReviewId, SkipReason, Trigger, clock::first_id_at, disposition};
 
@@ -63,7 +63,7 @@ impl EventStore<'_> {
     pub async fn get(self, id: EventId) -> Result<Option<EventRow>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND id = ").push_bind(id.0);
-        let rows = self.dress(query.build_query_as().fetch_all(&self.0.read).await?).await?;
+        let rows = self.add_dispositions(query.build_query_as().fetch_all(&self.0.read).await?).await?;
         Ok(rows.into_iter().next().map(|(_, row)| row))
     }
 
@@ -86,11 +86,11 @@ impl EventStore<'_> {
         }
         seek.push(&mut query, "seq");
         let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
-        Ok(seek.page(self.dress(rows).await?))
+        Ok(seek.page(self.add_dispositions(rows).await?))
     }
 
     /// Adds dispositions to rows, with the names of shadows and their reviews.
-    async fn dress(self, rows: Vec<Row>) -> Result<Vec<(i64, EventRow)>, StoreError> {
+    async fn add_dispositions(self, rows: Vec<Row>) -> Result<Vec<(i64, EventRow)>, StoreError> {
         let ids: Vec<Uuid> = rows.iter().map(|row| row.1).collect();
         let versions: Vec<i32> = rows.iter().flat_map(|row| row.2.iter().copied()).collect();
         if versions.is_empty() {

@@ -18,7 +18,7 @@ use super::{
 };
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope, RunRow,
-    audit::{Binding, Standing},
+    audit::{AuditedTables, DecisionEffects},
 };
 
 /// An approval, as the API shows it.
@@ -345,7 +345,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing(self) -> Result<Standing, StoreError> {
+    pub async fn standing(self) -> Result<AuditedTables, StoreError> {
         let (now, seq, overrides, approvals): (jiff_sqlx::Timestamp, i64, String, String) = sqlx::query_as(
             "/* execution.standing */ SELECT clock(), (SELECT last FROM feed WHERE name = 'audit'),
              (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(id::text, '-', ''), 'scope', scope,
@@ -358,7 +358,7 @@ impl DecisionStore<'_> {
         .fetch_one(&self.0.read)
         .await?;
         let (overrides, approvals) = (parse("execution_override", &overrides)?, parse("approval", &approvals)?);
-        Ok(Standing { now: now.to_jiff(), seq, overrides, approvals })
+        Ok(AuditedTables { now: now.to_jiff(), seq, overrides, approvals })
     }
 
     /// Waits until every decision that may have read an earlier state has ended.
@@ -384,7 +384,7 @@ impl DecisionStore<'_> {
         .bind(session)
         .fetch_one(&self.0.read)
         .await?;
-        let said = |body: &String| serde_json::from_str::<Binding>(body).ok()?.labels;
+        let said = |body: &String| serde_json::from_str::<DecisionEffects>(body).ok()?.labels;
         paths.extend(bodies.iter().filter_map(said).flat_map(|labels| labels.uninterceptable));
         paths.sort_unstable();
         paths.dedup();

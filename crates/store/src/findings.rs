@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::FindingStore,
+    paging::{Page, Seek, Span, equals, push_span},
     reviews::ReviewFilter,
-    seek::{Page, Seek, Span, equals, push_span},
 };
-use umbra_domain::{About, EventId, FindingId, Mode, ReviewId, Severity, Trigger};
+use umbra_domain::{EventId, FindingId, FindingSubject, Mode, ReviewId, Severity, Trigger};
 
 /// Position of a finding's evidence in the event.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -55,7 +55,7 @@ pub struct FindingItem {
     /// True if the evidence stands in the text, or a second call of the model agreed on what cannot be quoted.
     pub verified: bool,
     /// `given` if the finding is about what the agent was given, not about the agent's own work.
-    pub about: About,
+    pub about: FindingSubject,
     /// `check` or `model`.
     pub source: String,
     /// The check's rule, or the model's checklist item.
@@ -103,7 +103,7 @@ impl From<FindingRow> for FindingItem {
             recommendation: row.recommendation,
             evidence: place.map(|((field, quote), (start, end))| FindingEvidence { field, quote, start, end }),
             verified: row.verified,
-            about: About::parse(&row.about).unwrap_or_default(),
+            about: FindingSubject::parse(&row.about).unwrap_or_default(),
             source: row.source,
             rule: row.rule,
             fingerprint: row.fingerprint,

@@ -32,7 +32,7 @@ umbra_domain::words! {
 
 /// Reviews, verdicts and findings of a page, in the order in which they became visible.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct FollowedItems {
     /// Done reviews, each with its findings.
     pub reviews: Vec<Review>,
     /// Filed verdicts.
@@ -46,9 +46,9 @@ pub struct Ended {
 }
 
 /// A page that this process follows. Dropping it leaves the page to be read again.
-pub struct Following {
+pub struct FollowerPage {
     /// Reviews, verdicts and findings of the page; may be empty.
-    pub ended: Ended,
+    pub ended: FollowedItems,
     /// Transaction that stores all consequences.
     pub(super) tx: Tx,
     follower: Follower,
@@ -60,7 +60,7 @@ impl ReviewStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn follow(self, follower: Follower, most: i64) -> Result<Option<Following>, StoreError> {
+    pub async fn follow(self, follower: Follower, most: i64) -> Result<Option<FollowerPage>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let from: Option<i64> =
             sqlx::query_scalar("/* follow.hold */ SELECT seq FROM follower WHERE name = $1 FOR UPDATE SKIP LOCKED")
@@ -76,7 +76,7 @@ impl ReviewStore<'_> {
             .fetch_one(&mut *tx)
             .await?;
         if last <= from {
-            return Ok(Some(Following { ended: Ended::default(), tx, follower, until: from }));
+            return Ok(Some(FollowerPage { ended: FollowedItems::default(), tx, follower, until: from }));
         }
         let full = |count: usize| i64::try_from(count).is_ok_and(|count| count >= most);
         let mut looks = findings::looked_between(&mut *tx, from, last, most).await?;
@@ -95,7 +95,12 @@ impl ReviewStore<'_> {
         let verdicts = verdicts::filed_between(&mut tx, from, until).await?;
         let reviews = rows.into_iter().map(|(_, review)| review).collect();
         let looks = looks.into_iter().map(|(_, finding, version)| (finding, version)).collect();
-        Ok(Some(Following { ended: Ended { reviews, verdicts, looks, repeated, more }, tx, follower, until }))
+        Ok(Some(FollowerPage {
+            ended: FollowedItems { reviews, verdicts, looks, repeated, more },
+            tx,
+            follower,
+            until,
+        }))
     }
 
     /// Moves the follower to the end of the feed: it skips everything up to now.
@@ -114,10 +119,10 @@ impl ReviewStore<'_> {
     }
 }
 
-impl Following {
+impl FollowerPage {
     /// True if the page is empty.
     pub fn is_empty(&self) -> bool {
-        let Ended { reviews, verdicts, looks, repeated, .. } = &self.ended;
+        let FollowedItems { reviews, verdicts, looks, repeated, .. } = &self.ended;
         reviews.is_empty() && verdicts.is_empty() && looks.is_empty() && repeated.is_empty()
     }
 

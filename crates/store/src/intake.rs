@@ -24,7 +24,7 @@ use umbra_domain::{EventId, Trigger};
 mod writing;
 
 use writing::write;
-pub use writing::{Joined, MeterChange, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing};
+pub use writing::{FlushRows, JoinedReview, MeterChange, NewEvent, NewLink, NewPair, NewReview, SkipTally};
 
 /// A client's own id for an event, hashed with the installation's key.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub struct NewKey {
 
 /// Result of claiming a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyFate {
+pub enum KeyLookup {
     /// The id was not used in the last 72 h.
     Fresh,
     /// The same event was accepted as this one.
@@ -101,7 +101,7 @@ impl EventStore<'_> {
     ///
     /// # Errors
     /// As [`Flush::write`].
-    pub async fn write(self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
+    pub async fn write(self, replica: Uuid, writing: &FlushRows<'_>) -> Result<(), StoreError> {
         let mut connection = self.0.writer.take().await?;
         write(&mut connection, replica, writing).await?;
         connection.keep();
@@ -109,8 +109,8 @@ impl EventStore<'_> {
     }
 
     /// Returns the idle connection to its pool.
-    pub fn rest(self) {
-        self.0.writer.rest();
+    pub fn release_idle_writer(self) {
+        self.0.writer.release_idle();
     }
 
     /// Returns those of these events that are stored; asked after a commit of unknown outcome.
@@ -131,7 +131,7 @@ impl Flush {
     ///
     /// # Errors
     /// Contention or a lost connection; nothing is stored.
-    pub async fn keys(&mut self, keys: &[NewKey]) -> Result<Vec<KeyFate>, StoreError> {
+    pub async fn keys(&mut self, keys: &[NewKey]) -> Result<Vec<KeyLookup>, StoreError> {
         let agents: Vec<&str> = keys.iter().map(|k| k.agent.as_str()).collect();
         let names: Vec<&[u8]> = keys.iter().map(|k| k.key.as_slice()).collect();
         let bodies: Vec<&[u8]> = keys.iter().map(|k| k.body.as_slice()).collect();
@@ -149,7 +149,7 @@ impl Flush {
         .fetch_all(&mut *self.0)
         .await?;
         if fresh.len() == keys.len() {
-            return Ok(vec![KeyFate::Fresh; keys.len()]);
+            return Ok(vec![KeyLookup::Fresh; keys.len()]);
         }
         // A separate statement: only a new snapshot sees rows that the insert waited for.
         let seen: Vec<(String, Vec<u8>, Vec<u8>, Uuid)> = sqlx::query_as(
@@ -167,9 +167,9 @@ impl Flush {
             .collect();
         keys.iter()
             .map(|key| match seen.get(&(key.agent.as_str(), key.key.as_slice())) {
-                Some((_, event)) if *event == key.event.0 => Ok(KeyFate::Fresh),
-                Some((body, event)) if *body == key.body => Ok(KeyFate::Replay(EventId(*event))),
-                Some((_, event)) => Ok(KeyFate::Mismatch(EventId(*event))),
+                Some((_, event)) if *event == key.event.0 => Ok(KeyLookup::Fresh),
+                Some((body, event)) if *body == key.body => Ok(KeyLookup::Replay(EventId(*event))),
+                Some((_, event)) => Ok(KeyLookup::Mismatch(EventId(*event))),
                 None => {
                     Err(StoreError::Inconsistent { table: "event_key", problem: "a claimed key is missing".into() })
                 }
@@ -222,7 +222,7 @@ impl Flush {
     /// # Errors
     /// [`StoreError::Data`]: a row is refused and nothing is stored. [`StoreError::Unavailable`]: the outcome is
     /// unknown, ask [`Store::stored`].
-    pub async fn write(mut self, replica: Uuid, writing: &Writing<'_>) -> Result<(), StoreError> {
+    pub async fn write(mut self, replica: Uuid, writing: &FlushRows<'_>) -> Result<(), StoreError> {
         write(&mut *self.0, replica, writing).await?;
         self.0.commit().await?;
         Ok(())

@@ -11,7 +11,7 @@ use umbra_domain::ReviewId;
 use super::{
     StoreError,
     aggregates::UpkeepStore,
-    erasure::{Counts, ERASED, Whose, blank_findings, silence},
+    erasure::{ERASED, ErasedCounts, ErasureScope, blank_findings, erase_review_texts},
     pool::Connection,
     transaction::begin,
 };
@@ -33,7 +33,7 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn count_leftovers(self, whose: &Whose) -> Result<Counts, StoreError> {
+    pub async fn count_leftovers(self, whose: &ErasureScope) -> Result<ErasedCounts, StoreError> {
         let column = whose.column();
         let sql = format!(
             "/* leftovers.count */
@@ -51,7 +51,7 @@ impl UpkeepStore<'_> {
             sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(whose.name()).bind(ERASED).fetch_one(&self.0.work).await?;
         let [reviews, findings, verdicts, sessions, patterns] =
             [row.0, row.1, row.2, row.3, row.4].map(|n| u64::try_from(n).unwrap_or(0));
-        Ok(Counts { reviews, findings, verdicts, sessions, patterns, ..Counts::default() })
+        Ok(ErasedCounts { reviews, findings, verdicts, sessions, patterns, ..ErasedCounts::default() })
     }
 
     /// Returns the reviews with findings about the agent or in the task, even if they cover other agents or tasks as
@@ -59,7 +59,7 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn reviews_that_found(self, whose: &Whose) -> Result<Vec<ReviewId>, StoreError> {
+    pub async fn reviews_that_found(self, whose: &ErasureScope) -> Result<Vec<ReviewId>, StoreError> {
         let sql = format!(
             "/* leftovers.reviews_of */ SELECT DISTINCT review_id FROM finding WHERE {} = $1 AND review_id IS NOT NULL",
             whose.column()
@@ -74,8 +74,8 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer, or is busy: try again, erased texts stay erased.
-    pub async fn erase_leftovers(self, whose: &Whose) -> Result<Counts, StoreError> {
-        let mut counts = Counts::default();
+    pub async fn erase_leftovers(self, whose: &ErasureScope) -> Result<ErasedCounts, StoreError> {
+        let mut counts = ErasedCounts::default();
         // Reviews come first: they are selected by their texts, which are erased with their findings as well.
         for (rows, review, of_findings) in [(REVIEWS, "id", false), (FINDINGS, "review_id", true)] {
             let sql = format!(
@@ -101,7 +101,7 @@ impl UpkeepStore<'_> {
                 } else {
                     counts.verdicts += erase_reviews(&mut tx, &reviews).await?;
                 }
-                counts.reviews += silence(&mut tx, &reviews).await?;
+                counts.reviews += erase_review_texts(&mut tx, &reviews).await?;
                 tx.commit().await?;
             }
         }
@@ -111,7 +111,7 @@ impl UpkeepStore<'_> {
     }
 
     /// Deletes the sessions and patterns of an agent or task, and the uses counted for them.
-    async fn erase_sidecar(self, whose: &Whose) -> Result<Counts, StoreError> {
+    async fn erase_sidecar(self, whose: &ErasureScope) -> Result<ErasedCounts, StoreError> {
         let named = format!(
             "/* leftovers.sets */ SELECT DISTINCT body::jsonb ->> 'tools_digest' FROM sidecar_session
              WHERE {} = $1 AND body::jsonb ? 'tools_digest'",
@@ -134,11 +134,11 @@ impl UpkeepStore<'_> {
         .execute(&self.0.work)
         .await?;
         let [sessions, patterns, _] = gone;
-        Ok(Counts { sessions, patterns, ..Counts::default() })
+        Ok(ErasedCounts { sessions, patterns, ..ErasedCounts::default() })
     }
 
     /// Erases rows that carry only the name: messages, scores, backtest items, reflexions, notes on breakers.
-    async fn erase_by_name(self, whose: &Whose) -> Result<(), StoreError> {
+    async fn erase_by_name(self, whose: &ErasureScope) -> Result<(), StoreError> {
         let column = whose.column();
         let mut tx = begin(&self.0.work).await?;
         let mut statements = vec![
@@ -154,15 +154,15 @@ impl UpkeepStore<'_> {
         ];
         // The task of an item is unknown by now, so for a task all items go whose events are gone.
         let mine = match whose {
-            Whose::Agent(_) => "i.agent = $1",
-            Whose::Task(_) => "$1 <> ''",
+            ErasureScope::Agent(_) => "i.agent = $1",
+            ErasureScope::Task(_) => "$1 <> ''",
         };
         statements.push(format!(
             "/* leftovers.backtests */ UPDATE backtest_item i SET findings = NULL, notes = NULL
              WHERE {mine} AND (findings IS NOT NULL OR notes IS NOT NULL)
                AND NOT EXISTS (SELECT FROM event e WHERE e.id = i.event_id)"
         ));
-        if let Whose::Agent(_) = whose {
+        if let ErasureScope::Agent(_) = whose {
             statements.extend([
                 "/* leftovers.reflexions */ DELETE FROM reflexion WHERE agent = $1".to_owned(),
                 "/* leftovers.breaker */ UPDATE breaker_agent SET note = NULL WHERE agent = $1".to_owned(),

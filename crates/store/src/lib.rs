@@ -5,8 +5,8 @@
 //! are made by `budget`, between [`intake::Flush::lock`] and [`intake::Flush::write`], not here.
 
 pub mod aggregates;
-mod alone;
 pub mod audit;
+mod audit_tables;
 mod availability;
 pub mod backtests;
 pub mod baselines;
@@ -33,16 +33,18 @@ pub mod gravest;
 pub mod installation;
 pub mod intake;
 pub mod jobs;
+mod keyed_lock;
 pub mod keys;
-mod lane;
 mod leftovers;
 pub mod looks;
 pub mod mcp;
 mod migrate;
 mod new_findings;
 mod numbers;
+pub mod paging;
 pub mod partitions;
 pub mod patterns;
+mod pinned_connection;
 mod pool;
 pub mod postgres;
 pub mod reflexions;
@@ -51,11 +53,9 @@ pub mod results;
 pub mod retention;
 pub mod reviews;
 pub mod runs;
-pub mod seek;
 pub mod session_files;
 pub mod sessions;
 mod signed;
-mod standing;
 pub mod status;
 pub mod steps;
 pub mod task_costs;
@@ -79,7 +79,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use self::{availability::Availability, lane::Lane, pool::Pool};
+use self::{availability::Availability, pinned_connection::PinnedConnection, pool::Pool};
 pub use self::{error::StoreError, migrate::migrations, pool::Connection};
 
 /// Limit of the last attempt to connect, which only finds the cause of earlier failures.
@@ -113,9 +113,9 @@ pub struct StoreOptions {
 pub struct Store {
     /// Short transactions of the accept path, with short limits, so a paused process does not hold locks for long. One
     /// connection: a process has one writer, and a pool would use two in turn, each with caches of its own to warm.
-    writer: Lane,
+    writer: PinnedConnection,
     /// Transactions of decisions about calls, separate from the writer, since an agent waits for each of them.
-    decisions: Lane,
+    decisions: PinnedConnection,
     /// Reservations for stored events, and looks of the checks; separate, so they delay neither the writer nor reviews.
     later: Pool,
     /// Claims, holds and results of reviews.
@@ -129,9 +129,9 @@ pub struct Store {
     /// True if the database may lose acknowledged events, and the operator has allowed it.
     degraded: bool,
     /// Locks for steps of sessions within this process.
-    turns: alone::Turns,
+    turns: keyed_lock::KeyedLock,
     /// Signs rows of the audit.
-    stamper: signed::Stamper,
+    stamper: signed::RowSigner,
 }
 
 impl Store {
@@ -187,7 +187,7 @@ impl Store {
                 .test_before_acquire(tested);
             Pool::new(options, with, availability.clone())
         };
-        let lane = || Lane::of(pool(1, false, short()));
+        let lane = || PinnedConnection::of(pool(1, false, short()));
         let store = Self {
             writer: lane(),
             decisions: lane(),
@@ -198,8 +198,8 @@ impl Store {
             availability: availability.clone(),
             schema: options.schema.clone(),
             degraded: false,
-            turns: alone::Turns::default(),
-            stamper: signed::Stamper::default(),
+            turns: keyed_lock::KeyedLock::default(),
+            stamper: signed::RowSigner::default(),
         };
         match sqlx::query("SELECT 1").execute(&store.control.raw()).await {
             Ok(_) => Ok(store),

@@ -63,7 +63,7 @@ pub enum NextLook {
 
 /// A finding of a look.
 #[derive(Debug, Clone)]
-pub struct Looked {
+pub struct LookFinding {
     /// The finding.
     pub found: NewFinding,
     /// The shadow.
@@ -78,7 +78,7 @@ pub struct Looked {
 
 /// Events that wait for a look, and ranges that were passed over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Backlog {
+pub struct LookBacklog {
     /// Events received after the last that was looked at.
     pub waiting: i64,
     /// Time of receipt of the oldest of them.
@@ -152,7 +152,7 @@ impl LookStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn backlog(self) -> Result<Backlog, StoreError> {
+    pub async fn backlog(self) -> Result<LookBacklog, StoreError> {
         let (waiting, oldest): (i64, Option<Uuid>) = sqlx::query_as(
             "/* looks.waiting */ SELECT count(*), min(e.id::text)::uuid FROM follower f JOIN event e ON e.seq > f.seq
              WHERE f.name = 'looks'",
@@ -171,7 +171,7 @@ impl LookStore<'_> {
             first_at: first.to_jiff(),
             last_at: last.to_jiff(),
         };
-        Ok(Backlog {
+        Ok(LookBacklog {
             waiting,
             oldest_at: oldest.map(|id| received_at(EventId(id))),
             shed: ranges.into_iter().map(range).collect(),
@@ -274,7 +274,7 @@ impl LookPage {
     ///
     /// # Errors
     /// The database does not answer: the events may come again.
-    pub async fn done(mut self, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+    pub async fn done(mut self, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
         let mut new = Vec::new();
         if !found.is_empty() {
             new = store(&mut self.tx, found).await?;
@@ -285,7 +285,7 @@ impl LookPage {
 }
 
 /// Stores findings; returns the indices of the new ones.
-pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+pub(super) async fn store(tx: &mut Tx, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
     // The feed's row is locked before earlier findings are looked up: reviews that end meanwhile wait for it.
     let base: i64 = sqlx::query_scalar(
         "/* looks.feed */ UPDATE feed SET last = last + $1 WHERE name = 'result' RETURNING last - $1",
@@ -303,7 +303,7 @@ pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, S
     let reviewed = found_by_reviews(tx, found).await?;
     let (mut new, mut rows, mut repeats) = (Vec::new(), Vec::new(), Vec::new());
     for ((at, one), seq) in found.iter().enumerate().zip(base + 1..) {
-        let Looked { found, shadow, version, mode, key } = one;
+        let LookFinding { found, shadow, version, mode, key } = one;
         let event = found.finding.event_id.0;
         let field = found.finding.evidence.as_ref().map(|evidence| evidence.field.as_str().to_owned());
         if reviewed.contains(&(event, shadow.clone(), found.finding.rule.clone(), field)) {
@@ -328,7 +328,7 @@ pub(super) async fn store(tx: &mut Tx, found: &[Looked]) -> Result<Vec<usize>, S
 /// Returns findings of the checks in reviews of these events: event, shadow, rule and field.
 async fn found_by_reviews(
     tx: &mut Tx,
-    found: &[Looked],
+    found: &[LookFinding],
 ) -> Result<HashSet<(Uuid, String, String, Option<String>)>, StoreError> {
     let events: HashSet<Uuid> = found.iter().map(|one| one.found.finding.event_id.0).collect();
     let rows = sqlx::query_as(

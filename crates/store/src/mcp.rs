@@ -6,7 +6,7 @@ use super::{StoreError, aggregates::ContractStore};
 
 /// The pinned definition of a tool.
 #[derive(Debug, Clone)]
-pub struct Pin {
+pub struct PinnedTool {
     /// Name of the tool at its server.
     pub tool: String,
     /// Hash of the definition.
@@ -19,7 +19,7 @@ pub struct Pin {
 
 /// The current definition of a tool, as its server reports it.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReportedTool {
     /// Name of the tool at its server.
     pub tool: String,
     /// Hash of the definition.
@@ -33,7 +33,7 @@ impl ContractStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn mcp_pins(self, profile: &str, server: &str) -> Result<Vec<Pin>, StoreError> {
+    pub async fn mcp_pins(self, profile: &str, server: &str) -> Result<Vec<PinnedTool>, StoreError> {
         let rows = sqlx::query(
             "/* mcp.pins */ SELECT tool, hash, description, changed_hash FROM mcp_pin
              WHERE profile = $1 AND server = $2 ORDER BY tool",
@@ -43,7 +43,7 @@ impl ContractStore<'_> {
         .fetch_all(&self.0.read)
         .await?;
         let pin = |row: &sqlx::postgres::PgRow| {
-            Ok(Pin {
+            Ok(PinnedTool {
                 tool: row.try_get("tool")?,
                 hash: row.try_get("hash")?,
                 description: row.try_get("description")?,
@@ -62,7 +62,7 @@ impl ContractStore<'_> {
         self,
         profile: &str,
         server: &str,
-        tools: &[Seen],
+        tools: &[ReportedTool],
         anew: bool,
     ) -> Result<Vec<String>, StoreError> {
         let (names, hashes, descriptions) = columns(tools);
@@ -95,7 +95,7 @@ impl ContractStore<'_> {
         self,
         profile: &str,
         server: &str,
-        tools: &[Seen],
+        tools: &[ReportedTool],
     ) -> Result<Vec<String>, StoreError> {
         let (names, hashes, _) = columns(tools);
         let noted = sqlx::query_scalar(
@@ -115,7 +115,7 @@ impl ContractStore<'_> {
     }
 }
 
-fn columns(tools: &[Seen]) -> (Vec<&str>, Vec<&[u8]>, Vec<&str>) {
+fn columns(tools: &[ReportedTool]) -> (Vec<&str>, Vec<&[u8]>, Vec<&str>) {
     let names = tools.iter().map(|tool| tool.tool.as_str()).collect();
     let hashes = tools.iter().map(|tool| tool.hash.as_slice()).collect();
     (names, hashes, tools.iter().map(|tool| tool.description.as_str()).collect())

@@ -5,7 +5,7 @@ use jiff_sqlx::ToSqlx;
 use uuid::Uuid;
 
 use super::{StoreError, results::NewFinding, transaction::Tx};
-use umbra_domain::{Evidence, ReviewId, Source};
+use umbra_domain::{Evidence, FindingSource, ReviewId};
 
 /// A finding with the other columns of its row.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +38,8 @@ pub(super) async fn insert(
         rows.iter().map(|row| place(row).map(|at| i64::try_from(at).unwrap_or(i64::MAX))).collect()
     };
     let source = |row: &Row| match row.found.finding.source {
-        Source::Check => "check",
-        Source::Model => "model",
+        FindingSource::Check => "check",
+        FindingSource::Model => "model",
     };
     sqlx::query(
         "/* new_findings.insert */

@@ -8,16 +8,16 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::PatternStore,
-    follow::Following,
+    follow::FollowerPage,
     numbers::number_rows,
+    paging::{Page, Seek, equals},
     pool::Connection,
-    seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
 use umbra_domain::PatternId;
 
 /// A transaction that stores reported patterns. Dropping it stores none.
-pub struct Tellings(Tx);
+pub struct PatternTransaction(Tx);
 
 /// Patterns within a transaction. The first transaction to read a pattern's key has it exclusively.
 pub struct Patterns<'t>(&'t mut Connection);
@@ -41,7 +41,7 @@ pub struct PatternRow<'p> {
 
 /// Successes that were counted for a pattern in a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct PatternUse {
     /// Key that all reports of the pattern share.
     pub key: String,
     /// Successes in the task that still count.
@@ -50,7 +50,7 @@ pub struct Counted {
 
 /// Changes of patterns since a time.
 #[derive(Debug, Clone)]
-pub struct Changed {
+pub struct PatternChanges {
     /// Number of all patterns.
     pub count: i64,
     /// Changed patterns as JSON, each with the time of the change, oldest first.
@@ -73,15 +73,15 @@ impl PatternStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tell(self) -> Result<Tellings, StoreError> {
-        Ok(Tellings(begin(&self.0.work).await?))
+    pub async fn begin_recording(self) -> Result<PatternTransaction, StoreError> {
+        Ok(PatternTransaction(begin(&self.0.work).await?))
     }
 
     /// Returns the latest changes since a time, at most `limit`; without a time, since the beginning.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn since(self, since: Option<Timestamp>, limit: i64) -> Result<Changed, StoreError> {
+    pub async fn since(self, since: Option<Timestamp>, limit: i64) -> Result<PatternChanges, StoreError> {
         let count =
             sqlx::query_scalar("/* patterns.count */ SELECT count(*) FROM pattern").fetch_one(&self.0.control).await?;
         let rows = sqlx::query(
@@ -97,7 +97,7 @@ impl PatternStore<'_> {
             let at: jiff_sqlx::Timestamp = row.try_get("changed_at")?;
             Ok((at.to_jiff(), row.try_get("body")?))
         };
-        Ok(Changed { count, rows: rows.iter().map(row).collect::<Result<_, sqlx::Error>>()? })
+        Ok(PatternChanges { count, rows: rows.iter().map(row).collect::<Result<_, sqlx::Error>>()? })
     }
 
     /// Returns a page of patterns as JSON, in order of their first report.
@@ -132,7 +132,7 @@ impl PatternStore<'_> {
     }
 }
 
-impl Tellings {
+impl PatternTransaction {
     /// Returns the patterns within this transaction.
     pub fn patterns(&mut self) -> Patterns<'_> {
         Patterns(&mut self.0)
@@ -148,7 +148,7 @@ impl Tellings {
     }
 }
 
-impl Following {
+impl FollowerPage {
     /// Returns the patterns within the transaction of the page.
     pub fn patterns(&mut self) -> Patterns<'_> {
         Patterns(&mut self.tx)
@@ -160,7 +160,7 @@ impl Patterns<'_> {
     ///
     /// # Errors
     /// The database does not answer, or another transaction takes too long.
-    pub async fn alone(&mut self, tasks: &[String]) -> Result<(), StoreError> {
+    pub async fn lock_tasks(&mut self, tasks: &[String]) -> Result<(), StoreError> {
         sqlx::query(
             "/* patterns.tasks */ SELECT pg_advisory_xact_lock(7822, hashtext(current_schema() || t.id))
              FROM unnest($1::text[]) t(id)",
@@ -214,7 +214,7 @@ impl Patterns<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn counted(&mut self, task: &str) -> Result<Vec<Counted>, StoreError> {
+    pub async fn counted(&mut self, task: &str) -> Result<Vec<PatternUse>, StoreError> {
         let rows: Vec<(String, i32)> = sqlx::query_as(
             "/* patterns.counted */ SELECT p.key, u.successes FROM pattern_use u JOIN pattern p ON p.id = u.pattern
              WHERE u.task_id = $1 ORDER BY p.key",
@@ -222,7 +222,7 @@ impl Patterns<'_> {
         .bind(task)
         .fetch_all(&mut *self.0)
         .await?;
-        let counted = |(key, successes)| Counted { key, successes: u32::try_from(successes).unwrap_or_default() };
+        let counted = |(key, successes)| PatternUse { key, successes: u32::try_from(successes).unwrap_or_default() };
         Ok(rows.into_iter().map(counted).collect())
     }
 

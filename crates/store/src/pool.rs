@@ -21,7 +21,7 @@ use tokio::{sync::OwnedMutexGuard, time::timeout};
 use super::{
     availability::Availability,
     error::{is_absence, unreached},
-    lane::Place,
+    pinned_connection::ConnectionSlot,
 };
 
 /// Time after which a connection is overdue.
@@ -40,7 +40,7 @@ pub struct Connection {
     held: Option<PoolConnection<Postgres>>,
     availability: Availability,
     /// Slot of the lane that keeps the connection.
-    place: Option<OwnedMutexGuard<Place>>,
+    place: Option<OwnedMutexGuard<ConnectionSlot>>,
     /// True if a statement was sent and has not ended.
     pending: bool,
 }
@@ -109,13 +109,13 @@ impl Connection {
     pub(super) fn new(
         held: PoolConnection<Postgres>,
         availability: Availability,
-        place: Option<OwnedMutexGuard<Place>>,
+        place: Option<OwnedMutexGuard<ConnectionSlot>>,
     ) -> Self {
         Self { held: Some(held), availability, place, pending: false }
     }
 
     /// Sets the lane's slot to which the connection returns.
-    pub(super) fn kept_in(mut self, place: OwnedMutexGuard<Place>) -> Self {
+    pub(super) fn kept_in(mut self, place: OwnedMutexGuard<ConnectionSlot>) -> Self {
         self.place = Some(place);
         self
     }

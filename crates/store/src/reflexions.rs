@@ -10,14 +10,14 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::ReflexionStore,
-    follow::Following,
+    follow::FollowerPage,
+    paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
-    seek::{Page, Seek, Span, equals, push_span},
     transaction::begin,
     webhooks::{Outgoing, enqueue},
     workers::interval,
 };
-use umbra_domain::{Category, EventId, FindingId, ReflexionId, ReviewId, Severity, Source};
+use umbra_domain::{EventId, FindingCategory, FindingId, FindingSource, ReflexionId, ReviewId, Severity};
 
 /// Most findings of a fault that are read; the count stops there.
 const MOST_FINDINGS: i64 = 500;
@@ -58,9 +58,9 @@ pub struct Recurrence {
     /// Worst severity.
     pub severity: Severity,
     /// Category of the fault.
-    pub category: Category,
+    pub category: FindingCategory,
     /// Source of the findings: the checks or a model.
-    pub source: Source,
+    pub source: FindingSource,
     /// The rule.
     pub rule: String,
 }
@@ -75,9 +75,9 @@ pub struct ReflexionRow {
     /// Worst severity.
     pub severity: Severity,
     /// Category of the fault.
-    pub category: Category,
+    pub category: FindingCategory,
     /// Source of the findings: the checks or a model.
-    pub source: Source,
+    pub source: FindingSource,
     /// The rule.
     pub rule: String,
     /// Events with the fault.
@@ -165,7 +165,7 @@ const SELECT: &str =
      ORDER BY f.seq DESC LIMIT 1) AS description
     FROM reflexion x WHERE true";
 
-impl Following {
+impl FollowerPage {
     /// Counts the recurrences of these faults.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Following {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn go_on(&mut self, id: ReflexionId, of: &Recurrence) -> Result<(), StoreError> {
+    pub async fn update_recurrence(&mut self, id: ReflexionId, of: &Recurrence) -> Result<(), StoreError> {
         sqlx::query(
             "/* reflexions.go_on */
              UPDATE reflexion SET events = greatest(events, $2), last_at = greatest(last_at, $3),
@@ -447,8 +447,8 @@ impl From<CountRow> for Recurrence {
             first_at: time(row.first_at),
             last_at: time(row.last_at),
             severity: Severity::from_code(row.severity.unwrap_or(0)).unwrap_or(Severity::Critical),
-            category: row.category.as_deref().and_then(Category::parse).unwrap_or(Category::Custom),
-            source: row.source.as_deref().and_then(Source::parse).unwrap_or(Source::Model),
+            category: row.category.as_deref().and_then(FindingCategory::parse).unwrap_or(FindingCategory::Custom),
+            source: row.source.as_deref().and_then(FindingSource::parse).unwrap_or(FindingSource::Model),
             rule: row.rule.unwrap_or_default(),
         }
     }
@@ -460,8 +460,8 @@ impl From<Row> for ReflexionRow {
             id: ReflexionId(row.id),
             key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },
             severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),
-            category: Category::parse(&row.category).unwrap_or(Category::Custom),
-            source: Source::parse(&row.source).unwrap_or(Source::Model),
+            category: FindingCategory::parse(&row.category).unwrap_or(FindingCategory::Custom),
+            source: FindingSource::parse(&row.source).unwrap_or(FindingSource::Model),
             rule: row.rule,
             events: row.events,
             first_at: row.first_at.to_jiff(),

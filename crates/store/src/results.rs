@@ -13,7 +13,8 @@ use super::{
     transaction::{Tx, begin},
 };
 use umbra_domain::{
-    Assessment, EventId, Finding, FindingId, ReviewId, ReviewScope, Reviewer, Source, Trigger, verdict::DecidedBy,
+    Assessment, EventId, Finding, FindingId, FindingSource, ReviewId, ReviewScope, Reviewer, Trigger,
+    verdict::DecidedBy,
 };
 
 /// Result of a review, ready to be stored.
@@ -70,7 +71,7 @@ pub struct NewFinding {
     /// The finding.
     pub finding: Finding,
     /// Context of the event.
-    pub place: Place,
+    pub place: EventContext,
     /// Recommendation about the finding.
     pub recommendation: String,
     /// Fingerprint that findings of the same fault share, of any agent.
@@ -79,7 +80,7 @@ pub struct NewFinding {
 
 /// Context of an event that a finding keeps.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct EventContext {
     /// Agent of the event.
     pub agent: String,
     /// Task of the event.
@@ -92,7 +93,7 @@ pub struct Place {
 
 /// A review that has just ended.
 #[derive(FromRow)]
-struct Ended {
+struct EndedReview {
     at: jiff_sqlx::Timestamp,
     shadow: String,
     mode: i16,
@@ -112,7 +113,7 @@ impl ReviewStore<'_> {
         result: &NewResult,
     ) -> Result<Option<(i64, Timestamp)>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
-        let ended: Option<Ended> = sqlx::query_as(
+        let ended: Option<EndedReview> = sqlx::query_as(
             "/* results.finish */
              UPDATE review SET state = 'done', finished_at = clock(), failure = NULL
              WHERE id = $1 AND worker = $2 AND attempt = $3 AND state = 'running'
@@ -171,7 +172,7 @@ impl ReviewStore<'_> {
 async fn insert_findings(
     tx: &mut Tx,
     review: ReviewId,
-    ended: &Ended,
+    ended: &EndedReview,
     base: i64,
     findings: &[NewFinding],
 ) -> Result<(), StoreError> {
@@ -190,10 +191,10 @@ async fn insert_findings(
 async fn adopt(
     tx: &mut Tx,
     review: ReviewId,
-    ended: &Ended,
+    ended: &EndedReview,
     findings: &[NewFinding],
 ) -> Result<HashSet<i64>, StoreError> {
-    let of_checks = || findings.iter().zip(0_i64..).filter(|(found, _)| found.finding.source == Source::Check);
+    let of_checks = || findings.iter().zip(0_i64..).filter(|(found, _)| found.finding.source == FindingSource::Check);
     if of_checks().next().is_none() {
         return Ok(HashSet::new());
     }

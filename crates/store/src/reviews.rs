@@ -10,8 +10,8 @@ use super::{
     StoreError,
     aggregates::ReviewStore,
     findings::FindingItem,
+    paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
-    seek::{Page, Seek, Span, equals, push_span},
 };
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, ReviewId, ReviewScope, ReviewState, Reviewer, SkipReason, TokenCount, Trigger,
@@ -166,7 +166,7 @@ impl From<ReviewRow> for Review {
             task_id: row.task_id,
             trigger: Trigger::from_code(row.trigger),
             mode: Mode::ALL.into_iter().find(|mode| mode.priority() == row.mode),
-            state: ReviewState::parse(&row.state).map(ReviewState::shown),
+            state: ReviewState::parse(&row.state).map(ReviewState::public_state),
             assessment: row.assessment.as_deref().and_then(Assessment::parse),
             decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
             score: row.score,

@@ -7,7 +7,7 @@ use jiff_sqlx::ToSqlx;
 use sqlx::Row;
 use uuid::Uuid;
 
-use super::{StoreError, aggregates::SessionStore, sessions::Stepping};
+use super::{StoreError, aggregates::SessionStore, sessions::LockedSession};
 use umbra_domain::{SessionId, SessionState};
 
 /// A session whose documents are files.
@@ -98,7 +98,7 @@ impl SessionStore<'_> {
     }
 }
 
-impl Stepping {
+impl LockedSession {
     /// Returns the last version of a document with this etag; `None` if there is none.
     ///
     /// # Errors

@@ -11,11 +11,11 @@ use super::{
     aggregates::SessionStore,
     documents::{NewDocument, StoredDocument, documents_of, insert_document},
     numbers::number_rows,
+    paging::{Page, Seek, equals},
     pool::Connection,
-    seek::{Page, Seek, equals},
     transaction::{Tx, begin},
 };
-use umbra_domain::{Session, SessionId, SessionState, StepKind, session::chained};
+use umbra_domain::{Session, SessionId, SessionState, StepKind, session::step_digest};
 
 /// A set of tools, stored under the hash of its content.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub struct NewTools<'t> {
 }
 
 /// A session locked for its next step, until this is written or dropped.
-pub struct Stepping {
+pub struct LockedSession {
     tx: Tx,
     /// In-process lock of the session.
     _turn: OwnedMutexGuard<()>,
@@ -68,7 +68,7 @@ pub struct StoredStep {
 
 /// Result of opening a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attached {
+pub enum OpenSessionOutcome {
     /// The session was opened.
     Opened,
     /// The agent has as many open sessions as it may have.
@@ -86,7 +86,7 @@ impl SessionStore<'_> {
         tools: Option<NewTools<'_>>,
         documents: &[NewDocument],
         most: u32,
-    ) -> Result<Attached, StoreError> {
+    ) -> Result<OpenSessionOutcome, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         // Sessions of one agent are opened one after the other, so the count below is right.
         sqlx::query("/* sessions.alone */ SELECT pg_advisory_xact_lock(7820, hashtext(current_schema() || $1))")
@@ -101,7 +101,7 @@ impl SessionStore<'_> {
         .await?;
         if open >= i64::from(most) {
             tx.rollback().await?;
-            return Ok(Attached::TooMany);
+            return Ok(OpenSessionOutcome::TooMany);
         }
         if let Some(tools) = tools {
             sqlx::query(
@@ -130,7 +130,7 @@ impl SessionStore<'_> {
         }
         sqlx::query(number_rows!("sessions.number", "sidecar_session", "session")).execute(&mut *tx).await?;
         tx.commit().await?;
-        Ok(Attached::Opened)
+        Ok(OpenSessionOutcome::Opened)
     }
 
     /// Returns a session with its documents; `None` if there is none.
@@ -151,7 +151,7 @@ impl SessionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer, or another step takes too long.
-    pub async fn step(self, id: SessionId) -> Result<Option<Stepping>, StoreError> {
+    pub async fn step(self, id: SessionId) -> Result<Option<LockedSession>, StoreError> {
         let turn = self.0.turns.take(id.0).await;
         let mut tx = begin(&self.0.work).await?;
         let found = sqlx::query(
@@ -170,7 +170,7 @@ impl SessionStore<'_> {
         .fetch_one(&mut *tx)
         .await?;
         let documents = documents_of(&mut tx, id).await?;
-        Ok(Some(Stepping { tx, _turn: turn, number, session, documents, now: now.to_jiff() }))
+        Ok(Some(LockedSession { tx, _turn: turn, number, session, documents, now: now.to_jiff() }))
     }
 
     /// Returns a set of tools, as JSON.
@@ -259,7 +259,7 @@ impl SessionStore<'_> {
     }
 }
 
-impl Stepping {
+impl LockedSession {
     /// Returns the number of this step.
     pub fn number(&self) -> i32 {
         self.number
@@ -287,7 +287,7 @@ impl Stepping {
     /// # Errors
     /// The database does not answer: the step may be stored all the same.
     pub async fn write(mut self, kind: StepKind, body: &str) -> Result<Session, StoreError> {
-        let chain = chained(self.session.chain.as_deref(), self.number, kind, body);
+        let chain = step_digest(self.session.chain.as_deref(), self.number, kind, body);
         sqlx::query(
             "/* sessions.step */ INSERT INTO sidecar_step (session, number, kind, body, chain) VALUES ($1, $2, $3, $4, $5)",
         )

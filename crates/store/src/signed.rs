@@ -10,15 +10,15 @@ use umbra_domain::audit::{AuditFolder, AuditSigner};
 
 /// Signs audit rows once a signer is set.
 #[derive(Clone, Default)]
-pub(super) struct Stamper(Arc<OnceLock<AuditSigner>>);
+pub(super) struct RowSigner(Arc<OnceLock<AuditSigner>>);
 
-impl std::fmt::Debug for Stamper {
+impl std::fmt::Debug for RowSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Stamper").field(&self.0.get().is_some()).finish()
     }
 }
 
-impl Stamper {
+impl RowSigner {
     /// Returns one signature over these rows, which are written together; the first of them stores it.
     pub fn stamp(&self, rows: &[NewAudit]) -> Option<Vec<u8>> {
         let signer = self.0.get().filter(|_| !rows.is_empty())?;

@@ -7,7 +7,7 @@ use umbra_domain::{EventId, ReviewId, Trigger};
 
 /// An event under review.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct EventUnderReview {
     /// Event id.
     pub event: EventId,
     /// Trigger by which the event matched.
@@ -33,7 +33,7 @@ impl EventStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn held(self, review: ReviewId) -> Result<Vec<Held>, StoreError> {
+    pub async fn events_under_review(self, review: ReviewId) -> Result<Vec<EventUnderReview>, StoreError> {
         let rows: Vec<(Uuid, Option<i16>, Vec<u8>)> = sqlx::query_as(
             "/* steps.held */
              SELECT e.id, (e.triggers)[array_position(e.shadows, h.shadow)], e.payload
@@ -42,7 +42,7 @@ impl EventStore<'_> {
         .bind(review.0)
         .fetch_all(&self.0.work)
         .await?;
-        let held = |(id, trigger, payload): (Uuid, Option<i16>, Vec<u8>)| Held {
+        let held = |(id, trigger, payload): (Uuid, Option<i16>, Vec<u8>)| EventUnderReview {
             event: EventId(id),
             trigger: trigger.and_then(Trigger::from_code).unwrap_or(Trigger::All),
             payload,

@@ -6,11 +6,11 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::EventStore,
-    follow::Following,
-    seek::{Page, Seek, Span},
+    follow::FollowerPage,
+    paging::{Page, Seek, Span},
     steps::TaskStep,
 };
-use umbra_domain::{Assessment, EventId, ReviewId, StepCoverage, clock::first_id_at, trajectory::Opinion};
+use umbra_domain::{Assessment, EventId, ReviewId, StepCoverage, clock::first_id_at, trajectory::ReviewOpinion};
 
 /// Most opinions behind a task's recommendation, the strictest first.
 const MAX_OPINIONS: i64 = 500;
@@ -127,7 +127,7 @@ impl EventStore<'_> {
         task: &str,
         agents: &[String],
         mode: Option<i16>,
-    ) -> Result<(Vec<Opinion>, u64), StoreError> {
+    ) -> Result<(Vec<ReviewOpinion>, u64), StoreError> {
         let rows: Vec<(String, i32, String)> = sqlx::query_as(
             "/* trajectories.opinions */
              SELECT r.shadow, array_position($4, coalesce(a.assessment, d.assessment)) AS rank,
@@ -156,15 +156,16 @@ impl EventStore<'_> {
         .bind(mode)
         .fetch_one(&self.0.read)
         .await?;
-        let opinion =
-            |(shadow, rank, recommendation)| Some(Opinion { shadow, assessment: assessment(rank)?, recommendation });
+        let opinion = |(shadow, rank, recommendation)| {
+            Some(ReviewOpinion { shadow, assessment: assessment(rank)?, recommendation })
+        };
         Ok((rows.into_iter().filter_map(opinion).collect(), u64::try_from(open).unwrap_or(0)))
     }
 }
 
 /// Assessment of one event of a task by one review, as far as it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opined {
+pub struct AssessedReview {
     /// The review.
     pub review: ReviewId,
     /// The event.
@@ -175,12 +176,12 @@ pub struct Opined {
     pub assessment: Option<Assessment>,
 }
 
-impl Following {
+impl FollowerPage {
     /// Returns reviews' assessments of a task's events, strictest first, at most `most`, without passive shadows.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn opined(&mut self, task: &str, most: i64) -> Result<Vec<Opined>, StoreError> {
+    pub async fn opined(&mut self, task: &str, most: i64) -> Result<Vec<AssessedReview>, StoreError> {
         let rows: Vec<(Uuid, Uuid, bool, Option<i32>)> = sqlx::query_as(
             "/* trajectories.opined */
              SELECT r.id, h.event_id, r.state IN ('queued', 'running'),
@@ -196,7 +197,7 @@ impl Following {
         .bind(most)
         .fetch_all(&mut *self.tx)
         .await?;
-        let opined = |(review, event, open, rank): (Uuid, Uuid, bool, Option<i32>)| Opined {
+        let opined = |(review, event, open, rank): (Uuid, Uuid, bool, Option<i32>)| AssessedReview {
             review: ReviewId(review),
             event: EventId(event),
             open,

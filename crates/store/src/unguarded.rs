@@ -13,7 +13,7 @@ use super::{
     aggregates::ContractStore,
     decisions::Named,
     events::received_at,
-    looks::{self, Looked},
+    looks::{self, LookFinding},
     transaction::{Tx, begin},
     webhooks,
 };
@@ -39,7 +39,7 @@ pub struct SeenEvent {
 }
 
 /// A page of events that this process reads. Dropping it leaves the events to be read again.
-pub struct Watching {
+pub struct UnguardedPage {
     tx: Tx,
     until: i64,
     /// The database's time.
@@ -56,7 +56,7 @@ impl ContractStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn begin_watching(self, most: i64, settled: Duration) -> Result<Option<Watching>, StoreError> {
+    pub async fn begin_watching(self, most: i64, settled: Duration) -> Result<Option<UnguardedPage>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let from: Option<i64> = sqlx::query_scalar(
             "/* unguarded.hold */ SELECT seq FROM follower WHERE name = 'unguarded' FOR UPDATE SKIP LOCKED",
@@ -72,7 +72,7 @@ impl ContractStore<'_> {
                 .fetch_one(&mut *tx)
                 .await?;
         let mut until = last.min(from.saturating_add(most));
-        let mut watching = Watching { tx, until, now: now.to_jiff(), events: Vec::new(), more: until < last };
+        let mut watching = UnguardedPage { tx, until, now: now.to_jiff(), events: Vec::new(), more: until < last };
         if from == until {
             return Ok(Some(watching));
         }
@@ -115,7 +115,7 @@ impl ContractStore<'_> {
     }
 }
 
-impl Watching {
+impl UnguardedPage {
     /// Returns those of these calls, by agent and id, that were decided, each with its tool if the audit has it.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Watching {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn find(&mut self, found: &[Looked]) -> Result<Vec<usize>, StoreError> {
+    pub async fn find(&mut self, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
         if found.is_empty() { Ok(Vec::new()) } else { looks::store(&mut self.tx, found).await }
     }
 

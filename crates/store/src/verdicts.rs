@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{StoreError, aggregates::VerdictStore, pool::Connection};
 use umbra_domain::{
     Assessment, Disposition, EventId, Mode, ReviewId, ReviewState, Severity, SkipReason,
-    verdict::{DecidedBy, Progress, Ruling, Standing},
+    verdict::{DecidedBy, FinalVerdict, ReviewProgress, VerdictState},
 };
 
 /// Most findings that a verdict names as reasons.
@@ -23,7 +23,7 @@ pub struct VerdictItem {
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub event_id: EventId,
     /// Accepted and rejected are final; pending may change until `verdict_by`.
-    pub verdict: Standing,
+    pub verdict: VerdictState,
     /// The rule that decided, or why there is no verdict; null while it is pending, and in verdicts from before Umbra
     /// kept it.
     pub decided_by: Option<DecidedBy>,
@@ -44,7 +44,7 @@ pub struct VerdictItem {
 impl VerdictItem {
     /// Returns the pending verdict on an event that is decided by `verdict_by` at the latest.
     pub fn pending(event_id: EventId, verdict_by: Timestamp) -> Self {
-        Self { verdict_by: Some(verdict_by), ..Self::empty(event_id, Standing::Pending) }
+        Self { verdict_by: Some(verdict_by), ..Self::empty(event_id, VerdictState::Pending) }
     }
 
     /// Returns the verdict on an event without an active review. Its dispositions tell if an active shadow skipped it,
@@ -61,10 +61,10 @@ impl VerdictItem {
         } else {
             DecidedBy::Skipped
         };
-        Self { decided_by: Some(decided_by), reasons, ..Self::empty(event_id, Standing::NotReviewed) }
+        Self { decided_by: Some(decided_by), reasons, ..Self::empty(event_id, VerdictState::NotReviewed) }
     }
 
-    fn empty(event_id: EventId, verdict: Standing) -> Self {
+    fn empty(event_id: EventId, verdict: VerdictState) -> Self {
         Self {
             event_id,
             verdict,
@@ -90,7 +90,7 @@ pub struct ActiveReview {
     /// When the review was reserved, by the database's clock.
     pub created_at: Timestamp,
     /// Progress of the review.
-    pub progress: Progress,
+    pub progress: ReviewProgress,
     /// The rule behind the assessment.
     pub decided_by: DecidedBy,
     /// Descriptions of the findings, worst first.
@@ -101,7 +101,7 @@ pub struct ActiveReview {
 
 /// State of an event's verdict.
 #[derive(Debug, Clone)]
-pub enum Case {
+pub enum StoredVerdict {
     /// A verdict is filed.
     Filed(VerdictItem),
     /// No verdict is filed yet: the active reviews, and the database's time.
@@ -145,9 +145,9 @@ impl VerdictStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn case(self, event: EventId) -> Result<Case, StoreError> {
+    pub async fn case(self, event: EventId) -> Result<StoredVerdict, StoreError> {
         if let Some(filed) = self.of(&[event]).await?.pop() {
-            return Ok(Case::Filed(filed));
+            return Ok(StoredVerdict::Filed(filed));
         }
         let rows: Vec<ActiveRow> = sqlx::query_as(
             "/* verdicts.case */
@@ -165,14 +165,19 @@ impl VerdictStore<'_> {
         .fetch_all(&self.0.read)
         .await?;
         let now = rows.first().map_or(Timestamp::UNIX_EPOCH, |row| row.now.to_jiff());
-        Ok(Case::Open(rows.into_iter().map(Into::into).collect(), now))
+        Ok(StoredVerdict::Open(rows.into_iter().map(Into::into).collect(), now))
     }
 
     /// Files a verdict, unless one is filed; returns the one that stands.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file(self, event: EventId, by: Timestamp, ruling: &Ruling) -> Result<Option<VerdictItem>, StoreError> {
+    pub async fn file(
+        self,
+        event: EventId,
+        by: Timestamp,
+        ruling: &FinalVerdict,
+    ) -> Result<Option<VerdictItem>, StoreError> {
         let reasons = serde_json::to_string(&ruling.reasons).unwrap_or_else(|_| "[]".into());
         sqlx::query(
             "/* verdicts.file */
@@ -260,7 +265,7 @@ impl From<FiledRow> for VerdictItem {
     fn from(row: FiledRow) -> Self {
         Self {
             event_id: EventId(row.event_id),
-            verdict: Standing::parse(&row.verdict).unwrap_or(Standing::Pending),
+            verdict: VerdictState::parse(&row.verdict).unwrap_or(VerdictState::Pending),
             decided_by: row.decided_by.as_deref().and_then(DecidedBy::parse),
             verdict_by: Some(row.verdict_by.to_jiff()),
             reasons: serde_json::from_str(&row.reasons).unwrap_or_default(),
@@ -275,12 +280,12 @@ impl From<ActiveRow> for ActiveReview {
     fn from(row: ActiveRow) -> Self {
         let done = row.finished_at.zip(row.assessment.as_deref().and_then(Assessment::parse));
         let progress = match (ReviewState::parse(&row.state), done) {
-            (Some(ReviewState::Done), Some((at, assessment))) => Progress::Done(at.to_jiff(), assessment),
+            (Some(ReviewState::Done), Some((at, assessment))) => ReviewProgress::Done(at.to_jiff(), assessment),
             (Some(ReviewState::Failed | ReviewState::Released), _) => {
                 let reason = row.reason.and_then(SkipReason::from_code);
-                Progress::GivenUp(reason.map_or("no reason is known", SkipReason::as_str).to_owned())
+                ReviewProgress::GivenUp(reason.map_or("no reason is known", SkipReason::as_str).to_owned())
             }
-            _ => Progress::Open,
+            _ => ReviewProgress::Open,
         };
         Self {
             review: ReviewId(row.id),
@@ -308,7 +313,7 @@ pub struct FiledVerdict {
     pub verdict: VerdictItem,
 }
 
-impl super::follow::Following {
+impl super::follow::FollowerPage {
     /// Returns the verdicts of the page, each with agent and task.
     ///
     /// # Errors

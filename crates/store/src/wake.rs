@@ -6,7 +6,7 @@ use super::{StoreError, aggregates::QueueStore, availability::Availability};
 
 umbra_domain::words! {
     /// Kind of a wake-up.
-    pub enum News {
+    pub enum WakeUpKind {
         /// Jobs are waiting.
         Jobs = "jobs",
         /// Reviews ended.
@@ -26,7 +26,7 @@ impl QueueStore<'_> {
     /// # Errors
     /// The database does not answer: other processes find jobs at their next poll, and waiting requests check when
     /// their time is over.
-    pub async fn ring(self, news: News) -> Result<(), StoreError> {
+    pub async fn send_wake_up(self, news: WakeUpKind) -> Result<(), StoreError> {
         sqlx::query("SELECT pg_notify($1, $2)")
             .bind(self.channel())
             .bind(news.as_str())
@@ -62,12 +62,12 @@ impl Listener {
     ///
     /// # Errors
     /// The database stays away: listen again later.
-    pub async fn heard(&mut self) -> Result<Option<News>, StoreError> {
+    pub async fn heard(&mut self) -> Result<Option<WakeUpKind>, StoreError> {
         // A connection whose other end is gone stays silent, so an outage ends the wait.
         let heard = tokio::select! {
             heard = self.listener.try_recv() => heard?,
             () = self.availability.lost() => return Err(StoreError::late()),
         };
-        Ok(heard.and_then(|heard| News::parse(heard.payload())))
+        Ok(heard.and_then(|heard| WakeUpKind::parse(heard.payload())))
     }
 }

@@ -10,8 +10,8 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use super::{
-    StoreError, aggregates::WebhookStore, dead_letters::bury, follow::Following, pool::Connection, transaction::begin,
-    workers::interval,
+    StoreError, aggregates::WebhookStore, dead_letters::bury, follow::FollowerPage, pool::Connection,
+    transaction::begin, workers::interval,
 };
 use umbra_domain::DeliveryId;
 
@@ -63,7 +63,7 @@ pub struct Delivery {
 
 /// Outbox of an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Backlog {
+pub struct OutboxStatus {
     /// The endpoint.
     pub endpoint: String,
     /// Deliveries that wait.
@@ -123,7 +123,7 @@ pub async fn enqueue(tx: &mut Connection, message: &Outgoing) -> Result<(), Stor
     Ok(())
 }
 
-impl Following {
+impl FollowerPage {
     /// Stores a message in the transaction of the page.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ impl WebhookStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn backlogs(self) -> Result<Vec<Backlog>, StoreError> {
+    pub async fn backlogs(self) -> Result<Vec<OutboxStatus>, StoreError> {
         let rows: Vec<BacklogRow> = sqlx::query_as(
             "/* webhooks.backlogs */
              SELECT endpoint, count(*) FILTER (WHERE state = 'waiting') AS waiting,
@@ -236,7 +236,7 @@ impl WebhookStore<'_> {
         .await?;
         let backlog = |BacklogRow { endpoint, waiting, dead, failure, next_try_at }| {
             let next_try_at = next_try_at.map(jiff_sqlx::Timestamp::to_jiff);
-            Backlog { endpoint, waiting, dead, failure, next_try_at }
+            OutboxStatus { endpoint, waiting, dead, failure, next_try_at }
         };
         Ok(rows.into_iter().map(backlog).collect())
     }

@@ -9,7 +9,7 @@ use umbra_domain::{ReviewId, WorkerId};
 
 /// Counts of a sweep of dead workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rescue {
+pub struct TakeoverCounts {
     /// Dead workers.
     pub workers: u64,
     /// Reviews that went back to the queue.
@@ -23,7 +23,7 @@ impl QueueStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn enlist(self, worker: WorkerId) -> Result<(), StoreError> {
+    pub async fn register_worker(self, worker: WorkerId) -> Result<(), StoreError> {
         sqlx::query("INSERT INTO worker (id) VALUES ($1)").bind(worker.0).execute(&self.0.control).await?;
         Ok(())
     }
@@ -46,7 +46,7 @@ impl QueueStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn file_standing(self, worker: WorkerId, standing: &str) -> Result<(), StoreError> {
+    pub async fn store_status(self, worker: WorkerId, standing: &str) -> Result<(), StoreError> {
         sqlx::query("/* workers.standing */ UPDATE worker SET standing = $2 WHERE id = $1")
             .bind(worker.0)
             .bind(standing)
@@ -73,7 +73,7 @@ impl QueueStore<'_> {
     ///
     /// # Errors
     /// The database does not answer: the sweep of another process takes over.
-    pub async fn dismiss(self, worker: WorkerId, successor: WorkerId) -> Result<u64, StoreError> {
+    pub async fn remove_worker(self, worker: WorkerId, successor: WorkerId) -> Result<u64, StoreError> {
         sqlx::query("DELETE FROM worker WHERE id = $1").bind(worker.0).execute(&self.0.control).await?;
         Ok(self.take_over(worker.0, successor.0).await?.reviews)
     }
@@ -88,7 +88,7 @@ impl QueueStore<'_> {
         own: WorkerId,
         dead_after: std::time::Duration,
         successor: impl Fn() -> WorkerId,
-    ) -> Result<Rescue, StoreError> {
+    ) -> Result<TakeoverCounts, StoreError> {
         let dead_after = interval(dead_after);
         let dead: Vec<Uuid> = sqlx::query_scalar(
             "/* workers.dead */ SELECT id FROM worker WHERE heartbeat_at < clock() - $1 AND id <> $2
@@ -99,7 +99,7 @@ impl QueueStore<'_> {
         .bind(own.0)
         .fetch_all(&self.0.control)
         .await?;
-        let mut rescue = Rescue::default();
+        let mut rescue = TakeoverCounts::default();
         for worker in dead {
             // The worker is removed first, and only if it is still silent: from here on its heartbeat fails and it
             // starts nothing.
@@ -146,7 +146,7 @@ impl QueueStore<'_> {
     /// Takes over a worker's reviews. First the leases move to an unused id, which fences the old worker's holds and
     /// results. Then its open calls are charged; none can be added any more. Then the reviews are queued. A crash in
     /// between leaves leases of an unknown worker, which the next sweep finds.
-    async fn take_over(self, worker: Uuid, successor: Uuid) -> Result<Rescue, StoreError> {
+    async fn take_over(self, worker: Uuid, successor: Uuid) -> Result<TakeoverCounts, StoreError> {
         sqlx::query("/* workers.fence */ UPDATE review SET worker = $2 WHERE worker = $1 AND state = 'running'")
             .bind(worker)
             .bind(successor)
@@ -170,7 +170,7 @@ impl QueueStore<'_> {
         .execute(&self.0.control)
         .await?
         .rows_affected();
-        Ok(Rescue { workers: 1, reviews, calls: orphans.len() as u64 })
+        Ok(TakeoverCounts { workers: 1, reviews, calls: orphans.len() as u64 })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/v1/approvals`: calls that a rule asks about, and a person's word on them.
+//! `/v1/approvals`: calls that a rule holds for approval, and the answers of people.
 
 use axum::{
     Json,
@@ -21,26 +21,26 @@ use crate::{
 use umbra_domain::{ApprovalId, key::Scope, tool::ToolPatterns};
 use umbra_store::execution::{ApprovalFilter, ApprovalItem};
 
-/// Characters of a note.
+/// Most characters of a note.
 const NOTE_CHARS: usize = 2_000;
 
-/// What a person says.
+/// A person's decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// It may run, once.
+    /// The call may run, once.
     Approve,
-    /// It may not.
+    /// The call may not run.
     Deny,
 }
 
-/// A person's word on a call.
+/// A person's answer to an approval request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
-    /// Whether it may run.
+    /// Decision about the call.
     pub decision: ApprovalDecision,
-    /// Why. It is kept in the audit.
+    /// Reason, kept in the audit.
     #[schema(max_length = 2000)]
     pub reason: Option<String>,
 }
@@ -48,11 +48,11 @@ pub struct ApprovalRequest {
 /// Approvals.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApprovalList {
-    /// The newest first.
+    /// Newest first.
     pub items: Vec<ApprovalItem>,
 }
 
-/// Calls that wait for a person's word, and those that had it.
+/// Lists calls that wait for approval, and calls that were answered.
 #[utoipa::path(get, path = "/v1/approvals", tag = "boundary",
     params(("state" = Option<String>, Query, description = "`pending`, `approved`, `denied`, `used` or `expired`"),
         ("agent" = Option<String>, Query, description = "Of this agent"),
@@ -78,7 +78,7 @@ pub async fn list_approvals(
     Ok(Json(ApprovalList { items: api.flows.boundary.approvals(filter, tools.as_ref()).await? }))
 }
 
-/// An approval, with the call that asks for it.
+/// Returns an approval, with the call that needs it.
 #[utoipa::path(get, path = "/v1/approvals/{id}", tag = "boundary",
     params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
     responses((status = 200, description = "The approval", body = ApprovalItem)))]
@@ -91,8 +91,8 @@ pub async fn get_approval(
     Ok(Json(api.flows.boundary.approval(id).await?.ok_or_else(ApprovalId::unknown)?))
 }
 
-/// Approves or denies a call. An approval is for just these arguments, this tool and this agent; it is used up by the first
-/// call that it lets run, and worth nothing once it has expired.
+/// Approves or denies a call. An approval holds for exactly these arguments, this tool and this agent. The first call
+/// that it lets run uses it up; after its expiry it has no effect.
 #[utoipa::path(post, path = "/v1/approvals/{id}", tag = "boundary", request_body = ApprovalRequest,
     params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
     responses((status = 200, description = "How it stands now", body = ApprovalItem),

@@ -1,4 +1,4 @@
-//! `/v1/audit`: what was decided, as lines of JSON: to its end, or without one.
+//! `/v1/audit`: rows of the audit as lines of JSON, up to the newest or followed without end.
 
 use std::{
     collections::VecDeque,
@@ -21,21 +21,21 @@ use crate::{
     api::{Api, auth::Caller, params::Params, problem::Problem},
     flows::audit::search::AuditSearch,
 };
-use umbra_boundary::line::line;
+use umbra_boundary::record_json::line;
 use umbra_domain::{Decision, Effect, Execution, audit::AuditKind, key::Scope, tool::ToolPatterns};
-use umbra_store::{StoreError, audit::AuditFilter, seek::Span};
+use umbra_store::{StoreError, audit::AuditFilter, paging::Span};
 
 /// Rows of one read from the store.
 const PAGE: i64 = 500;
-/// Rows where the newest are asked for and nobody says how many.
+/// Rows of a newest-first answer without `limit`.
 const NEWEST: i64 = 50;
-/// The header that tells of filters that match nothing known.
+/// Header that reports filters which match nothing known.
 const WARNING: HeaderName = HeaderName::from_static("umbra-warning");
-/// Between looks for new rows.
+/// Pause between reads for new rows.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
-/// Every row as a line of JSON, in order; decisions unless `kind` says otherwise. It ends with the newest row, unless
-/// `follow=true`.
+/// Streams rows of the audit as lines of JSON, in order; decisions unless `kind` says otherwise. The stream ends with
+/// the newest row, unless `follow=true`.
 #[utoipa::path(get, path = "/v1/audit", tag = "boundary",
     params(("agent" = Option<String>, Query, description = "Of this agent, or of those that a glob matches"),
         ("session" = Option<String>, Query, description = "Of this session"),
@@ -83,7 +83,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
     let after = after.unwrap_or(0);
     let mut reader =
         Reader { api, search, after, newest_first, left: limit, follow, ready: VecDeque::new(), ended: true };
-    // The first page at once: a database that is away is a problem, not an empty answer.
+    // The first page is read at once: a database that is away is a problem, not an empty answer.
     reader.read().await?;
     let mut headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson")),
@@ -91,7 +91,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
     ]);
     if reader.ready.is_empty() {
         let warnings = reader.search.warnings(&reader.api.flows.boundary.store).await?.join("; ");
-        // Header fields carry visible ASCII; a name of other characters is left to the reader's own eyes.
+        // Header fields carry visible ASCII; other characters become `?`.
         let plain: String = warnings.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
         if let Some(value) = HeaderValue::from_str(&plain).ok().filter(|value| !value.is_empty()) {
             headers.insert(WARNING, value);
@@ -100,7 +100,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
     Ok((headers, Body::new(Lines(Box::pin(reader.next())))).into_response())
 }
 
-/// The filters of a request; faults stay in `params`.
+/// Reads the filters of a request; faults are kept in `params`.
 fn search(api: &Api, params: &mut Params) -> AuditSearch {
     let [agent, session, run, call_id] = ["agent", "session", "run", "call_id"]
         .map(|name| params.text(name).map(|given| api.flows.boundary.name_asked_for(&given)));
@@ -136,18 +136,18 @@ fn kinds(word: &str) -> Option<Vec<AuditKind>> {
     }
 }
 
-/// One answer.
+/// State of one answer.
 struct Reader {
     api: Api,
     search: AuditSearch,
-    /// Every row up to this number was read.
+    /// Number of the last row that was read.
     after: i64,
     newest_first: bool,
-    /// Rows that are still wanted, where there is a limit.
+    /// Rows left to send, where there is a limit.
     left: Option<i64>,
     follow: bool,
     ready: VecDeque<Bytes>,
-    /// Every row there was has been read; true before the first look as well.
+    /// True if no more rows were stored at the last read; also before the first.
     ended: bool,
 }
 
@@ -156,7 +156,7 @@ type Piece = Option<Result<(Bytes, Reader), StoreError>>;
 impl Reader {
     async fn read(&mut self) -> Result<(), StoreError> {
         let store = &self.api.flows.boundary.store;
-        // Names that came since the last look are found by it, too.
+        // Reads names that came since the last read, too.
         if self.ended {
             self.search.resolve(store, self.after).await?;
         }
@@ -181,7 +181,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The next piece to send; `None` at the end.
+    /// Returns the next piece to send; `None` at the end.
     async fn next(mut self) -> Piece {
         let draining = self.api.draining.clone();
         loop {
@@ -204,8 +204,8 @@ impl Reader {
     }
 }
 
-/// The body: it reads on only when the connection asks for more. Where the database goes away it breaks off, so that
-/// nobody takes a part for the whole.
+/// Response body that reads on only when the connection asks for more. It breaks off when the database goes away: a
+/// part cannot pass for the whole.
 struct Lines(Pin<Box<dyn Future<Output = Piece> + Send>>);
 
 impl hyper::body::Body for Lines {

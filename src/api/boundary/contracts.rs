@@ -1,5 +1,5 @@
-//! `/v1/contracts`: which are in force and whether they still hold; what is wrong with a file of them, and what recorded
-//! calls show. `umbra contracts` does the same with files.
+//! `/v1/contracts`: contracts in force and their state, faults of a tools file, and contracts inferred from recorded
+//! calls. `umbra contracts` does the same with files.
 
 use axum::{
     Json,
@@ -33,11 +33,11 @@ use umbra_domain::{
 };
 use umbra_policy::check_condition;
 
-/// Largest tools file, in bytes: what a person writes.
+/// Largest tools file, in bytes.
 const MAX_YAML_BYTES: usize = 1024 * 1024;
-/// Characters of a reason.
+/// Most characters of a reason.
 const REASON_CHARS: usize = 2_000;
-/// Most recorded results of the audit that are looked at.
+/// Most recorded results that are read from the audit.
 const MOST_RECORDED: i64 = 200;
 
 /// A contract in force.
@@ -48,67 +48,67 @@ pub struct ContractView {
     /// `tool@version`, as decisions and the audit have it.
     #[schema(example = "stripe.process_refund@2")]
     pub contract: String,
-    /// The tool, or the glob.
+    /// Name of the tool, or a glob of names.
     pub tool: String,
-    /// Its edition.
+    /// Version of the contract.
     pub version: u32,
-    /// What calling the tool does.
+    /// Effect of a call of the tool.
     pub effect: Effect,
-    /// The file that it was read from.
+    /// File that the contract was read from.
     pub source: Option<String>,
-    /// Whether it says what the tool takes.
+    /// True if the contract has a schema of the arguments.
     pub input_schema: bool,
-    /// Whether it says what the tool gives.
+    /// True if the contract has a schema of the result.
     pub output_schema: bool,
-    /// Responses that it has.
+    /// Number of responses.
     pub responses: usize,
-    /// Whether a call is answered without being run: it has a response, an output schema or an example.
+    /// True if a stub can answer: the contract has a response, an output schema or an example.
     pub answers: bool,
-    /// Faults that a run may ask for.
+    /// Number of faults that a run may ask for.
     pub faults: usize,
-    /// Whether what a run only seems to write can be read back.
+    /// True if simulated writes of a run can be read back.
     pub overlay: bool,
     /// Labels that a call adds to its session.
     pub taints: Vec<String>,
-    /// What happens to a live call when no decision can be stored: `block` or `allow`.
+    /// Treatment of a live call when no decision can be stored: `block` or `allow`.
     #[schema(value_type = String)]
     pub on_unavailable: &'static str,
-    /// Whether arguments can make more of it where it reads: `looked_at` or `trusted`.
+    /// Effect of the arguments on a tool that reads: `looked_at` if they can raise it, `trusted` if not.
     #[schema(value_type = String)]
     pub arguments: &'static str,
-    /// Where the real thing can be tried.
+    /// Place where the real tool can be tried.
     pub sandbox: Option<String>,
-    /// Set while it is not believed any more. Its stubs go on, and each says so in `explain`.
+    /// Set while the contract is stale. Its stubs still answer, and each says so in `explain`.
     pub stale: Option<StaleContract>,
-    /// What live results have shown of it; null until it was first looked at, a second after it came into force.
+    /// Comparison with live results; null until the first, a second after the contract came into force.
     pub live: Option<LiveView>,
 }
 
-/// What live results have shown of a contract.
+/// Comparison of a contract with live results.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContractLive)]
 pub struct LiveView {
-    /// Since when this edition is in force.
+    /// Time since which this version is in force.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// Results that were held against it.
+    /// Number of results that were compared with the contract.
     pub results: i64,
-    /// The last so many of them did not fit.
+    /// Number of latest results in a row that did not fit.
     pub misfits: i64,
-    /// What did not fit last: where, and what was expected.
+    /// Last misfit: its place, and what was expected there.
     pub misfit: Option<String>,
-    /// When the last result was reported.
+    /// Time of the last reported result.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_at: Option<Timestamp>,
-    /// When the last one that fitted was reported.
+    /// Time of the last reported result that fitted.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub fit_at: Option<Timestamp>,
-    /// When a person last said that it holds.
+    /// Time at which a person last confirmed the contract.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub confirmed_at: Option<Timestamp>,
 }
 
-/// Every contract in force.
+/// All contracts in force.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ContractList {
     /// In the order of the file.
@@ -168,7 +168,7 @@ async fn views(api: &Api) -> Result<Vec<ContractView>, Problem> {
     Ok(rules.tools.contracts().all().map(|one| view(one.contract(), one.answers())).collect())
 }
 
-/// The contracts in force: what each promises, and whether live results still show that.
+/// Lists the contracts in force, with their promises and whether live results still fit them.
 #[utoipa::path(get, path = "/v1/contracts", tag = "boundary",
     responses((status = 200, description = "The contracts", body = ContractList)))]
 pub async fn list_contracts(State(api): State<Api>, caller: Caller) -> Result<Json<ContractList>, Problem> {
@@ -176,19 +176,19 @@ pub async fn list_contracts(State(api): State<Api>, caller: Caller) -> Result<Js
     Ok(Json(ContractList { items: views(&api).await? }))
 }
 
-/// What is wrong with a tools file.
+/// Faults and warnings of a tools file.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Lint {
-    /// Contracts that were read; 0 where there are faults.
+    /// Number of contracts that were read; 0 where there are faults.
     pub contracts: usize,
-    /// What must be put right, each with line and column; none in a file that can be used.
+    /// Faults to correct, each with line and column; none in a usable file.
     pub faults: Vec<Fault>,
-    /// What is worth knowing besides.
+    /// Warnings, which do not keep the file from being used.
     pub warnings: Vec<Fault>,
 }
 
-/// Says what is wrong with a tools file, as `umbra contracts lint` does: each contract is compiled, each stub rendered and
-/// held against its schema. The body is the file, of at most 1 MiB; it cannot name OpenAPI files. Nothing is put in force.
+/// Checks a tools file, as `umbra contracts lint` does. Each contract is compiled, each stub rendered and checked
+/// against its schema. The body is the file, at most 1 MiB; it cannot name OpenAPI files. Nothing is put in force.
 #[utoipa::path(post, path = "/v1/contracts/lint", tag = "boundary",
     request_body(content = String, content_type = "application/yaml", description = "The tools file, as YAML (or JSON, which is YAML too)"),
     responses((status = 200, description = "What is wrong with it, or nothing", body = Lint)))]
@@ -214,40 +214,41 @@ pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request)
     Ok(Json(linted.await.map_err(Problem::internal)?))
 }
 
-/// Recorded calls to infer contracts from: those of the audit.
+/// Selection of recorded calls in the audit, to infer contracts from.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InferRequest {
-    /// Agent whose calls are looked at; of any agent unless given.
+    /// Agent whose calls are read; of any agent unless given.
     pub agent: Option<String>,
-    /// Of which tool, as `server.name`.
+    /// Tool whose calls are read, as `server.name`.
     pub tool: String,
-    /// Effect of the tool; that of its name unless given.
+    /// Effect of the tool; derived from its name unless given.
     pub effect: Option<Effect>,
 }
 
-/// Contracts that recorded calls show.
+/// Contracts inferred from recorded calls.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InferredContracts {
-    /// As a tools file.
+    /// The contracts as a tools file.
     pub yaml: String,
-    /// How many contracts it has.
+    /// Number of contracts in the file.
     pub contracts: usize,
-    /// Tools that show too little.
+    /// Tools with too few usable calls.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A tool that no contract can be inferred of.
+/// A tool for which no contract can be inferred.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LeftOut {
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// Infers contracts from recorded calls, as `umbra contracts infer` does: at least five of a tool. The calls are those of the
-/// audit (JSON: tool, and agent unless those of any), or they are in the body: lines of `{"tool", "args", "result"}`, oldest first.
+/// Infers contracts from recorded calls, as `umbra contracts infer` does: from at least five of a tool. The calls come
+/// from the audit (JSON body: `tool`, and `agent` unless calls of any agent count) or from the body: lines of `{"tool",
+/// "args", "result"}`, oldest first.
 #[utoipa::path(post, path = "/v1/contracts/infer", tag = "boundary",
     params(("effect" = Option<String>, Query, description = "Effect of the tools of the lines: read, write or destructive; that of each name unless given")),
     request_body(content((InferRequest = "application/json"), (String = "application/x-ndjson"))),
@@ -298,17 +299,17 @@ pub async fn post_infer(
     }))
 }
 
-/// A person's word that a contract holds.
+/// A person's confirmation that a contract holds.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmRequest {
-    /// Why. It is kept in the audit.
+    /// Reason, kept in the audit.
     #[schema(min_length = 1, max_length = 2000)]
     pub reason: String,
 }
 
-/// Says that a contract in force holds, whatever live results have shown: it is stale no more, and is held against the
-/// results from now on. Where the tool has changed, write a new version instead.
+/// Confirms that a contract in force holds, whatever live results have shown. The contract is no longer stale, and is
+/// compared with results from now on. If the tool has changed, write a new version instead.
 #[utoipa::path(post, path = "/v1/contracts/{contract}/confirm", tag = "boundary", request_body = ConfirmRequest,
     params(("contract" = String, Path, description = "`tool@version`, as GET /v1/contracts has it")),
     responses((status = 200, description = "How it stands now", body = ContractView)))]

@@ -1,4 +1,4 @@
-//! `/v1/decide` and `/v1/calls/{call_id}/outcome`: what becomes of a call of a tool, and what came of it.
+//! `/v1/decide` and `/v1/calls/{call_id}/outcome`: decisions about calls of tools, and reports of their outcomes.
 
 use axum::{
     Json,
@@ -26,60 +26,61 @@ use crate::{
 use umbra_boundary::answer::Answer;
 use umbra_domain::key::Scope;
 
-/// Marks an answer that repeats an earlier one.
+/// Response header of an answer that repeats an earlier one.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// A call that somebody asks about.
+/// A call of a tool that needs a decision.
 #[derive(Debug, ToSchema)]
 #[schema(as = Call)]
 #[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
 pub struct CallSchema {
-    /// The caller's own id of the call: sent again, it gets the same decision, but does not run again once its outcome is
-    /// stored or calls do not run any more. A new id for each call; the same one only to ask again after a lost answer.
+    /// The caller's own id of the call. Sent again, it gets the same decision, but the call does not run again once its
+    /// outcome is stored or calls no longer run. Use a new id for each call, and the same one only to ask again after a
+    /// lost answer.
     #[schema(max_length = 255)]
     call_id: String,
-    /// Who calls.
+    /// Agent that makes the call.
     #[schema(max_length = 256)]
     agent: String,
-    /// The session it belongs to.
+    /// Session of the call.
     session: Option<String>,
-    /// The run it belongs to: stubs of a run remember each other. Without it, the session is the run.
+    /// Run of the call: stubs of a run share their state. Without it, the session is the run.
     run: Option<String>,
-    /// The client made up the name of the run, one for a process. Such a run, like one that is a session, ends when shadow
-    /// is lifted; a run that somebody named and that began in shadow stays there until it is ended.
+    /// True if the client made up the name of the run, one for each process. Such a run, like one that is a session,
+    /// ends when shadow is lifted. A run with a chosen name that began in shadow stays there until it is ended.
     default_run: Option<bool>,
-    /// The run that started this one: what is shadow there is shadow here.
+    /// Run that started this one: calls that are in shadow there are in shadow here.
     parent_run: Option<String>,
-    /// Makes the stubs of a run repeatable; the run's first call sets it.
+    /// Seed that makes the stubs of a run repeatable; the first call of the run sets it.
     seed: Option<String>,
-    /// Whether stubs of the run are now and then the faults that their contracts name; the run's first call sets it.
+    /// True if stubs of the run sometimes return the faults that contracts name; the first call of the run sets it.
     faults: Option<bool>,
-    /// The route that the agent works on, for rules.
+    /// Route that the agent works on, for rules.
     route: Option<String>,
-    /// The modes that it is in, for rules; the outermost first.
+    /// Modes that the agent is in, for rules; the outermost first.
     #[schema(max_items = 16)]
     modes: Option<Vec<String>>,
-    /// What is called.
+    /// Tool to be called.
     tool: ToolSchema,
-    /// The arguments.
+    /// Arguments of the call.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     arguments: Option<Value>,
-    /// What the tool does: `read`, `write` or `destructive`. A key of the scope `declare` is believed, and so is who calls a
-    /// server without keys, unless a contract or an operator's `effects` says otherwise; others only where it is graver than
-    /// what is known.
+    /// Effect of the tool: `read`, `write` or `destructive`. A key with the scope `declare`, or any caller of a server
+    /// without keys, is believed, unless a contract or an operator's `effects` says otherwise. From other callers it
+    /// counts only where it is graver than the known effect.
     #[schema(example = "read")]
     declared_effect: Option<String>,
-    /// The result that a stub shall have, any JSON; used in shadow alone.
+    /// Result that a stub must return, any JSON; used in shadow only.
     stub_override: Option<Value>,
-    /// The result of a stub where no contract says what it is, `{"result": ...}` with any JSON; used in shadow alone. It goes
+    /// Result of a stub where no contract gives one, `{"result": ...}` with any JSON; used in shadow only. It goes
     /// before samples of schemas and recorded results.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>, example = json!({"result": {"status": "sent"}}))]
     stub_fallback: Option<Value>,
-    /// Ways to write that nobody can intercept, which the session has: it is refused shadow.
+    /// Ways to write that the session has and that cannot be intercepted: the session is refused shadow.
     uninterceptable: Option<Vec<String>>,
-    /// W3C trace context (`00-<32 hex digits>-<16>-<2>`), kept in the audit; anything else is ignored.
+    /// W3C trace context (`00-<32 hex digits>-<16>-<2>`), kept in the audit; any other text is ignored.
     traceparent: Option<String>,
-    /// Milliseconds that the caller waits, at most the setting `boundary.deadline`.
+    /// Longest wait of the caller, in milliseconds; at most the setting `boundary.deadline`.
     deadline_ms: Option<u64>,
 }
 
@@ -88,46 +89,46 @@ pub struct CallSchema {
 #[schema(as = Tool)]
 #[expect(dead_code, reason = "it documents what `ingest::call_request` reads")]
 pub struct ToolSchema {
-    /// The server that offers it. Without it, rules and effects for every server's tool of this name hold.
+    /// Server that offers the tool. Without it, rules and effects for this name on any server apply.
     server: Option<String>,
-    /// Its name there: letters, digits and visible signs of ASCII. Spellings of a name are the same tool everywhere:
-    /// `mcp__stripe__create_refund`, `stripe.createRefund` and `Stripe/create-refund`.
+    /// Name of the tool on its server: letters, digits and visible signs of ASCII. Spellings of a name are the same
+    /// tool: `mcp__stripe__create_refund`, `stripe.createRefund` and `Stripe/create-refund`.
     name: String,
-    /// What the server says of it. It can raise the effect of the tool, and never lower it, whichever server is named.
+    /// Description by the server. It can raise the effect of the tool but never lower it, whichever server is named.
     description: Option<String>,
-    /// Hints of the Model Context Protocol. The same holds of them.
+    /// Hints of the Model Context Protocol. They, too, can only raise the effect.
     annotations: Option<umbra_domain::ToolAnnotations>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     input_schema: Option<Value>,
-    /// JSON Schema of its result.
+    /// JSON Schema of the result.
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     output_schema: Option<Value>,
 }
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Debug, ToSchema)]
 #[schema(as = Outcome)]
 #[expect(dead_code, reason = "it documents what `ingest::outcome_request` reads")]
 pub struct OutcomeSchema {
-    /// Who called.
+    /// Agent that made the call.
     agent: String,
     /// `ok` or `error`.
     #[schema(example = "ok")]
     status: String,
-    /// What the tool answered, any JSON.
+    /// Answer of the tool, any JSON.
     result: Option<Value>,
-    /// What went wrong.
+    /// Error message.
     error: Option<String>,
-    /// How long it took, in milliseconds.
+    /// Duration of the call, in milliseconds.
     duration_ms: Option<u64>,
 }
 
-/// Asks what becomes of a call of a tool. Only `execute` lets it run. The decision is in the audit when this answers; what
-/// cannot be decided in time is answered all the same, and lets nothing be changed. A refusal is no HTTP error: `decision`
-/// is `block`, and `reason` says why. A `call_id` that is sent again gets its answer again (`replayed`), and no row in the
-/// audit; where that answer was `execute`, it is `block` once the outcome is stored (`call_finished`) and while calls do not
-/// run that ran when it was decided (`execution_changed`).
+/// Decides about a call of a tool. Only `execute` lets the call run. The decision is in the audit before this answers.
+/// A call that cannot be decided in time is answered all the same, and then changes nothing. A refusal is no HTTP
+/// error: `decision` is `block`, and `reason` says why. A repeated `call_id` gets the same answer (`replayed`) without
+/// a new row in the audit. If that answer was `execute`, it becomes `block` once the outcome is stored
+/// (`call_finished`), and while calls that ran at the time of the decision no longer run (`execution_changed`).
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = inline(CallSchema),
     responses((status = 200, description = "What becomes of it", body = Answer),
         (status = 422, description = "The call_id was used for another call",
@@ -150,7 +151,7 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
     Ok(marked(replayed, Json(answer).into_response()))
 }
 
-/// Says what came of a call that ran. It is told once: the same again is answered as before, another one is refused.
+/// Reports the outcome of a call that ran. A repeated report gets the same answer; a different one is refused.
 #[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = inline(OutcomeSchema),
     params(("call_id" = String, Path, description = "The caller's own id of the call")),
     responses((status = 200, description = "It is in the audit", body = Reported),

@@ -1,4 +1,4 @@
-//! `/v1/drift`: contracts that no longer hold, calls that nobody asked about, and what an agent does otherwise than before.
+//! `/v1/drift`: contracts that no longer hold, calls without a decision, and changes in an agent's behaviour.
 
 use std::time::Duration;
 
@@ -11,15 +11,16 @@ use crate::{
 use umbra_config::quantity::parse_duration;
 use umbra_domain::key::Scope;
 
-/// How long the recent window is unless said.
+/// Length of the recent window unless given.
 const RECENT: Duration = Duration::from_hours(24);
-/// What it may be.
+/// Shortest recent window.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
-/// What has drifted. Of contracts: those that are stale or whose last live results did not fit, each with the next version as
-/// these show it. Unguarded calls. And with `agent`, what it does in the last `window` beside what it did from `since` until
-/// then: the mix of tools, their arguments, and their order; the latest 5,000 calls of each.
+/// Returns drift: stale or misfitting contracts, unguarded calls, and changes in an agent's behaviour. Contracts are
+/// those that are stale or did not fit their last live results, each with the next version that these suggest. With
+/// `agent`, the last `window` is compared with the time from `since` until then: the mix of tools, their arguments, and
+/// their order; the latest 5,000 calls of each.
 #[utoipa::path(get, path = "/v1/drift", tag = "boundary",
     params(("agent" = Option<String>, Query, description = "Whose behaviour is compared"),
         ("since" = Option<String>, Query, format = DateTime, description = "Where the base window begins (RFC 3339); seven \

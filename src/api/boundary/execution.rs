@@ -1,4 +1,4 @@
-//! `/v1/execution`: whether calls of tools run, who decides that, and what is laid over the settings.
+//! `/v1/execution`: whether calls of tools run, by which setting, and the overrides above the settings.
 
 use axum::{
     Json,
@@ -19,32 +19,32 @@ use crate::{
     },
     flows::decisions::{AskedOf, NewOverride, OverrideError, RunName, RunsAfter},
 };
-use umbra_boundary::execution::{Configured, Effective};
+use umbra_boundary::execution::{ConfiguredExecution, Effective};
 use umbra_domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name};
 
-/// Bytes of a name or glob.
+/// Most bytes of a name or glob.
 const VALUE_BYTES: usize = 256;
-/// Characters of a reason.
+/// Most characters of a reason.
 const REASON_CHARS: usize = 2_000;
-/// Overrides in force at a time: each decision reads them all.
+/// Most overrides in force at a time: each decision reads them all.
 const MOST_OVERRIDES: usize = 1_000;
 
-/// What was said before the server started, and what is laid over it.
+/// Execution by the settings, and the overrides above them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExecutionView {
-    /// The environment's name.
+    /// Name of the environment.
     pub environment: String,
-    /// What the settings file says.
+    /// Execution of the settings file.
     pub settings: Option<Execution>,
-    /// The variable that means shadow when it is set.
+    /// Environment variable that means shadow when it is set.
     pub variable: String,
-    /// What it says.
+    /// Execution by that variable.
     pub variable_says: Option<Execution>,
-    /// The environment's default.
+    /// Default execution of the environment.
     pub default: Execution,
-    /// What counts for a call that no narrower override is for.
+    /// Execution of a call that no narrower override covers.
     pub effective: Effective,
-    /// What is laid over it, from wide to narrow; the narrowest that is for a call wins.
+    /// Overrides from wide to narrow; the narrowest that covers a call wins.
     pub overrides: Vec<Override>,
 }
 
@@ -52,37 +52,37 @@ pub struct ExecutionView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverrideRequest {
-    /// What it is for.
+    /// Kind of the override.
     pub scope: OverrideScope,
-    /// Which: the environment, the session, or a name or glob of agents or tools (`server.name`). None for `global`.
+    /// Name of the environment or session, or a name or glob of agents or tools (`server.name`). None for `global`.
     #[schema(max_length = 256)]
     pub value: Option<String>,
-    /// Whether calls run; null lifts what is set for this scope and value.
+    /// Execution of the covered calls; null lifts the override of this scope and value.
     pub execution: Option<Execution>,
-    /// Why. It is kept in the audit.
+    /// Reason, kept in the audit.
     #[schema(min_length = 1, max_length = 2000)]
     pub reason: String,
-    /// When it ends by itself (RFC 3339); without it, when somebody lifts it.
+    /// End of the override (RFC 3339); without it, the override holds until it is lifted.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
 }
 
-/// What was changed.
+/// Changes made by a request.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct OverrideChange {
-    /// The override that is in force now.
+    /// Override that came into force.
     pub set: Option<Override>,
-    /// The override that is not any more.
+    /// Override that is no longer in force.
     pub lifted: Option<Override>,
     /// Named runs that stay in shadow although other calls of their agents run now: `POST /v1/runs/{run}/end` ends one.
     pub runs_that_stay: Vec<RunName>,
-    /// Runs of sessions and processes that ended with this.
+    /// Runs of sessions and processes that ended with this change.
     pub runs_that_end: Vec<RunName>,
-    /// What is odd about it, such as a name that no agent or tool has.
+    /// Warnings, such as a name that no agent or tool has.
     pub warnings: Vec<String>,
 }
 
-/// Whether calls run, as far as that is the same for all, and what is laid over it.
+/// Returns the execution that holds for all calls, and the overrides above the settings.
 #[utoipa::path(get, path = "/v1/execution", tag = "boundary",
     responses((status = 200, description = "How it stands", body = ExecutionView)))]
 pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
@@ -91,13 +91,13 @@ pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Jso
     let effective = api.flows.boundary.effective(AskedOf::default()).await?.ok_or_else(nobody)?;
     let overrides = api.flows.boundary.overrides().await?;
     let rules = api.flows.boundary.rules.load();
-    let Configured { environment, settings, variable, default } = rules.configured.clone();
+    let ConfiguredExecution { environment, settings, variable, default } = rules.configured.clone();
     let (variable, variable_says) = variable;
     Ok(Json(ExecutionView { environment, settings, variable, variable_says, default, effective, overrides }))
 }
 
-/// Sets an override, or lifts one (`execution: null`). When this answers, every decision after it goes by it, on every
-/// replica. One is in force for each scope and value; what was before stands in the audit.
+/// Sets an override, or lifts one (`execution: null`). Once this answers, every later decision on every replica follows
+/// it. One override is in force for each scope and value; earlier ones are in the audit.
 #[utoipa::path(put, path = "/v1/execution", tag = "boundary", request_body = OverrideRequest,
     responses((status = 200, description = "What was changed", body = OverrideChange),
         (status = 404, description = "Nothing is laid over the settings for this scope and value, so nothing can be lifted",
@@ -139,7 +139,7 @@ pub async fn put_execution(
         .await
 }
 
-/// The answer, with what the change means for runs.
+/// Completes the answer with the runs that the change ends or leaves in shadow.
 async fn changed(
     api: &Api,
     mut change: OverrideChange,
@@ -160,7 +160,7 @@ async fn changed(
     Ok(Json(change))
 }
 
-/// Whether a call would run, who decides that, and who is overruled.
+/// Returns whether a call would run, by which setting or override, and which of them are overruled.
 #[utoipa::path(get, path = "/v1/execution/effective", tag = "boundary",
     params(("agent" = Option<String>, Query, description = "Who calls"),
         ("session" = Option<String>, Query, description = "In which session"),
@@ -190,7 +190,7 @@ pub async fn get_effective(
     Ok(Json(effective.ok_or_else(unknown)?))
 }
 
-/// The value and the end as they are kept; every fault at once.
+/// Checks a request and returns value and end as they are stored; otherwise reports every fault.
 fn check(request: &OverrideRequest, now: Timestamp) -> Result<(String, Option<Timestamp>), Problem> {
     let OverrideRequest { scope, value, reason, expires_at, .. } = request;
     let value = value.clone().unwrap_or_default();

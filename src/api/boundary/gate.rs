@@ -1,4 +1,4 @@
-//! `/v1/gate`: what stands against an environment as production.
+//! `/v1/gate`: obstacles to running an environment as production.
 
 use axum::{Json, extract::State};
 
@@ -9,11 +9,11 @@ use crate::{
 use umbra_boundary::gate::Gate;
 use umbra_domain::key::Scope;
 
-/// Bytes of an environment's name.
+/// Most bytes of an environment's name.
 const NAME_BYTES: usize = 100;
 
-/// What stands against an environment as production; `umbra check --environment` says the same. A database that does not
-/// answer is a reason too, not an error.
+/// Returns the obstacles to running an environment as production, as `umbra check --environment` does. A database that
+/// does not answer is an obstacle, not an error.
 #[utoipa::path(get, path = "/v1/gate", tag = "boundary",
     params(("environment" = Option<String>, Query, description = "Which; the server's own without it", example = "production")),
     responses((status = 200, description = "Whether it passes, and each reason why not", body = Gate)))]

@@ -1,5 +1,5 @@
-//! The boundary around tools: `/v1/decide` and `/v1/calls`, `/v1/execution`, `/v1/approvals`, `/v1/audit`, `/v1/runs`, `/v1/contracts`,
-//! `/v1/drift`, `/v1/gate`.
+//! Endpoints of the boundary around tools: `/v1/decide`, `/v1/calls`, `/v1/execution`, `/v1/approvals`, `/v1/audit`,
+//! `/v1/runs`, `/v1/contracts`, `/v1/drift`, `/v1/gate`.
 
 pub mod approvals;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! `/v1/runs`: runs of agents, their end, and two of an agent beside each other.
+//! `/v1/runs`: lists, ends and compares runs of agents.
 
 use axum::{
     Json,
@@ -26,13 +26,13 @@ use crate::{
 use umbra_domain::key::Scope;
 use umbra_store::execution::RunFilter;
 
-/// Characters of a reason.
+/// Most characters of a reason.
 const REASON_CHARS: usize = 2_000;
 
 /// Runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunList {
-    /// Those with the newest calls first.
+    /// Runs with the newest calls first.
     pub items: Vec<RunItem>,
 }
 
@@ -40,10 +40,10 @@ pub struct RunList {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndRequest {
-    /// The agent whose run it is; without it, the run of this name of every agent.
+    /// Agent of the run; without it, the runs of this name of every agent are ended.
     #[schema(max_length = 256)]
     pub agent: Option<String>,
-    /// Why. It is kept in the audit.
+    /// Reason, kept in the audit.
     #[schema(min_length = 1, max_length = 2000)]
     pub reason: String,
 }
@@ -51,12 +51,12 @@ pub struct EndRequest {
 /// Runs that were ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RunsEnded {
-    /// The runs.
+    /// Agent and name of each run.
     pub ended: Vec<RunName>,
 }
 
-/// Runs of agents and whether their calls run: those that callers named, and those of sessions and processes that have
-/// rehearsed something.
+/// Lists runs of agents and whether their calls run: named runs, and runs of sessions and processes that have rehearsed
+/// calls.
 #[utoipa::path(get, path = "/v1/runs", tag = "boundary",
     params(("agent" = Option<String>, Query, description = "Of this agent"),
         ("run" = Option<String>, Query, description = "Of this name"),
@@ -79,7 +79,7 @@ pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Param
     Ok(Json(RunList { items }))
 }
 
-/// Ends a run: the next call of its name begins a new one, with no memory of this. A run that began in shadow stays there
+/// Ends a run: the next call of its name begins a new run without its state. A run that began in shadow stays there
 /// until it is ended.
 #[utoipa::path(post, path = "/v1/runs/{run}/end", tag = "boundary", request_body = EndRequest,
     params(("run" = String, Path, description = "The run, as calls name it", example = "nightly")),
@@ -107,13 +107,14 @@ pub async fn end_run(
     if ended.is_empty() { Err(unknown()) } else { Ok(Json(RunsEnded { ended })) }
 }
 
-/// The usual type of the answer.
+/// Default media type of the answer.
 const LINES: &str = "application/x-ndjson";
 
-/// Compares two runs by their audit: a line of JSON for each difference, in order, and at last one of kind `summary`; or
-/// all of it as one document, where `Accept` asks for `application/json`. Calls are aligned by tool and arguments; results
-/// are not compared. `baseline` is a repetition of the first run: where those two differ, a difference is noise. A key that
-/// is bound to agents sees their calls alone. Reads that are not audited (`boundary.audit.reads`) are not compared.
+/// Compares two runs by their audit. The answer has a line of JSON for each difference, in order, and last one of kind
+/// `summary`; or all of it as one document, where `Accept` asks for `application/json`. Calls are aligned by tool and
+/// arguments; results are not compared. `baseline` is a repetition of the first run: where those two differ, a
+/// difference is noise. A key that is bound to agents sees only their calls. Reads that are not audited
+/// (`boundary.audit.reads`) are not compared.
 #[utoipa::path(get, path = "/v1/runs/{a}/diff/{b}", tag = "boundary",
     params(("a" = String, Path, description = "The first run, as calls name it", example = "r1"),
         ("b" = String, Path, description = "The second run", example = "r2"),

@@ -1,4 +1,4 @@
-//! What `/v1/events` takes and gives, in JSON.
+//! JSON shapes of the requests and answers of `/v1/events`.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -36,10 +36,10 @@ enum DeclaredTrigger {
 #[schema(as = NewEvent)]
 #[expect(dead_code, reason = "it documents the request's schema; `ingest` reads it")]
 pub struct NewEventSchema {
-    /// Your own id: the idempotency key, kept 72 h. The same id with other content is refused.
+    /// Your own id of the event: the idempotency key, kept 72 h. The same id with other content is refused.
     #[schema(max_length = 255, example = "run-17-step-4")]
     id: Option<String>,
-    /// What kind of action this is; Umbra adds what it sees by itself.
+    /// Kinds of action that the event shows; Umbra adds those that it detects.
     #[schema(value_type = Option<Vec<DeclaredTrigger>>)]
     triggers: Option<Vec<String>>,
     #[schema(inline)]
@@ -47,70 +47,70 @@ pub struct NewEventSchema {
     body: EventBody,
 }
 
-/// What happened.
+/// Content of an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EventBody)]
 pub struct EventBody {
-    /// The watched agent's name.
+    /// Name of the watched agent.
     #[schema(min_length = 1, max_length = 256, example = "writer-agent")]
     pub agent: String,
-    /// The piece of work that it belongs to.
+    /// Piece of work that the event belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, example = "t-1")]
     pub task_id: Option<String>,
-    /// The agent's session.
+    /// Session of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub session_id: Option<String>,
-    /// What was asked of the agent.
+    /// Instruction that the agent was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The kind of task.
+    /// Kind of task.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub task_type: Option<String>,
-    /// What the agent was given: text, or any JSON, which is kept as its text.
+    /// Input of the agent: text, or any JSON, which is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// What the agent produced: text, or any JSON, which is kept as its text.
+    /// Output of the agent: text, or any JSON, which is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Deployed. The key is in config.py.")]
     pub output: Option<String>,
-    /// A tool call and what came of it.
+    /// Tool call and its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolBody>,
-    /// What this action cost, in US dollars.
+    /// Cost of this action, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     pub cost_usd: Option<f64>,
-    /// What the whole task has cost so far, in US dollars.
+    /// Cost of the whole task so far, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     pub task_cost_usd: Option<f64>,
-    /// Tokens that the action took.
+    /// Tokens that the action used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenCount>,
-    /// How the action ended: `ok`, `error`, …
+    /// Status at the end of the action: `ok`, `error`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub status: Option<String>,
-    /// Why the model stopped: `stop`, `length`, …
+    /// Reason why the model stopped: `stop`, `length`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub stop_reason: Option<String>,
-    /// Which attempt at the same output this is.
+    /// Number of the attempt at the same output, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub attempt: Option<u32>,
-    /// The event whose output this one replaces.
+    /// Event whose output this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^evt_[0-9a-f]{32}$")]
     pub supersedes: Option<EventId>,
-    /// When it happened, as the sender says.
+    /// Time of the action, by the sender's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub occurred_at: Option<Timestamp>,
-    /// Your own data.
+    /// Any data of the sender.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     pub metadata: serde_json::Map<String, serde_json::Value>,
@@ -120,19 +120,19 @@ pub struct EventBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolCall)]
 pub struct ToolBody {
-    /// The tool's name.
+    /// Name of the tool.
     #[schema(min_length = 1, max_length = 256, example = "write_file")]
     pub name: String,
-    /// Its arguments, any JSON.
+    /// Arguments, any JSON.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub args: serde_json::Value,
-    /// Its result: text, or any JSON, which is kept as its text.
+    /// Result: text, or any JSON, which is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Its error: text, or any JSON, which is kept as its text.
+    /// Error: text, or any JSON, which is kept as its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Exit code of the program that it ran; one other than 0 is a failure.
+    /// Exit code of the program that the tool ran; any but 0 is a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = -2_147_483_648_i64, maximum = 4_294_967_295_i64, example = 0)]
     pub exit_code: Option<i64>,
@@ -169,28 +169,28 @@ impl From<Event> for EventBody {
     }
 }
 
-/// What became of a posted event.
+/// Answer to a posted event.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AcceptedEvent {
-    /// Its id.
+    /// Id of the event.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: EventId,
-    /// When it was received.
+    /// Time of receipt.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
-    /// `committed`: it survives a crash of everything from now on. `local`: it survives a crash of this server, on whose disk
-    /// it waits for the database.
+    /// `committed`: the event survives a crash of the server and the database. `local`: it survives a crash of this
+    /// server, on whose disk it waits for the database.
     #[schema(example = "committed")]
     pub durability: &'static str,
-    /// True where the database is away: the event is stored once that is back, and what becomes of it for each shadow is
-    /// decided then.
+    /// True while the database is away: the event is stored, and its dispositions are decided, once the database is
+    /// back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub spooled: bool,
-    /// The triggers that it carries, and why.
+    /// Triggers of the event, each with its source.
     pub triggers: Vec<TriggerMark>,
-    /// What became of it for each shadow that watches it; empty where none does.
+    /// Disposition for each shadow that watches the event; empty where none does.
     pub dispositions: Vec<Disposition>,
-    /// Where it stands with its active shadows; only where one reviews it, or the request waits.
+    /// Verdict by the active shadows; only where one reviews the event, or the request waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<VerdictItem>,
     /// Recommendation about the agent; only where its breaker is not closed.
@@ -207,52 +207,52 @@ impl From<Accepted> for AcceptedEvent {
     }
 }
 
-/// What became of a batch, event by event.
+/// Answer to a batch, event by event.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchResult {
-    /// Newly stored.
+    /// Number of newly stored events.
     pub accepted: usize,
-    /// Stored before, under the same id.
+    /// Number of events that were stored before under the same id.
     pub replayed: usize,
-    /// Not stored; each says why.
+    /// Number of events that were not stored; each result says why.
     pub rejected: usize,
-    /// In the order of the batch.
+    /// Results in the order of the batch.
     pub results: Vec<BatchItem>,
 }
 
-/// What became of one event of a batch.
+/// Answer to one event of a batch.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchItem {
-    /// Its place in the batch, from 0.
+    /// Position in the batch, from 0.
     pub index: usize,
-    /// Its id, if it is stored.
+    /// Id of the event, if it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub id: Option<EventId>,
-    /// True where the database is away: it is stored once that is back.
+    /// True while the database is away: the event is stored once that is back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub spooled: bool,
-    /// What became of it for each shadow, if it is stored.
+    /// Disposition for each shadow, if the event is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispositions: Option<Vec<Disposition>>,
-    /// Recommendation about its agent, if it is stored; only where the breaker is not closed.
+    /// Recommendation about the agent, if the event is stored; only where the breaker is not closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerAdvice>,
-    /// Why it is not stored.
+    /// Reason why the event is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<BatchError>,
 }
 
-/// Why one event of a batch is not stored.
+/// Reason why one event of a batch is not stored.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchError {
-    /// As in a problem of a single event.
+    /// Code of the problem that the event would have had alone.
     pub code: &'static str,
-    /// The status that the event would have had alone.
+    /// HTTP status that the event would have had alone.
     pub status: u16,
-    /// What is wrong and what would be right.
+    /// Description of the fault and its remedy.
     pub detail: String,
-    /// Where.
+    /// Faults, each with its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
 }
@@ -260,25 +260,26 @@ pub struct BatchError {
 /// A stored event.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventView {
-    /// Its id.
+    /// Id of the event.
     #[schema(value_type = String)]
     pub id: EventId,
-    /// When it was received.
+    /// Time of receipt.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
-    /// The event, normalised and redacted.
+    /// Content of the event, normalised and redacted.
     #[serde(flatten)]
     pub body: EventBody,
-    /// The triggers that it carries, and why.
+    /// Triggers of the event, each with its source.
     pub triggers: Vec<TriggerMark>,
-    /// What the screening saw: secrets (redacted) and hidden characters (removed).
+    /// Marks of the screening: secrets (redacted) and hidden characters (removed).
     #[schema(value_type = Vec<std::collections::HashMap<String, serde_json::Value>>)]
     pub marks: Vec<Mark>,
-    /// What became of it for each shadow that watches it.
+    /// Disposition for each shadow that watches the event.
     pub dispositions: Vec<Disposition>,
-    /// Its reviews, with what each concludes of this event in `assessments`.
+    /// Reviews of the event, with the assessments of this event in `assessments`.
     pub reviews: Vec<Review>,
-    /// The event that has its sender's `id`, with another content; it was stored first, while this one waited in a spool.
+    /// Event that has the same `id` by the sender but other content; it was stored first, while this one waited in a
+    /// spool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub conflicts_with: Option<EventId>,
@@ -290,7 +291,7 @@ impl EventView {
             Problem::from(StoreError::Inconsistent { table: "event", problem: error.to_string() })
         };
         let StoredEvent { event, triggers, mut marks } = serde_json::from_slice(&row.payload).map_err(broken)?;
-        // They tell one value from another, and nothing to a reader.
+        // Values only tell one secret from another; readers do not need them.
         for mark in &mut marks {
             mark.value = None;
         }
@@ -311,10 +312,11 @@ impl EventView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TrajectoryEvent)]
 pub struct EventDetail {
-    /// The event, with its dispositions and its reviews.
+    /// The event, with its dispositions and reviews.
     #[serde(flatten)]
     pub event: EventView,
-    /// Findings of its reviews, and of looks of the built-in checks. One that it repeats names the first event with it.
+    /// Findings of its reviews, and of looks of the built-in checks. A repeated finding names the first event that had
+    /// it.
     pub findings: Vec<FindingItem>,
 }
 
@@ -323,7 +325,7 @@ pub struct EventDetail {
 #[schema(as = EventBatch)]
 #[expect(dead_code, reason = "it documents the request's schema; `ingest` reads it")]
 pub(super) struct BatchSchema {
-    /// Up to 1,000.
+    /// Up to 1,000 events.
     #[schema(max_items = 1000)]
     events: Vec<NewEventSchema>,
 }

@@ -1,7 +1,7 @@
-//! The accept loop: takes connections, counts them, and refuses the one too many.
+//! Accept loop: takes connections, counts them, and refuses those above the limit.
 //!
-//! In: a listening socket and the soft stop. Out: a task for each connection. Never: an end because the process
-//! ran out of descriptors (it waits and goes on), nor a connection without a bound on its time.
+//! Each connection is a task, bounded in time. The loop does not end when the process runs out of descriptors: it
+//! pauses and goes on.
 
 use std::{fmt::Write, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -19,16 +19,16 @@ use crate::{
     lifecycle::{self, Tasks},
 };
 
-/// Connections being refused at once; beyond them a connection is closed without a word.
+/// Most connections being refused at once; connections beyond are closed without an answer.
 const REFUSALS: usize = 128;
-/// Time that a refusal may take.
+/// Longest time of a refusal.
 const REFUSAL: Duration = Duration::from_secs(1);
-/// The pause after an accept that failed for want of descriptors or memory.
+/// Pause after an accept that failed for want of descriptors or memory.
 const PACE: Duration = Duration::from_millis(100);
 /// Descriptors left for the database, files and calls to models.
 const RESERVED: usize = 256;
 
-/// Accepts connections until the soft stop; then those that had already connected, and no more.
+/// Accepts connections until the soft stop, then those that the system had already accepted.
 pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, limits: Limits) {
     let room = within_descriptors(limits.max_connections);
     let door = Door {
@@ -55,16 +55,16 @@ pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, lim
     }
 }
 
-/// Faults that say nothing about the listener itself.
+/// True for faults of a single connection, which do not concern the listener.
 fn of_one_connection(fault: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(fault.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// As many connections as wanted, or as the process may open.
+/// Lowers a number of connections to what the process may open.
 fn within_descriptors(wanted: usize) -> usize {
     let Some(granted) = lifecycle::allow_open_files(wanted.saturating_add(RESERVED)) else { return wanted };
-    // Where hardly any are to be had, half of them serve clients.
+    // Where hardly any descriptors can be had, half of them serve clients.
     let room = wanted.min(granted.saturating_sub(RESERVED).max(granted / 2)).max(1);
     if room < wanted {
         tracing::warn!(wanted, room, "fewer connections than configured: raise the limit of open files (ulimit -n)");
@@ -72,7 +72,7 @@ fn within_descriptors(wanted: usize) -> usize {
     room
 }
 
-/// What every connection needs.
+/// State shared by all connections.
 struct Door {
     room: Arc<Semaphore>,
     refusals: Arc<Semaphore>,

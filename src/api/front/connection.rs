@@ -1,10 +1,9 @@
-//! One connection from its first byte to its close.
+//! Serves one connection from its first byte to its close.
 //!
-//! In: a socket, the routes, the soft stop. Out: answered requests, each with the client's address. Never: an error to the
-//! rest of the server; what a client does wrong ends its own connection.
+//! A client's faults end its own connection and nothing else.
 //!
-//! What is no HTTP, or has too large a head, reaches no router: hyper answers 400, 414 or 431 by itself and offers no
-//! hook to make it a problem (`Http1Transaction::on_error` in hyper 1); the stream does it.
+//! Bytes that are not HTTP, and heads that are too large, reach no router: hyper answers 400, 414 or 431 by itself and
+//! offers no hook to make it a problem (`Http1Transaction::on_error` in hyper 1); `stream.rs` replaces those answers.
 
 use std::{
     convert::Infallible,
@@ -34,10 +33,10 @@ use super::{
     stream::{Phase, TimedStream},
 };
 
-/// The largest read buffer of a connection; bodies pass through it piece by piece.
+/// Largest read buffer of a connection; bodies pass through it piece by piece.
 const BUFFER: usize = 64 * 1024;
 
-/// Serves one client until it goes, a deadline passes, or the drain ends the connection.
+/// Serves one client until it leaves, a deadline passes, or the drain ends the connection.
 pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
@@ -76,7 +75,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Whether the first byte came in time.
+/// Waits for the first byte; false if it does not come in time.
 async fn spoke(socket: &TcpStream, limits: &Limits, soft: &CancellationToken) -> bool {
     let mut first = [0_u8; 1];
     let mut peek = pin!(timeout(limits.first_byte, socket.peek(&mut first)));
@@ -111,7 +110,7 @@ async fn answer(
     Ok(response.map(|body| Answer { body, phase }))
 }
 
-/// An answer's body that says when it is over, be it sent or given up.
+/// Response body that marks the end of the request when it is sent or given up.
 struct Answer {
     body: Body,
     phase: Phase,

@@ -1,8 +1,7 @@
 //! Decodes a body piece by piece, into memory that is counted.
 //!
-//! In: the pieces as they arrive, the one encoding they are in. Out: the whole body, holding its share of the
-//! memory until it is dropped. Never: a byte more than the decoded limit, so that what a small body swells to
-//! costs no more than an honest one.
+//! The decoded body holds its share of the memory until it is dropped. It never exceeds the decoded limit, so a
+//! compressed body costs no more than a plain one.
 
 use std::{
     io::{self, Write},
@@ -17,21 +16,21 @@ use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 
 use crate::api::problem::Problem;
 
-/// The unit in which the memory of all bodies is counted.
+/// Unit in which the memory of all bodies is counted, in bytes.
 const PAGE: usize = 4096;
 
-/// The memory of all bodies, in pages.
+/// Returns the memory of all bodies, in pages.
 pub(in crate::api) fn memory_of(bytes: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new((bytes / PAGE).min(Semaphore::MAX_PERMITS)))
 }
 
-/// A body of more bytes than `limit`.
+/// Returns the problem of a body of more than `limit` bytes.
 pub(in crate::api) fn too_large(what: &str, limit: usize) -> Problem {
     let detail = format!("The body {what} may have at most {limit} bytes: send less, or several smaller ones.");
     Problem::body_too_large(detail)
 }
 
-/// How a body is encoded on its way.
+/// Content encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::api) enum Encoding {
     Identity,
@@ -40,7 +39,7 @@ pub(in crate::api) enum Encoding {
 }
 
 impl Encoding {
-    /// The one encoding that the headers declare.
+    /// Returns the one encoding that the headers declare.
     pub(in crate::api) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let refused =
             || Problem::unsupported_encoding("`Content-Encoding` may be gzip, zstd or identity, and only one of them.");
@@ -70,12 +69,12 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Collects decoded bytes up to the limit; refuses the byte after it.
+/// Writer that collects decoded bytes up to the limit, and refuses the byte after it.
 pub(in crate::api) struct Sink {
     held: Held,
     limit: usize,
     memory: Arc<Semaphore>,
-    /// Why the last write was refused.
+    /// Problem by which the last write was refused.
     full: Option<Problem>,
 }
 
@@ -115,10 +114,10 @@ impl Write for Sink {
     }
 }
 
-/// Decodes what arrives, piece by piece, into a [`Sink`].
+/// Decoder of arriving pieces into a [`Sink`].
 pub(in crate::api) enum Decoder {
     Identity(Sink),
-    /// One member alone: many tiny ones would cost far more time than their bytes.
+    /// A single member: many tiny ones would cost far more time than their bytes.
     Gzip(Box<GzDecoder<Sink>>),
     /// `whole` is true between two frames.
     Zstd {
@@ -129,10 +128,10 @@ pub(in crate::api) enum Decoder {
 }
 
 impl Decoder {
-    /// The largest window a zstd body may ask for, as a power of two: 8 MiB, the bound of RFC 9659.
+    /// Largest window that a zstd body may ask for, as a power of two: 8 MiB, the bound of RFC 9659.
     const WINDOW: u32 = 23;
 
-    /// A decoder for at most `limit` decoded bytes, which takes its memory from `memory`.
+    /// Returns a decoder for at most `limit` decoded bytes, which takes its memory from `memory`.
     pub(in crate::api) fn new(encoding: Encoding, limit: usize, memory: &Arc<Semaphore>) -> Result<Self, Problem> {
         let held = Held { bytes: Vec::new(), permit: None };
         let sink = Sink { held, limit, memory: Arc::clone(memory), full: None };
@@ -147,7 +146,7 @@ impl Decoder {
         })
     }
 
-    /// Takes the next piece.
+    /// Decodes the next piece.
     pub(in crate::api) fn write(&mut self, data: &[u8]) -> Result<(), Problem> {
         match self {
             Self::Identity(sink) => sink.take(data),
@@ -159,7 +158,7 @@ impl Decoder {
         }
     }
 
-    /// The whole body, once its last piece was taken.
+    /// Returns the whole body after its last piece.
     pub(in crate::api) fn finish(self) -> Result<Bytes, Problem> {
         let sink = match self {
             Self::Gzip(mut decoder) => {
@@ -186,7 +185,7 @@ fn unpack(decoder: &mut ZstdDecoder<'_>, mut data: &[u8], sink: &mut Sink, whole
         data = data.get(step.bytes_read..).unwrap_or_default();
         sink.take(output.get(..step.bytes_written).unwrap_or_default())?;
         *whole = step.remaining == 0;
-        // Within a frame, a full output may hide more of it inside of the decoder.
+        // Within a frame, a full output may mean that the decoder holds more.
         if data.is_empty() && (*whole || step.bytes_written < output.len()) {
             return Ok(());
         }

@@ -1,8 +1,7 @@
-//! Guards a server without keys against web pages: whom does the request address, and which page sent it?
+//! Guards a server without keys against web pages, by `Host` and `Origin`.
 //!
-//! In: `Host` and `Origin`. Out: the request, or a problem. Never: trust in a name that somebody else's DNS can
-//! point here. (A page may rebind its own name to 127.0.0.1 and then counts as the same origin, but its requests
-//! still carry that name as `Host`.)
+//! A host name that foreign DNS can point here is not trusted. (A page may rebind its own name to 127.0.0.1 and then
+//! counts as the same origin, but its requests still carry that name as `Host`.)
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr},
@@ -19,7 +18,7 @@ use axum::{
 use super::raw::TwoLengths;
 use crate::api::problem::Problem;
 
-/// The layer: refuses a request that the guard does not pass, or whose body has two lengths.
+/// Layer that refuses a request which the guard does not pass, or whose body has two lengths.
 pub(super) async fn check(
     State(guard): State<Arc<HostGuard>>,
     request: Request,
@@ -38,7 +37,7 @@ pub(super) async fn check(
     Ok(next.run(request).await)
 }
 
-/// Which hosts and origins a server answers.
+/// Hosts and origins that a server answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostGuard {
     hosts: Vec<String>,
@@ -46,18 +45,20 @@ pub struct HostGuard {
 }
 
 impl HostGuard {
-    /// Every host and origin: for servers whose requests need a key, which a page cannot know.
+    /// Returns a guard that passes every host and origin, for servers whose requests need a key: a page does not know
+    /// one.
     pub fn keyed() -> Self {
         Self::default()
     }
 
-    /// Loopback names and addresses, and the configured hosts (`name` or `name:port`); pages of the same host alone.
+    /// Returns a guard that passes loopback names and addresses, the configured hosts (`name` or `name:port`), and
+    /// pages of the same host.
     pub fn loopback(hosts: impl IntoIterator<Item = String>) -> Self {
         Self { hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(), loopback_only: true }
     }
 
-    /// Whether a request with these headers may pass. `target` is the authority of an absolute request target,
-    /// which stands above `Host` (RFC 9112, 3.2.2).
+    /// Refuses a request whose headers do not pass. `target` is the authority of an absolute request target, which goes
+    /// before `Host` (RFC 9112, 3.2.2).
     pub(super) fn judge(
         &self,
         version: Version,
@@ -102,7 +103,7 @@ impl HostGuard {
     }
 }
 
-/// What nearly every client of such a server writes, told without a parser.
+/// True for the hosts that nearly every client of such a server writes, tested without a parser.
 fn is_plainly_local(host: &str) -> bool {
     let is_port = |port: &str| (1..=4).contains(&port.len()) && port.bytes().all(|digit| digit.is_ascii_digit());
     ["localhost", "127.0.0.1"].into_iter().any(|name| {
@@ -110,7 +111,7 @@ fn is_plainly_local(host: &str) -> bool {
     })
 }
 
-/// The value of a header that may occur once.
+/// Returns the value of a header that may occur once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Ok(None) };
@@ -118,7 +119,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     text.map(Some).ok_or_else(|| Problem::bad_host(format!("The header `{name}` may occur once, in plain text.")))
 }
 
-/// Whether an origin such as `http://localhost:7817` is the host, port included. `null` is nobody's.
+/// True if an origin such as `http://localhost:7817` is this host, port included. `null` is no host.
 fn same_host(origin: &str, host: &str) -> bool {
     let Some((scheme, rest)) = origin.split_once("://") else { return false };
     let default = match scheme {

@@ -1,5 +1,5 @@
-//! The layers around the routes, as tower has them: every answer has an id and the security headers, and a panic ends its own
-//! request alone.
+//! Tower layers around the routes: every answer has an id and the security headers, and a panic ends only its own
+//! request.
 
 use std::sync::Arc;
 
@@ -26,31 +26,31 @@ use super::{
 use crate::api::problem::{Problem, method_not_allowed, not_found};
 use umbra_domain::clock::Clock;
 
-/// Nothing from elsewhere and no frames.
+/// Content security policy: no foreign sources, and no frames.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Bytes of a body above which it is compressed, for who takes that.
+/// Least bytes of a body that is compressed, for clients that accept it.
 const COMPRESSED_ABOVE: u16 = 1_024;
 
-/// The routes behind the layers, outermost first; unknown paths and methods are answered by problems.
+/// Puts the layers around the routes, outermost first; unknown paths and methods are answered by problems.
 pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
     let layers = ServiceBuilder::new()
-        // Around what writes a request's id into a problem.
+        // Compression is outside of the layer that writes a request's id into a problem.
         .layer(compression())
         .layer(from_fn_with_state(clock, trace::name))
         .layer(unless_set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
         .layer(unless_set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(unless_set(header::X_FRAME_OPTIONS, "DENY"))
         .layer(unless_set(header::REFERRER_POLICY, "no-referrer"))
-        // The payload is withheld: it may quote what an agent wrote.
+        // The panic's payload is withheld: it may quote what an agent wrote.
         .layer(CatchPanicLayer::custom(|_| Problem::internal("panicked").into_response()))
         .layer(from_fn_with_state(Arc::new(guard), guard::check));
     let routes = routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
-    // A router within a router: the header `Allow` comes last, and the problem of a wrong method names what it says.
+    // A router within a router: the header `Allow` is set last, and the problem of a wrong method names its value.
     Router::new().fallback_service(routes).layer(layers)
 }
 
-/// Compresses whole bodies. Lines that are followed as they come are not held up by it.
+/// Compresses complete bodies, not streams of events or of lines, which it would delay.
 fn compression() -> CompressionLayer<impl Predicate> {
     let whole = NotForContentType::SSE.and(NotForContentType::const_new("application/x-ndjson"));
     CompressionLayer::new().compress_when(SizeAbove::new(COMPRESSED_ABOVE).and(whole))

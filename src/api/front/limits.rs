@@ -1,34 +1,34 @@
-//! What one client may take of the server: plain values, each with its default and where that comes from.
+//! Limits of clients of the server, with their defaults and the reasons for them.
 //!
-//! In: nothing. Out: two structs. Never: a limit that is off; who wants none sets it out of reach.
+//! No limit can be off; a very high value has the same effect.
 
 use std::time::Duration;
 
 /// Limits of connections, and of what arrives on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections open at once; one more gets a 503 and is closed. Lowered to what the process may open.
+    /// Most connections open at once; one more gets a 503 and is closed. Lowered to what the process may open.
     pub max_connections: usize,
-    /// From connecting to the first byte.
+    /// Longest time from connecting to the first byte.
     pub first_byte: Duration,
-    /// From a request's first byte to the end of its headers.
+    /// Longest time from a request's first byte to the end of its headers.
     pub headers: Duration,
-    /// How long a connection may be idle between two requests.
+    /// Longest idle time between two requests of a connection.
     pub idle: Duration,
-    /// How long a client may take no byte of an answer that waits for it.
+    /// Longest time in which a client takes no byte of an answer.
     pub write_stall: Duration,
-    /// Header fields of a request; more are answered by 431.
+    /// Most header fields of a request; more are answered by 431.
     pub max_headers: usize,
-    /// Bytes of a request's line and headers; more are answered by 431.
+    /// Most bytes of a request's line and headers; more are answered by 431.
     pub max_header_bytes: usize,
-    /// After the soft stop, how long an idle connection may still begin a request: a client that is just
-    /// sending one is answered (`Connection: close`) instead of cut.
+    /// Time after the soft stop in which an idle connection may still begin a request: a client that is just sending
+    /// one is answered (`Connection: close`) instead of cut off.
     pub drain_idle: Duration,
 }
 
 impl Default for Limits {
-    /// 10,000 idle connections must not shut out the others, hence 12,000; a client's pool keeps connections
-    /// for 60 to 90 s, hence 75 s (as nginx has it); the rest is what the reliability promises name.
+    /// 10,000 idle connections must not shut out the others, hence 12,000; a client's pool keeps connections for 60 to
+    /// 90 s, hence 75 s (as nginx has it); the rest is what the reliability promises name.
     fn default() -> Self {
         Self {
             max_connections: 12_000,
@@ -46,15 +46,15 @@ impl Default for Limits {
 /// Limits of one request's body, and of all bodies together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// Bytes of an encoded body as it travels.
+    /// Most bytes of an encoded body as it travels.
     pub encoded: usize,
-    /// Bytes of a body after decoding, or as it is.
+    /// Most bytes of a body after decoding, or of a plain one.
     pub decoded: usize,
     /// Time that any body may take, whatever its size.
     pub patience: Duration,
-    /// Bytes a second that must have arrived on average once `patience` is over.
+    /// Least bytes a second that must have arrived on average once `patience` is over.
     pub min_rate: u32,
-    /// Bytes of all bodies held at once; a body that does not fit is answered by 503.
+    /// Most bytes of all bodies held at once; a body that does not fit is answered by 503.
     pub in_flight: usize,
 }
 

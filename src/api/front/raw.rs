@@ -1,8 +1,8 @@
-//! The bytes of a connection beside hyper, where hyper keeps something to itself.
+//! Detects requests whose body length is given twice, and replaces hyper's own answers by problems.
 //!
-//! In: what arrives and what leaves. Out: whether a request's head gives the length of its body in two ways, which hyper
-//! settles silently (RFC 9112, 6.3, lets us refuse it: such a request is an attempt to slip another one past a proxy);
-//! and a problem in the place of hyper's own answers, which have no body. Never: a byte of a request changed.
+//! hyper settles a request with both `Content-Length` and `Transfer-Encoding` silently. RFC 9112, 6.3, permits to
+//! refuse it: such a request is an attempt to slip another one past a proxy. hyper's own answers have no body. The
+//! bytes of a request are never changed.
 
 use std::sync::LazyLock;
 
@@ -14,23 +14,23 @@ use crate::api::problem::Problem;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TwoLengths;
 
-/// Watches for the end of a request's head.
+/// Detector of the end of a request's head.
 #[derive(Debug, Default)]
 pub(super) struct HeadWatch {
-    /// The head so far, where it came in parts.
+    /// Head so far, where it came in parts.
     begun: Vec<u8>,
     over: bool,
 }
 
 impl HeadWatch {
-    /// The next byte begins a request.
+    /// Prepares for the next request.
     pub fn begin(&mut self) {
         self.begun.clear();
         self.over = false;
     }
 
-    /// More bytes have arrived. Answers whether they end a head that says both `Content-Length` and
-    /// `Transfer-Encoding`. Of a head that is longer than `most` nothing is kept: hyper refuses it.
+    /// Takes the next bytes; true if they complete a head with both `Content-Length` and `Transfer-Encoding`. Nothing
+    /// is kept of a head that is longer than `most`: hyper refuses it.
     pub fn saw(&mut self, bytes: &[u8], most: usize) -> bool {
         if self.over {
             return false;
@@ -51,13 +51,13 @@ impl HeadWatch {
     }
 }
 
-/// The head that these bytes begin with, if its end is among them. Lines may end without a carriage return.
+/// Returns the head at the start of these bytes, if its end is among them. Lines may end without a carriage return.
 fn whole(bytes: &[u8]) -> Option<&[u8]> {
-    // To prepare a search costs more than to search a head.
+    // Preparing a search costs more than searching a head.
     static ENDS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new(b"\n\r\n"), Finder::new(b"\n\n")]);
     let [marked, bare] = &*ENDS;
     let found = marked.find(bytes).and_then(|end| bytes.get(..end));
-    // What follows the head may be a long body.
+    // The bytes behind the head may be a long body.
     let bare = bare.find(found.unwrap_or(bytes)).and_then(|end| bytes.get(..end));
     bare.or(found)
 }
@@ -73,7 +73,8 @@ fn has_two_lengths(head: &[u8]) -> bool {
     has(b"transfer-encoding") && has(b"content-length")
 }
 
-/// What is sent instead of an answer that hyper made itself; `None` for any other bytes. Ours carry the request's id.
+/// Returns the problem to send in place of an answer of hyper's own; `None` for other bytes. Our answers carry the
+/// request's id.
 pub(super) fn instead_of(answer: &[u8]) -> Option<Vec<u8>> {
     let rest = answer.strip_prefix(b"HTTP/1.1 4")?;
     let bare = answer.ends_with(b"\r\n\r\n") && memmem::find(answer, b"content-length: 0\r\n").is_some();

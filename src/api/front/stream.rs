@@ -1,9 +1,8 @@
-//! A client's socket with deadlines: idle, headers, and answers that nobody takes.
+//! Client socket with deadlines for idle time, headers, and answers that are not read.
 //!
-//! In: a socket, limits, and the phase of the request on it. Out: the same bytes, or a time-out that ends the
-//! connection. Never: a deadline on the work between a request and its answer, nor one on the request's body
-//! (`body.rs` has that); and it never closes while bytes are still arriving, if they end soon, because a close
-//! over unread bytes resets the connection and takes the answer with it.
+//! A missed deadline ends the connection. The work between a request and its answer has none here, nor has the
+//! request's body (`body.rs` has one). The socket is not closed while bytes are still arriving, if they end soon: a
+//! close over unread bytes resets the connection, and the answer is lost.
 
 use std::{
     io,
@@ -27,17 +26,17 @@ use super::{
     raw::{HeadWatch, instead_of},
 };
 
-/// After the last answer, how long and how many bytes are read and thrown away before the socket is closed.
+/// Longest time, and most bytes, that are read and dropped between the last answer and the close of the socket.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 16 * 1024 * 1024);
 
-/// Where the request on a connection is. Shared with its service; all of it runs in one task.
+/// Phase of the request on a connection. Shared with its service; all of it runs in one task.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Phase(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     phase: AtomicU8,
-    /// The request's head gives the length of its body in two ways.
+    /// True if the request's head gives the length of its body in two ways.
     two_lengths: AtomicBool,
 }
 
@@ -46,53 +45,53 @@ impl Phase {
     const BUSY: u8 = 1;
     const ANSWERED: u8 = 2;
 
-    /// The headers are there: the work begins.
+    /// Marks the end of the headers: the work begins.
     pub(super) fn begin(&self) {
         self.0.phase.store(Self::BUSY, Ordering::Relaxed);
     }
 
-    /// Whether the head of the request that has just begun gives the length of its body in two ways.
+    /// Returns and clears the flag that the head of the request gives the length of its body in two ways.
     pub(super) fn take_two_lengths(&self) -> bool {
         self.0.two_lengths.swap(false, Ordering::Relaxed)
     }
 
-    /// The last byte of the answer was handed over.
+    /// Marks the end of the answer: its last byte was handed over.
     pub(super) fn end(&self) {
         self.0.phase.store(Self::ANSWERED, Ordering::Relaxed);
     }
 }
 
-/// What the client owes us.
+/// Bytes that the client must send next.
 #[derive(Debug, Clone, Copy)]
 enum Owed {
-    /// The rest of the headers, by then.
+    /// Rest of the headers, with their deadline.
     Headers(Instant),
-    /// A next request, by then.
+    /// Next request, with its deadline.
     Request(Instant),
     /// Nothing: a request is being worked on.
     Nothing,
 }
 
-/// A socket with deadlines.
+/// Socket with deadlines.
 #[derive(Debug)]
 pub(super) struct TimedStream {
     socket: TcpStream,
     phase: Phase,
     limits: Arc<Limits>,
     owed: Owed,
-    /// Wakes the task at a deadline; made when first needed.
+    /// Timer of the deadline, made when first needed.
     alarm: Alarm,
     stalled: Option<Instant>,
     stall_alarm: Alarm,
-    /// Since when, and for how many bytes more, what arrives is thrown away.
+    /// Time at which lingering ends, and bytes that may still be dropped.
     lingering: Option<(Instant, usize)>,
     head: HeadWatch,
-    /// What is sent instead of an answer of hyper's own, and how much of it was taken.
+    /// Problem sent in place of an answer of hyper's own, and the bytes of it that were taken.
     instead: Option<(Vec<u8>, usize)>,
 }
 
 impl TimedStream {
-    /// A socket whose first byte has arrived.
+    /// Returns a stream over a socket whose first byte has arrived.
     pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<Limits>) -> Self {
         let owed = Owed::Headers(Instant::now() + limits.headers);
         let (alarm, stall_alarm) = (Alarm::default(), Alarm::default());
@@ -110,7 +109,7 @@ impl TimedStream {
         }
     }
 
-    /// Takes over what the service did since the last read.
+    /// Follows the phase that the service has set since the last read.
     fn follow_phase(&mut self) {
         match self.phase.0.phase.load(Ordering::Relaxed) {
             Phase::BUSY => self.owed = Owed::Nothing,
@@ -122,14 +121,14 @@ impl TimedStream {
         }
     }
 
-    /// Nothing has arrived: is it too late for what the client owes?
+    /// Fails once the deadline of the client's next bytes has passed.
     fn poll_owed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (Owed::Headers(deadline) | Owed::Request(deadline)) = self.owed else { return Poll::Pending };
         ready!(self.alarm.poll(cx, deadline));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Something has arrived: the first byte of a request begins the time for its headers.
+    /// Starts the time for the headers at the first byte of a request.
     fn arrived(&mut self) {
         if matches!(self.owed, Owed::Request(_)) {
             self.owed = Owed::Headers(Instant::now() + self.limits.headers);
@@ -137,7 +136,7 @@ impl TimedStream {
         }
     }
 
-    /// Sends a problem where hyper has written an answer of its own; `None` for all other bytes.
+    /// Sends a problem in place of an answer of hyper's own; `None` for all other bytes.
     fn poll_instead(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Option<Poll<io::Result<usize>>> {
         if self.instead.is_none() && self.phase.0.phase.load(Ordering::Relaxed) != Phase::BUSY {
             self.instead = instead_of(data).map(|bytes| (bytes, 0));
@@ -158,7 +157,7 @@ impl TimedStream {
         Some(Poll::Ready(Ok(data.len())))
     }
 
-    /// After a write: if the client takes nothing, for how long already?
+    /// Fails once the client has taken nothing of the answer for too long.
     fn watch_stall<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -169,7 +168,7 @@ impl TimedStream {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Reads and forgets, until the client closes or it has been enough.
+    /// Reads and drops bytes until the client closes, the time is over, or enough has come.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (until, mut left) = *self.lingering.get_or_insert_with(|| (Instant::now() + LINGER.0, LINGER.1));
         let mut scrap = [0_u8; 8192];
@@ -249,12 +248,12 @@ impl AsyncWrite for TimedStream {
     }
 }
 
-/// A timer that is seldom touched: while it rings too early for a deadline that has moved on, it is set anew.
+/// Timer that is seldom touched: if it fires before a deadline that has moved on, it is set again.
 #[derive(Debug, Default)]
 struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Ready once the deadline is over.
+    /// Completes once the deadline has passed.
     fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if sleep.deadline() > deadline {

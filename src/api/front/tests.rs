@@ -1,4 +1,4 @@
-//! Host and origin, request ids and traces: the judgements that need no socket.
+//! Tests of host and origin, request ids and traces that need no socket.
 
 use axum::http::{HeaderMap, HeaderValue, Version, header};
 use jiff::Timestamp;
@@ -52,7 +52,7 @@ fn a_server_without_keys_answers_loopback_names_and_its_own_pages() {
     for foreign in
         ["null", "http://localhost:3000", "http://evil.example", "https://localhost:7817", "http://127.0.0.1:7817"]
     {
-        // The scheme cannot be told behind a proxy that ends TLS: the host with its port decides.
+        // Behind a proxy that ends TLS the scheme is unknown: the host with its port decides.
         let expected = if foreign.starts_with("https") { "passes" } else { "bad_origin" };
         check(Some("localhost:7817"), Some(foreign), expected);
     }

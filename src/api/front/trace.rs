@@ -1,8 +1,8 @@
-//! Gives each request a name, and each fault a line in the log under that name.
+//! Layer that gives each request an id, and logs faults under that id.
 //!
-//! In: `x-request-id` and `traceparent`, if well formed. Out: both as extensions of the request, the id on the
-//! answer and in its problem. Never: what the request carries in the log, only its method, URL
-//! family and id; nor the cause of a fault in the answer.
+//! `x-request-id` and `traceparent` are taken over if well formed. Both become extensions of the request; the id is
+//! also on the answer and in its problem. The log has only the request's method, URL family and id; the answer does not
+//! have the cause of an internal fault.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -23,7 +23,7 @@ use umbra_domain::clock::Clock;
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// A request's name: the client's own if it is 1 to 64 of `A-Z a-z 0-9 . _ -`, else a new one.
+/// Id of a request: the client's own if it is 1 to 64 of `A-Z a-z 0-9 . _ -`, else a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(Arc<str>);
 
@@ -32,7 +32,7 @@ impl RequestId {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let given = headers.get(X_REQUEST_ID).map(HeaderValue::as_bytes);
         let given = given.filter(|bytes| (1..=64).contains(&bytes.len()) && bytes.iter().all(|byte| plain(*byte)));
-        // It goes to the log: one that looks like a credential is not taken over.
+        // The id is logged: one that looks like a credential is not taken over.
         let harmless = |id: &&str| umbra_checks::redact(id).as_str() == *id;
         match given.and_then(|bytes| std::str::from_utf8(bytes).ok()).filter(harmless) {
             Some(id) => Self(id.into()),
@@ -40,7 +40,7 @@ impl RequestId {
         }
     }
 
-    /// The name itself.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,24 +52,24 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The caller's place in its trace, by W3C Trace Context.
+/// Trace and span of the caller, by W3C Trace Context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// 16 bytes that name the whole trace; never 0.
+    /// Id of the whole trace, 16 bytes; never 0.
     pub trace_id: u128,
-    /// 8 bytes that name the caller's span; never 0.
+    /// Id of the caller's span, 8 bytes; never 0.
     pub parent_id: u64,
-    /// Whether the caller records this trace.
+    /// True if the caller records this trace.
     pub sampled: bool,
 }
 
 impl TraceParent {
-    /// The caller's place, if its headers tell one.
+    /// Reads the header `traceparent`, if it is there and well formed.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
     }
 
-    /// `00-<32 hex>-<16 hex>-<2 hex>` in lower case; a later version may say more after that.
+    /// Parses `00-<32 hex>-<16 hex>-<2 hex>` in lower case; a later version may have more after that.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let version = hex(parts.next()?, 2)?;
@@ -82,18 +82,18 @@ impl TraceParent {
     }
 }
 
-/// So many digits, all of them hexadecimal and in lower case.
+/// Parses exactly so many hexadecimal digits in lower case.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let plain = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     plain.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// The first two segments of a path, `/v1/breakers`: what follows may name an agent.
+/// Returns the first two segments of a path, such as `/v1/breakers`: later ones may name an agent.
 fn family(path: &str) -> &str {
     path.match_indices('/').nth(2).and_then(|(end, _)| path.get(..end)).unwrap_or(path)
 }
 
-/// The layer: a request and its answer have the id, and so has its problem; what is our fault is logged, and who was refused.
+/// Layer that puts the id on request, answer and problem, and logs internal faults and refused callers.
 pub(super) async fn name(
     State(clock): State<Clock>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -22,50 +22,50 @@ use umbra_config::quantity::parse_moment;
 use umbra_domain::{Disposition, EventId, key::Scope};
 use umbra_store::events::received_at;
 
-/// Which events are to be reviewed.
+/// Selection of stored events to review.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BatchRequest {
-    /// How long ago they were received at most, such as `24h`, which is the default; or from which time (RFC 3339).
+    /// Earliest time of receipt: a duration up to now, such as `24h` (the default), or a time (RFC 3339).
     #[schema(example = "24h")]
     pub since: Option<String>,
-    /// So many at most, the newest first.
+    /// Most events to review; the newest are taken.
     #[schema(minimum = 1, maximum = 500, default = 5)]
     pub max: Option<usize>,
-    /// By this shadow, whether it watches them or not; without it, each by the first that watches it.
+    /// Shadow that reviews them, even if it does not watch them; without it, the first shadow that watches each.
     pub shadow: Option<String>,
-    /// Of this agent.
+    /// Agent of the events.
     pub agent: Option<String>,
-    /// Those too whose task cost less than the shadow's cost floor.
+    /// True if events count whose task cost less than the shadow's cost floor.
     pub ignore_floor: bool,
 }
 
-/// What became of the request.
+/// Result of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchAnswer {
-    /// Reviews reserved.
+    /// Number of reserved reviews.
     pub queued: usize,
-    /// Refused, for caps.
+    /// Number of reviews refused by caps.
     pub refused: usize,
-    /// Each event, the newest first. Fewer than `max` where no more without a review were found.
+    /// One item for each event, newest first; fewer than `max` if no more events without a review were found.
     pub items: Vec<BatchItem>,
 }
 
-/// An event, and what became of the request to review it.
+/// Event, and the result of the request to review it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CaughtUpEvent)]
 pub struct BatchItem {
-    /// The event.
+    /// Id of the event.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub event_id: EventId,
-    /// Its agent.
+    /// Agent of the event.
     pub agent: String,
-    /// Its task.
+    /// Task of the event.
     pub task_id: Option<String>,
-    /// When it was received.
+    /// Time of receipt.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
-    /// By whom, and queued or why not.
+    /// Shadow, and whether the review is queued or why not.
     #[serde(flatten)]
     pub disposition: Disposition,
 }
@@ -76,9 +76,10 @@ impl From<CaughtUp> for BatchItem {
     }
 }
 
-/// Reviews recent stored events that no shadow has reviewed, the newest first. They count against the shadows' caps, and
-/// what a cap refuses is told. Events of tasks below a shadow's cost floor are left out, unless `ignore_floor` is set.
-/// Cooldown and sample do not hold them back; they never give a verdict. Ask for the reviews by their ids.
+/// Reviews recent stored events that no shadow has reviewed, newest first. The reviews count against the shadows' caps;
+/// those that a cap refuses are reported. Events of tasks below a shadow's cost floor are left out, unless
+/// `ignore_floor` is set. Cooldown and sample are ignored; the reviews never give a verdict. Ask for the reviews by
+/// their ids.
 #[utoipa::path(post, path = "/v1/reviews/batch", operation_id = "post_reviews_batch", tag = "reviews", request_body = BatchRequest,
     responses((status = 202, description = "What was queued and what was refused", body = BatchAnswer),
         (status = 404, description = "There is no such shadow",
@@ -107,7 +108,7 @@ pub async fn post_batch(
     Ok((StatusCode::ACCEPTED, Json(BatchAnswer { queued, refused: items.len() - queued, items })))
 }
 
-/// The request, or every fault of it.
+/// Checks a request; otherwise reports every fault of it.
 fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
     let since = parse_moment(body.since.as_deref().unwrap_or("24h"), api.flows.clock.now());
     let max = body.max.unwrap_or(5);

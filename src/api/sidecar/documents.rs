@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/documents/{name}`: what an agent works by.
+//! `/v1/sessions/{id}/documents/{name}`: documents that an agent works by.
 
 use axum::{
     Json,
@@ -34,26 +34,26 @@ use umbra_sidecar::document::{
 };
 use umbra_store::documents::StoredDocument;
 
-/// Names lists of versions in cursors.
+/// Name of lists of versions in cursors.
 const FEED: char = 'V';
 
-/// A document.
+/// Document of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DocumentView {
-    /// Its name, version and etag.
+    /// Name, version and etag of the document.
     #[serde(flatten)]
     pub state: DocumentState,
-    /// Its text, as it was put, without hidden characters and credentials; null where it is not known (`stored: false`).
+    /// Text as it was put, without hidden characters and credentials; null where it is unknown (`stored: false`).
     pub text: Option<String>,
-    /// What it says, by sections and items.
+    /// Content of the document, by sections and items.
     pub sections: Vec<Section>,
-    /// It had moved on since the state that the change started from, and both are in it.
+    /// True if the document had changed since the state that the change started from, and both changes are in it.
     pub merged: bool,
-    /// Whether it is kept. Where it is not, `warnings` say why, and nothing has changed.
+    /// True if the document is stored. Otherwise `warnings` say why, and nothing has changed.
     pub stored: bool,
-    /// Whether something is missing.
+    /// True if parts of the answer are missing.
     pub degraded: bool,
-    /// What is missing.
+    /// Warnings about missing parts.
     pub warnings: Vec<String>,
 }
 
@@ -71,46 +71,46 @@ impl DocumentView {
     }
 }
 
-/// A text to be put.
+/// Text to put.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutDocument {
-    /// The whole text.
+    /// Whole text of the document.
     pub text: String,
-    /// How it is written; markdown, unless the name ends in `.yaml`.
+    /// Format of the text; markdown, unless the name ends in `.yaml`.
     #[serde(default)]
     pub format: Option<Format>,
-    /// Who puts it; the session's agent where nobody is named.
+    /// Author of the change; the session's agent unless given.
     #[serde(default)]
     pub by: Option<String>,
 }
 
-/// Edits to be made.
+/// Edits to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PatchDocument {
-    /// In order: all of them, or none.
+    /// Edits in order; all are made, or none.
     #[schema(min_items = 1, max_items = 100)]
     pub edits: Vec<Edit>,
-    /// Who makes them; the session's agent where nobody is named.
+    /// Author of the edits; the session's agent unless given.
     #[serde(default)]
     pub by: Option<String>,
 }
 
-/// A version of a document.
+/// Version of a document.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct VersionView {
-    /// Counted from 1.
+    /// Number of the version, counted from 1.
     pub version: i32,
-    /// When it came about.
+    /// Time of the change.
     #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
-    /// How: who, what was asked, and the difference.
+    /// Record of the change: author, requested edits, and the difference.
     pub entry: Entry,
 }
 
-/// A document: as JSON with its sections and items, or as its text where `Accept` asks for `text/markdown`, `text/plain` or
-/// `application/yaml`.
+/// Returns a document: as JSON with its sections and items, or as its text where `Accept` asks for `text/markdown`,
+/// `text/plain` or `application/yaml`.
 #[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name")),
     responses((status = 200, description = "The document",
@@ -134,8 +134,9 @@ pub async fn get_document(
     Ok(([etag], Json(DocumentView::of(&document, false))).into_response())
 }
 
-/// Puts a whole text, or makes the document. One that is there needs `If-Match` with the `ETag` of the state that was changed;
-/// where the document has moved on since, both changes are merged, or refused where they contradict each other.
+/// Puts a whole text, or makes the document. An existing document needs `If-Match` with the `ETag` of the state that
+/// was changed. If the document has changed since, both changes are merged, or refused where they contradict each
+/// other.
 #[utoipa::path(put, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
     request_body(content((PutDocument = "application/json"), (String = "text/markdown"), (String = "application/yaml")),
         description = "The text with how it is written and who puts it; or the text alone"),
@@ -168,8 +169,8 @@ pub async fn put_document(
     revise(&api, &caller, id, revision).await
 }
 
-/// Edits a document by section and item: all edits, or none. Without `If-Match` they are made on what it is now; with it, on
-/// that state, and merged where it has moved on.
+/// Edits a document by section and item: all edits are made, or none. Without `If-Match` they apply to the present
+/// state; with it, to that state, and are merged if the document has changed since.
 #[utoipa::path(patch, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar", request_body = PatchDocument,
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
         ("If-Match" = Option<String>, Header, description = "The ETag of the state that the edits are for")),
@@ -200,7 +201,7 @@ pub async fn patch_document(
     revise(&api, &caller, id, revision).await
 }
 
-/// The versions of a document, oldest first.
+/// Lists the versions of a document, oldest first.
 #[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}/history", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Versions at most (50)"),
@@ -229,7 +230,7 @@ async fn revise(api: &Api, caller: &Caller, id: SessionId, revision: Revision) -
             let view = DocumentView { degraded: !warnings.is_empty(), warnings, ..DocumentView::of(&document, merged) };
             Ok((status, [etag(&document)], Json(view)).into_response())
         }
-        // The agent goes on: whoever counts on the document reads that it is not kept.
+        // The agent goes on; the answer says that the document is not stored.
         Err(DocumentError::Store(error)) if error.is_transient() => Ok(not_stored(name, &unknown(&error))),
         Err(error @ DocumentError::Late) => Ok(not_stored(name, &unknown(&error))),
         Err(error @ DocumentError::Passive) => Ok(not_stored(name, &format!("the document is not changed: {error}"))),
@@ -237,7 +238,7 @@ async fn revise(api: &Api, caller: &Caller, id: SessionId, revision: Revision) -
     }
 }
 
-/// A body that is a text.
+/// Reads a body that is a text.
 fn plain(body: &[u8]) -> Result<String, Problem> {
     let text = std::str::from_utf8(body);
     text.map(str::to_owned).map_err(|error| {
@@ -250,7 +251,7 @@ fn unknown(error: &dyn std::error::Error) -> String {
     format!("it is not known whether the document is changed: {error}; read it before you send the change again")
 }
 
-/// Of the document nothing is known.
+/// Answers that the document was not stored and that its state is unknown.
 fn not_stored(name: String, why: &str) -> Response {
     let warnings = vec![why.to_owned()];
     let (format, etag) = (String::new(), String::new());
@@ -265,7 +266,7 @@ fn etag(document: &StoredDocument) -> (HeaderName, HeaderValue) {
     (header::ETAG, HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"\"")))
 }
 
-/// What `If-Match` and `If-None-Match` say.
+/// Reads `If-Match`, and true if `If-None-Match` is `*`.
 fn conditions(headers: &HeaderMap) -> Result<(Option<String>, bool), Problem> {
     let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! `/v1/guard` and `/v1/tools/select`: what the rules say of one call or message, and which tools fit a task.
+//! `/v1/guard` and `/v1/tools/select`: judgement of a call or message by the rules, and selection of tools for a task.
 
 use axum::{
     Json,
@@ -14,52 +14,52 @@ use crate::{
 };
 use umbra_domain::key::Scope;
 
-/// A message or call to judge.
+/// Message or call to judge.
 #[derive(Debug, ToSchema)]
 #[schema(as = GuardQuestion)]
 #[expect(dead_code, reason = "it documents what `ingest::guard_request` reads")]
 pub struct GuardSchema {
-    /// The session in which it happens: its labels and documents count.
+    /// Session of the message or call: its labels and documents count.
     session: Option<String>,
-    /// The agent, where there is no session.
+    /// Agent, where there is no session.
     agent: Option<String>,
-    /// The route that the agent is on.
+    /// Route that the agent is on.
     route: Option<String>,
-    /// The modes that it is in.
+    /// Modes that the agent is in.
     modes: Option<Vec<String>>,
-    /// What is about to be said: a text, or with who says it.
+    /// Message that is about to be sent: a text, or a text with its role.
     message: Option<WordsSchema>,
-    /// The call that is about to be made; one of `message` and `call`.
+    /// Call that is about to be made; one of `message` and `call`.
     call: Option<ingest::NamedCall>,
-    /// Milliseconds that the caller waits: no longer than the setting `sidecar.deadline`, but for rules in words, which may take
-    /// longer and are not waited for beyond this. With 0, what is in memory is answered.
+    /// Longest wait of the caller, in milliseconds. Rules without a model take at most the setting `sidecar.deadline`;
+    /// rules in words may take longer, up to this. With 0, the answer comes from memory.
     #[schema(maximum = 600_000)]
     deadline_ms: Option<u64>,
 }
 
-/// Something that is said, as a text by the agent, or with who says it.
+/// Message, as a text by the agent or as a text with its role.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 #[schema(as = GuardedWords)]
 pub enum WordsSchema {
-    /// As a text.
+    /// Text by the agent.
     Text(String),
-    /// With who says it.
+    /// Text with its role.
     Said(SaidSchema),
 }
 
-/// Something that is said.
+/// Text with its role.
 #[derive(Debug, ToSchema)]
 #[schema(as = GuardedMessage)]
 #[expect(dead_code, reason = "it documents what `ingest::guard_request` reads")]
 pub struct SaidSchema {
-    /// `user`, `assistant` (unless it is said), `tool` or `system`.
+    /// `user`, `assistant` (the default), `tool` or `system`.
     role: Option<String>,
-    /// What is said.
+    /// Text of the message.
     content: String,
 }
 
-/// What the rules say of a call or a message: `allow`, `warn` or `block`, with the rule and its reason.
+/// Judges a call or a message by the rules: `allow`, `warn` or `block`, with the rule and its reason.
 #[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = inline(GuardSchema),
     responses((status = 200, description = "What the rules say", body = GuardAnswer),
         (status = 404, description = "There is no such session",
@@ -80,7 +80,7 @@ pub async fn post_guard(
     Ok(Json(api.flows.sidecar.guard(asked, guard, &|agent| caller.sees(agent)).await?))
 }
 
-/// Which tools fit a task, best first, and which that fit may not be offered.
+/// Selects the tools that fit a task, best first, and reports those that fit but may not be offered.
 #[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = inline(ingest::SelectRequest),
     responses((status = 200, description = "Which tools fit", body = Selected),
         (status = 404, description = "There is no such session",

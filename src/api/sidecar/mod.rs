@@ -1,7 +1,8 @@
-//! The sidecar: `/v1/sessions`, `/v1/guard`, `/v1/tools/select`, `/v1/patterns`.
+//! Endpoints of the sidecar: `/v1/sessions`, `/v1/guard`, `/v1/tools/select`, `/v1/patterns`.
 //!
-//! An agent's own key (scope `ingest`) is enough for its own sessions; others are unknown to it. What fails behind these
-//! endpoints is no HTTP error where an agent waits: `degraded` and `warnings` say what is missing.
+//! An agent's own key (scope `ingest`) is enough for its own sessions; to other keys bound to agents they do not exist.
+//! Failures behind these endpoints are no HTTP error where an agent waits: `degraded` and `warnings` name the missing
+//! parts.
 
 pub mod documents;
 pub mod guard;
@@ -27,17 +28,17 @@ use crate::{
 };
 use umbra_domain::{SessionId, key::Scope};
 
-/// Bodies may hold the definitions of many tools: so many times what an event may.
+/// Factor by which a body with tool definitions may exceed an event.
 const WIDER: usize = 40;
-/// And a step so many times: what tools take and answer is longer than what is told of it in an event.
+/// Factor by which the body of a step may exceed an event: arguments and results of tools are long.
 const LONGER: usize = 8;
 
-/// When a request came.
+/// Returns the time at which a request arrived.
 fn arrived(request: &Request) -> Instant {
     request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0)
 }
 
-/// Reads the body of a step by a rule of `ingest`.
+/// Reads the body of a step with a reader of `ingest`.
 async fn read<T>(
     api: &Api,
     request: Request,
@@ -48,7 +49,7 @@ async fn read<T>(
     rule(&body, &widened(api, LONGER)).map_err(invalid_request)
 }
 
-/// Reads a body that may name many tools.
+/// Reads a body that may define many tools.
 async fn read_wide<T>(
     api: &Api,
     request: Request,
@@ -65,7 +66,7 @@ fn widened(api: &Api, times: usize) -> Limits {
     Limits { event_bytes: event_bytes.saturating_mul(times), nodes: nodes.saturating_mul(times), ..api.limits }
 }
 
-/// Who reads a session: whoever reads everything, or its agent.
+/// Requires a scope that may read sessions: `read`, or `ingest` for the agent's own.
 fn may_read(caller: &Caller) -> Result<(), Problem> {
     caller.require_any(&[Scope::Ingest, Scope::Read])
 }

@@ -1,4 +1,4 @@
-//! `/v1/sessions`: a sidecar is attached to an agent, looked at, and closed.
+//! `/v1/sessions`: attaches a sidecar to an agent, reads its state, and closes it.
 
 use axum::{
     Json,
@@ -24,42 +24,42 @@ use crate::{
 };
 use umbra_domain::SessionId;
 use umbra_domain::{PatternOutcome, Session, SessionState, key::Scope, sidecar::SidecarRules};
-use umbra_store::{seek::Feed, sessions::SessionFilter};
+use umbra_store::{paging::Feed, sessions::SessionFilter};
 
-/// Names the list of sessions in cursors.
+/// Name of the list of sessions in cursors.
 const FEED: char = 'S';
 
-/// A session with its documents.
+/// Session with its documents.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionView {
-    /// It.
+    /// State of the session.
     #[serde(flatten)]
     pub session: Session,
-    /// Its documents, without their texts.
+    /// Documents of the session, without their texts.
     pub documents: Vec<DocumentState>,
 }
 
-/// What is in force for a session.
+/// Rules in force for a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PoliciesView {
-    /// Names the text of all rules.
+    /// Hash of the text of all rules.
     pub policy_version: String,
-    /// The rules that reach the session's agent on its route and in its modes; those of the tools file first.
+    /// Rules that apply to the session's agent on its route and in its modes; those of the tools file first.
     #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
     pub rules: SidecarRules,
 }
 
-/// How a session ends.
+/// End of a session.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloseRequest {
-    /// Whether its task was done. Said, the calls of the session become a pattern; not said, they do where reviews approve
-    /// its task.
+    /// Outcome of the session's task. If given, the calls of the session become a pattern; otherwise they do so once
+    /// reviews approve the task.
     #[serde(default)]
     pub outcome: Option<PatternOutcome>,
 }
 
-/// Attaches a sidecar: begins a session. Where it cannot be kept, it is answered all the same, without a session.
+/// Attaches a sidecar: begins a session. If the session cannot be stored, the answer comes without one.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = inline(ingest::AttachRequest),
     responses((status = 201, description = "It began", body = Attachment),
         (status = 200, description = "It could not be kept: go on without", body = Attachment),
@@ -110,7 +110,7 @@ pub async fn list_sessions(
     Ok(listing(FEED, seek, page, |session| session).json())
 }
 
-/// A session, with the states of its documents.
+/// Returns a session with the states of its documents.
 #[utoipa::path(get, path = "/v1/sessions/{id}", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id", example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")),
     responses((status = 200, description = "The session", body = SessionView)))]
@@ -125,7 +125,7 @@ pub async fn get_session(
     Ok(Json(SessionView { session, documents }))
 }
 
-/// The rules that are in force.
+/// Returns the rules in force for a session.
 #[utoipa::path(get, path = "/v1/sessions/{id}/policies", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The rules", body = PoliciesView)))]
@@ -142,8 +142,8 @@ pub async fn get_policies(
     Ok(Json(PoliciesView { policy_version: rules.guardrail.version().to_owned(), rules: in_force }))
 }
 
-/// Ends a session: what worked in it is kept as a pattern. Ended again, it is answered as it is; an outcome that was not
-/// told before is taken, once.
+/// Closes a session and keeps its successful calls as a pattern. Closing again returns the same summary; an outcome
+/// that was not given before is recorded once.
 #[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(Option<CloseRequest>),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What it came to", body = Summary)))]
@@ -159,7 +159,7 @@ pub async fn post_close(
     Ok(Json(api.flows.sidecar.close(asked, id, close.outcome, &|agent| caller.sees(agent)).await?))
 }
 
-/// Characters of a note.
+/// Most characters of a note.
 const NOTE_CHARS: usize = 2_000;
 
 /// A person's note for an agent.
@@ -171,8 +171,8 @@ pub struct NoteRequest {
     pub text: String,
 }
 
-/// Leaves a note for the agent of a session: it is told with its next turn (`directives`) or message (`warnings`), once, as
-/// what a person says.
+/// Leaves a note for the agent of a session. The next turn (`directives`) or message (`warnings`) delivers it, once, as
+/// the words of a person.
 #[utoipa::path(post, path = "/v1/sessions/{id}/notes", tag = "sidecar", request_body = NoteRequest,
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "The session; `notes` has those that are yet to be told", body = Session),

@@ -1,4 +1,4 @@
-//! `/v1/sessions/{id}/turns` and `/v1/sessions/{id}/messages`: one round trip before each step of an agent, and one after.
+//! `/v1/sessions/{id}/turns` and `/v1/sessions/{id}/messages`: one request before each step of an agent, and one after.
 
 use std::{collections::VecDeque, fmt::Write, time::Duration};
 
@@ -26,12 +26,13 @@ use crate::{
 };
 use umbra_domain::{SessionId, SessionState, StepKind, key::Scope};
 
-/// Between looks at what a session was told.
+/// Pause between reads of a session's steps.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-/// Steps of one look.
+/// Most steps of one read.
 const PAGE: i64 = 100;
 
-/// What to do next: which tools fit, what the rules say of the planned calls, which documents are due, what worked before.
+/// Prepares the next step of an agent: fitting tools, judgement of the planned calls, due documents, and patterns of
+/// earlier tasks.
 #[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = inline(ingest::TurnRequest),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What to do next; where something is missing, `degraded` and `warnings` say so",
@@ -50,7 +51,7 @@ pub async fn post_turn(
     Ok(Json(api.flows.sidecar.turn(asked, id, turn, &|agent| caller.sees(agent)).await?))
 }
 
-/// Tells what was said and done: it is held against the rules, and kept.
+/// Reports messages and calls of a step: they are judged by the rules and stored.
 #[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = inline(ingest::MessageRequest),
     params(("id" = String, Path, description = "A session's id")),
     responses((status = 200, description = "What the rules say of it", body = MessageAnswer),
@@ -68,8 +69,9 @@ pub async fn post_message(
     Ok(Json(api.flows.sidecar.message(asked, id, message, &|agent| caller.sees(agent)).await?))
 }
 
-/// What the sidecar has to say to the agent, as server-sent events: `turn`, `message`, `guard` or `close`, whose data is what
-/// was answered to that step. Without `Last-Event-ID` it begins now; with `0`, at the beginning. It ends when the session does.
+/// Streams the sidecar's answers to the steps of a session, as server-sent events `turn`, `message`, `guard` or `close`
+/// with the answer as data. Without `Last-Event-ID` the stream begins now; with `0`, at the first step. It ends with
+/// the session.
 #[utoipa::path(get, path = "/v1/sessions/{id}/messages", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id"),
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was received; 0 for all")),
@@ -111,7 +113,7 @@ pub async fn get_messages(
     Ok((headers, Body::new(frames(listener, Listener::next))).into_response())
 }
 
-/// One stream.
+/// State of one stream.
 struct Listener {
     api: Api,
     id: SessionId,

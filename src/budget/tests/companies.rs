@@ -1,4 +1,4 @@
-//! What waits for company: a batch closes by count, by characters and by time, and a task is reviewed twice at most.
+//! Tests of batches, which close by count, characters and time, and of tasks, which are reviewed twice at most.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn of_task(completes: bool) -> Candidate {
     Candidate { company: Company::Task { id: "t".into(), completes }, ..candidate("a", &[Trigger::TaskComplete]) }
 }
 
-/// What the store would find at this moment: reviews whose time has come are begun.
+/// Keeps the reviews that the store would still find waiting at this moment: due ones have begun.
 fn later(meters: &mut Meters, now: Timestamp) {
     let before = std::mem::take(&mut meters.waitings);
     for waiting in before.all().iter().filter(|waiting| waiting.run_at > now) {
@@ -58,7 +58,7 @@ fn a_task_is_reviewed_when_it_is_complete_and_once_more() {
     assert_eq!(ask(&mut meters, false), Decision::Pass);
     assert_eq!((ask(&mut meters, true), ask(&mut meters, true)), (open(0), Decision::Join(0)));
     assert_eq!((ask(&mut meters, false), meters.waitings.all()[0].run_at), (Decision::Pass, noon()));
-    // It was begun.
+    // The review has begun.
     let begun = |rounds| {
         let mut waitings = Waitings::default();
         waitings.reviewed(0, "t", rounds);

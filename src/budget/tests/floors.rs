@@ -1,4 +1,4 @@
-//! The cost floor by task, and critical marks, which break floor and cooldown once.
+//! Tests of the cost floor by task, and of critical marks, which override floor and cooldown once.
 
 use super::*;
 use umbra_domain::{BatchRules, Event};

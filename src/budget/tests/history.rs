@@ -1,4 +1,4 @@
-//! Decisions and memories over random histories: flushes with what goes wrong with them, and days that end.
+//! Property tests of decisions and memory over random histories: flushes with faults, and days that end.
 
 use jiff::tz::TimeZone;
 use proptest::{prelude::*, sample::subsequence};
@@ -7,7 +7,7 @@ use super::{super::memory::Memory, *};
 
 const AGENTS: [&str; 2] = ["a", "b"];
 
-/// A reservation, as history has it.
+/// Reservation in the history.
 #[derive(Debug, Clone)]
 struct Reserved {
     by: Candidate,
@@ -15,7 +15,7 @@ struct Reserved {
     day: Date,
 }
 
-/// The store's part: what was committed, and the meters that follow from it. All of it is spent at its worst.
+/// Model of the store: committed reservations, and the meters that follow from them. All is spent at its worst cost.
 #[derive(Debug, Clone, Default)]
 struct Ledger(Vec<Reserved>);
 
@@ -39,7 +39,7 @@ impl Ledger {
         self.of(shadow, day).filter(|by| by.agent == agent).map(|_| 1).sum()
     }
 
-    /// When a cooldown ends, or the epoch if it never began.
+    /// Returns the end of a cooldown, or the epoch if it never began.
     fn end(&self, controls: &[CostControl], shadow: usize, agent: &str, trigger: Trigger) -> Timestamp {
         let same = |by: &Candidate| by.shadow == shadow && by.agent == agent && by.matched.contains(&trigger);
         let last = self.0.iter().filter(|reserved| same(&reserved.by)).map(|reserved| reserved.at).max();
@@ -64,7 +64,7 @@ impl Ledger {
         meters
     }
 
-    /// Why a candidate should be refused, worked out from history. Of that, `settled` reviews are paid.
+    /// Returns the expected refusal of a candidate, computed from the history, in which `settled` reviews are paid.
     fn refusal(&self, controls: &[CostControl], c: &Candidate, now: Timestamp, settled: usize) -> Option<SkipReason> {
         let control = &controls[c.shadow];
         let day = local_date(control, now);
@@ -126,7 +126,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Candidates of one flush, how long after the last one it comes, and what goes wrong with it.
+    /// Draws the candidates of one flush, the time since the last one, and its faults.
     fn any_flush()(
         wait_ms in 0..1_500_i64,
         candidates in prop::collection::vec(any_candidate(), 0..6),
@@ -147,7 +147,7 @@ struct Flush {
     released: bool,
 }
 
-/// Seconds before a day's end: an ordinary one, and two nights without a midnight (00:00 is 01:00 there).
+/// Draws seconds before a day's end: an ordinary one, and two nights without a midnight (00:00 is 01:00 there).
 fn evenings() -> impl Strategy<Value = (&'static str, Timestamp)> {
     prop::sample::select(vec![
         ("UTC", at("2026-03-01T23:59:55Z")),
@@ -185,7 +185,7 @@ proptest! {
                     ledger.0.push(Reserved { by: candidate.clone(), at: now, day });
                 }
             }
-            // The meters moved as history did, and no further.
+            // The meters changed like the history, and no further.
             let moved = ledger.meters(&controls, now);
             prop_assert_eq!(&meters.cooldowns, &moved.cooldowns);
             for (shadow, control) in controls.iter().enumerate() {
@@ -248,7 +248,7 @@ proptest! {
                     SkipReason::Cooldown | SkipReason::TargetCap | SkipReason::DailyCap => {
                         prop_assert_eq!(decided, Some(recalled));
                     }
-                    // Since then a cheaper one may have been let through.
+                    // A cheaper candidate may have been let through since then.
                     _ => prop_assert!(decided.is_some_and(|decided| decided <= recalled), "{recalled:?} {decided:?}"),
                 }
             }

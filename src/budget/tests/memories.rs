@@ -1,4 +1,4 @@
-//! How long a refusal is remembered, for whom, and how many are.
+//! Tests of the memory of refusals: how long, for which candidates, and how many are remembered.
 
 use jiff::{
     civil::{date, time},
@@ -7,14 +7,14 @@ use jiff::{
 
 use super::{super::memory::Memory, *};
 
-/// A memory that no release has escaped so far.
+/// Returns a memory that has missed no release so far.
 fn confirmed(at: Timestamp) -> Memory {
     let memory = Memory::default();
     memory.confirm(7, at);
     memory
 }
 
-/// Whether a refusal for this reason, noted at `noted`, is still known at `asked`, confirmed all the while.
+/// True if a refusal for this reason, noted at `noted`, is still known at `asked`, with confirmations all the while.
 fn known(control: &CostControl, reason: SkipReason, meters: &Meters, noted: Timestamp, asked: Timestamp) -> bool {
     let (memory, candidate) = (confirmed(noted), candidate("a", &[Trigger::Error]));
     memory.note(memory.era(), control, &candidate, meters, reason, noted);
@@ -94,7 +94,7 @@ fn a_cooldown_of_several_triggers_stands_while_all_do() {
         (&[(Error, 9), (CodeWritten, 5)][..], true),
         (&[(Error, 9), (CodeWritten, 3)], false),
         (&[(Error, 3), (CodeWritten, 9)], false),
-        // The other one does not cool.
+        // The other trigger does not cool down.
         (&[(Error, 9)], false),
         (&[(Error, 9), (CodeWritten, -9)], false),
         (&[], false),
@@ -147,7 +147,7 @@ fn a_refusal_is_of_one_shadow_agent_and_set_of_triggers() {
         (candidate("b", &[Error, CodeWritten]), false),
         (Candidate { shadow: 1, ..noted.clone() }, false),
         (Candidate { on_demand: true, ..noted.clone() }, false),
-        // What a person was refused may have another reason for others: the cooldown comes first.
+        // Other candidates may have an earlier reason than one that a person asked for: the cooldown.
         (candidate("b", &[Error]), false),
     ] {
         assert_eq!(memory.recall(&asked, noon()).is_some(), expected, "{asked:?}");
@@ -156,7 +156,7 @@ fn a_refusal_is_of_one_shadow_agent_and_set_of_triggers() {
     assert_eq!(memory.recall(&noted, noon()), None, "a unit was released");
 }
 
-/// Asks around the end of `day`, which is `end`: nothing decided on that day is believed after it.
+/// Recalls around the end of `day`, which is `end`: no decision of that day is recalled after it.
 fn check_end_of_day(zone: &str, day: Date, end: Timestamp) {
     let control = CostControl { time_zone: zone.into(), ..unlimited() };
     let mut meters = meters(1, 1, Worst::default());

@@ -10,7 +10,7 @@ use super::super::{
     table,
 };
 
-/// Bytes of a line that is kept until its end comes: a row's arguments are bounded far below it.
+/// Most bytes of a line before its end comes: a row's arguments are bounded far below it.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(in super::super) struct Options {
     /// Run of the call.
     #[arg(long)]
     run: Option<String>,
-    /// Decisions of this word: execute, stub, ask or block.
+    /// Decisions of this kind: execute, stub, ask or block.
     #[arg(long)]
     decision: Option<String>,
     /// Decisions about calls of this effect: read, write or destructive.
@@ -41,16 +41,16 @@ pub(in super::super) struct Options {
     /// decision (unless given), outcome, execution, approval, erasure, merged or all.
     #[arg(long)]
     kind: Option<String>,
-    /// From this time, or from so long ago: 1h.
+    /// From this time, or from a duration ago: 1h.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Before this time, or before so long ago.
+    /// Before this time, or before a duration ago.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// At most so many, 1 to 500; 50 unless given.
+    /// Most rows to list, 1 to 500; 50 unless given.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on with new rows as they come, oldest first.
+    /// Continue with new rows as they come, oldest first.
     #[arg(long, conflicts_with = "limit")]
     follow: bool,
 }
@@ -105,7 +105,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     Ok(())
 }
 
-/// The cells of a row: what was decided, or the kind of a row that is no decision.
+/// Returns the cells of a row: the decision, or the kind of a row that is no decision.
 fn cells(row: &Value) -> [String; 10] {
     let decision = if row["decision"].is_null() { &row["kind"] } else { &row["decision"] };
     let guard = &row["guard"];

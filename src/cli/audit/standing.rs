@@ -1,11 +1,11 @@
 //! Compares runs and sessions, row by row, with their keyed hashes and with the audit.
 
 use super::{Failure, PAGE};
-use umbra_boundary::{bound::Thought, genuine::RowKey, verify::Verifier};
+use umbra_boundary::{row_mac::RowKey, run_check::RowCheck, verify::Verifier};
 use umbra_store::Store;
 
-/// Notes each difference as a fault and returns warnings. Called after the audit was read: a row is never behind what the
-/// audit said of it before. `others`: servers with keys of their own write to this database, too.
+/// Records each difference as a fault and returns warnings. Called after the audit was read: a row is never older than
+/// the audit's last record of it. `others`: servers with keys of their own write to this database, too.
 pub(super) async fn compare(
     store: &Store,
     verifier: &mut Verifier,
@@ -45,16 +45,17 @@ pub(super) async fn compare(
     Ok(warnings)
 }
 
-/// Notes what does not fit; answers whether the row is of before. `others` counts rows that other servers may have written.
-fn take(verifier: &mut Verifier, thought: Thought, others: Option<&mut u64>) -> u64 {
+/// Records a misfit; returns 1 for a row from before keyed hashes. `others` counts rows that other servers may have
+/// written.
+fn take(verifier: &mut Verifier, thought: RowCheck, others: Option<&mut u64>) -> u64 {
     match (thought, others) {
-        (Thought::OtherKey(_), Some(others)) => {
+        (RowCheck::OtherKey(_), Some(others)) => {
             *others += 1;
             0
         }
-        (Thought::Fits, _) => 0,
-        (Thought::OfBefore, _) => 1,
-        (Thought::Unlike(what) | Thought::OtherKey(what), _) => {
+        (RowCheck::Fits, _) => 0,
+        (RowCheck::WithoutMac, _) => 1,
+        (RowCheck::Contradicted(what) | RowCheck::OtherKey(what), _) => {
             verifier.fault(None, what);
             0
         }

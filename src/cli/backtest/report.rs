@@ -1,10 +1,10 @@
-//! A backtest's forecast and result, for people.
+//! Renders a backtest's forecast and result as text.
 
 use crate::cli::table;
-use umbra_domain::{Change, Forecast, Shadow, backtest::Basis};
+use umbra_domain::{AssessmentChange, Forecast, Shadow, backtest::Basis};
 use umbra_store::backtests::Backtest;
 
-/// The forecast in words.
+/// Renders the forecast.
 pub(super) fn foretell(shadow: &Shadow, forecast: &Forecast) -> String {
     let Forecast { events, watched, reviews, calls, max_calls, .. } = forecast;
     let mut lines = vec![format!("{}: {events} events, {watched} watched, {reviews} to be reviewed", shadow.name)];
@@ -30,7 +30,7 @@ pub(super) fn foretell(shadow: &Shadow, forecast: &Forecast) -> String {
     lines.join("\n")
 }
 
-/// The result in words.
+/// Renders the result.
 pub(super) fn result(backtest: &Backtest) -> String {
     let mut parts = Vec::new();
     if let Some(result) = &backtest.result {
@@ -57,9 +57,9 @@ pub(super) fn result(backtest: &Backtest) -> String {
         parts.push(agents.to_string());
     }
     let mut changes = table::new(&["beside what ran", "events", "the first of them"]);
-    for change in Change::ALL {
+    for change in AssessmentChange::ALL {
         let Some(difference) = backtest.diff.as_ref().and_then(|diff| diff.get(change.as_str())) else { continue };
-        let shown = if change == Change::Same { 0 } else { 3 };
+        let shown = if change == AssessmentChange::Same { 0 } else { 3 };
         let ids: Vec<String> = difference.event_ids.iter().take(shown).map(ToString::to_string).collect();
         changes.add_row([&change.as_str().replace('_', " "), &difference.count.to_string(), &ids.join(" ")]);
     }

@@ -1,8 +1,8 @@
-//! `umbra bench checks`: the built-in checks on labelled texts, with what a bag of words would reach beside.
+//! `umbra bench checks`: measures the built-in checks on labelled texts, beside a bag-of-words classifier.
 //!
-//! In: `NAME*.jsonl` files, a row `{text, label, source?, id?}` each line, or `{event, labels}` for triggers. Out: how well
-//! the set's own check tells bad from benign (it flags with a hit of at least `warning`), by source too, and how many
-//! megabytes a second one core checks.
+//! Each `NAME*.jsonl` file has a row `{text, label, source?, id?}` each line, or `{event, labels}` for triggers. The
+//! result is how well the check of that name tells bad from benign (it flags with a hit of at least `warning`), also by
+//! source, and how many megabytes a second one core checks.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -21,31 +21,31 @@ use super::{
 use crate::ingest;
 use umbra_domain::{CheckName, Severity, Trigger};
 
-/// What to measure on.
+/// Labelled sets to measure on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
     /// Labelled sets, or folders of them: secrets*.jsonl, commands*.jsonl, injection*.jsonl, … for the checks of these
-    /// names, triggers*.jsonl for what an event shows.
+    /// names, triggers*.jsonl for triggers of events.
     #[arg(required = true, value_name = "DIR")]
     paths: Vec<PathBuf>,
-    /// Judge every set by this check, whatever the set is called.
+    /// Judge every set by this check, whatever the name of the set.
     #[arg(long, value_name = "NAME")]
     check: Option<String>,
-    /// Also list the rows that were judged wrongly (`missed` or `false`), by id.
+    /// Also list the misjudged rows (`missed` or `false`), by id.
     #[arg(long)]
     mistakes: bool,
     /// Print the table as markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Draw F1 with its interval, and the bag of words, into this file.
+    /// Draw F1 with its interval, and that of the bag of words, into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Leave the throughput out, which takes seconds (minutes in a debug build).
+    /// Do not measure throughput, which takes seconds (minutes in a debug build).
     #[arg(long)]
     skip_throughput: bool,
 }
 
-/// The name of the set of events that are labelled with their triggers.
+/// Name of the set of events that are labelled with their triggers.
 const TRIGGERS: &str = "triggers";
 
 pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
@@ -110,7 +110,7 @@ fn known_checks() -> String {
     format!("there are {}", names.join(", "))
 }
 
-/// The check that judges a set of this name.
+/// Returns the check that judges a set of this name.
 fn own_check(set: &str) -> Option<CheckName> {
     match set {
         "truncated" => Some(CheckName::Truncation),
@@ -119,7 +119,8 @@ fn own_check(set: &str) -> Option<CheckName> {
     }
 }
 
-/// What one check says of a text: rows rank by their gravest hit, then by how many there are. Remarks alone flag nothing.
+/// Judges a text by one check. Rows rank by their most severe hit, then by the number of hits. Hits of severity `info`
+/// alone flag nothing.
 fn said(check: CheckName, text: &str) -> Said {
     let screened = umbra_checks::screen(umbra_checks::example(check, text));
     let hits = umbra_checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
@@ -133,7 +134,7 @@ fn said(check: CheckName, text: &str) -> Said {
     }
 }
 
-/// A set for each trigger: whether events that show it are known by it, and others are not.
+/// Returns a set for each trigger, measured on events that show it and events that do not.
 fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Failure> {
     let mut derived = Vec::with_capacity(events.len());
     for one in events {
@@ -162,7 +163,7 @@ fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Fai
     Ok(sets)
 }
 
-/// The triggers that an event shows by itself, whatever its sender named.
+/// Returns the triggers that are derived from an event, whatever its sender declared.
 fn triggers_of(event: &RawValue) -> anyhow::Result<Vec<Trigger>> {
     let incoming = ingest::event_alone(event.get().as_bytes(), &ingest::Limits::default()).map_err(|faults| {
         let told: Vec<String> =

@@ -1,11 +1,12 @@
-//! Events of about 1.1 KB as agents' work reads, the same in every run. Of twenty events of an agent ten are reports, six
-//! are tool calls that run a command, four are code. All text is clean: nothing in it is redacted or found.
+//! Test events of about 1.1 KB that resemble agents' work, the same in every run. Of twenty events of an agent ten are
+//! reports, six are tool calls that run a command, four are code. All text is clean: nothing in it is redacted or
+//! found.
 
 use serde_json::{Value, json};
 
-/// Agents that events are of.
+/// Number of agents.
 const AGENTS: usize = 100;
-/// Different events of each agent.
+/// Number of different events of each agent.
 const EVENTS_EACH: usize = 20;
 
 const SENTENCES: [&str; 12] = [
@@ -39,7 +40,7 @@ pub const CODE: [&str; 3] = [
     "export function monthly(rows: Row[]): Map<string, number> {\n  const sums = new Map<string, number>();\n  for (const row of rows) {\n    sums.set(row.month, (sums.get(row.month) ?? 0) + row.amount);\n  }\n  return sums;\n}\n",
 ];
 
-/// All events of the corpus; neighbours are of different agents.
+/// Returns all events of the corpus; neighbours are of different agents.
 pub fn events() -> impl Iterator<Item = Value> {
     (0..AGENTS * EVENTS_EACH).map(event)
 }
@@ -81,7 +82,7 @@ fn event(n: usize) -> Value {
     event
 }
 
-/// As many sentences, chosen by the seed.
+/// Returns so many sentences, chosen by the seed.
 pub fn prose(seed: usize, sentences: usize) -> String {
     let chosen: Vec<&str> = (0..sentences).map(|k| pick(&SENTENCES, seed + k * 5)).collect();
     chosen.join(" ")

@@ -1,9 +1,9 @@
-//! `umbra bench effects`: the classifier of the boundary on tools whose effect is known.
+//! `umbra bench effects`: measures the boundary's classifier on tools whose effect is known.
 //!
-//! In: a file of rows `{"name", "effect", "server"?, "description"?, "input_schema"?, "arguments"?, "id"?}`, as a server's
-//! `tools/list` gives them, with the arguments of a call where it is about calls. Out: how many writes would run as reads (unsafe), how many reads would be stubbed, and what of the
-//! destructive was seen to be so. Annotations and contracts are left out, and no server is
-//! trusted: this is what the classifier alone is worth.
+//! A file has rows `{"name", "effect", "server"?, "description"?, "input_schema"?, "arguments"?, "id"?}`, as in a
+//! server's `tools/list`, with the arguments of a call where calls are classified. The result is how many writes would
+//! run as reads (unsafe), how many reads would be stubbed, and the share of destructive tools that was recognized.
+//! Annotations and contracts are left out, and no server is trusted: the figures are for the classifier alone.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use super::{
     super::{Failure, Global, answer, answer_json, table},
     labelled,
 };
-use umbra_boundary::effects::{Word, classify, effect_of};
+use umbra_boundary::effects::{CallDeclarations, classify, effect_of};
 use umbra_domain::{Effect, ToolName};
 
-/// What to measure on.
+/// Tools to measure on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
     /// Tools with their effect: a JSON object `{name, effect, server, description, input_schema, id}` each line.
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Options {
     file: PathBuf,
 }
 
-/// A tool whose effect is known.
+/// Tool whose effect is known.
 struct Labelled {
     id: String,
     tool: ToolName,
@@ -37,22 +37,22 @@ struct Labelled {
     effect: Effect,
 }
 
-/// How the classifier did. Counts, but for the recall.
+/// Results of the classifier: counts, and a recall.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     n: usize,
     reads: usize,
     destructive: usize,
-    /// Writes and destructives called read: they would run in shadow.
+    /// Writes and destructive tools that were called reads: they would run in shadow.
     r#unsafe: usize,
-    /// Reads called otherwise: they would not run in shadow.
+    /// Reads that were called something else: they would not run in shadow.
     over_stubbed: usize,
-    /// Of the destructive, the share that is called so; absent where there is none.
+    /// Share of destructive tools that were called so; absent where there are none.
     destructive_recall: Option<f64>,
     mistakes: Vec<Mistake>,
 }
 
-/// A tool whose effect was told wrongly.
+/// Misclassified tool.
 #[derive(Debug, Serialize)]
 struct Mistake {
     id: String,
@@ -107,10 +107,10 @@ impl Report {
         let mut seen = 0_u32;
         let mut destructive = 0_u32;
         for row in rows {
-            let classified = effect_of(None, None, Word::default(), || {
+            let classified = effect_of(None, None, CallDeclarations::default(), || {
                 classify(&row.tool, &row.description, &row.input_schema, false)
             })
-            .sent(&row.arguments, &row.tool);
+            .with_arguments(&row.arguments, &row.tool);
             report.reads += usize::from(row.effect == Effect::Read);
             destructive += u32::from(row.effect == Effect::Destructive);
             seen += u32::from(row.effect == Effect::Destructive && classified.effect == Effect::Destructive);

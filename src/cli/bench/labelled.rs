@@ -1,5 +1,5 @@
-//! Labelled texts from files. In: paths of `NAME*.jsonl` files or of folders of them. Out: sets of rows, or the place of
-//! the first row that cannot be read and what is wrong with it.
+//! Reads labelled texts from `NAME*.jsonl` files or folders of them. A row that cannot be read is a fault with its
+//! place and reason.
 
 use std::{
     collections::BTreeMap,
@@ -11,31 +11,31 @@ use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// A text that is known to be bad or benign.
+/// Text that is known to be bad or benign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Unique in its set; its place in the file where the file gives none.
+    /// Unique in its set; the place in the file where the file gives none.
     pub id: String,
     pub text: String,
     pub bad: bool,
-    /// Where the text is from; empty is unknown.
+    /// Origin of the text; empty if unknown.
     pub source: String,
 }
 
-/// What an event shows, by trigger.
+/// Event, labelled with its triggers.
 #[derive(Debug)]
 pub(super) struct LabelledEvent {
     pub id: String,
-    /// The event as a client would post it.
+    /// Event as a client would post it.
     pub event: Box<RawValue>,
-    /// Trigger to whether the event shows it.
+    /// For each trigger, true if the event shows it.
     pub labels: BTreeMap<String, bool>,
     pub source: String,
     /// File and line, for faults of the event.
     pub place: String,
 }
 
-/// The files of each set. A set's name is a file's name up to its first dot, so `secrets.dev.jsonl` and
+/// Returns the files of each set. The name of a set is a file's name up to its first dot, so `secrets.dev.jsonl` and
 /// `secrets.extra.jsonl` are one set.
 pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut sets: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
@@ -63,7 +63,7 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<Pa
     Ok(sets)
 }
 
-/// The rows `{"text": …, "label": 0 or 1}` of a file.
+/// Reads the rows `{"text": …, "label": 0 or 1}` of a file.
 pub(super) fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
     #[derive(Deserialize)]
     struct Line {
@@ -80,7 +80,7 @@ pub(super) fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
     })
 }
 
-/// The rows `{"event": {…}, "labels": {"TRIGGER": 0 or 1, …}}` of a file.
+/// Reads the rows `{"event": {…}, "labels": {"TRIGGER": 0 or 1, …}}` of a file.
 pub(super) fn events(path: &Path) -> anyhow::Result<Vec<LabelledEvent>> {
     #[derive(Deserialize)]
     struct Line {
@@ -114,7 +114,7 @@ fn label(value: &Value) -> anyhow::Result<bool> {
     }
 }
 
-/// So many rows, of each source and label in proportion, in the order of the file.
+/// Samples so many rows, from each source and label in proportion, in the order of the file.
 pub(super) fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
     let total = rows.len();
     if limit >= total {
@@ -144,7 +144,7 @@ pub(super) fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
     rows.into_iter().enumerate().filter_map(|(at, row)| chosen.next_if_eq(&at).map(|_| row)).collect()
 }
 
-/// Each line that is not blank, with its place.
+/// Reads each line that is not blank, with its place.
 pub(super) fn lines<L: serde::de::DeserializeOwned, R>(
     path: &Path,
     mut read: impl FnMut(&str, L) -> anyhow::Result<R>,
@@ -153,7 +153,7 @@ pub(super) fn lines<L: serde::de::DeserializeOwned, R>(
     let mut rows = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("{}:{}", path.display(), number + 1);
-        // The line that serde names is always the first.
+        // serde sees one line only, so it always names line 1.
         let line = serde_json::from_str(line)
             .map_err(|error| anyhow!("{place}: {}", error.to_string().replace("at line 1 ", "at ")))?;
         rows.push(read(&place, line)?);

@@ -1,5 +1,5 @@
-//! `umbra bench`: measurements of judgement on labelled data, as commands that anyone can run on their own. Load on the
-//! service is measured by `umbra-bench`, in `crates/bench`.
+//! `umbra bench`: measures judgement on labelled data, as commands that users can run themselves. Load on the service
+//! is measured by `umbra-bench`, in `crates/bench`.
 
 mod checks;
 pub mod corpus;
@@ -18,7 +18,7 @@ use clap::Subcommand;
 
 use super::{Failure, Global};
 
-/// What to measure.
+/// Measurement to make.
 #[derive(Debug, Subcommand)]
 pub(super) enum What {
     /// Judge labelled texts by the built-in checks.
@@ -26,9 +26,9 @@ pub(super) enum What {
     /// Have a model review labelled texts, by the same prompt and rules as any review.
     #[command(after_help = judge::NOTES)]
     Judge(judge::Options),
-    /// Tell the effect of tools whose effect is known: what would run as a read and is none, what would be stubbed.
+    /// Classify tools whose effect is known: how many writes would run as reads, how many reads would be stubbed.
     Effects(effects::Options),
-    /// Find the tool that a task wants, with and without a memory of tasks for which tools succeeded.
+    /// Find the tool for a task, with and without a memory of tasks for which tools succeeded.
     Tools(tools::Options),
 }
 

@@ -1,4 +1,4 @@
-//! A plot of figures as SVG: F1 of each set with its interval, the bag of words beside it.
+//! Plots figures as SVG: F1 of each set with its interval, beside the bag of words.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const ROW: f64 = 46.0;
 const TOP: f64 = 56.0;
 const RIGHT: f64 = 190.0;
 
-/// The picture. It says by itself what its marks mean.
+/// Renders the picture, with a legend.
 pub(super) fn svg(title: &str, sets: &[Set]) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a number of sets")]
     let bottom = TOP + ROW * sets.len() as f64;
@@ -54,7 +54,7 @@ pub(super) fn svg(title: &str, sets: &[Set]) -> String {
     out
 }
 
-/// A set's bars around the height `middle`.
+/// Adds a set's bars around the height `middle`.
 fn row(out: &mut String, set: &Set, middle: f64, x: &impl Fn(f64) -> f64) {
     let name = if set.name == set.judge { set.name.clone() } else { format!("{} by {}", set.name, set.judge) };
     let (start, f1, words) = (x(0.0), set.scores.f1.unwrap_or(0.0), set.bag_of_words.f1.unwrap_or(0.0));

@@ -1,5 +1,5 @@
-//! What a judge said of each text, a JSON line each, so that a run that was ended goes on where it stood. In: a file.
-//! Out: what it holds for the same text, model and shadow; appended: what is new.
+//! File of a judge's replies, a JSON line each, so that a run that was ended can be resumed. A reply is reused for the
+//! same text, model and shadow; new ones are appended.
 
 use std::{
     collections::HashMap,
@@ -12,50 +12,50 @@ use std::{
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use umbra_domain::{Assessment, Category, NanoUsd, Severity};
+use umbra_domain::{Assessment, FindingCategory, NanoUsd, Severity};
 
-/// What was said of one text.
+/// Reply about one text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Reply {
-    /// Of which text, model and shadow: see `judge`.
+    /// Hash of text, model and shadow, made in `judge.rs`.
     pub key: String,
-    /// The row.
+    /// Id of the row.
     pub id: String,
     pub assessment: Assessment,
     pub score: Option<u8>,
     pub recommendation: String,
     pub findings: Vec<Found>,
     pub notes: Vec<String>,
-    /// Why the model gave no opinion; such a row is asked again.
+    /// Reason why the model gave no opinion; such a row is sent again.
     pub failure: Option<String>,
     pub calls: i16,
     pub tokens: u64,
-    /// In nano-dollars.
+    /// Cost in nano-dollars.
     pub cost: NanoUsd,
     /// Milliseconds in calls.
     pub ms: u64,
 }
 
-/// A finding, as far as it is worth reading again.
+/// Parts of a finding that are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Found {
     pub severity: Severity,
-    pub category: Category,
+    pub category: FindingCategory,
     pub rule: String,
     pub description: String,
     pub verified: bool,
 }
 
-/// The file.
+/// File of replies, open for appending.
 #[derive(Debug)]
 pub(super) struct Replies(File);
 
 impl Replies {
-    /// Opens or makes a file; answers what it holds, by key, the last line of a key first of all.
+    /// Opens or makes a file, and returns its replies by key; of several with one key, the last.
     ///
     /// # Errors
-    /// It cannot be written, or a line is no reply: the file is another's, and stays as it is. A last line that breaks
-    /// off is taken away, since its run was ended while it wrote.
+    /// The file cannot be written, or a line is no reply: it is another file, and stays unchanged. An incomplete last
+    /// line is removed, since its run was ended while writing.
     pub fn open(path: &Path) -> anyhow::Result<(Self, HashMap<String, Reply>)> {
         let mut file = OpenOptions::new()
             .read(true)
@@ -86,7 +86,7 @@ impl Replies {
         Ok((Self(file), known))
     }
 
-    /// Adds a line.
+    /// Appends a reply.
     pub fn add(&mut self, reply: &Reply) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(reply)?;
         line.push(b'\n');
@@ -94,7 +94,7 @@ impl Replies {
     }
 }
 
-/// What the judgements took; rows that the file of replies held already are counted as well.
+/// Cost of the judgements, including rows that the file of replies already had.
 #[derive(Debug, Serialize)]
 pub(super) struct Bill {
     pub usd: f64,
@@ -102,17 +102,17 @@ pub(super) struct Bill {
     pub usd_per_1000: Option<f64>,
     pub tokens: u64,
     pub calls: u64,
-    /// In calls, waits between them left out; `None` where no model was asked.
+    /// Time in calls, without waits between them; `None` where no model was asked.
     pub latency_p50_ms: Option<u64>,
     pub latency_p99_ms: Option<u64>,
-    /// Rows on which the model gave no opinion: what the checks say of them counts.
+    /// Rows on which the model gave no opinion: the checks' opinion counts.
     pub failures: usize,
-    /// Rows that were not asked, for want of money.
+    /// Rows that were not sent, for want of money.
     pub left: usize,
 }
 
 impl Bill {
-    /// The sums over what was said; `model` is whether a model was asked, and whether its prices are known.
+    /// Sums the replies. `model` is `None` without a model; otherwise it is true if the model's prices are known.
     #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
     pub fn of(replies: &[&Reply], left: usize, model: Option<bool>) -> Self {
         let mut cost = NanoUsd::ZERO;
@@ -125,7 +125,7 @@ impl Bill {
             latencies.extend((reply.calls > 0).then_some(reply.ms));
         }
         latencies.sort_unstable();
-        // The nearest rank.
+        // By the nearest rank.
         let quantile = |per_cent: usize| {
             let rank = (latencies.len() * per_cent).div_ceil(100);
             latencies.get(rank.saturating_sub(1)).copied()
@@ -142,7 +142,7 @@ impl Bill {
         }
     }
 
-    /// In words.
+    /// Renders the bill as text.
     pub fn line(&self, rows: usize) -> String {
         let Self { usd, tokens, calls, failures, .. } = self;
         let price =

@@ -1,23 +1,23 @@
-//! How good a yes-or-no judgement is, in the terms of the field.
+//! Scores of a yes-or-no judgement: precision, recall, F1, AUC, kappa and their intervals.
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
-/// Resamples of a bootstrap interval, and the seed by which they are the same each time.
+/// Resamples of a bootstrap interval, and the seed that makes them the same each time.
 const RESAMPLES: usize = 2_000;
 const SEED: u64 = 20_260_211;
 
-/// What was said of one row.
+/// Judgement of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Said {
     pub flagged: bool,
-    /// Neither yes nor no, which counts as not flagged.
+    /// True for neither yes nor no, which counts as not flagged.
     pub abstained: bool,
-    /// How sure or how grave: a higher one is worse.
+    /// Confidence or severity: a higher rank is worse.
     pub rank: f64,
 }
 
-/// Rows by what they are and what was said of them.
+/// Counts of rows by label and judgement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub true_positives: usize,
@@ -48,17 +48,17 @@ impl Counts {
         self.true_positives + self.false_positives
     }
 
-    /// Of what was flagged, the share that is bad.
+    /// Share of flagged rows that are bad.
     pub fn precision(self) -> Option<f64> {
         share(self.true_positives, self.flagged())
     }
 
-    /// Of what is bad, the share that was flagged.
+    /// Share of bad rows that were flagged.
     pub fn recall(self) -> Option<f64> {
         share(self.true_positives, self.positives())
     }
 
-    /// The harmonic mean of precision and recall; `None` where nothing is bad and nothing was flagged.
+    /// Harmonic mean of precision and recall; `None` where nothing is bad and nothing was flagged.
     pub fn f1(self) -> Option<f64> {
         share(2 * self.true_positives, self.flagged() + self.positives())
     }
@@ -71,7 +71,7 @@ impl Counts {
         ((1.0 - chance).abs() > f64::EPSILON).then(|| (observed - chance) / (1.0 - chance))
     }
 
-    /// The 2.5th and 97.5th percentile of F1 over as many rows drawn from these with replacement.
+    /// 2.5th and 97.5th percentile of F1 over as many rows drawn from these with replacement.
     #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     fn f1_interval(self) -> Option<[f64; 2]> {
         self.f1()?;
@@ -80,7 +80,7 @@ impl Counts {
         let (hit, alarm, missed) = (cells[0], cells[0] + cells[1], cells[0] + cells[1] + cells[2]);
         let mut random = StdRng::seed_from_u64(SEED);
         let mut drawn: Vec<f64> = (0..RESAMPLES)
-            // A draw of which it cannot be said is left out.
+            // A draw without an F1 is left out.
             .filter_map(|_| {
                 let mut counts = Self::default();
                 for _ in 0..self.n() {
@@ -100,38 +100,38 @@ impl Counts {
     }
 }
 
-/// The usual figures; what cannot be said of these rows is `None`.
+/// The usual figures; `None` where one is undefined for these rows.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Scores {
-    /// Rows.
+    /// Number of rows.
     pub n: usize,
-    /// Those that are bad.
+    /// Number of bad rows.
     pub positives: usize,
     pub precision: Option<f64>,
-    /// 95 %, of a share (E. B. Wilson, 1927); so is recall's.
+    /// 95 % interval of a share (E. B. Wilson, 1927), as for recall.
     pub precision_interval: Option<[f64; 2]>,
     pub recall: Option<f64>,
     pub recall_interval: Option<[f64; 2]>,
     pub f1: Option<f64>,
-    /// 95 %, by a bootstrap over rows (2,000 resamples, seeded).
+    /// 95 % interval, by a bootstrap over rows (2,000 resamples, seeded).
     pub f1_interval: Option<[f64; 2]>,
     /// Area under the curve of true over false positives, by rank; ties count half.
     pub auc: Option<f64>,
-    /// Recall at the strictest rank that flags at most 1 % of what is benign.
+    /// Recall at the strictest rank that flags at most 1 % of benign rows.
     pub tpr_at_1_fpr: Option<f64>,
     pub kappa: Option<f64>,
-    /// Rows on which nothing was decided: they count as not flagged.
+    /// Rows without a decision: they count as not flagged.
     pub abstentions: usize,
 }
 
-/// Two counts as a share.
+/// Divides two counts.
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 impl Scores {
-    /// Of what each row is (bad or not) and what was said of it.
+    /// Scores rows: true if bad, with the judgement of each.
     pub fn of(rows: &[(bool, Said)]) -> Self {
         let mut counts = Counts::default();
         for (bad, said) in rows {
@@ -155,7 +155,7 @@ impl Scores {
     }
 }
 
-/// The 95 % interval of a share (E. B. Wilson, 1927); `None` of nothing.
+/// 95 % interval of a share (E. B. Wilson, 1927); `None` of nothing.
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 fn wilson(part: usize, whole: usize) -> Option<[f64; 2]> {
     const Z: f64 = 1.959_964;
@@ -166,7 +166,7 @@ fn wilson(part: usize, whole: usize) -> Option<[f64; 2]> {
     Some([((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0)])
 }
 
-/// The area under the curve, and the recall at 1 % false positives; `None` where all rows are of one kind.
+/// Area under the curve, and recall at 1 % false positives; `None` where all rows have the same label.
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 fn curve(mut ranked: Vec<(f64, bool)>) -> Option<(f64, f64)> {
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));

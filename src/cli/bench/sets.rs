@@ -1,4 +1,4 @@
-//! How a judge did on labelled sets, as JSON, as tables for people, and as the table that a README shows.
+//! Results of a judge on labelled sets, as JSON, as tables for people, and as a markdown table for documents.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use super::{
     words::bag_of_words,
 };
 
-/// How a judge did on one set.
+/// Results of a judge on one set.
 #[derive(Debug, Serialize)]
 pub(super) struct Set {
     pub name: String,
-    /// The check or the model.
+    /// Name of the check or the model.
     pub judge: String,
     #[serde(flatten)]
     pub scores: Scores,
     pub by_source: Vec<BySource>,
-    /// A naive Bayes classifier over words, trained on four fifths of the set and asked about the fifth, in turn.
+    /// Scores of a naive Bayes classifier over words, by five-fold cross-validation.
     pub bag_of_words: Scores,
-    /// Rows that were judged wrongly, where they are asked for.
+    /// Misjudged rows, where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<Mistake>,
 }
 
-/// The rows of one source.
+/// Results on the rows of one source.
 #[derive(Debug, Serialize)]
 pub(super) struct BySource {
     pub source: String,
@@ -39,7 +39,7 @@ pub(super) struct BySource {
     pub abstentions: usize,
 }
 
-/// A row that was judged wrongly.
+/// Misjudged row.
 #[derive(Debug, Serialize)]
 pub(super) struct Mistake {
     pub id: String,
@@ -48,7 +48,7 @@ pub(super) struct Mistake {
 }
 
 impl Set {
-    /// Of rows and what was said of each.
+    /// Computes the results from rows and their judgements.
     pub fn of(name: String, judge: String, rows: &[Row], said: &[Said], mistakes: bool) -> Self {
         let judged: Vec<(bool, Said)> = rows.iter().map(|row| row.bad).zip(said.iter().copied()).collect();
         let mut sources: BTreeMap<&str, (Counts, usize)> = BTreeMap::new();
@@ -80,7 +80,7 @@ impl Set {
         }
     }
 
-    /// Its line in both tables.
+    /// Returns the cells of a set's row in both tables.
     fn cells(&self) -> [String; 11] {
         let Scores { n, positives, precision, recall, f1, f1_interval, auc, tpr_at_1_fpr, kappa, abstentions, .. } =
             &self.scores;
@@ -114,7 +114,7 @@ const HEADINGS: [&str; 11] = [
     "bag of words F1",
 ];
 
-/// A share with its interval; a dash where it cannot be said.
+/// Renders a share with its interval; a dash where it is undefined.
 fn figure(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
     match (value, interval) {
         (None, _) => "-".to_owned(),
@@ -123,7 +123,7 @@ fn figure(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
     }
 }
 
-/// Markdown with a line for each set.
+/// Renders a markdown table with a row for each set.
 pub(super) fn markdown(sets: &[Set]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let mut text = line(&HEADINGS.map(str::to_owned)) + &line(&HEADINGS.map(|_| "---".to_owned()));
@@ -133,7 +133,7 @@ pub(super) fn markdown(sets: &[Set]) -> String {
     text
 }
 
-/// Tables for people: the sets, their sources, and the mistakes that were asked for.
+/// Prints tables for people: the sets, their sources, and the mistakes that were asked for.
 pub(super) fn show(sets: &[Set]) {
     let mut rows = table::new(&HEADINGS);
     for set in sets {

@@ -1,5 +1,5 @@
-//! How many megabytes a second one core checks. In: texts. Out: figures for all text checks together, for each one, for
-//! kinds of text that agents write, and for texts made to be dear.
+//! Measures how many megabytes a second one core checks: with all text checks together, with each one, by kinds of text
+//! that agents write, and on texts made to be expensive.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 use super::corpus;
 use umbra_domain::{CheckName, Event};
 
-/// Bytes of a text that shorter ones are joined to: a long answer or a page, within the limit of an event.
+/// Bytes up to which short texts are joined: a long answer or a page, within the limit of an event.
 const JOINED: usize = 64 * 1024;
-/// A figure is the best of as many rounds, since whatever else the machine does only slows it down …
+/// Rounds of a measurement; the best counts, since other work of the machine only slows it down.
 const ROUNDS: usize = 5;
-/// … or of those that began in this time.
+/// Time after which no further round begins.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Texts that parsers and expressions take hard, repeated without end.
+/// Texts that are hard for parsers and expressions, repeated without end.
 const HOSTILE: [&str; 33] = [
     "a",
     " ",
@@ -58,18 +58,18 @@ const HOSTILE: [&str; 33] = [
 pub(super) struct Speed {
     /// All text checks together on the sets' texts, joined to outputs of 64 KiB.
     pub joined: f64,
-    /// The same on each row as an event of its own.
+    /// All text checks together on each row as an event of its own.
     pub rows: f64,
     /// Redaction and triggers before storage, then each check alone, on the joined texts.
     pub by_check: BTreeMap<&'static str, f64>,
-    /// All together on texts of one kind.
+    /// All text checks together on texts of one kind.
     pub by_kind: BTreeMap<&'static str, f64>,
-    /// The slowest of the texts that are made to be dear, and what it repeats.
+    /// The slowest of the texts that are made to be expensive: the repeated piece, and its rate.
     pub hostile: (String, f64),
 }
 
 impl Speed {
-    /// Measures.
+    /// Measures all figures.
     pub fn measure(texts: &[&str]) -> Self {
         let joined = joined(texts);
         let screened: Vec<Event> = joined.iter().map(|text| umbra_checks::screen(output(text)).event).collect();
@@ -98,7 +98,7 @@ impl Speed {
         }
     }
 
-    /// In words, a line each.
+    /// Renders the figures, a line each.
     pub fn lines(&self) -> String {
         let list = |of: &BTreeMap<&'static str, f64>| {
             of.iter().map(|(name, rate)| format!("{name} {rate:.0}")).collect::<Vec<_>>().join(", ")
@@ -121,7 +121,7 @@ fn output(text: &str) -> Event {
     Event { agent: "bench".into(), output: Some(text.to_owned()), ..Event::default() }
 }
 
-/// Screening, then every check on what would be stored.
+/// Runs the screening, then every check on the text as it would be stored.
 fn all(text: &str) {
     let screened = umbra_checks::screen(output(text));
     std::hint::black_box(umbra_checks::review(&screened.event, &screened.marks, &CheckName::ALL.into()));
@@ -131,7 +131,7 @@ fn rate<T: AsRef<str>>(texts: &[T], each: impl Fn(&str)) -> f64 {
     best(texts.iter().map(|text| text.as_ref().len()).sum(), || texts.iter().for_each(|text| each(text.as_ref())))
 }
 
-/// Megabytes a second of the quickest round.
+/// Megabytes a second of the fastest round.
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 bytes")]
 fn best(bytes: usize, pass: impl Fn()) -> f64 {
     let (began, mut best) = (Instant::now(), f64::MAX);
@@ -157,7 +157,7 @@ fn joined(texts: &[&str]) -> Vec<String> {
     all
 }
 
-/// Lines until the text is long enough.
+/// Repeats lines until the text is long enough.
 fn filled(mut line: impl FnMut(usize, &mut String)) -> String {
     let mut text = String::with_capacity(JOINED + 4_096);
     let mut n = 0;

@@ -1,11 +1,11 @@
-//! `umbra bench tools`: how well the sidecar finds the tool that a task wants.
+//! `umbra bench tools`: measures how well the sidecar finds the tool for a task.
 //!
-//! In: tools, and tasks of which it is known which tools serve them; with `--memory K` further tasks, of which the first K
-//! of each tool, in the order of their file, are remembered as successes. Out: how often a right tool is among the first,
-//! and the time of a choice.
+//! The input is tools, and tasks with the tools that serve them. With `--memory K` there are further tasks, of which
+//! the first K of each tool, in the order of their file, are remembered as successes. The result is how often a right
+//! tool is among the first, and the time of a selection.
 //!
-//! A remembered task that is nearly the same as the one that is asked (or is the very row) would give its tool away: it
-//! is forgotten for that one choice. Nearly the same are tasks that share four fifths of their words.
+//! A remembered task that is nearly the same as the query (or is the same row) would give its tool away: it is left out
+//! for that one selection. Tasks are nearly the same if they share four fifths of their words.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,16 +24,16 @@ use super::{
     labelled,
 };
 use umbra_domain::{Effect, ToolAnnotations, ToolName};
-use umbra_sidecar::tools::{Catalogue, Limits, Memory, Parameter, Ranked, Request, Task, Tool, closeness};
+use umbra_sidecar::tools::{Catalogue, Memory, OfferRules, Parameter, Ranked, Request, Task, Tool, closeness};
 
-/// Tasks that share so much of their words are nearly the same.
+/// Share of common words from which two tasks are nearly the same.
 const NEARLY_THE_SAME: f64 = 0.8;
-/// How many tools are ranked for a task.
+/// Number of tools that are ranked for a task.
 const DEPTH: usize = 10;
 /// Texts of one request to the embedding model.
 const BATCH: usize = 16;
 
-/// What to measure on.
+/// Tools and tasks to measure on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Options {
     /// Tools: a JSON object `{id, name, description, parameters}` each line, where `parameters` is a JSON Schema or
@@ -43,28 +43,28 @@ pub(in crate::cli) struct Options {
     /// Tasks: `{query, tool}` with a name, or `{query, relevant}` with a list of ids, each line.
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Tasks for which tools succeeded before, in the same form. What is nearly the same as a query does not count for it.
+    /// Tasks for which tools succeeded before, in the same form. Tasks nearly the same as a query do not count for it.
     #[arg(long, value_name = "FILE", requires = "memory", group = "remembered")]
     examples: Option<PathBuf>,
-    /// Parts the queries in two, every second line, and asks each half with the other one as examples.
+    /// Split the queries in two, every second line, and measure each half with the other one as examples.
     #[arg(long, requires = "memory", group = "remembered")]
     halves: bool,
-    /// How many of them are remembered of each tool: the first in the order of the file.
+    /// Number of tasks that are remembered for each tool: the first in the order of the file.
     #[arg(long, value_name = "K", requires = "remembered")]
     memory: Option<usize>,
-    /// Closeness by the embedding model of the settings, instead of the built-in word vectors.
+    /// Measure similarity by the embedding model of the settings, instead of the built-in word vectors.
     #[arg(long)]
     embedding: bool,
 }
 
-/// Tools as a file gives them.
+/// Tools of a file.
 struct Listed {
     tools: Vec<Tool>,
-    /// By id, or by name where the file has none.
+    /// Names of tools by id, or by name where the file has no ids.
     by_key: HashMap<String, ToolName>,
 }
 
-/// A task, and the tools that serve it.
+/// Task with the tools that serve it.
 #[derive(Clone)]
 struct Wanted {
     query: String,
@@ -72,7 +72,7 @@ struct Wanted {
     tools: Vec<ToolName>,
 }
 
-/// How well tools were found.
+/// Figures of the search for tools.
 #[derive(Debug, Serialize)]
 struct Report {
     n: usize,
@@ -88,16 +88,16 @@ struct Report {
     mrr: f64,
     #[serde(rename = "ndcg@10")]
     ndcg_at_10: f64,
-    /// The mean confidence of choices.
+    /// Mean confidence of the selections.
     confidence: f64,
-    /// Expected calibration error: by how much, on average over ten bands of confidence, it differs from hit@1.
+    /// Expected calibration error: the mean difference between confidence and hit@1, over ten bands of confidence.
     calibration_error: f64,
-    /// The median of a choice.
+    /// Median time of a selection, in microseconds.
     us_per_query: f64,
     p99_us: f64,
-    /// Tasks that are remembered.
+    /// Number of remembered tasks.
     remembered: usize,
-    /// Queries for which some of them were forgotten.
+    /// Number of queries for which remembered tasks were left out.
     kept_apart: usize,
 }
 
@@ -132,7 +132,7 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     Ok(())
 }
 
-/// Vectors of all tools and tasks, by their texts.
+/// Computes vectors of all tools and tasks, by their texts.
 async fn vectors(global: &Global, listed: &Listed, queries: &[Wanted]) -> Result<HashMap<String, Vec<f32>>, Failure> {
     let gateway = global.setup(None)?.gateway(None)?;
     if gateway.embedding_model().is_none() {
@@ -173,8 +173,8 @@ impl Listed {
         for Line { id, name, description, parameters } in lines {
             let key = id.map_or_else(|| name.clone(), key);
             let mut name = ToolName::bare(name);
-            // Tools of one name would be one to a memory: all but the first get a server of their own, whose name is no
-            // word.
+            // A memory would take tools of one name for the same: all but the first get a server of their own, whose
+            // name is no word.
             if !named.insert(name.joined()) {
                 name.server = Some(no_word(listed.tools.len()));
             }
@@ -208,7 +208,7 @@ impl Listed {
     }
 }
 
-/// Key of a tool as a task names it.
+/// Returns the key of a tool as a task names it.
 fn key(id: Value) -> String {
     match id {
         Value::String(name) => name,
@@ -216,12 +216,12 @@ fn key(id: Value) -> String {
     }
 }
 
-/// A number in letters of which no word is made.
+/// Writes a number in letters that form no word.
 fn no_word(number: usize) -> String {
     std::iter::once('q').chain(number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'q'))).collect()
 }
 
-/// Parameters by a JSON Schema, or by an object of descriptions.
+/// Reads parameters from a JSON Schema, or from an object of descriptions.
 fn parameters_of(given: &Value) -> Vec<Parameter> {
     let described = given.as_object().into_iter().flatten().filter_map(|(name, description)| {
         Some(Parameter { name: name.clone(), description: description.as_str()?.to_owned() })
@@ -232,7 +232,7 @@ fn parameters_of(given: &Value) -> Vec<Parameter> {
     }
 }
 
-/// Of each tool the first tasks, in their order.
+/// Returns the first tasks of each tool, in their order.
 fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
     let mut counts: HashMap<ToolName, usize> = HashMap::new();
     let mut first = Vec::new();
@@ -250,7 +250,7 @@ fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
     first
 }
 
-/// A memory of the examples that count.
+/// Builds a memory of these examples.
 fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
     let mut memory = Memory::new(usize::MAX);
     for Wanted { task, tools, .. } in examples {
@@ -269,7 +269,7 @@ impl Report {
         examples: &[Wanted],
         vectors: Option<&HashMap<String, Vec<f32>>>,
     ) -> anyhow::Result<Self> {
-        let (catalogue, limits) = (Catalogue::of(tools), Limits::of(&[])?);
+        let (catalogue, limits) = (Catalogue::of(tools), OfferRules::of(&[])?);
         let whole = memory_of(examples.iter());
         let (mut times, mut kept_apart) = (Vec::with_capacity(queries.len()), 0);
         let (mut hits, mut mrr, mut ndcg) = ([0_usize; DEPTH], 0.0, 0.0);

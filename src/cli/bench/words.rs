@@ -1,15 +1,15 @@
-//! What a bag of words reaches on labelled texts. In: texts. Out: figures. A set on which it does well can be told by
-//! its words alone, so figures near its own say little about judgement.
+//! Scores of a bag-of-words classifier on labelled texts. If it does well, the words alone tell the labels apart, and
+//! similar scores of a judge say little about judgement.
 
 use std::collections::HashMap;
 
 use super::scores::{Said, Scores};
 
-/// Parts of a set; each is judged by what was learned from the others.
+/// Number of folds of cross-validation.
 const FOLDS: usize = 5;
 
 /// Multinomial naive Bayes over lower-case words with add-one smoothing, in five folds. Rows go to folds by a hash of
-/// their text, so that copies of one text are never learned from and judged at once.
+/// their text, so copies of one text are never in both training and test.
 #[expect(clippy::cast_precision_loss, reason = "counts of words")]
 pub(super) fn bag_of_words(rows: &[(&str, bool)]) -> Scores {
     let words: Vec<Vec<String>> = rows.iter().map(|(text, _)| words(text)).collect();

@@ -1,4 +1,4 @@
-//! `umbra contracts infer`: recorded calls in, contracts as YAML out.
+//! `umbra contracts infer`: infers contracts, as YAML, from recorded calls.
 
 use std::{
     fs::File,
@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 pub(in super::super) struct Options {
     /// Lines of {"tool": ..., "args": {...}, "result": ...}, oldest first; at least five of a tool.
     file: PathBuf,
-    /// Effect of the tools: read, write or destructive; that of each name unless given.
+    /// Effect of the tools: read, write or destructive; derived from each name unless given.
     #[arg(long, value_name = "EFFECT", value_parser = effect)]
     effect: Option<Effect>,
 }

@@ -1,4 +1,4 @@
-//! `umbra contracts propose`: the next version of contracts that live results no longer fit.
+//! `umbra contracts propose`: shows or writes the next version of contracts that live results no longer fit.
 
 use std::{
     fs,
@@ -20,9 +20,9 @@ use umbra_domain::ToolContract;
 pub(in super::super) struct Options {
     #[command(flatten)]
     server: Server,
-    /// The tool, as its contract names it; all whose contracts drift unless given.
+    /// Tool, as its contract names it; all tools with drifting contracts unless given.
     tool: Option<String>,
-    /// Put the proposals into this tools file, in the place of the contracts; remarks within those go with them.
+    /// Write the proposals into this tools file, in place of the contracts; comments within those are lost.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
 }
@@ -65,13 +65,13 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     }
 }
 
-/// The one contract of a server's proposal.
+/// Returns the one contract of a server's proposal.
 fn contract_in(yaml: &str) -> anyhow::Result<ToolContract> {
     let loaded = tools::load("the server's proposal", yaml, Rules::NONE).map_err(|report| anyhow!("{report}"))?;
     loaded.value.contracts.into_iter().next().context("the server proposes an empty file")
 }
 
-/// Puts contracts into a file, if it is without faults then.
+/// Writes contracts into a file, if the result has no faults.
 fn put(global: &Global, file: &Path, proposed: &[ToolContract], missing: &[Value]) -> Result<(), Failure> {
     let name = file.display();
     let before = read(file).map_err(|report| anyhow!("{report}"))?.value.contracts;

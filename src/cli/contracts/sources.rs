@@ -1,4 +1,4 @@
-//! Tools that the code in a folder registers without a guard or a contract: a folder and contracts in, places out.
+//! Lists the tools that code in a folder registers without a guard or a contract.
 
 use std::{
     fs::File,
@@ -15,33 +15,33 @@ use umbra_boundary::contract::{
 };
 use umbra_domain::ToolName;
 
-/// Largest file that is looked at, in bytes.
+/// Largest part of a file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Most files of a folder.
 const MAX_FILES: usize = 50_000;
-/// Folders that hold others' code.
+/// Folders with third-party code.
 const FOREIGN: [&str; 9] =
     ["node_modules", "site-packages", "venv", "env", "__pycache__", "dist", "build", "target", "vendor"];
 
-/// Lack of a tool.
+/// Missing protection of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Missing {
-    /// Nothing asks before it is called.
+    /// No guard asks for a decision before it is called.
     Guard,
-    /// Nothing says what its stub is.
+    /// No contract describes its stub.
     Contract,
 }
 
 /// A tool without a guard or a contract.
 #[derive(Debug, Serialize)]
 pub(super) struct Unguarded {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Where, what and by what.
+    /// Line, name and registering call.
     #[serde(flatten)]
     pub found: Registered,
-    /// Lacks of the tool.
+    /// Missing protections.
     pub missing: Vec<Missing>,
 }
 
@@ -60,7 +60,7 @@ impl std::fmt::Display for Unguarded {
     }
 }
 
-/// The tools that code in a folder registers without a guard or a contract, in order of files.
+/// Returns the tools that code in a folder registers without a guard or a contract, in order of files.
 pub(super) fn unguarded(folder: &Path, contracts: &Contracts) -> anyhow::Result<Vec<Unguarded>> {
     let mut found = Vec::new();
     for file in files(folder)? {
@@ -86,7 +86,7 @@ pub(super) fn unguarded(folder: &Path, contracts: &Contracts) -> anyhow::Result<
     Ok(found)
 }
 
-/// Whether a contract is of a tool of that name, whichever server offers it.
+/// True if a contract covers a tool of that name on any server.
 fn has_contract(contracts: &Contracts, name: &str) -> bool {
     contracts.find(&ToolName::bare(name)).is_some()
         || contracts.all().any(|contract| {
@@ -97,7 +97,7 @@ fn has_contract(contracts: &Contracts, name: &str) -> bool {
         })
 }
 
-/// The files of a folder in order, without links, hidden ones and others' code.
+/// Returns the files of a folder in order, without links, hidden files and third-party code.
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let (mut files, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = waiting.pop() {

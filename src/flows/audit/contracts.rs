@@ -1,5 +1,6 @@
-//! What calls show behind their answers, while nobody waits: which tools there are, and whether live results still fit their
-//! contracts. One process of a cluster follows the audit; every one looks which contracts are stale, so that its stubs say so.
+//! Checks of live results against contracts, done behind the answers of calls. One process of a cluster follows the
+//! audit and records tools, misfits and unexpected calls; every process loads the stale contracts, so that its stubs
+//! say so.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{flows::audit::Audit, telemetry::metric};
 use umbra_boundary::{
     decide::Rules,
-    drift::contract::{Held, learn, misfit, recorded, stale},
+    drift::contract::{CheckedResult, learn, misfit, recorded, stale},
 };
 use umbra_domain::{
     ToolContract, ToolName,
@@ -23,25 +24,25 @@ use umbra_domain::{
 };
 use umbra_store::{
     StoreError,
-    contracts::{Learning, LiveResult, UnexpectedCall},
+    contracts::{ContractPage, LiveResult, UnexpectedCall},
 };
 
-/// Between looks at new rows.
+/// Pause between looks for new rows.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Rows of the audit in one transaction.
+/// Rows of the audit per transaction.
 const PAGE: i64 = 1_000;
-/// Between messages about the same tool of the same agent.
+/// Least time between messages about the same tool of the same agent.
 const QUIET: Duration = Duration::from_hours(24);
 
 /// An edition of a contract: its tool and version.
 type Edition = (String, u32);
 
-/// What this process has seen.
+/// State of this process between two looks.
 #[derive(Default)]
 struct Seen {
-    /// What was in force when it last looked.
+    /// Rules in force at the last look.
     rules: Option<Arc<Rules>>,
-    /// Contracts that are too old, which is not stored yet.
+    /// Contracts that are stale by their age and not yet stored as stale.
     aged: Vec<Edition>,
 }
 
@@ -50,11 +51,11 @@ fn edition(contract: &ToolContract) -> Edition {
 }
 
 impl Audit {
-    /// Learns until `stop`.
+    /// Checks live results against contracts until `stop`.
     pub async fn learn_until(self, stop: CancellationToken) {
         let mut failing = false;
         let mut seen = Seen::default();
-        // Shown from the start: a series that only comes with the first has no rate at it.
+        // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::UNEXPECTED_CALLS).increment(0);
         loop {
             let looked = self.look_at_contracts(&mut seen).await;
@@ -96,7 +97,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Puts in force which contracts are stale; answers those that are so by their age, which is not stored yet.
+    /// Puts the list of stale contracts in force. Returns those that are stale by age and not yet stored as stale.
     async fn note_stale(&self, rules: &Rules) -> Result<Vec<Edition>, StoreError> {
         let (mut words, mut aged) = (HashMap::new(), Vec::new());
         if contracts(rules).next().is_some() {
@@ -115,8 +116,8 @@ impl Audit {
         Ok(aged)
     }
 
-    /// Holds a page of results against their contracts, and stores what that and age show.
-    async fn learn(&self, rules: &Rules, mut page: Learning, aged: &[Edition]) -> Result<(), StoreError> {
+    /// Checks a page of results against their contracts, and stores misfits, staleness and unexpected calls.
+    async fn learn(&self, rules: &Rules, mut page: ContractPage, aged: &[Edition]) -> Result<(), StoreError> {
         let results = std::mem::take(&mut page.results);
         let held = block_in_place(|| hold(rules, &results));
         let mut wanted: Vec<Edition> = held.keys().chain(aged).cloned().collect();
@@ -161,10 +162,10 @@ fn contracts(rules: &Rules) -> impl Iterator<Item = &ToolContract> {
     rules.tools.contracts().all().map(|contract| contract.contract())
 }
 
-/// Results by the edition that they were decided under. What was decided under another than is in force here, by a process
-/// that has read another file, is left out.
-fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
-    let mut held: BTreeMap<Edition, Vec<Held>> = BTreeMap::new();
+/// Groups results by the contract edition of their decision. Results decided under an edition that is not in force
+/// here, by a process with another configuration, are left out.
+fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<CheckedResult>> {
+    let mut held: BTreeMap<Edition, Vec<CheckedResult>> = BTreeMap::new();
     for LiveResult { seq, at, tool, contract, decision, outcome } in results {
         let tool = ToolName::bare(tool.clone());
         let Some(found) = rules.tools.contracts().find(&tool) else { continue };
@@ -173,12 +174,12 @@ fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<Held>> {
         }
         let Some(recorded) = recorded(decision, outcome, 0) else { continue };
         let misfit = misfit(rules.tools.contracts(), &tool, &recorded.args, &recorded.result);
-        held.entry(edition(found.contract())).or_default().push(Held { seq: *seq, at: *at, misfit });
+        held.entry(edition(found.contract())).or_default().push(CheckedResult { seq: *seq, at: *at, misfit });
     }
     held
 }
 
-/// What is told of a call that ran although it was told not to.
+/// Returns the message about a call that ran although its decision said no.
 fn ran(call: &UnexpectedCall) -> Notice {
     let UnexpectedCall { seq, at, agent, tool } = call;
     Notice {
@@ -192,8 +193,8 @@ fn ran(call: &UnexpectedCall) -> Notice {
     }
 }
 
-/// What is told of a contract that became stale: which, since when and why; where it does not fit, its pages say.
-fn notice(contract: &ToolContract, learned: &ContractState, page: &Learning) -> Notice {
+/// Returns the message about a contract that became stale: contract, start, reason, and counts of results.
+fn notice(contract: &ToolContract, learned: &ContractState, page: &ContractPage) -> Notice {
     let stale = learned.stale;
     Notice {
         kind: NoticeKind::ContractStale,
@@ -204,7 +205,7 @@ fn notice(contract: &ToolContract, learned: &ContractState, page: &Learning) -> 
         severity: None,
         data: json!({
             "contract": contract.id(), "tool": contract.tool, "version": contract.version,
-            "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.why.as_str()),
+            "since": stale.map(|stale| stale.since), "why": stale.map(|stale| stale.reason.as_str()),
             "misfits": learned.misfits, "results": learned.results,
         }),
     }

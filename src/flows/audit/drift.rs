@@ -1,5 +1,5 @@
-//! What has drifted: contracts that live results no longer fit, with what could take their place; calls that nobody asked
-//! about; and what an agent does now beside what it used to do.
+//! Drift report: contracts that live results no longer fit, with proposed successors; calls without or against a
+//! decision; and the behaviour of an agent, recent beside earlier.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use utoipa::ToSchema;
 use crate::flows::audit::Audit;
 use umbra_boundary::drift::{
     StaleContract,
-    behaviour::{Behaviour, Made, compare},
+    behaviour::{Behaviour, ObservedCall, compare},
     contract::{propose, recorded},
 };
 use umbra_config::tools::write;
 use umbra_domain::{EventId, ToolContract, contract::ContractState};
-use umbra_store::{StoreError, seek::Feed, windows::DecidedCall};
+use umbra_store::{StoreError, paging::Feed, windows::DecidedCall};
 
-/// Calls of a window that are read, the latest.
+/// Most calls of a window that are read; the latest.
 const MOST_CALLS: usize = 5_000;
-/// Contracts of which one answer makes proposals.
+/// Most contracts with a proposal in one report.
 const MOST_PROPOSALS: usize = 20;
-/// How many recent windows long the base window is, unless somebody says where it begins.
+/// Length of the base window in recent windows, unless its start is given.
 const BASE_WINDOWS: u32 = 7;
-/// How far back unguarded and unexpected calls are listed.
+/// Age up to which unguarded and unexpected calls are listed.
 const UNGUARDED: Duration = Duration::from_hours(365 * 24);
 
-/// What has drifted.
+/// Drift of contracts, calls, and the behaviour of one agent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Drift {
     /// Contracts in force that are stale, or whose last live results did not fit.
@@ -37,79 +37,79 @@ pub struct Drift {
     pub unguarded: Vec<UnguardedCalls>,
     /// Calls that ran against their decisions; the latest first.
     pub unexpected: Vec<UnexpectedCalls>,
-    /// What the agent does now, if one was asked about.
+    /// Changed behaviour of the agent, if one was asked about.
     pub behaviour: Option<AgentDrift>,
 }
 
-/// A contract that may not hold any more.
+/// A contract that may no longer describe its tool.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DriftedContract {
     /// `tool@version`.
     #[schema(example = "stripe.process_refund@2")]
     pub contract: String,
-    /// Set while it is not believed any more.
+    /// Start and reason of the contract's staleness, while it is stale.
     pub stale: Option<StaleContract>,
-    /// Live results that were held against it.
+    /// Live results that were checked against the contract.
     pub results: i64,
-    /// The last so many of them did not fit.
+    /// Latest results in a row that did not fit.
     pub misfits: i64,
-    /// What did not fit last: where, and what was expected.
+    /// Place of the latest misfit, and what was expected there.
     pub misfit: Option<String>,
-    /// The next version as live results since then show it, as a tools file.
+    /// Next version of the contract, derived from live results, as a tools file.
     pub proposal: Option<String>,
-    /// Why there is none.
+    /// Reason why there is no proposal.
     pub proposal_missing: Option<String>,
 }
 
-/// Calls of a tool by an agent that no decision was asked for.
+/// Calls of a tool by an agent for which no decision was asked.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UnguardedCalls {
-    /// Who called.
+    /// Calling agent.
     pub agent: String,
-    /// What, as its events say.
+    /// Called tool, as named in the agent's events.
     pub tool: String,
-    /// How often.
+    /// Number of calls.
     pub calls: i64,
-    /// The first time.
+    /// Time of the first call.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// The last time.
+    /// Time of the last call.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
-    /// The event of the last time.
+    /// Event of the last call.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub last_event: EventId,
 }
 
-/// Calls of a tool by an agent that were answered by a stub or refused, and ran all the same, as their outcomes say.
+/// Calls of a tool by an agent that were answered by a stub or refused, and ran all the same by their outcomes.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UnexpectedCalls {
-    /// Who called.
+    /// Calling agent.
     pub agent: String,
-    /// What.
+    /// Called tool.
     pub tool: String,
-    /// How often.
+    /// Number of calls.
     pub calls: i64,
-    /// The first time.
+    /// Time of the first call.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// The last time.
+    /// Time of the last call.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
-    /// The row of the last outcome in the audit.
+    /// Audit number of the last outcome.
     pub last_seq: i64,
 }
 
-/// What an agent does now, beside what it used to do.
+/// Recent behaviour of an agent, compared with its earlier behaviour.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AgentDrift {
     /// The agent.
     pub agent: String,
-    /// What it used to do.
+    /// Earlier window.
     pub base: Window,
-    /// What it does now.
+    /// Recent window.
     pub recent: Window,
-    /// What has changed.
+    /// Differences between the two windows.
     #[serde(flatten)]
     pub behaviour: Behaviour,
 }
@@ -118,29 +118,30 @@ pub struct AgentDrift {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = DriftWindow)]
 pub struct Window {
-    /// From this time.
+    /// Start, inclusive.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// Before this time.
+    /// End, exclusive.
     #[schema(value_type = String, format = DateTime)]
     pub to: Timestamp,
     /// Calls that were compared.
     pub calls: usize,
-    /// Whether there are more: then these are the latest 5,000.
+    /// True if the window has more than 5,000 calls; the latest 5,000 were compared.
     pub cut: bool,
 }
 
-/// Which windows.
+/// The two windows to compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows {
-    /// Where the base window begins; it ends where the recent one does.
+    /// Start of the base window; it ends where the recent window begins.
     pub since: Option<Timestamp>,
-    /// How long the recent window is, up to now.
+    /// Length of the recent window, which ends now.
     pub recent: Duration,
 }
 
 impl Audit {
-    /// What has drifted.
+    /// Reports drifted contracts, unguarded calls and unexpected calls. With `agent`, only its calls are reported, and
+    /// its behaviour is compared.
     ///
     /// # Errors
     /// The database does not answer.
@@ -197,7 +198,7 @@ impl Audit {
         Ok(drifted)
     }
 
-    /// The next version of a contract as YAML, or why there is none.
+    /// Returns the next version of a contract as YAML, or the reason why there is none.
     async fn proposal(
         &self,
         contract: &ToolContract,
@@ -239,12 +240,12 @@ impl Audit {
     }
 }
 
-/// Calls, oldest first.
-fn made(calls: Vec<DecidedCall>) -> Vec<Made> {
+/// Returns the latest calls of a window, oldest first.
+fn made(calls: Vec<DecidedCall>) -> Vec<ObservedCall> {
     let args = |payload: Option<String>| {
         let payload: Option<Value> = payload.and_then(|payload| serde_json::from_str(&payload).ok());
         payload.and_then(|mut payload| payload.get_mut("args").map(Value::take)).unwrap_or_default()
     };
     let latest = calls.into_iter().take(MOST_CALLS).rev();
-    latest.map(|call| Made { tool: call.tool, within: call.within, args: args(call.payload) }).collect()
+    latest.map(|call| ObservedCall { tool: call.tool, within: call.within, args: args(call.payload) }).collect()
 }

@@ -1,20 +1,20 @@
-//! What stands against an environment as production: how things stand in the database, put before `boundary::gate`.
+//! Readiness of an environment for production: facts from the database, judged by `boundary::gate`.
 
 use crate::flows::decisions::authenticate_overrides;
 use umbra_boundary::{
     decide::Rules,
-    gate::{Facts, Gate, KnownTool, Unguarded, judge},
-    genuine::RowKey,
+    gate::{Gate, GateFacts, KnownTool, UnguardedTool, judge},
+    row_mac::RowKey,
 };
 use umbra_domain::ToolName;
 use umbra_store::{Store, StoreError, execution::RunFilter};
 
-/// Runs that are looked at.
+/// Most runs that are read.
 const MOST_RUNS: i64 = 1_000;
 
-/// Asks the gate. A database that does not answer is one of its reasons.
+/// Asks the gate. A database that does not answer is one of the reasons to fail.
 ///
-/// Overrides count as they do for who has this key; without one, as they stand.
+/// With `key`, overrides are authenticated by their MACs; without, they count as stored.
 pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&RowKey>) -> Gate {
     match facts(store, rules, key).await {
         Ok(facts) => judge(environment, rules, Ok(&facts)),
@@ -26,7 +26,7 @@ pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&
     }
 }
 
-async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Facts, StoreError> {
+async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<GateFacts, StoreError> {
     let called = store.contracts().tools_seen(rules.gate.tools_seen_within).await?;
     let called = called.into_iter().map(|(tool, effect)| KnownTool {
         tool: ToolName::bare(tool),
@@ -49,7 +49,7 @@ async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Fac
     let since = now.checked_sub(rules.gate.tools_seen_within).ok();
     let filter = RunFilter { in_shadow: true, since, limit: MOST_RUNS, ..RunFilter::default() };
     let bound_runs = store.decisions().runs(&filter).await?.into_iter().map(|listed| listed.row);
-    Ok(Facts {
+    Ok(GateFacts {
         now,
         bound_runs: bound_runs.collect(),
         overrides: authenticate_overrides(key, store.decisions().overrides().await?).0,
@@ -57,11 +57,21 @@ async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<Fac
         contracts: store.contracts().states().await?,
         unguarded: unguarded
             .into_iter()
-            .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })
+            .map(|row| UnguardedTool {
+                agent: row.agent,
+                tool: row.tool,
+                calls: row.calls,
+                last_at: row.last_at.to_jiff(),
+            })
             .collect(),
         unexpected: unexpected
             .into_iter()
-            .map(|row| Unguarded { agent: row.agent, tool: row.tool, calls: row.calls, last_at: row.last_at.to_jiff() })
+            .map(|row| UnguardedTool {
+                agent: row.agent,
+                tool: row.tool,
+                calls: row.calls,
+                last_at: row.last_at.to_jiff(),
+            })
             .collect(),
     })
 }

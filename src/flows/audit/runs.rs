@@ -1,6 +1,6 @@
-//! Two runs of an agent, compared: read from the audit, laid beside each other by `boundary::diff`, and put into words.
+//! Comparison of two runs of an agent: read from the audit, aligned by `boundary::diff`, and put into words.
 //!
-//! It recommends, and changes nothing.
+//! The result is a recommendation and changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,71 +11,71 @@ use umbra_boundary::diff::{Absorbed, Compared, Difference, Kind, MAX_CALLS, Nois
 use umbra_domain::Share;
 use umbra_store::{Store, StoreError};
 
-/// Rows of one read from the store.
+/// Rows per read from the store.
 const PAGE: i64 = 200;
-/// Most bytes of what the calls of a run said.
+/// Most bytes of a run's stored decisions (arguments and stubs).
 const MAX_BYTES: i64 = 32 * 1024 * 1024;
 /// Most rows of a run: decisions and outcomes.
 const MAX_ROWS: i64 = 15_000;
 
-/// Which runs.
+/// Names of the runs to compare.
 #[derive(Debug, Clone)]
 pub struct Runs {
-    /// The first.
+    /// First run.
     pub a: String,
-    /// The second.
+    /// Second run.
     pub b: String,
-    /// A repetition of the first.
+    /// Repetition of the first run.
     pub baseline: Option<String>,
 }
 
-/// Two runs, compared.
+/// Comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RunsCompared {
-    /// What it comes to.
+    /// Summary of the comparison.
     pub summary: RunsSummary,
     /// The differences, in the order of the runs; at most 10,000.
     pub differences: Vec<Difference>,
 }
 
-/// What a comparison of two runs comes to.
+/// Summary of a comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RunsSummary {
     /// The first run.
     pub a: String,
     /// The second run.
     pub b: String,
-    /// The repetition of the first run by which noise is known.
+    /// Repetition of the first run; its differences from the first run count as noise.
     pub baseline: Option<String>,
     /// Calls of the first run.
     pub calls_a: usize,
     /// Calls of the second run.
     pub calls_b: usize,
-    /// Calls that could be compared: those of both runs, and those of one alone.
+    /// Calls that could be compared: calls in both runs, and calls in one of them.
     pub compared: u64,
-    /// Of these, the ones that do not differ.
+    /// Compared calls that do not differ.
     pub agreed: u64,
-    /// The share that agreed; null where nothing could be compared.
+    /// Share of compared calls that do not differ; null if nothing could be compared.
     pub agreement: Option<f64>,
-    /// The lower end of its 95 % interval (Wilson).
+    /// Lower end of the 95 % interval of the agreement (Wilson).
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the 95 % interval of the agreement.
     pub high: f64,
-    /// Calls that differ and are no reads.
+    /// Differing calls that are not reads.
     pub changing: u64,
-    /// How many differences there are of each kind, also of those that are not listed.
+    /// Number of differences of each kind, including those that are not listed.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub counts: BTreeMap<Kind, u64>,
-    /// What differs between the first run and its repetition as well, and was left out.
+    /// Differences that the first run and its repetition show as well; left out.
     pub noise: Vec<Absorbed>,
-    /// What to make of it, in words. It is a recommendation and nothing else.
+    /// Recommendation in words.
     pub recommendation: String,
 }
 
-/// Why runs are not compared.
+/// Reason why runs are not compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// There is no such run, or nothing of it is for the asker.
+    /// The run is unknown, or none of its calls is visible to the caller.
     #[error(
         "no call of the run that is given as {0} was decided: a run is what calls name in `run`; \
          GET /v1/audit shows decided calls"
@@ -88,7 +88,7 @@ pub enum CompareError {
         MAX_BYTES / 1024 / 1024
     )]
     TooLarge {
-        /// Which one.
+        /// Parameter that names the run: `a`, `b` or `baseline`.
         side: &'static str,
     },
     /// The database does not answer.
@@ -99,7 +99,7 @@ pub enum CompareError {
     Failed(#[from] tokio::task::JoinError),
 }
 
-/// Compares two runs. Only calls of agents that `sees` holds for are looked at.
+/// Compares two runs. Only calls of agents for which `sees` is true are read.
 ///
 /// # Errors
 /// A run is unknown or too large, or the database does not answer.
@@ -114,7 +114,7 @@ pub async fn compare(
         Some(baseline) => Some(read(store, "baseline", baseline, &sees).await?),
         None => None,
     };
-    // Long runs are worked on for a while: not where others' requests are answered.
+    // Comparing long runs takes a while, so it runs on a blocking thread and holds up no requests.
     let compared = tokio::task::spawn_blocking(move || {
         let noise = again.map_or_else(Noise::default, |again| noise(&a, &again));
         let compared = diff(&a, &b, &noise);
@@ -144,7 +144,7 @@ async fn read(
                 run.add(record);
             }
         }
-        // More has come meanwhile.
+        // More calls may have come meanwhile.
         if run.len() > MAX_CALLS {
             return Err(CompareError::TooLarge { side });
         }

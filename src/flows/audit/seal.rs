@@ -1,5 +1,5 @@
-//! The audit made tamper-evident, and kept outside of the database: rows are chained into blocks by one process at a time,
-//! each process signs how far the chain is and writes the rows to its own files. Nobody waits for any of it.
+//! Seals the audit and keeps it outside of the database: one process at a time chains rows into blocks; each process
+//! signs the end of the chain and writes the rows to its own files. No request waits for it.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::flows::decisions::{AuditFile, Boundary};
 use umbra_boundary::{
     checkpoints::{Signer, public_key},
     journal::Journal,
-    line::line,
+    record_json::line,
     seal::{GENESIS, block},
 };
 use umbra_domain::audit::{AuditFolder, AuditSeal};
-use umbra_store::{StoreError, audit::AuditFilter, seek::Feed};
+use umbra_store::{StoreError, audit::AuditFilter, paging::Feed};
 
-/// Between looks at what is not sealed or written yet.
+/// Pause between looks for rows that are not sealed or written yet.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Rows of one block, and of one page.
 const PAGE: i64 = 1_000;
 
-/// Why something is not sealed or written yet.
+/// Reason why something is not sealed or written yet.
 #[derive(Debug, thiserror::Error)]
 enum SealError {
     #[error("{0}")]
@@ -31,7 +31,7 @@ enum SealError {
 }
 
 impl Boundary {
-    /// Seals what was written, and signs how far that is, until `stop`.
+    /// Seals new rows and signs the end of the chain, until `stop`.
     pub async fn seal_until(self, stop: CancellationToken) {
         let mut signer = None;
         let mut failing = false;
@@ -42,7 +42,7 @@ impl Boundary {
             if stop.is_cancelled() {
                 return;
             }
-            // The last rows are sealed as well.
+            // A last round after `stop` seals the last rows.
             stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.unwrap_or_default();
         }
     }
@@ -62,7 +62,8 @@ impl Boundary {
         }
     }
 
-    /// What a database that is away says nothing of stays as it was.
+    /// Records the state of a file of the audit. An error of the database says nothing about files and changes no
+    /// state.
     fn note_file(&self, file: AuditFile, result: &Result<(), SealError>) {
         match result {
             Ok(()) => self.files.note(file, None),
@@ -105,17 +106,17 @@ impl Boundary {
         if journal.is_none() {
             *journal = block_in_place(|| Journal::open(&self.settings.dir, self.settings.max_file_bytes))?;
         }
-        // Another process writes to this folder.
+        // Another process writes to this directory.
         let Some(journal) = journal else { return Ok(()) };
         loop {
             let after = block_in_place(|| journal.last())?;
             let drawn = self.store.upkeep().newest(Feed::Audit).await?;
             let mut page = self.store.audit().list(&AuditFilter::default(), after, PAGE).await?;
-            // What stands ahead of the numbers that were drawn, none of ours has written.
+            // No process of Umbra has written a row whose number was not drawn.
             page.retain(|record| record.row.seq <= drawn);
             let lines: Vec<_> = page.iter().map(|record| (record.row.seq, line(record))).collect();
             block_in_place(|| journal.append(&lines))?;
-            // Only now: what the database was told of is there.
+            // After the append, so that the database counts only rows that are in the file.
             if let Some((written, _)) = lines.last()
                 && let Some(key) = block_in_place(|| public_key(&self.settings.dir))?
             {
@@ -128,12 +129,12 @@ impl Boundary {
     }
 }
 
-/// Says once that something fails, and once that it does not any more.
+/// Logs the first failure of a series and the series' end. Returns true if `result` is a failure.
 fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
     match result {
         Ok(()) if failing => tracing::info!("{what}: that is over"),
         Err(error) if failing => tracing::debug!(%error, "{what} yet"),
-        // What is wrong with files is told by `AuditFiles`.
+        // `AuditFiles` reports problems with files.
         Ok(()) | Err(SealError::File(_)) => {}
         Err(error) => tracing::warn!(%error, "{what} yet; trying again"),
     }

@@ -1,4 +1,4 @@
-//! Searches in the audit: rows by names or globs of agents and tools, each tool however it is spelt.
+//! Search in the audit: rows by names or globs of agents and tools, each tool in any spelling.
 
 use globset::{Glob, GlobMatcher};
 
@@ -9,22 +9,22 @@ use umbra_domain::{
 };
 use umbra_store::{Store, StoreError, audit::AuditFilter};
 
-/// A search: a filter whose agents and tools are looked up among the names of the rows.
+/// An audit filter, with patterns of agents and tools that are resolved to names in the audit.
 #[derive(Debug, Default)]
 pub struct AuditSearch {
-    /// All else that is asked for; its lists of names are filled by [`AuditSearch::resolve`].
+    /// All other conditions; [`AuditSearch::resolve`] fills in the names of agents and tools.
     pub filter: AuditFilter,
     agents: Option<(String, GlobMatcher)>,
     tools: Option<(String, ToolPatterns)>,
 }
 
 impl AuditSearch {
-    /// A search without names.
+    /// Returns a search for all agents and tools.
     pub fn new(filter: AuditFilter) -> Self {
         Self { filter, ..Self::default() }
     }
 
-    /// For an agent, or those that a glob matches. A name is a pattern of its own.
+    /// Restricts the search to the agent of this name, or to the agents that match a glob.
     #[must_use]
     pub fn of_agents(mut self, pattern: Option<String>) -> Self {
         match pattern.map(|pattern| (Glob::new(&pattern), pattern)) {
@@ -35,13 +35,13 @@ impl AuditSearch {
         self
     }
 
-    /// For a tool in any spelling, or those that a glob matches.
+    /// Restricts the search to a tool in any spelling, or to the tools that match a glob.
     #[must_use]
     pub fn of_tools(self, tools: Option<(String, ToolPatterns)>) -> Self {
         Self { tools, ..self }
     }
 
-    /// Looks the names up among the rows behind a number.
+    /// Resolves the patterns to the names in rows that are numbered above `after`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -69,7 +69,7 @@ impl AuditSearch {
         Ok(())
     }
 
-    /// A warning for each name that no row of the audit has, with the nearest.
+    /// Returns a warning, with the nearest name, for each pattern that no row of the audit matches.
     ///
     /// # Errors
     /// The database does not answer.

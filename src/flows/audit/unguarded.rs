@@ -1,5 +1,5 @@
-//! Calls that nobody asked about, found behind the events that show them: an event of a call names its decision by
-//! `metadata.call_id`, or there is one of the same agent, tool and arguments shortly before it.
+//! Detection of calls without a decision, in the events that report calls. An event names its decision by
+//! `metadata.call_id`; a decision about the same agent, tool and arguments shortly before it counts as well.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -17,28 +17,28 @@ use umbra_boundary::{
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
     Effect, Event, EventId, Finding, FindingId, StoredEvent, ToolName, Trigger,
-    finding::{About, Category, Severity, Source},
+    finding::{FindingCategory, FindingSource, FindingSubject, Severity},
     notice::{Notice, NoticeKind},
 };
 use umbra_store::{
     StoreError,
     decisions::Named,
     events::received_at,
-    looks::Looked,
-    results::{NewFinding, Place},
-    unguarded::{SeenEvent, Watching},
+    looks::LookFinding,
+    results::{EventContext, NewFinding},
+    unguarded::{SeenEvent, UnguardedPage},
 };
 
-/// Between looks at new events.
+/// Pause between looks for new events.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Events in one transaction.
+/// Events per transaction.
 const PAGE: i64 = 100;
-/// A decision that was made while the database was away is there so long after it at the latest, mostly.
+/// Age before which an event is not examined: a decision made while the database was away is mostly stored by then.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Between messages about the same tool of the same agent.
+/// Least time between messages about the same tool of the same agent.
 const QUIET: Duration = Duration::from_hours(24);
 
-/// A call as an event shows it.
+/// A call that an event reports.
 struct Shown {
     id: EventId,
     agent: String,
@@ -51,11 +51,11 @@ struct Shown {
 }
 
 impl Audit {
-    /// Looks for unguarded calls until `stop`, as far as the settings ask for it. Each is a finding of a shadow that watches
-    /// its event.
+    /// Looks for unguarded calls until `stop`, as far as the settings ask for it. Each call becomes a finding of a
+    /// shadow that watches its event.
     pub async fn watch_calls_until(self, looks: Looks, stop: CancellationToken) {
         let mut failing = false;
-        // Shown from the start: a series that only comes with the first has no rate at it.
+        // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::UNGUARDED_CALLS).increment(0);
         loop {
             let looked = self.look_for_unguarded(&looks).await;
@@ -87,7 +87,7 @@ impl Audit {
         Ok(())
     }
 
-    async fn look_at(&self, looks: &Looks, rules: &Rules, mut page: Watching) -> Result<(), StoreError> {
+    async fn look_at(&self, looks: &Looks, rules: &Rules, mut page: UnguardedPage) -> Result<(), StoreError> {
         let events = std::mem::take(&mut page.events);
         let shown: Vec<Shown> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
         let named = |shown: &Shown| Some((shown.agent.clone(), shown.call_id.clone()?));
@@ -116,20 +116,20 @@ impl Audit {
         Ok(())
     }
 
-    /// The call that an event shows, if it must have been decided.
+    /// Returns the call that an event reports, if a decision was required.
     fn shown(&self, rules: &Rules, event: SeenEvent) -> Option<Shown> {
         let SeenEvent { id, agent, payload, pairs } = event;
         let StoredEvent { event, .. } = serde_json::from_slice(&payload).ok()?;
         let Event { tool, metadata, task_id, task_type, .. } = event;
         let tool = tool.filter(|tool| rules.required.wants(&agent, &tool.name))?;
         let text = |key: &str| metadata.get(key).and_then(Value::as_str);
-        // It did not run, or so its client says: there is nothing to guard.
+        // The client says that the call did not run, so there is nothing to guard.
         if text("decision").is_some_and(|decision| matches!(decision, "block" | "ask")) {
             return None;
         }
         let effect = rules.tools.effect_as_known(&ToolName::bare(tool.name.clone()), "", None);
         let unaudited = self.boundary.settings.reads != AuditedReads::All || text("decision_id").is_some();
-        // Reads that leave no row: by the settings, or since the database was away when they were asked about.
+        // Reads without a row in the audit: by the settings, or because the database was away when they were decided.
         if effect == Effect::Read && unaudited {
             return None;
         }
@@ -138,19 +138,19 @@ impl Audit {
     }
 }
 
-/// Whether a decision of the same tool and arguments was made shortly before.
-async fn was_decided(rules: &Rules, page: &mut Watching, call: &Shown) -> Result<bool, StoreError> {
+/// True if a decision about the same tool and arguments was made shortly before.
+async fn was_decided(rules: &Rules, page: &mut UnguardedPage, call: &Shown) -> Result<bool, StoreError> {
     let since = received_at(call.id).saturating_sub(rules.required.within).unwrap_or(jiff::Timestamp::MIN);
     let decisions = page.decisions(&call.agent, since).await?;
     Ok(decisions.iter().filter(|(tool, _)| same_tool(&call.tool, tool)).any(|(_, payload)| {
         let payload: Value = serde_json::from_str(payload).unwrap_or_default();
-        // What was erased cannot be compared.
+        // Erased arguments cannot be compared, and count as the same.
         payload.get("args").is_none_or(|args| same_arguments(&call.args, args))
     }))
 }
 
-/// The finding of the first shadow that watches the call's event; none where no shadow does.
-fn finding(looks: &Looks, call: &Shown) -> Option<Looked> {
+/// Returns the finding of the first shadow that watches the call's event; `None` if no shadow does.
+fn finding(looks: &Looks, call: &Shown) -> Option<LookFinding> {
     let rules = looks.rules.load();
     let watching = |(version, trigger): &(i32, i16)| {
         let shadow = rules.pinned(*version).filter(|shadow| shadow.enabled)?;
@@ -161,23 +161,28 @@ fn finding(looks: &Looks, call: &Shown) -> Option<Looked> {
     let finding = Finding {
         event_id: *id,
         severity: Severity::Warning,
-        category: Category::Security,
+        category: FindingCategory::Security,
         description: format!("The call of {tool} was not decided before it ran, so no rule could stop it."),
         evidence: None,
         verified: true,
-        about: About::Agent,
-        source: Source::Check,
+        about: FindingSubject::Agent,
+        source: FindingSource::Check,
         rule: "boundary.unguarded_call".to_owned(),
     };
     let parts =
         [shadow.name.as_bytes(), agent.as_bytes(), task_id.as_deref().unwrap_or_default().as_bytes(), tool.as_bytes()];
-    Some(Looked {
+    Some(LookFinding {
         key: looks.installation.hash("unguarded", &parts)[..16].to_vec(),
         found: NewFinding {
             id: FindingId(looks.clock.new_id()),
             fingerprint: umbra_review::fingerprint(&finding),
             finding,
-            place: Place { agent: agent.clone(), task_id: task_id.clone(), task_type: task_type.clone(), trigger },
+            place: EventContext {
+                agent: agent.clone(),
+                task_id: task_id.clone(),
+                task_type: task_type.clone(),
+                trigger,
+            },
             recommendation: format!("Ask POST /v1/decide before {tool} runs, or put its server behind `umbra mcp`."),
         },
         shadow: shadow.name.clone(),

@@ -1,12 +1,12 @@
-//! A version of a shadow, tried on stored events before it goes live. Three steps:
+//! Backtest: a version of a shadow, tried on stored events before it goes live. Three steps:
 //!
-//! - [`plan`]: its watch and its gates on each event ([`simulate`] moves the cooldown and the caps along, by the time of
-//!   the events), and from that the forecast of calls and cost;
-//! - [`run`]: checks and model on each event that remains, by the usual walk, paid from the backtest's own budget;
-//! - what differs from what really ran is read from the items (`store/backtests/report.rs`).
+//! - [`plan`]: matches each event against the version's watch and gates ([`simulate`] moves the cooldown and the caps
+//!   along, by the time of the events), and forecasts calls and cost;
+//! - [`run`]: reviews each remaining event by checks and model, paid from the backtest's own budget;
+//! - report: compares the items with the live reviews (`store/backtests/report.rs`).
 //!
-//! Each event is reviewed alone. Nothing that is live is touched: no meter, no feed of reviews, no finding, no cursor, and
-//! a provider that fails here is not left alone elsewhere.
+//! Each event is reviewed alone. Live state is untouched: no meter, no feed of reviews, no finding, no cursor; and a
+//! provider that fails here is not avoided by live reviews.
 
 mod plan;
 mod run;
@@ -33,8 +33,8 @@ pub struct Backtests {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
-    /// Notified when a backtest was posted here.
+    /// Notified when a backtest was posted to this process.
     pub bell: Arc<Notify>,
 }

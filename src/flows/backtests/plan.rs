@@ -1,4 +1,4 @@
-//! Looks through the stored events of a span: what a version would review, and what that will cost.
+//! Planning of a backtest: reads the stored events of a span, and forecasts reviews and their cost.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,71 +27,71 @@ use umbra_store::{
     installation::Installation,
 };
 
-/// Events read at a time: with the largest that are accepted, some 25 MiB.
+/// Events per page: some 25 MiB if all have the largest size that is accepted.
 const PAGE: u32 = 100;
-/// Bytes of English text or code that make a token, about.
+/// Approximate bytes of English text or code per token.
 const BYTES_A_TOKEN: usize = 4;
 /// Tokens of an ordinary reply: an assessment, a recommendation, a finding or two.
 const REPLY_TOKENS: u32 = 300;
-/// The nonce of prompts that are only measured.
+/// Nonce of prompts that are only measured.
 const MEASURE: &str = "00000000000000000000000000000000";
 
-/// What is to be tried, and on which events.
+/// A version to try, and the events to try it on.
 #[derive(Debug, Clone)]
 pub struct Tried {
     /// The version.
     pub shadow: Shadow,
-    /// Whether a server is to run it.
+    /// True if a server is to run the backtest.
     pub by_server: bool,
-    /// Events received from this time,
+    /// Earliest time of receipt, inclusive.
     pub since: Timestamp,
-    /// and before this one.
+    /// Latest time of receipt, exclusive.
     pub until: Timestamp,
-    /// Of this agent.
+    /// Agent whose events are tried; all agents if `None`.
     pub agent: Option<String>,
-    /// So many at most, the newest.
+    /// Most events; the newest are tried.
     pub max_events: u32,
-    /// Most money that it may spend.
+    /// Most money that the backtest may spend.
     pub max_usd: Option<NanoUsd>,
-    /// Most tokens that it may spend.
+    /// Most tokens that the backtest may spend.
     pub max_tokens: Option<u64>,
 }
 
-/// Why nothing is planned.
+/// Reason why nothing is planned.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// An agent pattern is malformed.
     #[error(transparent)]
     Pattern(#[from] BadPattern),
-    /// Tasks are not tried yet.
+    /// The shadow reviews whole tasks, which backtests do not support.
     #[error("a backtest looks at each event alone: a shadow with scope: trajectory cannot be tried")]
     OfTasks,
-    /// Enough are open.
+    /// Too many backtests are unfinished.
     #[error("{MAX_OPEN} backtests are unfinished: let them end, or delete some (DELETE /v1/backtests/ID)")]
     TooMany,
-    /// It was deleted meanwhile.
+    /// The backtest was deleted while it was planned.
     #[error("the backtest was deleted while it was planned")]
     Deleted,
-    /// The database.
+    /// The database does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Tried {
-    /// Whether a model would be called without a limit that binds: of money where it has a price, or of tokens.
+    /// True if a model would be called without a binding limit: of money if the model has a price, or of tokens.
     pub fn lacks_budget(&self, gateway: &Gateway) -> bool {
         lacks_budget(gateway, &self.shadow, (self.max_usd.is_some(), self.max_tokens.is_some()))
     }
 }
 
-/// Whether a model would be called without a limit that binds: of money where it has a price, or of tokens.
+/// True if a model would be called without a binding limit: of money if the model has a price, or of tokens.
 pub(super) fn lacks_budget(gateway: &Gateway, shadow: &Shadow, (usd, tokens): (bool, bool)) -> bool {
     let calls = gateway.reviewer(&shadow.model) == Readiness::Ready;
     let priced = gateway.spec(&shadow.model).is_some_and(|spec| spec.prices.is_some());
     calls && !tokens && !(usd && priced)
 }
 
-/// A forecast as it grows.
+/// Running totals of a forecast.
 struct Reckoning<'a> {
     installation: &'a Installation,
     gateway: &'a Gateway,
@@ -99,22 +99,22 @@ struct Reckoning<'a> {
     watcher: Watcher,
     simulation: Simulation<'a>,
     is_model: bool,
-    /// What an average review of this shadow has cost.
+    /// Average cost of past reviews by this shadow, and their average tokens.
     past: Option<(NanoUsd, u64)>,
     watched: u64,
     reviews: u64,
     skips: BTreeMap<String, u64>,
-    /// Costs of the events of each task so far.
+    /// Cost of each task, summed over the events so far.
     costs: HashMap<String, NanoUsd>,
     expected: Worst,
     worst: Worst,
 }
 
 impl Backtests {
-    /// Plans a backtest and files it with its forecast; `progress` is told of events looked at, and of all.
+    /// Plans a backtest and files it with its forecast. `progress` gets the number of events read so far, and of all.
     ///
     /// # Errors
-    /// See [`PlanError`]. What was filed of an unfinished plan is forgotten within a day.
+    /// See [`PlanError`]. The rows of an unfinished plan are deleted within a day.
     pub async fn plan_backtest(
         &self,
         tried: &Tried,
@@ -172,7 +172,7 @@ impl Backtests {
             let mut items = Vec::with_capacity(rows.len());
             for row in rows {
                 items.extend(reckoning.item(row));
-                // A long page must not keep others waiting.
+                // A long page must not keep other tasks waiting.
                 tokio::task::yield_now().await;
             }
             if !self.store.backtests().file_items(id, &items).await? {
@@ -189,7 +189,7 @@ impl Backtests {
 }
 
 impl Reckoning<'_> {
-    /// The event as an item, if the version watches it or a review of the shadow stands.
+    /// Returns the event as an item, if the version watches it or the shadow has reviewed it.
     fn item(&mut self, row: StoredRow) -> Option<NewItem> {
         let StoredRow { seq, id, payload, is_own_traffic: is_marked, before } = row;
         let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
@@ -222,7 +222,7 @@ impl Reckoning<'_> {
         }
     }
 
-    /// The cost of the event's task, as far as the events so far give it away.
+    /// Returns the cost of the event's task, as far as the events so far show it.
     fn task_cost(&self, event: &Event) -> TaskCost {
         let cost = TaskCost::of(event);
         let (TaskCost::Summed(_), Some(task)) = (cost, &event.task_id) else { return cost };
@@ -260,7 +260,7 @@ impl Reckoning<'_> {
         Ok(())
     }
 
-    /// What the review is reckoned to cost: as earlier ones did, else by the length of its prompt.
+    /// Returns the estimated cost of the review: the average of past reviews, else by the length of its prompt.
     fn expected_of(&self, id: EventId, event: &Event, trigger: Trigger, worst: Worst) -> Worst {
         if !self.is_model {
             return Worst::default();

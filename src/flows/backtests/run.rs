@@ -1,7 +1,7 @@
-//! Reviews the events of a planned backtest: checks, then the model, each event once, in order of receipt.
+//! Run of a planned backtest: checks, then the model, each event once, in order of receipt.
 //!
-//! What has come of an event is stored before the next page is read, so that a run which ends anyhow goes on where it
-//! was: the result is the same as that of one run without a break.
+//! Results are stored before the next page is read, so an interrupted run resumes where it was, and its result equals
+//! that of an unbroken run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,50 +16,50 @@ use crate::flows::{
         call_budget::CallBudget,
     },
 };
-use umbra_domain::{BacktestId, Change, ItemOutcome, SkipReason, StoredEvent};
-use umbra_llm::{Gateway, Readiness, Rest};
-use umbra_review::{Judgement, Matter, Subject};
+use umbra_domain::{AssessmentChange, BacktestId, ItemOutcome, SkipReason, StoredEvent};
+use umbra_llm::{Gateway, Readiness, SuspensionReason};
+use umbra_review::{Judgement, ReviewSubject, Subject};
 use umbra_store::{
     StoreError,
-    backtests::{Claim, Reviewed, Waiting},
+    backtests::{Claim, ItemResult, WaitingItem},
 };
 
-/// Events read at a time: with the largest that are accepted, some 16 MiB.
+/// Events per page: some 16 MiB if all have the largest size that is accepted.
 const PAGE: i64 = 64;
-/// Models asked at a time: live reviews need them too.
+/// Model conversations at a time; few, since live reviews need the models too.
 const CONVERSATIONS: usize = 4;
-/// Between signs of life, and the silence after which another may go on.
+/// Interval between renewals of the claim, and the silence after which another process may take the backtest over.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 const DEAD_AFTER: Duration = Duration::from_secs(15);
-/// Between looks for a backtest that a server is to run.
+/// Pause between looks for a backtest that a server is to run.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// How long a process that stops waits for answers on their way.
+/// Longest time that a stopping process waits for answers on their way.
 const GRACE: Duration = Duration::from_secs(3);
-/// Longest that one event waits for its model.
+/// Longest time that one event waits for its model.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Why a run ended before all was reviewed.
+/// Reason why a run ended before all was reviewed.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
-    /// Asked to, or the claim was lost: another goes on.
+    /// The process stops, or the claim was lost to another process or a deletion.
     #[error("the backtest goes on elsewhere, or was deleted")]
     Left,
-    /// Nothing helps but a person.
+    /// The run needs a person; a further attempt would fail too.
     #[error("{0}")]
     Failed(String),
-    /// The database.
+    /// The database does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What every review of a run needs.
+/// Context of the reviews of one run.
 struct Bench {
     backtests: Backtests,
     gateway: Gateway,
     claim: Claim,
-    /// The process stops.
+    /// Cancelled when the process stops.
     leaving: CancellationToken,
-    /// The run stops, for that or another reason.
+    /// Cancelled when the run stops, for that or another reason.
     stop: CancellationToken,
 }
 
@@ -86,8 +86,8 @@ impl Backtests {
         }
     }
 
-    /// Claims a backtest and runs it to its end: this one, or the oldest that was posted to a server. `None`: there is
-    /// none, or another process runs it. `progress` is told how many events have come to their end.
+    /// Claims a backtest and runs it to its end: the one named by `id`, or the oldest that was posted to a server.
+    /// `None` if there is none, or another process runs it. `progress` gets the number of finished events.
     ///
     /// # Errors
     /// See [`Stop`]: the backtest can be resumed.
@@ -100,7 +100,7 @@ impl Backtests {
         let Some(claim) = self.store.backtests().claim(id, self.clock.new_id(), DEAD_AFTER).await? else {
             return Ok(None);
         };
-        let gateway = self.rules.load().gateway.apart();
+        let gateway = self.rules.load().gateway.with_own_health();
         let (leaving, stop) = (stop.clone(), stop.child_token());
         let bench = Arc::new(Bench { backtests: self.clone(), gateway, claim: claim.clone(), leaving, stop });
         let ran = tokio::select! {
@@ -116,7 +116,7 @@ impl Backtests {
                 return Err(Stop::Failed(why));
             }
             Err(stop) => {
-                // The claim ends by itself where the database does not answer.
+                // The claim expires by itself if the database does not answer.
                 drop(self.store.backtests().leave(&claim, None).await);
                 return Err(stop);
             }
@@ -126,7 +126,7 @@ impl Backtests {
 }
 
 impl Bench {
-    /// Says that we live; ends only when the claim is lost.
+    /// Renews the claim; returns only when the claim is lost.
     async fn keep_claim(&self) -> Stop {
         let mut renewed = Instant::now();
         loop {
@@ -157,7 +157,7 @@ impl Bench {
                 let mut reviewed = Vec::with_capacity(page.len());
                 for item in &page {
                     reviewed.push(self.by_checks(item));
-                    // A long page must not keep others waiting.
+                    // A long page must not keep other tasks waiting.
                     tokio::task::yield_now().await;
                 }
                 self.store(&reviewed).await?;
@@ -170,10 +170,10 @@ impl Bench {
         }
     }
 
-    /// Reviews a page by the model, a few at a time; each result is stored as it comes.
+    /// Reviews a page by the model, a few events at a time, and stores each result as it comes.
     async fn ask_all(
         self: &Arc<Self>,
-        page: Vec<Waiting>,
+        page: Vec<WaitingItem>,
         ended: &mut u64,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), Stop> {
@@ -189,7 +189,7 @@ impl Bench {
                 let bench = Arc::clone(self);
                 running.spawn(async move { bench.by_model(item).await });
             }
-            // Those that are asked already are paid for: their answers are kept, whatever stops the run.
+            // Calls under way are paid for, so their answers are kept, whatever stops the run.
             let done = tokio::select! {
                 done = running.join_next() => done,
                 () = self.overtime() => return Err(Stop::Left),
@@ -203,32 +203,32 @@ impl Bench {
                 }
                 Err(stop) => {
                     stopped = stopped.or(Some(stop));
-                    // Those that only wait for their next call wait no longer.
+                    // Events that only wait for their next call stop waiting.
                     self.stop.cancel();
                 }
             }
         }
     }
 
-    /// Ends when the process has waited long enough for answers, which then are charged at their hold.
+    /// Returns when a stopping process has waited long enough for answers; calls without one are charged at their hold.
     async fn overtime(&self) {
         self.leaving.cancelled().await;
         tokio::time::sleep(GRACE).await;
     }
 
-    async fn store(&self, reviewed: &[Reviewed]) -> Result<(), Stop> {
+    async fn store(&self, reviewed: &[ItemResult]) -> Result<(), Stop> {
         let stored = self.backtests.store.backtests().store_items(&self.claim, reviewed).await?;
         if stored { Ok(()) } else { Err(Stop::Left) }
     }
 
-    fn by_checks(&self, item: &Waiting) -> Reviewed {
+    fn by_checks(&self, item: &WaitingItem) -> ItemResult {
         let Some(stored) = read(item) else { return gone(item) };
         let shadow = &self.claim.shadow;
         let hits = umbra_checks::by_shadow(&stored, shadow);
         concluded(item, umbra_review::of_checks(shadow, &subject(item, &stored, &hits)))
     }
 
-    async fn by_model(&self, item: Waiting) -> Result<Reviewed, Stop> {
+    async fn by_model(&self, item: WaitingItem) -> Result<ItemResult, Stop> {
         let Some(stored) = read(&item) else { return Ok(gone(&item)) };
         let shadow = &self.claim.shadow;
         let hits = umbra_checks::by_shadow(&stored, shadow);
@@ -238,10 +238,10 @@ impl Bench {
         let conversation = Conversation { gateway, shadow, budget, installation: Some(&self.backtests.installation) };
         let until = Instant::now() + PATIENCE;
         let (reason, why) = loop {
-            if let Some(Rest::Barred { why }) = gateway.rest(&shadow.model) {
+            if let Some(SuspensionReason::Refused { why }) = gateway.suspension(&shadow.model) {
                 return Err(Stop::Failed(format!("the model {} refuses us: {why}", shadow.model)));
             }
-            match conversation.ask(&Matter::Event(subject)).await? {
+            match conversation.ask(&ReviewSubject::Event(subject)).await? {
                 Asked::Judged(mut judgements, _) => {
                     let judgement = judgements.pop().unwrap_or_else(|| umbra_review::of_checks(shadow, &subject));
                     return Ok(concluded(&item, judgement));
@@ -262,7 +262,7 @@ impl Bench {
                 Asked::Never { reason, why } => break (reason, why),
             }
         };
-        // What the checks found stands without the model; where they found nothing, nothing is concluded.
+        // Without the model, what the checks found stands; if they found nothing, the event has no conclusion.
         let mut judgement = umbra_review::of_checks(shadow, &subject);
         let why = format!("The model gave no opinion: {why}.");
         if judgement.assessment.is_clean() {
@@ -273,22 +273,22 @@ impl Bench {
     }
 }
 
-fn read(item: &Waiting) -> Option<StoredEvent> {
+fn read(item: &WaitingItem) -> Option<StoredEvent> {
     serde_json::from_slice(item.payload.as_deref()?).ok()
 }
 
-fn subject<'a>(item: &Waiting, stored: &'a StoredEvent, hits: &'a [umbra_domain::Hit]) -> Subject<'a> {
+fn subject<'a>(item: &WaitingItem, stored: &'a StoredEvent, hits: &'a [umbra_domain::Hit]) -> Subject<'a> {
     Subject { event_id: item.event, event: &stored.event, trigger: item.trigger, hits, baseline: None, memory: &[] }
 }
 
-fn concluded(item: &Waiting, judgement: Judgement) -> Reviewed {
-    // What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
+fn concluded(item: &WaitingItem, judgement: Judgement) -> ItemResult {
+    // A model may quote the event, whose stored text was redacted; so its words are redacted too.
     let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
     let findings = judgement.findings.into_iter().map(|mut finding| {
         finding.description = clean(&finding.description);
         finding
     });
-    Reviewed {
+    ItemResult {
         seq: item.seq,
         outcome: ItemOutcome::Reviewed,
         reason: None,
@@ -297,13 +297,13 @@ fn concluded(item: &Waiting, judgement: Judgement) -> Reviewed {
         reviewer: Some(judgement.reviewer),
         findings: findings.collect(),
         notes: judgement.notes.iter().map(|note| clean(note)).collect(),
-        change: Change::between(item.before, Some(judgement.assessment)),
+        change: AssessmentChange::between(item.before, Some(judgement.assessment)),
     }
 }
 
-/// Nothing is known of it, so nothing has changed.
-fn failed(item: &Waiting, reason: SkipReason, why: &str) -> Reviewed {
-    Reviewed {
+/// Returns the item of a failed review: no assessment, and therefore no change.
+fn failed(item: &WaitingItem, reason: SkipReason, why: &str) -> ItemResult {
+    ItemResult {
         seq: item.seq,
         outcome: ItemOutcome::Failed,
         reason: Some(reason),
@@ -316,7 +316,7 @@ fn failed(item: &Waiting, reason: SkipReason, why: &str) -> Reviewed {
     }
 }
 
-fn gone(item: &Waiting) -> Reviewed {
+fn gone(item: &WaitingItem) -> ItemResult {
     let notes = vec!["The event is not stored any more.".into()];
-    Reviewed { reason: None, notes, ..failed(item, SkipReason::ProviderUnavailable, "") }
+    ItemResult { reason: None, notes, ..failed(item, SkipReason::ProviderUnavailable, "") }
 }

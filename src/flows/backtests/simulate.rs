@@ -1,6 +1,6 @@
-//! What accept would have decided under a version, had it been in force: the same gates and the same decision, on meters
-//! that begin empty and move along by the time of the events. In: events in order of receipt. Out: reserved, or the skip's
-//! reason. Pure.
+//! Simulation of what accept would have decided under a version: the same gates and the same decision, on meters that
+//! begin empty and follow the time of the events. Takes events in order of receipt; answers reserved, or the reason of
+//! the skip. Pure.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use crate::budget::{self, Candidate, DayMeter, Decided, Decision, Facts, Meters, Worst};
 use umbra_domain::{NanoUsd, Shadow, SkipReason};
 
-/// Its position in the list of shadows, which holds it alone.
+/// Position of the shadow in the list of shadows, which has one entry.
 const SHADOW: usize = 0;
 
-/// A shadow's day as it would have gone.
+/// Meters of a shadow on a simulated day.
 pub(super) struct Simulation<'a> {
     shadow: &'a Shadow,
     zone: TimeZone,
@@ -21,14 +21,14 @@ pub(super) struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Nothing is spent yet, and nothing cools.
+    /// Returns a simulation with nothing spent and no cooldown.
     pub fn new(shadow: &'a Shadow) -> Self {
         // Configuration has checked the zone.
         let zone = TimeZone::get(&shadow.cost_control.time_zone).unwrap_or(TimeZone::UTC);
         Self { shadow, zone, meters: Meters::default(), day: Date::MIN }
     }
 
-    /// Decides the next event; `expected` is what its review is reckoned to cost, which is spent at once.
+    /// Decides the next event. The estimated cost of its review, `expected`, is spent at once.
     ///
     /// # Errors
     /// The reason of the skip.
@@ -58,12 +58,13 @@ impl<'a> Simulation<'a> {
                 Ok(())
             }
             Some(Decided { decision: Decision::Skip(reason), .. }) => Err(*reason),
-            // Each event is looked at alone: nothing is shared.
+            // Each event is reviewed alone, so none joins another's review.
             Some(_) | None => Err(SkipReason::Overload),
         }
     }
 
-    /// A new local day begins with empty meters. Events of several processes may overlap at midnight: no day comes twice.
+    /// Begins a new local day with empty meters. Events of several processes may overlap at midnight: the day never
+    /// goes back.
     fn turn_day(&mut self, at: Timestamp) {
         let day = at.to_zoned(self.zone.clone()).date();
         if day > self.day {

@@ -1,4 +1,4 @@
-//! Approvals: which calls wait for a person, the person's word, and who is told of either.
+//! Approvals: the calls that wait for a person, the person's answer, and messages about both.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,19 +19,19 @@ use umbra_store::{
     execution::{ApprovalChange, ApprovalFilter, ApprovalItem, StoredApproval},
 };
 
-/// Between looks at what was asked for.
+/// Pause between looks for new approvals.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-/// Messages in one transaction.
+/// Messages per transaction.
 const PAGE: i64 = 100;
-/// Approvals that a filter by tools looks through.
+/// Most approvals that are read for a filter by tools.
 const MOST_LOOKED: i64 = 5_000;
-/// Arguments that a message shows, in bytes of JSON; larger ones are to be read at the approval.
+/// Largest arguments that a message shows, in bytes of JSON; larger ones are left out.
 const SHOWN_BYTES: usize = 4_096;
 
-/// Why an approval is not answered.
+/// Reason why an approval is not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
-    /// The row was written or changed by another than our processes.
+    /// The row fails authentication.
     #[error(
         "no server that holds our key asked for this approval as it stands: let the agent ask again with a new call_id"
     )]
@@ -42,7 +42,7 @@ pub enum ApprovalError {
 }
 
 impl Boundary {
-    /// Approvals, the newest first, of these tools. One that no server of ours wrote as it is is left out.
+    /// Returns the approvals for these tools, the newest first. Rows that fail authentication are left out.
     ///
     /// # Errors
     /// The database does not answer.
@@ -54,7 +54,7 @@ impl Boundary {
         filter.agent = filter.agent.map(|agent| self.name_asked_for(&agent));
         let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
         if tools.is_some() {
-            // Names are compared here, and those of other tools must not use the limit up.
+            // Tool names are compared here, and approvals of other tools must not use up the limit.
             filter.limit = MOST_LOOKED;
         }
         let is_wanted = |stored: &StoredApproval| {
@@ -65,7 +65,7 @@ impl Boundary {
         Ok(stored.into_iter().filter(is_wanted).take(limit).map(StoredApproval::item).collect())
     }
 
-    /// An approval; `None` if there is none of this id, or none that a server of ours wrote.
+    /// Returns an approval; `None` if there is none of this id, or its row fails authentication.
     ///
     /// # Errors
     /// The database does not answer.
@@ -82,11 +82,11 @@ impl Boundary {
         is_authentic
     }
 
-    /// Approves or denies a call; answers the approval as it is then, and whether this changed it. `None` if there is no
-    /// such approval.
+    /// Approves or denies a call. Returns the approval as it is then, and whether this changed it; `None` if there is
+    /// no such approval.
     ///
     /// # Errors
-    /// None of our processes has asked for it as it stands there, or the database does not answer.
+    /// The row fails authentication, or the database does not answer.
     pub async fn answer_approval(
         &self,
         id: ApprovalId,
@@ -105,7 +105,7 @@ impl Boundary {
             "rule": row.rule, "asked_at": row.asked_at, "expires_at": row.expires_at, "by": by});
         let mut said = self.said(AuditKind::Approval, &body);
         (said.agent, said.tool) = (Some(row.agent.clone()), Some(row.tool.clone()));
-        // What was approved is told by a hash of what the agent said, which goes with the agent's words.
+        // The digest of the agent's words is in the payload, so that it is erased with them.
         said.payload = Some(sealed(json!({"digest": row.digest}).to_string()));
         let state = if approve { ApprovalState::Approved } else { ApprovalState::Denied };
         let mut to = ApprovalRow { state, ..row.clone() };
@@ -122,7 +122,7 @@ impl Boundary {
         Ok(self.store.decisions().approval(id).await?.map(|stored| (stored.item(), changed)))
     }
 
-    /// Tells of new approvals until `stop`, while there is somebody to tell.
+    /// Sends messages about new approvals until `stop`, if they have receivers.
     pub async fn tell_of_approvals_until(self, webhooks: Arc<ArcSwap<Endpoints>>, stop: CancellationToken) {
         let mut failing = false;
         loop {
@@ -155,7 +155,7 @@ impl Boundary {
     }
 }
 
-/// An approval as a message shows it.
+/// Returns an approval as a message shows it, without large arguments.
 fn shown(item: &ApprovalItem) -> Value {
     let mut shown = json!(item);
     if item.arguments.as_ref().is_some_and(|arguments| arguments.to_string().len() > SHOWN_BYTES)

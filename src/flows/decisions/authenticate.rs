@@ -1,9 +1,9 @@
-//! Authenticates the stored state that decisions rest on. In: rows as they are stored, the key of their hashes. Out: the state
-//! that decisions go by, and each row that failed noted as a doubt.
+//! Authenticates the stored state that decisions rest on. Takes rows as they are stored and the key of their MACs;
+//! returns the state that decisions go by, and records each row that failed as a doubt.
 //!
-//! A row counts if its keyed hash fits and the audit does not contradict it. An override that fails counts as shadow, whatever
-//! it says: it may have been a shadow before. So does a run. An approval that fails is left out. A session has the labels of
-//! its row and of the audit.
+//! A row counts if its MAC fits and the audit does not contradict it. An override that fails counts as shadow, whatever
+//! its value, since it may have been a shadow before; so does a run. An approval that fails is left out. A session has
+//! the labels of its row and of the audit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -14,15 +14,15 @@ use super::{
     Boundary,
     doubts::{DoubtedRow, Doubts},
 };
-use umbra_boundary::genuine::RowKey;
-use umbra_domain::{ApprovalRow, Execution, HexBytes, Override, RunRow, audit::Labels};
+use umbra_boundary::row_mac::RowKey;
+use umbra_domain::{ApprovalRow, Execution, HexBytes, Override, RunRow, audit::SessionLabels};
 use umbra_store::{
     StoreError,
     decisions::{KnownCall, Named, OpenApproval, StoredRun, StoredState},
     execution::StoredOverride,
 };
 
-/// Reason shown instead of that of an override that failed.
+/// Reason shown in place of a failed override's own.
 const UNAUTHENTIC: &str =
     "no server that holds our key wrote this override as it is, or it is over: it lets nothing run";
 
@@ -37,24 +37,24 @@ pub(super) struct DecisionState {
     pub calls: HashMap<Named, KnownCall>,
     /// Runs, by agent and name.
     pub runs: HashMap<Named, AuthenticatedRun>,
-    /// Runs that any of these descends from.
+    /// Runs that these runs descend from.
     pub parents: Vec<RunRow>,
-    /// Runs that stay in shadow by the audit, whether they have a row or not.
+    /// Runs that stay in shadow by the audit, with or without a row.
     pub bound: HashSet<Named>,
     /// Labels of sessions, by agent and name.
-    pub sessions: HashMap<Named, Labels>,
+    pub sessions: HashMap<Named, SessionLabels>,
     /// The newest approval for each digest.
     pub approvals: HashMap<HexBytes, ApprovalRow>,
 }
 
-/// A run, in shadow if its row failed.
+/// A run; in shadow if its row failed authentication.
 #[derive(Debug)]
 pub(super) struct AuthenticatedRun {
     pub run: StoredRun,
     pub is_authentic: bool,
 }
 
-/// Authenticates everything that decisions rest on.
+/// Authenticates all state that decisions rest on.
 pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Doubts) -> DecisionState {
     let StoredState { now, overrides, calls, runs, parents, bound, mut sessions, audited_labels, approvals } = stored;
     let (overrides, failed) = authenticate_overrides(Some(key), overrides);
@@ -63,7 +63,7 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
     let stored_sessions: HashSet<Named> = sessions.keys().cloned().collect();
     for (name, labels) in audited_labels {
         let is_lost = sessions.entry(name.clone()).or_default().add(labels);
-        // The row of a session may have expired; the audit does not.
+        // The row of a session may have expired; the audit does not expire.
         if is_lost && stored_sessions.contains(&name) {
             doubts.meet(DoubtedRow::Session(&name.0, &name.1));
         }
@@ -80,7 +80,7 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
     DecisionState { now, overrides, calls, runs, parents, bound, sessions, approvals }
 }
 
-/// Authenticates runs. One that fails, or says less than the audit, is in shadow.
+/// Authenticates runs. A run that fails, or that is not in shadow although the audit says so, is put in shadow.
 pub(super) fn authenticate_runs(
     runs: HashMap<Named, StoredRun>,
     bound: &HashSet<Named>,
@@ -98,7 +98,7 @@ pub(super) fn authenticate_runs(
     runs.into_iter().map(authenticate).collect()
 }
 
-/// Authenticates overrides, and returns the ids of those that failed. Without a key only those fail that are over.
+/// Authenticates overrides, and returns the ids of those that failed. Without a key, only ended overrides fail.
 pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>) -> (Vec<Override>, BTreeSet<Uuid>) {
     let mut failed = BTreeSet::new();
     let authenticate = |StoredOverride { said, mac, ended }| {
@@ -113,7 +113,7 @@ pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>)
     (overrides, failed)
 }
 
-/// Authenticates runs further up. One that fails is in shadow.
+/// Authenticates ancestor runs. A run that fails is put in shadow.
 pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &Doubts) -> Vec<RunRow> {
     for row in parents.iter_mut().filter(|row| !key.is_authentic_run(row)) {
         doubts.meet(DoubtedRow::Run(&row.agent, &row.run));
@@ -123,7 +123,7 @@ pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubt
 }
 
 impl Boundary {
-    /// The overrides that are in force, from wide to narrow. One that failed authentication is a shadow.
+    /// Returns the overrides in force, from wide to narrow. An override that failed authentication counts as shadow.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,11 +1,11 @@
-//! The answer where the database gives none: what would change something does not run; a read does, with a warning. Either
-//! goes to a local file, durably, before it is answered, and from there into the audit later.
+//! Decision without the database: a call that would change something does not run; a read runs, with a warning. Either
+//! decision is written to a local file, durably, before it is answered, and from there into the audit later.
 //!
-//! The one exception is a tool whose contract says `on_unavailable: allow`, where everything this process has last seen
-//! says that calls run. What would run and cannot be noted does not, but for a read where calls are known to be live.
+//! The exception is a tool whose contract says `on_unavailable: allow`, if all state that this process last saw says
+//! that calls run. A call that cannot be recorded does not run, except a read where calls are known to be live.
 //!
 //! A transaction that was under way when the caller was answered may commit all the same. Its row is then followed by
-//! this one, which names it as `instead_of`: the caller was told what stands here.
+//! this one, which names it as `instead_of`: this is the answer that the caller got.
 
 use serde_json::json;
 use tokio::time::{Duration, Instant};
@@ -19,31 +19,31 @@ use super::{
 use crate::{flows::serialise::to_json, telemetry::metric};
 use umbra_boundary::{
     answer::Answer,
-    decide::{Decided, Decision, Standing, decide},
-    execution::Descent,
+    decide::{Decided, Decision, DecisionContext, decide},
+    execution::InheritedExecution,
 };
 use umbra_domain::{
     Call, DecisionId, Effect, Execution, StoredDecision,
-    audit::{AuditKind, Binding},
+    audit::{AuditKind, DecisionEffects},
 };
 use umbra_store::decisions::NewCall;
 
-/// How long the disk is waited for behind the deadline of a caller.
+/// Longest wait for the disk after the deadline of a caller.
 const TOLERANCE: Duration = Duration::from_millis(200);
 
-/// Why the database gives no answer.
+/// Reason why the database gives no answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Closed {
-    /// As a code.
+    /// Reason as a code.
     pub reason: &'static str,
-    /// In words.
+    /// Reason in words.
     pub words: &'static str,
-    /// The writer had the call: its decision may be stored, or be yet.
+    /// True if the writer had the call, whose decision may then be stored as well.
     pub handed: bool,
 }
 
 impl Boundary {
-    /// Answers a call by itself, shortly after its deadline at the latest.
+    /// Decides a call without the database, shortly after its deadline at the latest.
     pub(super) async fn closed(&self, question: &Question, closed: Closed, deadline: Instant) -> Answer {
         let Closed { reason, words, handed } = closed;
         let (mut decided, known_live) = self.as_last_seen(question);
@@ -77,7 +77,7 @@ impl Boundary {
                     let why = "the audit's folder cannot be written either, so nothing could say that it ran";
                     decided.detail = Some(format!("{words}; {why}"));
                     if unnoted == Unnoted::Late {
-                        // Should the first come after all, this follows it.
+                        // If the late line is written after all, this one follows it.
                         let refused = DecisionId(self.clock.new_id());
                         drop(self.later(question, &decided, refused, Some(id)).map(|line| self.spool.push(&line)));
                     }
@@ -92,23 +92,23 @@ impl Boundary {
         answer
     }
 
-    /// Decides without the database, and keeps nothing: what `umbra-bench decide` measures ours against.
+    /// Decides without the database, and stores nothing: the baseline of `umbra-bench decide`.
     pub fn decide_alone(&self, call: Call) -> Answer {
         let question = self.question(call, &[]);
         let (decided, _) = self.as_last_seen(&question);
         Answer::of(question.id, &question.call, &decided)
     }
 
-    /// What would be decided as far as this process has seen, and whether that is known to be live.
+    /// Returns the decision by the state that this process saw last, and true if calls are known to be live.
     fn as_last_seen(&self, question: &Question) -> (Decided, bool) {
         let call = &question.call;
         let seen = self.last_seen();
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
         let run_was_live = call.default_run || run.is_none_or(|run| seen.runs.get(&run) == Some(&Execution::Live));
-        // How it stands with its parent now, nobody can say.
-        let descent = call.parent_run.clone().map(Descent::Shadow);
+        // The parent's present execution is unknown.
+        let descent = call.parent_run.clone().map(InheritedExecution::Shadow);
         let known = seen.state.is_some() && run_was_live && descent.is_none();
-        let standing = Standing {
+        let standing = DecisionContext {
             now: seen.state.as_ref().map_or_else(|| self.clock.now(), LastState::now),
             overrides: seen.state.as_ref().map_or(&[], |state| &state.overrides),
             descent: descent.as_ref(),
@@ -137,7 +137,7 @@ impl Boundary {
         self.spool.append(&line, by).await
     }
 
-    /// What goes into the audit later.
+    /// Builds the line that goes into the audit later.
     fn later(
         &self,
         question: &Question,
@@ -147,7 +147,7 @@ impl Boundary {
     ) -> Result<SpooledDecision, Unnoted> {
         let call = &question.call;
         let answer = Answer::of(id, call, decided);
-        let mut body = answer.body(call, &decided.execution.won, &Binding::default());
+        let mut body = answer.body(call, &decided.execution.won, &DecisionEffects::default());
         body["decided_at"] = json!(self.clock.now());
         if let Some(other) = instead_of {
             body["instead_of"] = json!(other.0.simple().to_string());

@@ -1,4 +1,4 @@
-//! What one transaction stores: its calls and outcomes, decided one after the other on how things stand.
+//! Plan of one transaction: its calls and outcomes, decided one after the other on the authenticated state.
 
 mod replay;
 
@@ -22,15 +22,15 @@ use super::{
 use crate::flows::serialise::to_json;
 use umbra_boundary::{
     answer::{Answer, ApprovalAnswer},
-    decide::{Approval, Decided, Decision, Standing, decide},
-    execution::{Descent, Whose, effective},
+    decide::{Approval, Decided, Decision, DecisionContext, decide},
+    execution::{CallOwner, InheritedExecution, effective},
     seal::payload_mac,
     stub::{Recorded, RunState},
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, Call, DecisionId, Effect, Execution, HexBytes, RunRow,
-    audit::{AuditKind, AuditPayload, Binding, Labels},
+    audit::{AuditKind, AuditPayload, DecisionEffects, SessionLabels},
 };
 use umbra_store::{
     StoreError,
@@ -40,7 +40,7 @@ use umbra_store::{
     },
 };
 
-/// A decision that nobody took: its caller had gone.
+/// A decision that was not delivered, since its caller had gone.
 #[derive(Debug, Clone)]
 pub(super) struct Undelivered {
     pub question: std::sync::Arc<QuestionNames>,
@@ -48,7 +48,7 @@ pub(super) struct Undelivered {
     pub id: DecisionId,
 }
 
-/// Whose call it was.
+/// Names of the call that an undelivered decision is about.
 #[derive(Debug)]
 pub(super) struct QuestionNames {
     pub agent: String,
@@ -58,7 +58,7 @@ pub(super) struct QuestionNames {
     pub tool: Option<String>,
 }
 
-/// What is to be answered to one that waits; its row, if it has one, counts from 1.
+/// Answer to a waiting caller; its audit row, if it has one, counts from 1.
 pub(in crate::flows) enum Fate {
     Decided(Box<Answer>, Option<usize>),
     Refused(DecideError),
@@ -67,13 +67,13 @@ pub(in crate::flows) enum Fate {
     Unreported(outcome::ReportError),
 }
 
-/// Where a run's row comes from.
+/// Origin of a run's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// It has none yet.
+    /// The run has no row yet.
     New,
     Authentic,
-    /// It failed authentication, and goes on failing.
+    /// The row failed authentication, and is stored without a MAC, so that it fails again.
     Failed,
 }
 
@@ -82,19 +82,19 @@ struct PlannedRun {
     row: RunRow,
     origin: Origin,
     is_changed: bool,
-    /// Memory of its stubs.
+    /// Memory of the run's stubs.
     state: Option<RunState>,
 }
 
 /// A session while its calls are decided.
 #[derive(Default)]
 struct PlannedSession {
-    labels: Labels,
+    labels: SessionLabels,
     changed: bool,
 }
 
 impl PlannedRun {
-    /// A run whose first call is being decided.
+    /// Returns a run whose first call is being decided.
     fn begin((agent, run): &Named, began: Execution, named: bool) -> Self {
         let (agent, run, execution) = (agent.clone(), run.clone(), Execution::Live);
         let row =
@@ -103,19 +103,19 @@ impl PlannedRun {
     }
 }
 
-/// One transaction in the making.
+/// Plan of one transaction.
 pub(super) struct DecisionPlan<'b> {
     boundary: &'b Boundary,
     state: DecisionState,
     runs: BTreeMap<Named, PlannedRun>,
     sessions: HashMap<Named, PlannedSession>,
-    /// By agent and tool.
+    /// Recorded results, by agent and tool.
     recorded: HashMap<Named, Vec<Recorded>>,
     stale: Arc<HashMap<String, String>>,
     pub rows: DecisionRows,
 }
 
-/// What must be known to decide these.
+/// Collects the keys of the state that a batch needs.
 pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
     let mut wanted = DecisionKeys::default();
     for waiting in batch {
@@ -134,7 +134,7 @@ pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
     wanted
 }
 
-/// Runs of sessions and processes whose stubs may have something to remember: none while every call runs.
+/// Returns the default runs (of sessions and processes) whose stubs may have a memory; none while every call runs.
 pub(super) fn default_runs(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
     let run = |waiting: &Waiting| match waiting {
         Waiting::Decide(question, _) if question.call.default_run && is_any_shadow(question, state) => {
@@ -149,7 +149,7 @@ pub(super) fn default_runs(batch: &[Waiting], state: &DecisionState) -> Vec<Name
     names
 }
 
-/// Agents and tools whose recorded results a stub may have to be inferred from.
+/// Returns the agents and tools whose recorded results a stub may have to be inferred from.
 pub(super) fn to_infer(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
     let mut names: Vec<Named> = batch
         .iter()
@@ -165,7 +165,7 @@ pub(super) fn to_infer(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
     names
 }
 
-/// Whether the call may be in shadow and nothing but recorded results says what it answers.
+/// True if the call may be in shadow, and only recorded results can give its stub.
 fn may_infer(question: &Question, state: &DecisionState) -> bool {
     let Question { call, rules, .. } = question;
     is_any_shadow(question, state)
@@ -173,7 +173,7 @@ fn may_infer(question: &Question, state: &DecisionState) -> bool {
         && rules.tools.effect(call).effect != Effect::Read
 }
 
-/// True if anything is in shadow.
+/// True if configuration, an override, a run or a parent is in shadow.
 fn is_any_shadow(question: &Question, state: &DecisionState) -> bool {
     let configured = &question.rules.configured;
     configured.settings.max(configured.variable.1).unwrap_or(configured.default) == Execution::Shadow
@@ -183,7 +183,7 @@ fn is_any_shadow(question: &Question, state: &DecisionState) -> bool {
 }
 
 impl<'b> DecisionPlan<'b> {
-    /// Begins with the state that the calls rest on.
+    /// Begins a plan with the state that the calls rest on.
     ///
     /// # Errors
     /// The memory of a run cannot be read.
@@ -203,20 +203,20 @@ impl<'b> DecisionPlan<'b> {
             };
         let runs = std::mem::take(&mut state.runs).into_iter().map(run);
         let mut runs = runs.collect::<Result<BTreeMap<Named, PlannedRun>, StoreError>>()?;
-        // One whose row has expired, and that stays in shadow by the audit.
+        // A run whose row has expired, and that stays in shadow by the audit.
         for name in std::mem::take(&mut state.bound) {
             let mut bound = PlannedRun::begin(&name, Execution::Shadow, true);
             bound.row.execution = Execution::Shadow;
             runs.entry(name).or_insert(bound);
         }
         let sessions = std::mem::take(&mut state.sessions).into_iter();
-        let session = |(name, labels): (Named, Labels)| (name, PlannedSession { labels, changed: false });
+        let session = |(name, labels): (Named, SessionLabels)| (name, PlannedSession { labels, changed: false });
         let sessions = sessions.map(session).collect();
         let rows = DecisionRows::default();
         Ok(Self { stale: boundary.stale.load_full(), boundary, state, runs, sessions, recorded, rows })
     }
 
-    /// Decides the next call, or takes in the next outcome.
+    /// Decides the next call, or records the next outcome.
     ///
     /// # Errors
     /// The stored answer cannot be read, or the new one cannot be written.
@@ -236,7 +236,7 @@ impl<'b> DecisionPlan<'b> {
         }
     }
 
-    /// Notes what nobody took.
+    /// Records that a decision was not delivered.
     pub fn note_undelivered(&mut self, Undelivered { question, decision, id }: &Undelivered) {
         let body = json!({"status": "undelivered", "decision": decision, "decision_id": id});
         self.append_audit(NewAudit {
@@ -252,7 +252,7 @@ impl<'b> DecisionPlan<'b> {
         });
     }
 
-    /// Everything to be stored.
+    /// Returns the state, and all rows to store.
     ///
     /// # Errors
     /// The memory of a run cannot be written.
@@ -275,7 +275,7 @@ impl<'b> DecisionPlan<'b> {
             labels,
         };
         self.rows.sessions = sessions.map(row).collect();
-        // In one order everywhere, so that no two transactions wait for each other.
+        // In one order everywhere, so that transactions do not deadlock.
         self.rows.sessions.sort_by(|a, b| (&a.agent, &a.session).cmp(&(&b.agent, &b.session)));
         Ok((self.state, self.rows))
     }
@@ -294,8 +294,8 @@ impl<'b> DecisionPlan<'b> {
         let Question { id, call, rules, digest, args, .. } = question;
         let session_name = call.session.clone().map(|session| (call.agent.clone(), session));
         let run_name = call.run.clone().map(|run| (call.agent.clone(), run));
-        let mut binding = Binding::default();
-        let mut labels = Labels::default();
+        let mut binding = DecisionEffects::default();
+        let mut labels = SessionLabels::default();
         if let Some(name) = &session_name {
             let session = self.sessions.entry(name.clone()).or_default();
             labels.uninterceptable = add(&mut session.labels.uninterceptable, &call.uninterceptable);
@@ -304,14 +304,14 @@ impl<'b> DecisionPlan<'b> {
         let descent = self.descent(question, run_name.as_ref());
         let session = session_name.as_ref().and_then(|name| self.sessions.get(name));
         let digest = HexBytes::from(*digest);
-        let standing = Standing {
+        let standing = DecisionContext {
             now: self.state.now,
             overrides: &self.state.overrides,
             descent: descent.as_ref(),
             run: run_name.as_ref().and_then(|name| self.runs.get(name)).and_then(|run| run.state.clone()),
             recorded: self.recorded.get(&(call.agent.clone(), call.tool.to_string())).map_or(&[], Vec::as_slice),
             taints: session.map_or(&[], |session| &session.labels.taints),
-            // Without a session the call speaks for itself.
+            // Without a session, the call's own list counts.
             uninterceptable: session.map_or(&call.uninterceptable, |session| &session.labels.uninterceptable),
             approval: self.state.approvals.get(&digest).map(approval),
             oversized: question.oversized.as_deref(),
@@ -322,13 +322,13 @@ impl<'b> DecisionPlan<'b> {
         labels.taints = self.update_session_and_run(question, &decided, session_name, run_name.as_ref(), descent);
         let is_bound = run_name.as_ref().and_then(|name| self.runs.get(name)).is_some_and(|run| run.row.is_bound());
         binding.run_execution = is_bound.then_some(Execution::Shadow);
-        binding.labels = (labels != Labels::default()).then_some(labels);
+        binding.labels = (labels != SessionLabels::default()).then_some(labels);
         let used = decided.used.take().and_then(|_| self.state.approvals.remove(&digest));
         let mut answer = Answer::of(*id, call, &decided);
         if decided.decision == Decision::Ask {
             answer.approval = Some(self.request_approval(question, &decided, digest));
         }
-        // What binds others is in the audit, whatever it is.
+        // A decision that binds later calls is in the audit, even if it is a quiet read.
         let binds = binding.labels.is_some() || is_bound && !was_bound;
         if used.is_none() && !binds && is_quiet(&self.boundary.settings, &decided, question) {
             return Ok(Fate::Decided(Box::new(answer), None));
@@ -351,8 +351,8 @@ impl<'b> DecisionPlan<'b> {
         Ok(Fate::Decided(Box::new(answer), Some(row)))
     }
 
-    /// Uses an approval up. The row of the audit that says so has the approval's id: nobody can use it again, even where its state
-    /// is set back.
+    /// Uses up an approval. The row of the audit has the approval's id, so the approval cannot be used again, even if
+    /// its state is set back.
     fn use_approval(&mut self, question: &Question, mut approval: ApprovalRow) {
         let Question { id, call, .. } = question;
         let body = json!({"approval": approval.id, "decision": "used", "decision_id": id});
@@ -362,14 +362,14 @@ impl<'b> DecisionPlan<'b> {
         self.rows.used.push(approval);
     }
 
-    /// Takes over what the decision changes; answers the labels that are new to the session.
+    /// Updates session and run by the decision; returns the labels that are new to the session.
     fn update_session_and_run(
         &mut self,
         question: &Question,
         decided: &Decided,
         session: Option<Named>,
         run: Option<&Named>,
-        descent: Option<Descent>,
+        descent: Option<InheritedExecution>,
     ) -> Vec<String> {
         let mut taints = Vec::new();
         if let Some(session) = session.and_then(|name| self.sessions.get_mut(&name)) {
@@ -378,11 +378,15 @@ impl<'b> DecisionPlan<'b> {
         }
         let Some(name) = run else { return taints };
         let Question { call, rules, .. } = question;
-        // Of the run as a whole: an override for one tool does not keep all others in shadow.
-        let whole =
-            Whose { agent: Some(&call.agent), session: call.session.as_deref(), tool: None, descent: descent.as_ref() };
+        // For the run as a whole: an override for one tool does not keep the other tools in shadow.
+        let whole = CallOwner {
+            agent: Some(&call.agent),
+            session: call.session.as_deref(),
+            tool: None,
+            descent: descent.as_ref(),
+        };
         let began = || effective(&rules.configured, &self.state.overrides, whole, self.state.now).execution;
-        // A run that nobody named is there for the memory of its stubs alone.
+        // A default run exists only for the memory of its stubs.
         if call.default_run && decided.run.is_none() && !self.runs.contains_key(name) {
             return taints;
         }
@@ -394,7 +398,7 @@ impl<'b> DecisionPlan<'b> {
         if row.named {
             row.execution = row.execution.max(decided.execution.execution);
         }
-        if let Some(Descent::Shadow(parent)) = descent {
+        if let Some(InheritedExecution::Shadow(parent)) = descent {
             row.parent = Some(parent);
         }
         row.started_by = row.started_by.or_else(|| call.parent_run.clone());
@@ -408,7 +412,7 @@ impl<'b> DecisionPlan<'b> {
         taints
     }
 
-    /// The approval that the call waits for: the one that is there, or a new one.
+    /// Returns the approval that the call waits for: an open one, or a new one.
     fn request_approval(&mut self, question: &Question, decided: &Decided, digest: HexBytes) -> ApprovalAnswer {
         if let Some(known) = self.state.approvals.get(&digest) {
             return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
@@ -429,7 +433,7 @@ impl<'b> DecisionPlan<'b> {
             mac: None,
         };
         approval.mac = Some(self.boundary.rows.of_approval(&approval).into());
-        // The row of the call comes next.
+        // The audit row of the call is appended next.
         let row = self.rows.audit.len() + 1;
         self.rows.approvals.push(NewApproval { approval: approval.clone(), row });
         self.state.approvals.insert(digest, approval);
@@ -437,7 +441,7 @@ impl<'b> DecisionPlan<'b> {
     }
 }
 
-/// Row of the audit about a call.
+/// Builds a row of the audit about a call.
 pub(super) fn audit_row(call: &Call, id: Uuid, kind: AuditKind, body: &Value, payload: Option<&Value>) -> NewAudit {
     NewAudit {
         id,
@@ -452,24 +456,24 @@ pub(super) fn audit_row(call: &Call, id: Uuid, kind: AuditKind, body: &Value, pa
     }
 }
 
-/// The answer as it is stored: without credentials in what tools and agents said.
+/// Returns the answer as it is stored, without credentials in stub, merge and detail.
 fn redacted_answer(answer: &Answer) -> Answer {
     let mut stored = answer.clone();
     if let Some(stub) = &mut stored.stub {
         stub.result = redacted(&stub.result);
     }
     stored.merge = stored.merge.as_ref().map(redacted);
-    // It names keys of the arguments.
+    // The detail names keys of the arguments.
     stored.detail = stored.detail.as_deref().map(clean);
     stored
 }
 
-/// The error of a stored value that is no JSON of its type.
+/// Returns the error of a stored value that is not JSON of its type.
 pub(super) fn inconsistent(table: &'static str) -> impl Fn(serde_json::Error) -> StoreError {
     move |error| StoreError::Inconsistent { table, problem: error.to_string() }
 }
 
-/// Whether the call is a read that runs and leaves no row, by the settings.
+/// True if the call is a read that runs and, by the settings, leaves no row.
 pub(super) fn is_quiet(settings: &BoundarySettings, decided: &Decided, question: &Question) -> bool {
     let runs = decided.effect == Effect::Read && decided.decision == Decision::Execute;
     runs && match settings.reads {
@@ -483,7 +487,7 @@ fn approval(row: &ApprovalRow) -> Approval {
     Approval { id: row.id, state: row.state, expires_at: row.expires_at }
 }
 
-/// Adds what is not there yet, within bounds; answers what that was.
+/// Adds new labels, within bounds; returns those that were added.
 fn add(to: &mut Vec<String>, more: &[String]) -> Vec<String> {
     let before = to.len();
     for one in more {
@@ -494,17 +498,17 @@ fn add(to: &mut Vec<String>, more: &[String]) -> Vec<String> {
     to[before..].to_vec()
 }
 
-/// Labels of a session.
+/// Most labels of a session.
 const MOST_LABELS: usize = 64;
 
-/// A payload as the audit keeps it: without numbers that identify a person or an account.
+/// Returns a payload as the audit keeps it: without numbers that identify a person or an account.
 pub(super) fn kept(payload: &Value) -> SealedPayload {
     let mut payload = payload.clone();
     umbra_checks::redact_identifiers(&mut payload);
     sealed(payload.to_string())
 }
 
-/// A payload under a salt of its own.
+/// Seals a payload with a salt of its own.
 pub(super) fn sealed(body: String) -> SealedPayload {
     let payload = AuditPayload { salt: rand::rng().random::<[u8; 16]>().to_vec(), body };
     let mac = HexBytes(payload_mac(&payload));

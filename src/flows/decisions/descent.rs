@@ -1,42 +1,43 @@
-//! What runs hand down: whether any of those that a run descends from is in shadow, as it stands at this decision.
+//! Inherited execution: finds out if a run that another run descends from is in shadow at this decision.
 //!
-//! A run that began in shadow stays there. One that is named and that nobody knows, or that lies too far up, lets nothing be
-//! changed: whether calls run there cannot be said.
+//! A run that began in shadow stays there. Under a parent that is unknown, or too far up, nothing may be changed, since
+//! the execution there cannot be told.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::{Boundary, authenticate::authenticate_parents};
-use umbra_boundary::execution::{Configured, Descent, Effective, Whose, effective};
+use umbra_boundary::execution::{CallOwner, ConfiguredExecution, Effective, InheritedExecution, effective};
 use umbra_domain::{Execution, Override, RunRow, ToolName, tool::Readings};
 use umbra_store::{
     StoreError,
     decisions::{MOST_GENERATIONS, MOST_PARENTS},
 };
 
-/// What runs are judged by.
+/// Configuration and overrides by which the parent runs are judged.
 #[derive(Clone, Copy)]
 pub(super) struct Judged<'a> {
-    pub configured: &'a Configured,
+    pub configured: &'a ConfiguredExecution,
     pub overrides: &'a [Override],
     pub now: Timestamp,
-    /// What is called.
+    /// Called tool.
     pub tool: Option<&'a Readings>,
 }
 
 impl Judged<'_> {
     fn is_shadow(self, run: &RunRow) -> bool {
-        let whose = Whose { agent: Some(&run.agent), session: run.session.as_deref(), tool: self.tool, descent: None };
+        let whose =
+            CallOwner { agent: Some(&run.agent), session: run.session.as_deref(), tool: self.tool, descent: None };
         run.named && run.execution == Execution::Shadow
             || effective(self.configured, self.overrides, whose, self.now).execution == Execution::Shadow
     }
 }
 
-/// What the runs hand down that started one: `names` of the next, and what is known of all. A run's name counts for every
-/// agent that uses it.
-pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>) -> Option<Descent> {
-    let unknown = |name: &str| Some(Descent::Unknown(name.to_owned()));
+/// Returns the execution inherited from the runs in `names`, the direct parents; `known` are the rows of all ancestors.
+/// A run's name counts for every agent that uses it.
+pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>) -> Option<InheritedExecution> {
+    let unknown = |name: &str| Some(InheritedExecution::Unknown(name.to_owned()));
     let mut seen: BTreeSet<&str> = names.iter().copied().collect();
     let (mut next, mut doubt) = (names, None);
     for generation in 0..=MOST_GENERATIONS {
@@ -44,13 +45,13 @@ pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>
         for name in std::mem::take(&mut next) {
             let mut of_name = known.iter().filter(|run| run.run == name).peekable();
             if of_name.peek().is_none() || generation == MOST_GENERATIONS || known.len() >= MOST_PARENTS {
-                // One that is known to be shadow says more.
+                // A known shadow says more than an unknown run.
                 doubt = doubt.or_else(|| unknown(name));
                 continue;
             }
             for run in of_name {
                 if judged.is_shadow(run) {
-                    return Some(Descent::Shadow(run.run.clone()));
+                    return Some(InheritedExecution::Shadow(run.run.clone()));
                 }
                 above.extend(run.started_by.as_deref().filter(|name| seen.insert(name)));
             }
@@ -60,23 +61,23 @@ pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>
     doubt
 }
 
-/// Of whose calls it is asked whether they run.
+/// Calls whose effective execution is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct AskedOf {
-    /// The agent.
+    /// Agent of the calls.
     pub agent: Option<String>,
-    /// The session.
+    /// Session of the calls.
     pub session: Option<String>,
-    /// The tool, as `server.name`.
+    /// Tool, as `server.name`.
     pub tool: Option<String>,
-    /// The run; that of any agent where none is named.
+    /// Run of the calls; of any agent if none is given.
     pub run: Option<String>,
-    /// The run that started it.
+    /// Run that started `run`.
     pub parent_run: Option<String>,
 }
 
 impl Boundary {
-    /// Whether a call of these would run, and who decides that; `None` where nothing is known of the parent.
+    /// Returns the effective execution of such calls, with its source; `None` if the parent run is unknown.
     ///
     /// # Errors
     /// The database does not answer.
@@ -104,15 +105,15 @@ impl Boundary {
             let parents: Vec<&str> =
                 known.iter().filter(of_run).filter_map(|row| row.started_by.as_deref()).chain(parent_run).collect();
             match began {
-                Some(run) => Some(Descent::Began(run.to_owned())),
+                Some(run) => Some(InheritedExecution::Began(run.to_owned())),
                 None if parents.is_empty() => None,
                 None => handed_down(parents, &known, judged),
             }
         };
-        if matches!(descent, Some(Descent::Unknown(_))) {
+        if matches!(descent, Some(InheritedExecution::Unknown(_))) {
             return Ok(None);
         }
-        let whose = Whose { agent, session, tool, descent: descent.as_ref() };
+        let whose = CallOwner { agent, session, tool, descent: descent.as_ref() };
         Ok(Some(effective(&rules.configured, &overrides, whose, now)))
     }
 }

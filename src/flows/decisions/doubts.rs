@@ -1,5 +1,5 @@
-//! Rows and lines that are not obeyed: overrides, approvals and runs that fail authentication, sessions with fewer labels than
-//! the audit says, unreadable lines of an outage. Each is logged once, counted, and degrades `/readyz`.
+//! Integrity alarms: overrides, approvals and runs that fail authentication, sessions with fewer labels than the audit
+//! says, unreadable lines of an outage. None of them is obeyed; each is logged once, counted, and degrades `/readyz`.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -15,23 +15,23 @@ use uuid::Uuid;
 
 use crate::telemetry::metric;
 
-/// How long a row that was not obeyed degrades `/readyz`.
+/// Time for which a row that was not obeyed degrades `/readyz`.
 const LATELY: Duration = Duration::from_mins(10);
-/// Rows that are remembered as told.
+/// Most rows that are remembered as logged.
 const MOST_TOLD: usize = 10_000;
 
-/// A row that was met and not obeyed.
+/// A row that is not obeyed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DoubtedRow<'r> {
     /// An approval.
     Approval(Uuid),
-    /// A run: its agent, its name.
+    /// A run, by agent and name.
     Run(&'r str, &'r str),
-    /// A session that carries less than the audit says: its agent, its name.
+    /// A session with fewer labels than the audit says, by agent and name.
     Session(&'r str, &'r str),
 }
 
-/// What is in doubt.
+/// Integrity alarms of this process.
 #[derive(Debug, Default)]
 pub struct Doubts {
     lines: AtomicBool,
@@ -41,11 +41,11 @@ pub struct Doubts {
 
 #[derive(Debug, Default)]
 struct Rows {
-    /// Overrides, as they were read last.
+    /// Failed overrides at the last read.
     overrides: BTreeSet<Uuid>,
-    /// Other rows that were told, by table.
+    /// Other rows that were logged, by table.
     told: HashSet<(&'static str, String)>,
-    /// When a row of a table was last met.
+    /// Time at which a row of a table last failed.
     met: BTreeMap<&'static str, Instant>,
 }
 
@@ -61,7 +61,7 @@ impl DoubtedRow<'_> {
     fn name(self) -> String {
         match self {
             Self::Approval(id) => id.to_string(),
-            // No name has a NUL.
+            // No name contains a NUL.
             Self::Run(agent, name) | Self::Session(agent, name) => format!("{agent}\0{name}"),
         }
     }
@@ -86,17 +86,17 @@ impl DoubtedRow<'_> {
 }
 
 impl Doubts {
-    /// Whether lines were set aside that nobody has moved away.
+    /// Records whether unreadable lines are set aside in the audit's folder.
     pub(super) fn lines(&self, are_there: bool) {
         self.lines.store(are_there, Ordering::Relaxed);
     }
 
-    /// Whether the database refuses what is to be written, by a rule of its own.
+    /// Records whether the database refuses rows of the audit by a constraint or trigger of its own.
     pub(super) fn refused(&self, is: bool) {
         self.refused.store(is, Ordering::Relaxed);
     }
 
-    /// Takes in which of the overrides in force nobody vouches for.
+    /// Records the overrides in force that failed authentication, and logs new ones.
     pub(super) fn overrides(&self, now: BTreeSet<Uuid>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         for id in now.difference(&rows.overrides) {
@@ -110,7 +110,7 @@ impl Doubts {
         rows.overrides = now;
     }
 
-    /// Takes in another row that nobody vouches for.
+    /// Records another row that failed authentication, and logs it the first time.
     pub(super) fn meet(&self, row: DoubtedRow<'_>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let table = row.table();
@@ -124,7 +124,7 @@ impl Doubts {
         }
     }
 
-    /// What is wrong, and what to do.
+    /// Returns a problem and its remedy, if there is one.
     pub fn complaint(&self) -> Option<&'static str> {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lines.load(Ordering::Relaxed) {

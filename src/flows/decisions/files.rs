@@ -1,27 +1,27 @@
-//! Whether the audit's folder can be written, as its writers find: told once when it begins and once when it is over, in
-//! `/readyz`, and as a metric.
+//! State of the audit's files, as their writers find it: logged when it begins to fail and when it recovers, shown in
+//! `/readyz` and as a metric.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::telemetry::metric;
 
-/// What is written there.
+/// Kind of file in the audit's folder.
 #[derive(Debug, Clone, Copy)]
 pub enum AuditFile {
-    /// The rows, line by line.
+    /// Rows of the audit, line by line.
     Rows,
-    /// The signed checkpoints.
+    /// Signed checkpoints.
     Checkpoints,
-    /// What is decided while the database is away.
+    /// Decisions made while the database is away.
     Spool,
 }
 
-/// Which of them cannot be written.
+/// Kinds of files that cannot be written.
 #[derive(Debug, Default)]
 pub struct AuditFiles([AtomicBool; 3]);
 
 impl AuditFiles {
-    /// Takes in how the last attempt went.
+    /// Records the result of the last write.
     pub fn note(&self, file: AuditFile, error: Option<&std::io::Error>) {
         let [rows, checkpoints, spool] = &self.0;
         let (flag, what) = match file {
@@ -40,7 +40,7 @@ impl AuditFiles {
         metrics::gauge!(metric::AUDIT_FILES_FAILING).set(f64::from(u8::from(self.complaint().is_some())));
     }
 
-    /// What is wrong.
+    /// Returns the problem and its remedy, if a file cannot be written.
     pub fn complaint(&self) -> Option<&'static str> {
         let failing = self.0.iter().any(|flag| flag.load(Ordering::Relaxed));
         failing.then_some(

@@ -1,4 +1,4 @@
-//! What was decided without the database, brought into the audit.
+//! Merges decisions made without the database into the audit.
 
 use std::{io, time::Duration};
 
@@ -12,15 +12,15 @@ use umbra_store::{
     decisions::{DecisionRows, NewCall},
 };
 
-/// Between looks at what waits.
+/// Pause between looks at the spool.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Looks between which the folder is tried, while all is well.
+/// Looks between two probes of the folder, while it can be written.
 const LOOKS_PER_PROBE: u32 = 5;
-/// Rows of one transaction, and their bytes.
+/// Most rows of one transaction, and most bytes.
 const PAGE: usize = 500;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Why rows are not merged yet.
+/// Reason why rows are not merged yet.
 #[derive(Debug, thiserror::Error)]
 enum MergeError {
     #[error(transparent)]
@@ -30,7 +30,7 @@ enum MergeError {
 }
 
 impl Boundary {
-    /// Brings what was decided without the database into the audit, until `stop`.
+    /// Merges decisions made without the database into the audit, until `stop`.
     pub async fn merge_until(self, stop: CancellationToken) {
         let mut failing = false;
         for look in 0_u32.. {
@@ -78,7 +78,7 @@ impl Boundary {
     }
 }
 
-/// The next rows of a segment, in order; none at the end.
+/// Reads the next rows of a segment, in order; `None` at the end.
 fn page(segment: &mut Segment) -> io::Result<Option<DecisionRows>> {
     let (mut page, mut bytes) = (DecisionRows::default(), 0);
     while page.audit.len() < PAGE && bytes < PAGE_BYTES {

@@ -1,8 +1,8 @@
 //! A call of a tool, from its question to the answer after the commit.
 //!
-//! In order: names are cleaned and arguments redacted; [`writer`] takes whatever has accumulated into one transaction, asks
-//! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. Where no answer
-//! can be had in time, [`closed`] gives one that lets nothing be changed.
+//! In order: names are cleaned and arguments redacted; [`writer`] takes all waiting calls into one transaction, asks
+//! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. If no answer
+//! comes in time, [`closed`] gives one that lets nothing be changed.
 
 mod approvals;
 mod authenticate;
@@ -51,7 +51,7 @@ use self::{
     spool::DecisionSpool,
     writer::{Unanswered, Waiting},
 };
-use umbra_boundary::{answer::Answer, decide::Rules, genuine::RowKey, lately::Lately};
+use umbra_boundary::{answer::Answer, decide::Rules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{Call, DecisionId, Execution, Override, clock::Clock};
 use umbra_store::{Store, decisions::Named, installation::Installation};
@@ -59,25 +59,25 @@ use umbra_store::{Store, decisions::Named, installation::Installation};
 /// Bounds of decisions.
 #[derive(Debug, Clone)]
 pub struct BoundarySettings {
-    /// Longest that a caller waits for a decision.
+    /// Longest time that a caller waits for a decision.
     pub deadline: Duration,
-    /// How long an approval may be given and used.
+    /// Time within which an approval may be given and used.
     pub approvals_expire_after: Duration,
-    /// Which reads the audit has.
+    /// Kinds of reads that the audit records.
     pub reads: AuditedReads,
-    /// Largest arguments of a call, as JSON.
+    /// Largest arguments of a call, in bytes of JSON.
     pub max_arguments_bytes: usize,
     /// Calls that may wait for the writer.
     pub queue_calls: usize,
-    /// Calls in one transaction.
+    /// Most calls per transaction.
     pub flush_calls: usize,
-    /// The folder of the audit's files.
+    /// Folder of the audit's files.
     pub dir: PathBuf,
     /// Bytes at which a file of the audit is full.
     pub max_file_bytes: u64,
 }
 
-/// The way to a decision. Cheap to clone.
+/// Use case: deciding calls of tools. Cheap to clone.
 #[derive(Clone)]
 pub struct Boundary(Arc<Parts>);
 
@@ -87,21 +87,21 @@ pub struct Parts {
     pub store: Store,
     /// The clock.
     pub clock: Clock,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
-    /// What is in force.
+    /// Tools and rules in force.
     pub rules: ArcSwap<Rules>,
-    /// Contracts that are not believed any more, and why in words; looked up every second.
+    /// Stale contracts, with the reason in words; looked up every second.
     pub stale: ArcSwap<HashMap<String, String>>,
-    /// What calls came to lately.
-    pub lately: Lately,
-    /// Whether the audit's files can be written.
+    /// Recent stubs and live reads of this process.
+    pub lately: RecentOutcomes,
+    /// State of the audit's files.
     pub files: Arc<AuditFiles>,
-    /// What none of our processes wrote.
+    /// Integrity alarms.
     pub doubts: Doubts,
-    /// What overrides and approvals are known by.
+    /// Key of the MACs of overrides, approvals and runs.
     pub rows: RowKey,
-    /// Bounds.
+    /// Bounds of decisions.
     pub settings: BoundarySettings,
     waiting: mpsc::Sender<Waiting>,
     seen: Mutex<Seen>,
@@ -115,28 +115,28 @@ impl std::ops::Deref for Boundary {
     }
 }
 
-/// Runs whose last execution this process remembers.
+/// Most runs whose last execution this process remembers.
 const RUNS_SEEN: usize = 10_000;
 
-/// How things stood at the last decision of this process.
+/// State at the last decision of this process.
 #[derive(Debug, Default)]
 struct Seen {
-    /// `None` before the first.
+    /// `None` before the first decision.
     state: Option<LastState>,
     runs: HashMap<Named, Execution>,
 }
 
-/// What a decision, or who changed an override, read from the database.
+/// State that a decision, or a change of an override, read from the database.
 #[derive(Debug)]
 struct LastState {
     overrides: Vec<Override>,
-    /// The database's time, and when that was.
+    /// Time of the database at `read`.
     now: Timestamp,
     read: Instant,
 }
 
 impl LastState {
-    /// The database's time by now, whatever the clock of this machine has done since.
+    /// Returns the database's present time, independent of changes to the clock of this machine.
     fn now(&self) -> Timestamp {
         self.now.saturating_add(self.read.elapsed()).unwrap_or(Timestamp::MAX)
     }
@@ -144,7 +144,7 @@ impl LastState {
 
 /// A call that waits for its decision.
 pub(in crate::flows) struct Question {
-    /// Of the decision, if the database has it.
+    /// Id of the decision, if the database stores it.
     pub id: DecisionId,
     pub rules: Arc<Rules>,
     pub call: Call,
@@ -152,25 +152,25 @@ pub(in crate::flows) struct Question {
     pub body: [u8; 32],
     /// Keyed hash of agent, tool and arguments.
     pub digest: [u8; 32],
-    /// The arguments, redacted.
+    /// Redacted arguments.
     pub args: Value,
-    /// Fault of the arguments' size; `args` has the size alone then.
+    /// Fault of oversized arguments; `args` is then their size alone.
     pub oversized: Option<String>,
 }
 
-/// Why a call got no decision: what was asked makes none.
+/// Reason why a call can get no decision.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// The id belongs to another call.
     #[error("this call_id was used by this agent for another call: use a new one, or send the same call again")]
     Mismatch,
-    /// What was answered was erased.
+    /// The answer to this call was erased.
     #[error("what was answered to this call was erased on request: use a new call_id to ask again")]
     Erased,
 }
 
 impl Boundary {
-    /// Puts the parts together; the writer is to be run by the caller.
+    /// Builds the boundary and its writer, which the caller runs.
     pub fn new(
         store: Store,
         clock: Clock,
@@ -190,7 +190,7 @@ impl Boundary {
             installation,
             rules,
             stale,
-            lately: Lately::default(),
+            lately: RecentOutcomes::default(),
             files,
             doubts: Doubts::default(),
             rows,
@@ -203,8 +203,8 @@ impl Boundary {
         (boundary, writer)
     }
 
-    /// Decides a call; the decision is durable when this answers. `request` is what is compared when the same id comes
-    /// again. What cannot be decided in time is answered closed: whatever would change something does not run.
+    /// Decides a call; the decision is durable when this returns. `request` is compared when the same id comes again.
+    /// If no decision is possible in time, the call is decided closed: it does not run if it would change something.
     ///
     /// # Errors
     /// The id belongs to another call, or to one that was erased.
@@ -212,7 +212,7 @@ impl Boundary {
         self.decide_since(Instant::now(), call, request).await
     }
 
-    /// The same for a caller that has waited since `asked`.
+    /// Decides a call like [`Self::decide`], for a caller that has waited since `asked`.
     ///
     /// # Errors
     /// The id belongs to another call, or to one that was erased.
@@ -231,7 +231,7 @@ impl Boundary {
             answered.ok()
         } else {
             answered.close();
-            // It may have come at the last moment.
+            // The answer may have come at the last moment.
             let Ok(answered) = answered.try_recv() else {
                 let closed = Closed { reason: "deadline", words: "no decision was had in time", handed: true };
                 return Ok(self.closed(&question, closed, deadline).await);
@@ -258,13 +258,13 @@ impl Boundary {
         }
     }
 
-    /// What somebody must look at, though work goes on.
+    /// Returns a problem that needs a person, though work goes on.
     pub fn complaint(&self) -> Option<&'static str> {
         self.files.complaint().or_else(|| self.doubts.complaint())
     }
 
     fn question(&self, mut call: Call, request: &[u8]) -> Question {
-        // A name may hold a secret, too; it stays one name, and no other's.
+        // A name may hold a secret, too; cleaned, it stays distinct from other names.
         for name in [&mut call.agent, &mut call.call_id, &mut call.tool.name] {
             *name = self.name(name);
         }
@@ -275,7 +275,7 @@ impl Boundary {
         for name in [route, seed] {
             *name = name.take().map(|name| clean(&name));
         }
-        // What is no trace context is ignored, as the standard wants it, and not kept.
+        // An invalid trace context is ignored, as the standard demands, and not kept.
         call.traceparent = call.traceparent.take().filter(|text| is_trace_context(text));
         call.modes.iter_mut().chain(&mut call.uninterceptable).for_each(|name| *name = clean(name));
         if call.run.is_none() {
@@ -305,14 +305,14 @@ impl Boundary {
         }
     }
 
-    /// Whether a call's execution is known to have been live, as far as this process has seen.
+    /// Locks the state that this process saw last.
     fn last_seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 impl Seen {
-    /// Takes over how things stood, unless that is known of later.
+    /// Keeps a state, unless a later one is known.
     fn saw(&mut self, state: LastState) {
         if self.state.as_ref().is_none_or(|known| known.read <= state.read) {
             self.state = Some(state);
@@ -327,7 +327,7 @@ impl Seen {
     }
 }
 
-/// Whether a text is a `traceparent` (W3C Trace Context, level 1).
+/// True if a text is a `traceparent` (W3C Trace Context, level 1).
 fn is_trace_context(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let hex = |part: &str, digits: usize| {

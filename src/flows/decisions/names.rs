@@ -1,18 +1,18 @@
-//! Names and documents as they are kept: without hidden characters and credentials. A name from which a credential was
-//! taken is still one name, and no other: it carries a keyed hash of what it was.
+//! Cleaning of names and documents before they are stored: hidden characters and credentials are removed. A name with a
+//! removed credential carries a keyed hash of the original, so that it stays distinct from other names.
 
 use serde_json::Value;
 
 use super::Boundary;
 
-/// What stands where a credential was.
+/// Beginning of the mark in place of a credential.
 const MARKER: &str = "[secret:";
 /// Bytes of the hash that tells such names apart.
 const TOLD_APART_BY: usize = 8;
 
 impl Boundary {
-    /// A name that an agent gives. One that only looks as if a credential had been taken out of it gets a hash of its own,
-    /// so nobody passes for another by what the audit shows of that one.
+    /// Returns a name that an agent gave, as it is stored. A name that only imitates the mark gets a hash of its own,
+    /// so that no agent can pass for another by a name shown in the audit.
     pub(super) fn name(&self, given: &str) -> String {
         let seen = umbra_checks::visible(given);
         let kept = without_password(clean(&seen));
@@ -23,18 +23,18 @@ impl Boundary {
         format!("{kept}~{}", hex::encode(hash.get(..TOLD_APART_BY).unwrap_or_default()))
     }
 
-    /// A name that an agent gives, as it is kept.
+    /// Returns a name that an agent gave, as it is stored.
     pub fn name_of(&self, given: &str) -> String {
         self.name(given)
     }
 
-    /// A name by which somebody asks for what is kept: as its owner gave it, or as the audit shows it.
+    /// Returns a name in a query as it is stored: the query gives it as the agent did, or as the audit shows it.
     pub fn name_asked_for(&self, given: &str) -> String {
         if given.contains(MARKER) { given.to_owned() } else { self.name(given) }
     }
 }
 
-/// A name without a password in an address: a name is no example, so however little it looks like one.
+/// Removes a password from an address in a name, even if it looks like an example.
 fn without_password(name: String) -> String {
     let parts = || {
         let (scheme, rest) = name.split_once("://")?;
@@ -47,12 +47,12 @@ fn without_password(name: String) -> String {
     parts().unwrap_or(name)
 }
 
-/// Text of people, without hidden characters and credentials.
+/// Returns text without hidden characters and credentials.
 pub(super) fn clean(text: &str) -> String {
     umbra_checks::redact(text).as_str().to_owned()
 }
 
-/// JSON of agents and tools, without hidden characters and credentials.
+/// Returns JSON without hidden characters and credentials.
 pub(super) fn redacted(value: &Value) -> Value {
     let mut value = value.clone();
     umbra_checks::redact_json(&mut value);

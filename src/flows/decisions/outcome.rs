@@ -1,4 +1,4 @@
-//! What came of a call: told once, kept for ever, and compared with what was decided.
+//! Outcome of a call: reported once, kept for ever, and compared with the decision.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,26 +9,26 @@ use super::{Boundary, decision_plan::kept, redacted, writer::Waiting};
 use umbra_domain::{CallOutcome, StoredDecision, audit::AuditKind};
 use umbra_store::decisions::{KnownCall, NewAudit, NewOutcome};
 
-/// An outcome that is stored.
+/// A stored outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Reported {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// Its row in the audit.
+    /// Number of the outcome's row in the audit.
     pub audit_seq: i64,
-    /// Whether the call was decided to run. If not, something ran that should not have.
+    /// True if the call was decided to run. If false, a call ran that should not have.
     pub expected: bool,
-    /// Whether it was reported before.
+    /// True if the same outcome was reported before.
     pub replayed: bool,
 }
 
-/// Why an outcome is not stored.
+/// Reason why an outcome is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
     /// Another outcome of the call is stored.
     #[error("another outcome of this call was reported before: it stays")]
     Mismatch,
-    /// Nothing was decided.
+    /// No call was decided under this id.
     #[error("no call of this agent was decided under this id: POST /v1/decide comes first")]
     Unknown,
     /// The database does not answer.
@@ -36,7 +36,7 @@ pub enum ReportError {
     Unavailable,
 }
 
-/// An outcome on its way.
+/// An outcome on its way to the writer.
 pub(in crate::flows) struct Report {
     pub agent: String,
     pub call_id: String,
@@ -45,7 +45,7 @@ pub(in crate::flows) struct Report {
     payload: Value,
 }
 
-/// What is to be done with it.
+/// Judgement of an outcome: known already, refused, or new with its body for the audit.
 pub(super) enum Judged {
     Known(Reported),
     Refused(ReportError),
@@ -53,7 +53,7 @@ pub(super) enum Judged {
 }
 
 impl Boundary {
-    /// Stores what came of a call; it is durable when this answers.
+    /// Stores the outcome of a call; it is durable when this returns.
     ///
     /// # Errors
     /// Nothing was decided under this id, another outcome is stored, or the database does not answer.
@@ -81,7 +81,7 @@ impl Boundary {
     }
 }
 
-/// Compares an outcome with what is known of its call.
+/// Compares an outcome with the stored state of its call.
 pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
     let Some(known) = known else { return Judged::Refused(ReportError::Unknown) };
     let expected = known.decision == StoredDecision::Execute;
@@ -101,7 +101,7 @@ pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
 }
 
 impl Report {
-    /// Its row in the audit.
+    /// Builds the row in the audit.
     pub fn audit(&self, known: Option<&KnownCall>, body: &Value, boundary: &Boundary) -> NewAudit {
         NewAudit {
             id: boundary.clock.new_id(),
@@ -116,7 +116,7 @@ impl Report {
         }
     }
 
-    /// What its call keeps of it.
+    /// Builds the outcome that is stored with the call.
     pub fn stored(&self, row: usize) -> NewOutcome {
         NewOutcome { agent: self.agent.clone(), call_id: self.call_id.clone(), body: self.body.into(), row }
     }

@@ -1,5 +1,5 @@
-//! What people change while calls are decided: overrides of the execution, and their word on contracts. Each change commits
-//! together with the audit row that says so, and overrides carry a keyed hash ([`super::authenticate`]).
+//! Changes by people while calls are decided: overrides of the execution, and confirmations of contracts. Each change
+//! commits together with its audit row, and overrides carry a MAC ([`super::authenticate`]).
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -12,25 +12,25 @@ use umbra_domain::{
 };
 use umbra_store::{StoreError, decisions::NewAudit};
 
-/// An override to be set.
+/// An override to set.
 #[derive(Debug, Clone)]
 pub struct NewOverride {
-    /// What it is for.
+    /// Scope of the override.
     pub scope: OverrideScope,
-    /// Which: a name or a glob; empty for all.
+    /// Name or glob within the scope; empty for all.
     pub value: String,
-    /// Whether calls run.
+    /// Execution that the override sets.
     pub execution: Execution,
-    /// Why.
+    /// Reason given by the person.
     pub reason: String,
-    /// When it ends by itself.
+    /// Time at which the override ends by itself.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Why an override is not set.
+/// Reason why an override is not set.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
-    /// Shadow would promise too much.
+    /// Shadow is refused, since the session can write by a way that cannot be intercepted.
     #[error("this session can write by {0}, which nobody can intercept: it is refused shadow")]
     Uninterceptable(String),
     /// The database does not answer.
@@ -38,16 +38,16 @@ pub enum OverrideError {
     Store(#[from] StoreError),
 }
 
-/// As exactly as the database keeps a time.
+/// Truncates a time to the precision of the database.
 pub(super) fn to_microsecond(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
 impl Boundary {
-    /// Sets an override. When this answers, every decision that comes after it goes by it, in every process.
+    /// Sets an override. When this returns, every later decision goes by it, in every process.
     ///
     /// # Errors
-    /// Shadow for a session that cannot have it, or the database does not answer.
+    /// Shadow is refused for the session, or the database does not answer.
     pub async fn set_override(&self, new: NewOverride, by: Option<KeyId>) -> Result<Override, OverrideError> {
         let NewOverride { scope, value, execution, reason, expires_at } = new;
         let value = self.name_asked_for(&value);
@@ -58,7 +58,7 @@ impl Boundary {
             return Err(OverrideError::Uninterceptable(path));
         }
         let id = OverrideId(self.clock.new_id());
-        // As exactly as the database keeps them.
+        // In the precision of the database.
         let (set_at, expires_at) = (to_microsecond(self.store.now().await?), expires_at.map(to_microsecond));
         let one = Override { id, scope, value, execution, reason: clean(&reason), set_at, expires_at };
         let said = self.said(AuditKind::Execution, &json!({"change": "set", "override": one, "by": by}));
@@ -68,7 +68,7 @@ impl Boundary {
         };
         let mac = self.rows.of_override(&one);
         let set = self.store.decisions().set_override(&one, &mac, &said, replaced).await;
-        // What may be in force is held to, also where nobody has heard that it is.
+        // A shadow that may be in force is remembered, even if the database did not confirm it.
         if set.is_ok() || one.execution == Execution::Shadow {
             self.remember(scope, &one.value, Some(&one)).await;
         }
@@ -76,7 +76,7 @@ impl Boundary {
         Ok(one)
     }
 
-    /// A warning where no agent or tool that was seen, and no tool of the file, has the name that an override is for.
+    /// Returns a warning if no agent or tool seen so far, and no configured tool, matches the override.
     ///
     /// # Errors
     /// The database does not answer.
@@ -105,7 +105,7 @@ impl Boundary {
         Ok(seen.into_iter().map(|(tool, _)| tool).chain(declared).collect())
     }
 
-    /// Lifts an override; answers which one, if there was one.
+    /// Lifts an override and returns it; `None` if there was none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -129,26 +129,26 @@ impl Boundary {
         lifted
     }
 
-    /// Keeps in mind what was set or lifted: should the database go away before the next decision, calls are answered by it.
+    /// Remembers a change, so that calls are decided by it if the database goes away before the next decision.
     async fn remember(&self, scope: OverrideScope, value: &str, one: Option<&Override>) {
         let read = Instant::now();
         if let Some(state) = &mut self.last_seen().state {
             state.overrides.retain(|known| known.scope != scope || known.value != value);
             state.overrides.extend(one.cloned());
-            // A decision that is under way may have read what was before.
+            // A decision under way may have read the earlier state, which must not replace this one.
             (state.now, state.read) = (state.now(), read);
             return;
         }
-        // The first that this process sees is all of it.
+        // If this process has seen no state yet, it reads all of it.
         if let (Ok(now), Ok(overrides)) = (self.store.now().await, self.overrides().await) {
             self.last_seen().saw(LastState { overrides, now, read });
         }
     }
 
-    /// Believes a contract again, by a person's word.
+    /// Confirms a contract by a person's word, so that it is no longer stale.
     ///
     /// # Errors
-    /// The database does not answer: it may be so all the same.
+    /// The database does not answer; the contract may be confirmed all the same.
     pub async fn confirm_contract(
         &self,
         contract: &ToolContract,
@@ -162,7 +162,7 @@ impl Boundary {
         self.store.contracts().confirm(tool, *version, &said).await.map(drop)
     }
 
-    /// A row of the audit that is about no call.
+    /// Builds a row of the audit about no call.
     pub(super) fn said(&self, kind: AuditKind, body: &serde_json::Value) -> NewAudit {
         NewAudit {
             id: self.clock.new_id(),

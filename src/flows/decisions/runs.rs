@@ -1,7 +1,7 @@
-//! Runs of agents: how they stand, which stay in shadow when it is lifted, and their end.
+//! Runs of agents: their execution, the runs that stay in shadow when it is lifted, and their end.
 //!
-//! A run that its caller named and that began in shadow, or that a shadow run started, stays there until somebody ends it. A
-//! run of a session or a process has only the memory of its stubs, which is gone when calls run again.
+//! A named run that began in shadow, or that a shadow run started, stays there until a person ends it. A default run
+//! (of a session or a process) has only the memory of its stubs, which is gone when calls run again.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{Boundary, clean};
-use umbra_boundary::execution::{Configured, Whose, effective};
+use umbra_boundary::execution::{CallOwner, ConfiguredExecution, effective};
 use umbra_domain::{Execution, KeyId, Override, OverrideScope, RunRow, audit::AuditKind};
 use umbra_store::{
     StoreError,
@@ -17,39 +17,39 @@ use umbra_store::{
     execution::{ListedRun, RunFilter},
 };
 
-/// Runs that a change of the execution is held against.
+/// Most runs that a change of the execution is checked against.
 const MOST_RUNS: i64 = 1_000;
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunItem {
-    /// The agent.
+    /// Agent of the run.
     pub agent: String,
-    /// The run's name.
+    /// Name of the run.
     pub run: String,
-    /// True where the caller chose the name; false for the run of a session or a process.
+    /// True if the caller chose the name; false for the default run of a session or a process.
     pub named: bool,
-    /// Execution of its next call, overrides of single tools aside.
+    /// Execution of the run's next call, overrides of single tools aside.
     pub execution: Execution,
-    /// True if it is in shadow only because it began there, or was started by a run in shadow: other calls run.
+    /// True if the run is in shadow only because it began there, or was started by a run in shadow: other calls run.
     pub stays_in_shadow: bool,
-    /// The run that started it.
+    /// Run that started this run.
     pub started_by: Option<String>,
-    /// The session of its last call.
+    /// Session of the run's last call.
     pub session: Option<String>,
-    /// Time of the last call that changed it.
+    /// Time of the last call that changed the run.
     #[schema(value_type = String, format = DateTime)]
     pub changed_at: Timestamp,
 }
 
-/// A run's name, with its agent.
+/// Name of a run, with its agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[schema(as = RunName)]
 pub struct RunName {
-    /// The agent.
+    /// Agent of the run.
     pub agent: String,
-    /// The run.
+    /// Name of the run.
     pub run: String,
 }
 
@@ -62,26 +62,26 @@ impl RunName {
 /// Consequences of a change of the execution for runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunsAfter {
-    /// Runs in shadow that the change leaves there.
+    /// Runs that the change leaves in shadow.
     pub stay: Vec<RunName>,
-    /// Runs of sessions and processes that end with it.
+    /// Default runs (of sessions and processes) that end with the change.
     pub ended: Vec<RunName>,
 }
 
 /// Overrides and settings that apply to a run as a whole.
 struct Applying<'a> {
-    configured: &'a Configured,
+    configured: &'a ConfiguredExecution,
     overrides: &'a [Override],
     now: Timestamp,
 }
 
 impl Applying<'_> {
     fn execution(&self, row: &RunRow) -> Execution {
-        let whose = Whose { agent: Some(&row.agent), session: row.session.as_deref(), tool: None, descent: None };
+        let whose = CallOwner { agent: Some(&row.agent), session: row.session.as_deref(), tool: None, descent: None };
         effective(self.configured, self.overrides, whose, self.now).execution
     }
 
-    /// True if any call of it may be in shadow.
+    /// True if any call of the run may be in shadow.
     fn may_be_shadow(&self, row: &RunRow) -> bool {
         let is_tool = |one: &&Override| one.scope == OverrideScope::Tool && one.execution == Execution::Shadow;
         let in_force = |one: &Override| one.expires_at.is_none_or(|end| self.now < end);
@@ -90,7 +90,7 @@ impl Applying<'_> {
 }
 
 impl Boundary {
-    /// Runs, those with the newest calls first.
+    /// Returns runs, those with the newest calls first.
     ///
     /// # Errors
     /// The database does not answer.
@@ -106,14 +106,14 @@ impl Boundary {
     async fn authentic_runs(&self, filter: &RunFilter) -> Result<Vec<ListedRun>, StoreError> {
         let mut rows = self.store.decisions().runs(filter).await?;
         for ListedRun { row, .. } in rows.iter_mut().filter(|listed| !self.rows.is_authentic_run(&listed.row)) {
-            // It counts as one that began in shadow.
+            // A run that fails authentication counts as one that began in shadow.
             (row.began, row.named) = (Execution::Shadow, true);
         }
         Ok(rows)
     }
 
-    /// Ends the runs of sessions and processes whose calls do not stay in shadow, and says which named ones do. `before` was
-    /// in force up to `changed_at`.
+    /// Ends the default runs whose calls do not stay in shadow, and returns them with the named runs that do. The
+    /// overrides in `before` were in force up to `changed_at`.
     ///
     /// # Errors
     /// The database does not answer.
@@ -145,11 +145,11 @@ impl Boundary {
         Ok(runs)
     }
 
-    /// Ends the runs of this name, of one agent or of all that have one: the next call of it begins a new run. Answers which
-    /// they were.
+    /// Ends the runs of this name, of one agent or of all agents, and returns them; the next call of the name begins a
+    /// new run.
     ///
     /// # Errors
-    /// The database does not answer: they may be ended all the same.
+    /// The database does not answer; the runs may be ended all the same.
     pub async fn end_run(
         &self,
         run: &str,

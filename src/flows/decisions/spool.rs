@@ -1,7 +1,7 @@
 //! Decisions made without the database: durable in a [`Spool`] before they are answered, then merged into the audit, in
 //! order and once.
 //!
-//! Lines to be written wait in a queue; one thread writes all of them and syncs once.
+//! Lines wait in a queue; one thread writes all waiting lines with one sync.
 
 use std::{
     path::Path,
@@ -22,14 +22,14 @@ use umbra_store::{
     decisions::{NewAudit, NewCall},
 };
 
-/// Their folder, in the audit's.
+/// Folder of the spool, within the audit's folder.
 const FOLDER: &str = "unmerged";
-/// Lines that may wait to be written.
+/// Most lines that may wait to be written.
 const MOST_WAITING: usize = 8_192;
-/// Bytes that may wait to be merged.
+/// Most bytes that may wait to be merged.
 const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The way into the spool of decisions. Cheap to clone.
+/// Spool of decisions. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct DecisionSpool(Arc<Parts>);
 
@@ -43,32 +43,32 @@ struct Parts {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<(Vec<u8>, oneshot::Sender<bool>)>,
-    /// A thread is writing, and will take what comes.
+    /// True while a thread writes; it takes the lines that come meanwhile.
     writing: bool,
 }
 
-/// Why something is not noted.
+/// Reason why a decision is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unnoted {
-    /// It is not there.
+    /// The line was not written.
     Failed,
-    /// It may yet come.
+    /// The line was not written in time, and may be written yet.
     Late,
 }
 
 impl From<StoreError> for Unnoted {
-    /// A value that cannot be written as JSON: told in the log.
+    /// A value that cannot be written as JSON; the error is logged.
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "a decision without the database is not noted");
         Self::Failed
     }
 }
 
-/// A decision that waits for the database: a line of the spool.
+/// A line of the spool: a decision that waits for the database.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SpooledDecision {
     pub audit: NewAudit,
-    /// Its place in the audit counts within a page, and is given when that is read.
+    /// Call of the decision; its `row` counts within a page, and is set when the page is read.
     pub call: NewCall,
 }
 
@@ -78,7 +78,7 @@ impl DecisionSpool {
         Self(Arc::new(Parts { files, audit, queue: Mutex::default() }))
     }
 
-    /// Files of the spool.
+    /// Returns the files of the spool.
     pub fn files(&self) -> &Spool {
         &self.0.files
     }
@@ -87,7 +87,7 @@ impl DecisionSpool {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a line durably, until then at the latest.
+    /// Appends a line durably; waits until `by` at the latest.
     pub async fn append(&self, decision: &SpooledDecision, by: Instant) -> Result<(), Unnoted> {
         match timeout_at(by, self.push(decision)?).await {
             Ok(Ok(true)) => Ok(()),
@@ -96,7 +96,7 @@ impl DecisionSpool {
         }
     }
 
-    /// Appends a line behind those that wait already, some time.
+    /// Appends a line behind those that wait, at some later time.
     pub fn push(&self, decision: &SpooledDecision) -> Result<oneshot::Receiver<bool>, Unnoted> {
         let text = to_json("a line of the outage", decision)?.into_bytes();
         let (written, answer) = oneshot::channel();
@@ -129,7 +129,7 @@ impl DecisionSpool {
         }
     }
 
-    /// Tries if the folder can be written at all.
+    /// Probes the folder, and records whether it can be written.
     pub fn probe(&self) {
         self.0.audit.note(AuditFile::Spool, self.0.files.probe().as_ref().err());
     }

@@ -1,8 +1,8 @@
-//! The one writer of decisions of a process, by group commit.
+//! Writer of decisions, one per process, by group commit.
 //!
-//! Each transaction reads the state that decisions rest on, so no process acts on one that it has cached. A call that was
-//! decided before gets the stored answer; that is also the way out of a commit whose outcome is unknown: it is tried again,
-//! and what was stored is found. An answer that reached no caller is noted in the audit by the next transaction.
+//! Each transaction reads the state that decisions rest on, so no process acts on cached state. A call that was decided
+//! before gets the stored answer; so a commit of unknown outcome is simply tried again. An answer that did not reach
+//! its caller is noted in the audit by the next transaction.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -32,32 +32,32 @@ use umbra_store::{
     decisions::{Named, RecordedCall},
 };
 
-/// Longest that a batch may take: a database that is slow must not hold the writer.
+/// Longest time that a batch may take, so that a slow database does not hold the writer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Undelivered decisions that are remembered while the database is away.
+/// Most undelivered decisions that are remembered while the database is away.
 const MOST_UNDELIVERED: usize = 10_000;
 
-/// Why a call has no answer of the writer's.
+/// Reason why a call has no answer from the writer.
 #[derive(Debug)]
 pub(in crate::flows) enum Unanswered {
-    /// What was asked makes none.
+    /// No decision is possible on the question itself.
     Asked(DecideError),
     /// The database did not answer.
     Away,
-    /// The database refuses what is to be written.
+    /// The database refuses the rows.
     Refused,
     /// A stored row cannot be read, or a new one cannot be written.
     Inconsistent,
 }
 
-/// Somebody who waits.
+/// A caller that waits.
 pub(in crate::flows) enum Waiting {
     Decide(Arc<Question>, oneshot::Sender<Result<Answer, Unanswered>>),
     Outcome(Box<Report>, oneshot::Sender<Result<Reported, ReportError>>),
 }
 
 impl Waiting {
-    /// Whose call.
+    /// Returns agent and id of the call.
     pub fn key(&self) -> Named {
         match self {
             Self::Decide(question, _) => (question.call.agent.clone(), question.call.call_id.clone()),
@@ -65,24 +65,24 @@ impl Waiting {
         }
     }
 
-    /// Whether nobody waits any more. An outcome is stored all the same.
+    /// True if the caller has gone. An outcome is stored all the same.
     fn is_gone(&self) -> bool {
         matches!(self, Self::Decide(_, answer) if answer.is_closed())
     }
 }
 
-/// Takes calls and decides them.
+/// Decides the calls that wait.
 pub struct DecisionWriter {
     boundary: Boundary,
     waiting: mpsc::Receiver<Waiting>,
-    /// Calls of the batch that is being gathered.
+    /// Calls of the batch that is being gathered, by agent and id.
     keys: HashSet<Named>,
     undelivered: Vec<Undelivered>,
 }
 
 impl Commit for DecisionWriter {
     type Item = Waiting;
-    /// Fates in the order of the batch, and the number before that of the first row of the audit.
+    /// Fates in the order of the batch, and the audit number before that of the first new row.
     type Stored = (Vec<Fate>, i64);
     const METRICS: (&'static str, &'static str) = (metric::DECISION_FLUSHES, metric::DECISION_FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (3, Duration::from_millis(20));
@@ -98,7 +98,7 @@ impl Commit for DecisionWriter {
         self.transact(batch).await
     }
 
-    /// The next try finds what was stored.
+    /// Returns `None`: the next attempt finds the stored answers.
     async fn look_up(&mut self, _batch: &[Waiting], _error: &StoreError) -> Option<Self::Stored> {
         None
     }
@@ -137,7 +137,7 @@ impl Commit for DecisionWriter {
                     drop(answer.send(Ok(reported)));
                 }
                 (Waiting::Outcome(_, answer), Fate::Unreported(error)) => drop(answer.send(Err(error))),
-                // Fates are made in the order of those that wait.
+                // Fates come in the order of the batch, so these pairs do not occur.
                 (Waiting::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),
                 (Waiting::Outcome(_, answer), _) => drop(answer.send(Err(ReportError::Unavailable))),
             }
@@ -174,7 +174,7 @@ impl GroupCommit for DecisionWriter {
         if batch.is_empty() {
             self.keys.clear();
         }
-        // A call is decided and reported in one transaction after the other.
+        // Decision and outcome of a call are stored in separate transactions.
         if batch.len() >= self.boundary.settings.flush_calls || !self.keys.insert(item.key()) {
             return Some(item);
         }
@@ -182,12 +182,12 @@ impl GroupCommit for DecisionWriter {
         None
     }
 
-    /// Answers that reached no caller are noted soon, also where nobody asks any more.
+    /// Notes undelivered answers soon, even if no further call comes.
     async fn rest(&mut self) -> bool {
         if !self.undelivered.is_empty() {
             group_commit::store(self, Vec::new()).await;
         }
-        self.boundary.store.decisions().rest_deciding();
+        self.boundary.store.decisions().release_idle_connection();
         self.undelivered.is_empty()
     }
 
@@ -201,7 +201,7 @@ impl DecisionWriter {
         Self { boundary, waiting, keys: HashSet::new(), undelivered: Vec::new() }
     }
 
-    /// Decides until `stop`; what was taken by then is still answered.
+    /// Decides until `stop`; calls taken by then are still answered.
     pub async fn run(self, stop: CancellationToken) {
         group_commit::run(self, stop).await;
     }
@@ -216,7 +216,7 @@ impl DecisionWriter {
         let names = to_infer(batch, &state);
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;
-        // Who has gone by now was told something else.
+        // A caller that has gone by now got another answer.
         let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.decide_next(waiting) };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
         self.undelivered.iter().for_each(|one| plan.note_undelivered(one));
@@ -232,7 +232,7 @@ impl DecisionWriter {
     }
 }
 
-/// Recorded results by the agent that asks and the tool, oldest first. What was erased, or went wrong, is none.
+/// Groups recorded results by asking agent and tool, oldest first; erased and failed ones are left out.
 fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<Recorded>> {
     let mut by_name: HashMap<Named, Vec<Recorded>> = HashMap::new();
     let mut others: Vec<String> = Vec::new();
@@ -261,7 +261,7 @@ fn names(question: &Question) -> Arc<QuestionNames> {
     })
 }
 
-/// Whether another process stored the same run or call first, or used the same approval: read again, it is known.
+/// True if another process stored the same run or call first, or used the same approval; the next attempt reads it.
 fn is_overtaken(error: &StoreError) -> bool {
     matches!(error, StoreError::Data { sqlstate, constraint: Some(name) }
         if sqlstate == "23505" && matches!(name.as_str(), "boundary_run_pkey" | "call_pkey" | "audit_id_key"))

@@ -1,7 +1,8 @@
 //! A posted event, from its screening to the answer after the commit.
 //!
-//! In order: `checks` screens it (nothing unscreened goes further), `watch` finds the shadows, `budget` gates each
-//! pair as far as the event alone and memory tell, and the writer's transaction does the rest. No model, no read.
+//! In order: `checks` screens it (nothing unscreened goes further), `watch` finds the shadows, `budget` gates each pair
+//! as far as the event and memory allow, and the writer's transaction does the rest. No model is asked, nothing is
+//! read.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -30,43 +31,43 @@ use umbra_domain::{Event, EventId, KeyId, Mark, NanoUsd, Severity, Shadow, SkipR
 use umbra_llm::{Gateway, Readiness};
 use umbra_store::{installation::Installation, intake::NewKey};
 
-/// Marks kept with an event, the worst ones: a hostile text holds thousands, and each secret is redacted all the same.
+/// Most marks kept with an event, the worst ones. A hostile text holds thousands; each secret is redacted all the same.
 const MAX_MARKS: usize = 256;
 /// Most critical marks of an event that may break a shadow's cooldown.
 const MAX_CRITICAL: usize = 16;
-/// Bytes of text beyond which an event is screened beside the tasks that serve requests.
+/// Bytes of text beyond which an event is screened in `block_in_place`.
 const LONG_TEXT: usize = 16 * 1024;
 
-/// Longest that the local disk may take, beyond what the database had.
+/// Longest time that the local disk may take, after the database's time is over.
 const TO_SPOOL: Duration = Duration::from_millis(400);
 
-/// Marks Umbra's own traffic in an event's metadata.
+/// Metadata key that marks Umbra's own traffic.
 const ORIGIN_MARK: &str = "umbra.origin";
 
-/// Where an event came from, as far as the loop guard and the budget care.
+/// Origin of an event, as far as the loop guard and the budget care.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
-    /// The transport says that it is Umbra's own traffic (a header, or the key it came with).
+    /// True if the transport says that it is Umbra's own traffic (a header, or the API key of the request).
     pub own_traffic: bool,
-    /// A person asks for a review by this shadow now: sample, floor and cooldown do not hold it back, caps do.
+    /// Review that a person asks for now: sample, floor and cooldown do not hold it back, caps do.
     pub on_demand: Option<OnDemand>,
-    /// The API key that it came with.
+    /// API key of the request.
     pub by: Option<KeyId>,
 }
 
 /// A review that a person asks for.
 #[derive(Debug, Clone)]
 pub struct OnDemand {
-    /// By this shadow.
+    /// Name of the shadow that reviews.
     pub shadow: String,
-    /// As if by this trigger.
+    /// Trigger that the review is filed under.
     pub trigger: Trigger,
 }
 
 /// An event that was handed to the writer.
 struct Submitted {
     answer: oneshot::Receiver<Result<Accepted, AcceptError>>,
-    /// When its sender is answered at the latest.
+    /// Time by which its sender is answered.
     by: Instant,
 }
 
@@ -80,8 +81,8 @@ impl Submitted {
 }
 
 impl Events {
-    /// Accepts one event: it is durable when this answers. A review on demand that is refused leaves nothing behind:
-    /// who asks again and again fills no table.
+    /// Accepts one event; it is durable when this returns. A refused review on demand stores nothing, so repeated
+    /// requests fill no table.
     ///
     /// # Errors
     /// See [`AcceptError`].
@@ -89,7 +90,7 @@ impl Events {
         self.submit(incoming, origin).await?.answer().await
     }
 
-    /// Accepts many events, each for itself, and answers in their order.
+    /// Accepts many events, each by itself, and answers in their order.
     pub async fn accept_all(
         &self,
         incoming: impl IntoIterator<Item = Incoming>,
@@ -101,7 +102,7 @@ impl Events {
             screened += one.event.text_len();
             submitted.push(self.submit(one, origin).await);
             if screened > LONG_TEXT {
-                // Many short events keep others waiting no less than a long one.
+                // Many short events hold up other tasks no less than a long one.
                 screened = 0;
                 tokio::task::yield_now().await;
             }
@@ -116,10 +117,10 @@ impl Events {
         accepted
     }
 
-    /// Screens an event. A long text does so beside the tasks that serve requests, and few at a time: what it
-    /// costs must not keep others waiting.
+    /// Screens an event. Long texts are screened in `block_in_place`, few at a time, so that they do not hold up
+    /// requests.
     async fn screen(&self, id: EventId, event: Event) -> Screened {
-        // A secret has the same tag wherever it stands in a task, and another one in each other task.
+        // A secret has the same tag throughout a task, and another one in each other task.
         let (agent, task) = (event.agent.clone(), event.task_id.clone());
         let digest = |secret: &str| {
             let (task, secret) = (task.as_deref().map(str::as_bytes), secret.as_bytes());
@@ -135,19 +136,20 @@ impl Events {
     }
 
     async fn submit(&self, incoming: Incoming, origin: &Origin) -> Result<Submitted, AcceptError> {
-        // A place in the writer's channel first: an overloaded server does no work for what it will refuse.
+        // The place in the writer's channel comes first: an overloaded server does no work for events that it will
+        // refuse.
         let overloaded = || AcceptError::Overloaded { retry_after: Duration::from_secs(1) };
         let place = self.writer.try_reserve().map_err(|_| overloaded())?;
         let rules = self.rules.load_full();
         let id = EventId(self.clock.new_id());
-        // The agent as the sender wrote it may hold a secret: keys go by its hash and the screened name.
+        // The agent as sent may hold a secret, so keys are filed by its hash and the screened name.
         let key_parts = incoming.key.map(|key| {
             let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
             (name, self.installation.hash("event-body", &[&incoming.digest_input]))
         });
         let mut event = incoming.event;
         if origin.own_traffic {
-            // What the transport said is kept, for the worker.
+            // The transport's mark is kept in the event, for the worker.
             event.metadata.entry(ORIGIN_MARK).or_insert_with(|| "header".into());
         }
         let Screened { event, mut marks, triggers } = self.screen(id, event).await;
@@ -185,7 +187,7 @@ impl Events {
         Ok(Submitted { answer: receiver, by: since + self.deadline + TO_SPOOL })
     }
 
-    /// An event of the spool, to be stored under these rules; nobody waits for the answer.
+    /// Rebuilds an event of the spool, to be stored under these rules. Its answer has no receiver.
     pub(super) fn restore(&self, rules: &Arc<Rules>, spooled: &SpooledEvent<'_>) -> Result<Pending, AcceptError> {
         let unreadable = |error: serde_json::Error| AcceptError::Unstorable(error.to_string());
         let text = spooled.stored.map_or("", RawValue::get);
@@ -233,7 +235,8 @@ impl Events {
             let fate = if enabled { Ok(candidate) } else { Err(SkipReason::ShadowDisabled) };
             return Ok(vec![Pair { shadow: position, trigger: *trigger, fate }]);
         }
-        // Its marks can be copied: what is risky is looked at all the same, alone and by the checks alone (`work`).
+        // Origin marks can be copied, so a risky event is reviewed all the same, alone and by the checks alone
+        // (`work`).
         let risky = triggers.iter().any(|mark| mark.name == Trigger::SecurityRisk);
         let cost = cost_of(rules, event);
         let facts =
@@ -252,7 +255,7 @@ impl Events {
                 };
                 let company = if own_traffic { Company::None } else { company(shadow, event, &found) };
                 if found.is_step() {
-                    // It does not match: what would skip it makes no disposition.
+                    // A step does not match by itself, so a skipped step makes no disposition.
                     gated.is_none().then_some(())?;
                     let candidate = decided(vec![found.trigger], company);
                     return Some(Pair { shadow: found.shadow, trigger: found.trigger, fate: Ok(candidate) });
@@ -268,7 +271,7 @@ impl Events {
     }
 }
 
-/// Names of the critical marks that the shadow's checks trust, each once. A repeat has the same name.
+/// Returns the names of the critical marks from this shadow's checks, each once. A repeated mark has the same name.
 pub(in crate::flows) fn critical_marks(
     installation: &Installation,
     shadow: &Shadow,
@@ -283,7 +286,7 @@ pub(in crate::flows) fn critical_marks(
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The event's task cost: a task that has passed every floor needs no sum.
+/// Returns the event's task cost; a task that has passed every floor needs no sum.
 fn cost_of(rules: &Rules, event: &Event) -> TaskCost {
     match (TaskCost::of(event), &event.task_id) {
         (TaskCost::Summed(_), Some(task)) if rules.passed.contains(task) => TaskCost::Known(None),
@@ -291,14 +294,14 @@ fn cost_of(rules: &Rules, event: &Event) -> TaskCost {
     }
 }
 
-/// Cost that the event adds to the sum of its task, where one is kept.
+/// Returns the cost that the event adds to the sum of its task, if a sum is kept.
 fn summed_cost(rules: &Rules, event: &Event) -> Option<NanoUsd> {
     let task = event.task_id.as_deref()?;
     let cost = event.cost_usd?;
     (!rules.passed.contains(task) && rules.watcher.sums_costs_of(&event.agent)).then_some(cost)
 }
 
-/// A pair that passed the gate; without `company` a person asks for it.
+/// Returns the candidate of a pair that passed the gate; without `company` it is a review on demand.
 pub(in crate::flows) fn candidate(
     rules: &Rules,
     shadow: usize,
@@ -318,7 +321,7 @@ pub(in crate::flows) fn candidate(
     Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand, company, ..Candidate::default() }
 }
 
-/// Whether an event may share a review of this shadow.
+/// Returns the way in which an event may share a review of this shadow: in its task, in a batch, or not at all.
 fn company(shadow: &Shadow, event: &Event, found: &Match) -> Company {
     match (&event.task_id, shadow.cost_control.batch) {
         (Some(task), _) if found.of_task => Company::Task { id: task.clone(), completes: !found.is_step() },
@@ -331,7 +334,8 @@ fn company(shadow: &Shadow, event: &Event, found: &Match) -> Company {
     }
 }
 
-/// What one call of a review of these events, which comes to so many judgements, may cost at worst; nothing where the built-in checks review alone.
+/// Returns the worst-case cost of one call about these events that asks for `items` judgements; zero if the built-in
+/// checks review alone.
 pub(in crate::flows) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], items: usize) -> Worst {
     if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
         return Worst::default();
@@ -342,14 +346,14 @@ pub(in crate::flows) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &
         .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
 }
 
-/// The loop guard's eye for content: an origin mark that instrumented providers copy, or a prompt of ours in the text.
+/// True if the content is Umbra's own traffic: an origin mark, which instrumented providers copy, or a prompt of ours.
 pub(in crate::flows) fn is_own_traffic(installation: &Installation, event: &Event, payload: &[u8]) -> bool {
     event.metadata.contains_key(ORIGIN_MARK)
         || event.metadata.contains_key("umbra-origin")
         || nonce::holds_prompt(installation, payload)
 }
 
-/// The event's place in the sample: by its id, which we mint, and our secret, so that agents cannot choose it.
+/// Returns the event's place in the sample, from its id and the installation's secret, so that agents cannot choose it.
 pub(in crate::flows) fn sample(installation: &Installation, id: EventId) -> u32 {
     let hash = installation.hash("sample", &[id.0.as_bytes()]);
     let mut first = [0_u8; 8];

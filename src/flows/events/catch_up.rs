@@ -1,6 +1,5 @@
-//! `umbra batch`: reviews of recent stored events that no shadow has reviewed, be it for a cooldown, a sample, a cap, or
-//! because nobody watched them. They are reserved as a review on demand is: caps and cost floor hold, cooldown and sample
-//! do not.
+//! `umbra batch`: reserves reviews of recent stored events without one, skipped for a cooldown, a sample or a cap, or
+//! watched by no shadow. Caps and cost floor hold as for a review on demand; cooldown and sample do not.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,57 +25,57 @@ use crate::{
 use umbra_domain::{Disposition, EventId, NanoUsd, StoredEvent, Trigger};
 use umbra_store::{StoreError, catch_up::Unreviewed};
 
-/// Events read at a time, and looked through in all.
+/// Events per page, and most events that are searched.
 const PAGE: u32 = 50;
 const LOOK_BACK: usize = 10_000;
-/// Tries while others reserve reviews of the same events.
+/// Attempts while other processes reserve reviews of the same events.
 const TRIES: u32 = 5;
 
-/// Which events are to be reviewed.
+/// Selection of the events to review.
 #[derive(Debug, Clone)]
 pub struct CatchUp {
-    /// Received since.
+    /// Earliest time of receipt.
     pub since: Timestamp,
-    /// So many at most, the newest first.
+    /// Most events; the newest come first.
     pub max: usize,
-    /// By this shadow, whether it watches them or not; without it, each by the first that watches it.
+    /// Shadow that reviews the events, whether it watches them or not; without it, each by the first that watches it.
     pub shadow: Option<String>,
-    /// Of this agent.
+    /// Agent whose events are reviewed; all agents if `None`.
     pub agent: Option<String>,
-    /// Those too whose task cost less than the floor of the shadow.
+    /// True if the cost floors of shadows do not count.
     pub ignore_floor: bool,
 }
 
-/// An event, and what became of the request to review it.
+/// An event, and the result of the request to review it.
 #[derive(Debug, Clone)]
 pub struct CaughtUp {
     /// The event.
     pub event: EventId,
-    /// Its agent.
+    /// Agent of the event.
     pub agent: String,
-    /// Its task.
+    /// Task of the event.
     pub task_id: Option<String>,
-    /// Queued, or why not.
+    /// Queued, or the reason why not.
     pub disposition: Disposition,
 }
 
-/// Why nothing was reserved.
+/// Reason why nothing was reserved.
 #[derive(Debug, thiserror::Error)]
 pub enum CatchUpError {
-    /// Nobody to review them.
+    /// No shadow has this name.
     #[error("there is no such shadow; `umbra status` and GET /v1/shadows list them")]
     UnknownShadow,
-    /// It reviews nothing.
+    /// The shadow is switched off.
     #[error("the shadow is switched off: `enabled: true` in its configuration lets it review")]
     ShadowDisabled,
-    /// The database.
+    /// The database does not answer, or other processes hold the meters.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Reservations {
-    /// Reserves reviews of the newest events that have none, and says what became of each. What is reserved waits in the
-    /// queue; the caller wakes whoever is to perform it.
+    /// Reserves reviews of the newest events that have none, and returns the disposition of each. The reviews wait in
+    /// the queue; the caller wakes the workers.
     ///
     /// # Errors
     /// See [`CatchUpError`]; nothing is reserved then, unless the connection broke at the commit.
@@ -94,7 +93,7 @@ impl Reservations {
             let found = self.unreviewed(&rules, request, named).await?;
             match self.reserve_later(&found).await {
                 Ok(Some(caught_up)) => return Ok(caught_up),
-                // Others were faster with some of them, or hold the meters: look anew.
+                // Other processes reserved some of these reviews, or hold the meters: search again.
                 Ok(None) | Err(StoreError::Contended { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -130,13 +129,13 @@ impl Reservations {
         Ok(found)
     }
 
-    /// The event, if it is not Umbra's own traffic.
+    /// Returns the event, if it is not Umbra's own traffic.
     fn to_look_at(&self, Unreviewed { id, payload, .. }: Unreviewed) -> Option<(EventId, StoredEvent)> {
         let stored: StoredEvent = serde_json::from_slice(&payload).ok()?;
         (!is_own_traffic(&self.installation, &stored.event, &payload)).then_some((id, stored))
     }
 
-    /// Costs of the tasks of these events by now, where the events do not say them.
+    /// Returns the present costs of these events' tasks, where the events do not state them.
     async fn costs_of(&self, events: &[(EventId, StoredEvent)]) -> Result<HashMap<String, NanoUsd>, StoreError> {
         let unsaid = events.iter().filter(|(_, stored)| stored.event.task_cost_usd.is_none());
         let tasks: BTreeSet<&str> = unsaid.filter_map(|(_, stored)| stored.event.task_id.as_deref()).collect();
@@ -146,8 +145,8 @@ impl Reservations {
         self.store.events().summed_costs(&tasks.into_iter().collect::<Vec<_>>()).await
     }
 
-    /// One transaction, as the writer's: meters first, the decision on them as locked, then the reviews. `None`: some of
-    /// the events have come to a review meanwhile.
+    /// Reserves in one transaction, as the writer does: locks the meters, decides, stores the reviews. `None` if some
+    /// of the events were reviewed meanwhile.
     async fn reserve_later(&self, found: &[Pending]) -> Result<Option<Vec<CaughtUp>>, StoreError> {
         if found.is_empty() {
             return Ok(Some(Vec::new()));
@@ -177,8 +176,8 @@ impl Reservations {
     }
 }
 
-/// The event as it would stand before the writer, if a shadow is to review it; its text is not needed again. `costs` are
-/// compared with the shadows' floors.
+/// Returns the event as the writer takes it, without its payload, if a shadow is to review it. `costs` are compared
+/// with the shadows' floors.
 fn to_review(
     rules: &Arc<Rules>,
     (id, stored): (EventId, StoredEvent),
@@ -200,7 +199,7 @@ fn to_review(
     } else {
         let enabled = |position: usize| rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);
         let watching = rules.watcher.matches(&stored.event, &stored.triggers);
-        // A step of a task is looked at when the task is.
+        // A step of a task is reviewed with the task.
         let fits = |found: &Match| !found.is_step() && enabled(found.shadow) && passes(found.shadow);
         let first = watching.into_iter().find(fits)?;
         (first.shadow, first.trigger, first.matched(&stored.triggers))

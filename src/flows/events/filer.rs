@@ -1,9 +1,9 @@
-//! Files the spool once the database is back: each event once, by its minted id, through the ordinary accept transaction, in
-//! order of receipt.
+//! Files the spool once the database is back: each event once, by its minted id, through the ordinary accept
+//! transaction, in order of receipt.
 //!
-//! A page that was interrupted is filed again: events that are stored by then are left out. A key that was used before the
-//! outage, or by another server during it, names the event that had it first; the later one is noted as its repeat, or, where
-//! the contents differ, stored without the key and noted as a conflict.
+//! An interrupted page is filed again, without the events that are stored by then. A key that was used before the
+//! outage, or at another server during it, names the first event: the later one is noted as a repeat, or, if the
+//! contents differ, stored without the key and noted as a conflict.
 
 use std::{collections::HashMap, io, time::Duration};
 
@@ -30,26 +30,26 @@ use crate::{
 use umbra_domain::{EventId, KeyId};
 use umbra_store::{StoreError, events::received_at, repeats::Repeat};
 
-/// Between looks at what waits.
+/// Pause between looks at the spool.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-/// Looks between which the folder is tried.
+/// Looks between two probes of the spool's folder.
 const LOOKS_PER_PROBE: u32 = 40;
-/// Longest that a page takes: nobody waits for it.
+/// Longest time that a page may take; no request waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Age of an event whose partition may be missing.
+/// Age from which an event's partition may be missing.
 const OLD: SignedDuration = SignedDuration::from_hours(12);
 
-/// Files the spool of events; one a process.
+/// Filer of the event spool; one per process.
 pub struct Filer {
     events: Events,
     spool: EventSpool,
     settings: WriterSettings,
     flusher: Flusher,
-    /// Places in the segment of events that the database refuses.
+    /// Places of the events in the segment that the database refuses.
     refused: Vec<(u64, u64)>,
     /// Failure that kept the last page from being filed.
     failure: Option<String>,
-    /// Events of keys that were revoked before their receipt.
+    /// Events per API key that was revoked before their receipt.
     revoked: HashMap<KeyId, u64>,
 }
 
@@ -59,7 +59,7 @@ pub(in crate::flows) struct Filing {
     place: (u64, u64),
 }
 
-/// Why the spool is not filed yet.
+/// Reason why the spool is not filed yet.
 #[derive(Debug, thiserror::Error)]
 enum FilingError {
     #[error(transparent)]
@@ -75,7 +75,7 @@ impl Filer {
         Self { events, spool, settings, flusher, refused: Vec::new(), failure: None, revoked: HashMap::new() }
     }
 
-    /// Files what waits whenever the database is there, until `stop`.
+    /// Files the spooled events whenever the database answers, until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut failing = false;
         for look in 0_u32.. {
@@ -101,13 +101,13 @@ impl Filer {
         }
     }
 
-    /// Files everything that waits, or what can be until `stop`; answers how many events were filed.
+    /// Files all spooled events, or as many as it can until `stop`. Returns their number.
     async fn file_all(&mut self, stop: &CancellationToken) -> Result<u64, FilingError> {
         let spool = self.spool.clone();
         block_in_place(|| spool.take_over())?;
         let (mut filed, mut refused) = (0, 0);
         loop {
-            // The last ones are filed while new ones wait a moment, which then need not be spooled.
+            // New events wait a moment while the last ones are filed, and then need not be spooled.
             let last = spool.len() <= self.settings.flush_events;
             let turn = if last && !spool.is_empty() { Some(spool.hold_back().await) } else { None };
             let Some(mut segment) = block_in_place(|| spool.files().next())? else { break };
@@ -147,7 +147,7 @@ impl Filer {
         Ok(filed)
     }
 
-    /// The next events of a segment; none at the end.
+    /// Reads the next events of a segment; none at the end.
     fn page(&self, segment: &mut Segment) -> io::Result<Vec<Filing>> {
         let (mut page, mut bytes) = (Vec::new(), 0);
         let rules = self.events.rules.load_full();
@@ -170,7 +170,7 @@ impl Filer {
         Ok(page)
     }
 
-    /// Makes the partition of events that waited so long that none may have been made.
+    /// Makes the partition of events that waited so long that it may be missing.
     async fn make_partition(&self, oldest: Timestamp) -> Result<(), StoreError> {
         let reservations = &self.flusher.reservations;
         if reservations.clock.now().duration_since(oldest) > OLD {
@@ -179,7 +179,7 @@ impl Filer {
         Ok(())
     }
 
-    /// Counts events whose API key was revoked before they came. They were acknowledged, and stay.
+    /// Counts events whose API key was revoked before their receipt. They were acknowledged, and stay.
     async fn note_revoked(&mut self, page: &[Filing]) -> Result<(), StoreError> {
         if page.iter().all(|filing| filing.pending.by.is_none()) {
             return Ok(());
@@ -204,8 +204,8 @@ impl Filer {
         }
     }
 
-    /// Sends reviews back to the queue that a transaction of unknown outcome has leased to this process, once it is seen to have
-    /// committed.
+    /// Returns reviews to the queue that a transaction of unknown outcome leased to this process, once they show that
+    /// it has committed.
     async fn settle_leases(&self) {
         let uncertain = self.spool.uncertain();
         let freed = self.flusher.unlease(&uncertain).await;
@@ -220,7 +220,7 @@ impl Filer {
         metrics::gauge!(metric::SPOOL_AGE).set(status.oldest_age_seconds as f64);
     }
 
-    /// Stores events of which none is stored, and notes those whose key names another.
+    /// Stores events that are not stored yet, and notes those whose key names another event.
     async fn store_new(&mut self, batch: &[&Pending]) -> Result<Vec<Fate>, StoreError> {
         self.spool.add_uncertain(std::mem::take(&mut self.flusher.leased));
         let flushed = self.flusher.flush(batch).await?;
@@ -231,7 +231,7 @@ impl Filer {
             Fate::Mismatch(original) => Some(Repeat { id: pending.id, original: *original, conflicts: true }),
         };
         let repeats: Vec<Repeat> = batch.iter().zip(&flushed.fates).filter_map(of).collect();
-        // Before a conflict is stored: it is stored once, and would not be looked at again.
+        // Before a conflict is stored: once stored, it would not be noted any more.
         self.flusher.reservations.store.events().note_repeats(&repeats).await?;
         Ok(flushed.fates)
     }
@@ -239,7 +239,7 @@ impl Filer {
 
 impl Commit for Filer {
     type Item = Filing;
-    /// Of each event, what became of it; none of one that was stored before.
+    /// Outcome of each event; `None` for an event that was stored before.
     type Stored = Vec<Option<Fate>>;
     const METRICS: (&'static str, &'static str) = (metric::FLUSHES, metric::FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (4, Duration::from_millis(100));
@@ -267,7 +267,7 @@ impl Commit for Filer {
         Ok(fates)
     }
 
-    /// The next try leaves out what was stored.
+    /// Returns `None`: the next attempt leaves out the events that are stored.
     async fn look_up(&mut self, _batch: &[Filing], _error: &StoreError) -> Option<Self::Stored> {
         None
     }

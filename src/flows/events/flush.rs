@@ -1,4 +1,4 @@
-//! One accept transaction: keys claimed, meters locked, pairs decided, everything stored.
+//! One accept transaction: claims keys, locks meters, decides pairs and stores everything.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::{
 use umbra_domain::{Disposition, EventId, ReviewId};
 use umbra_store::{
     StoreError,
-    intake::{KeyFate, NewKey},
+    intake::{KeyLookup, NewKey},
 };
 
 /// Outcome of an event in a transaction.
@@ -29,15 +29,15 @@ use umbra_store::{
 pub(in crate::flows) enum Fate {
     /// Stored, with these dispositions.
     Stored(Vec<Disposition>),
-    /// Same content as this event, which its key names.
+    /// The key names this event, which has the same content.
     Replay(EventId),
-    /// Other content than this event, which its key names.
+    /// The key names this event, which has other content.
     Mismatch(EventId),
 }
 
 /// Result of one transaction.
 pub(in crate::flows) struct Flushed {
-    /// Of each event, in their order.
+    /// Outcome of each event, in their order.
     pub fates: Vec<Fate>,
     /// Jobs that this process has leased.
     pub handed: Vec<Handed>,
@@ -48,13 +48,13 @@ pub(in crate::flows) struct Flushed {
 /// Makes accept transactions.
 pub(in crate::flows) struct Flusher {
     pub reservations: Reservations,
-    /// Names this process's rows of skip counts.
+    /// Id of this process's rows of skip counts.
     replica: Uuid,
-    /// Set once reviews that wait for company were stored.
+    /// Set once reviews were stored that wait to be batched.
     pub waiting: Arc<AtomicBool>,
-    /// Rung when unleased jobs were stored: other processes may have places.
+    /// Notified when unleased jobs were stored, since other processes may have free slots.
     pub ring: Arc<Notify>,
-    /// Reviews that the last transaction was to lease to this process, until it is known to have committed.
+    /// Reviews that the last transaction leased to this process, until it is known to have committed.
     pub leased: Vec<ReviewId>,
 }
 
@@ -64,17 +64,17 @@ impl Flusher {
         Self { reservations, replica, waiting: Arc::default(), ring: Arc::default(), leased: Vec::new() }
     }
 
-    /// Another one of the same process.
+    /// Returns another flusher of the same process.
     pub fn sibling(&self) -> Self {
         let Self { reservations, replica, waiting, ring, .. } = self;
         let (waiting, ring) = (Arc::clone(waiting), Arc::clone(ring));
         Self { reservations: reservations.clone(), replica: *replica, waiting, ring, leased: Vec::new() }
     }
 
-    /// Stores events, or finds them known.
+    /// Stores events, or finds them known by their keys.
     ///
     /// # Errors
-    /// As of [`umbra_store::intake::Flush::write`].
+    /// See [`umbra_store::intake::Flush::write`].
     pub async fn flush(&mut self, batch: &[&Pending]) -> Result<Flushed, StoreError> {
         self.leased.clear();
         let store = &self.reservations.store;
@@ -91,18 +91,17 @@ impl Flusher {
             _ => Vec::new(),
         }
         .into_iter();
-        let known: Vec<KeyFate> = batch
-            .iter()
-            .map(
-                |pending| {
-                    if pending.key.is_some() { key_fates.next().unwrap_or(KeyFate::Fresh) } else { KeyFate::Fresh }
-                },
-            )
-            .collect();
+        let known: Vec<KeyLookup> =
+            batch
+                .iter()
+                .map(|pending| {
+                    if pending.key.is_some() { key_fates.next().unwrap_or(KeyLookup::Fresh) } else { KeyLookup::Fresh }
+                })
+                .collect();
         let fresh: Vec<&Pending> = batch
             .iter()
             .zip(&known)
-            .filter(|(_, fate)| **fate == KeyFate::Fresh)
+            .filter(|(_, fate)| **fate == KeyLookup::Fresh)
             .map(|(pending, _)| *pending)
             .collect();
         let costs = match &mut flush {
@@ -138,16 +137,16 @@ impl Flusher {
         let fates = known
             .into_iter()
             .map(|fate| match fate {
-                KeyFate::Fresh => Fate::Stored(dispositions.next().unwrap_or_default()),
-                KeyFate::Replay(id) => Fate::Replay(id),
-                KeyFate::Mismatch(id) => Fate::Mismatch(id),
+                KeyLookup::Fresh => Fate::Stored(dispositions.next().unwrap_or_default()),
+                KeyLookup::Replay(id) => Fate::Replay(id),
+                KeyLookup::Mismatch(id) => Fate::Mismatch(id),
             })
             .collect();
         metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
         Ok(Flushed { fates, handed, unleased })
     }
 
-    /// After a commit: starts its jobs here, and wakes whoever has places for the rest.
+    /// Starts the leased jobs after a commit, and wakes the workers that have free slots for the rest.
     pub fn hand_over(&mut self, handed: Vec<Handed>, unleased: bool) {
         self.leased.clear();
         for handed in handed {
@@ -159,7 +158,7 @@ impl Flusher {
         }
     }
 
-    /// Sends reviews back to the queue that an uncertain transaction has leased to this process; answers which.
+    /// Returns reviews to the queue that an uncertain transaction leased to this process; answers which were found.
     pub async fn unlease(&self, leased: &[ReviewId]) -> Vec<ReviewId> {
         let Some(worker) = self.reservations.pulse.lease_name() else { return Vec::new() };
         if leased.is_empty() {
@@ -181,7 +180,7 @@ pub(super) fn is_duplicate_event(error: &StoreError) -> bool {
         if sqlstate == "23505" && name.starts_with("event_") && name.ends_with("_pkey") && name != "event_key_pkey")
 }
 
-/// Counts what became of events.
+/// Counts events by outcome.
 pub(super) fn count(outcome: &'static str, events: usize) {
     if events > 0 {
         metrics::counter!(metric::EVENTS, "outcome" => outcome).increment(events as u64);

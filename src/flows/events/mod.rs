@@ -1,4 +1,4 @@
-//! Use case: an event is accepted, from its screening to the answer after the commit, and reviews of it are reserved.
+//! Use case: accepting an event, from its screening to the answer after the commit, and reserving reviews of it.
 
 pub mod accept;
 pub mod catch_up;
@@ -38,11 +38,11 @@ pub struct Events {
     rules: RulesInForce,
     installation: Installation,
     writer: mpsc::Sender<Pending>,
-    /// Where events wait while the database is away.
+    /// Local queue of events while the database is away.
     pub spool: EventSpool,
-    /// Longest that an event waits for the database.
+    /// Longest time that an event waits for the database.
     deadline: Duration,
-    /// Long texts that may be screened at a time.
+    /// Permits to screen long texts.
     screening: Arc<Semaphore>,
 }
 
@@ -55,23 +55,23 @@ pub struct Reservations {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
     /// Free worker slots, and the hand-over of leased jobs to them.
     pub intake: Intake,
     /// This process as a worker, and the queue's depth.
     pub pulse: Pulse,
-    /// Reviews waiting beyond which further ones are skipped as `overload`.
+    /// Queued reviews above which further ones are skipped as `overload`.
     pub max_queued: i64,
 }
 
 impl Events {
-    /// The models in force.
+    /// Returns the models in force.
     pub(in crate::flows) fn gateway(&self) -> Arc<Gateway> {
         Arc::clone(&self.rules.load().gateway)
     }
 
-    /// Context of accepting events, with its writer and the filer of its spool at rest, to be run by the caller.
+    /// Returns the context of accepting events, with its writer and the filer of its spool, which the caller runs.
     pub fn new(reservations: Reservations, spool: EventSpool, settings: WriterSettings) -> (Self, Writer, Filer) {
         let (sender, receiver) = mpsc::channel(settings.queue_events);
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -1,7 +1,7 @@
-//! Nonces of prompts that this installation knows again: the loop guard's eye for content.
+//! Nonces of prompts that this installation recognises, by which the loop guard finds its own prompts in an event.
 //!
-//! A model's traffic may come back as an event, by a provider that is watched itself. The fence's word alone would not
-//! do as a mark: an agent that writes it would never be reviewed. So half of a nonce is a seal.
+//! A model's traffic may come back as an event, if its provider is watched itself. The fence's word alone is no proof:
+//! an agent that writes it would never be reviewed. So half of a nonce is a seal.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,13 @@ use memchr::memmem::Finder;
 use rand::Rng;
 use umbra_store::installation::Installation;
 
-/// Hex digits of each half: what was drawn, and its seal.
+/// Hex digits of each half: the random number, and its seal.
 const HALF: usize = 16;
-/// Looked at in one event; a prompt has fewer, and who writes more reaches a review.
+/// Most words that are checked in one event. A prompt has fewer; an event with more of them reaches a review.
 const MOST: usize = 256;
 
-/// A fresh nonce: 64 random bits, and 64 that nobody else can add; random ones where nobody is to know it again.
+/// Draws a nonce: 64 random bits, and their seal of 64 bits, which only this installation can make; random bits instead
+/// of the seal without an installation.
 pub(in crate::flows) fn draw(installation: Option<&Installation>) -> String {
     let drawn = || hex::encode(rand::rng().random::<[u8; HALF / 2]>());
     let first = drawn();
@@ -22,9 +23,9 @@ pub(in crate::flows) fn draw(installation: Option<&Installation>) -> String {
     first + &second
 }
 
-/// Whether a text holds a prompt of ours: the fence's word, and a nonce that we have drawn.
+/// True if a text contains a prompt of this installation: the fence's word, and a sealed nonce.
 pub(super) fn holds_prompt(installation: &Installation, text: &[u8]) -> bool {
-    // Made once: to prepare the search costs as much as to search an ordinary event.
+    // Made once: preparing the search costs as much as searching an ordinary event.
     static FENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(umbra_review::FENCE_MARK));
     if FENCE.find(text).is_none() {
         return false;

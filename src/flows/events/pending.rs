@@ -1,5 +1,4 @@
-//! An event between its screening and the commit, and what is answered after it: what `accept` hands to the writer, and
-//! what comes back.
+//! An event on its way from `accept` to the writer's commit, and the answer that comes back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,28 +16,28 @@ pub(in crate::flows) struct Pending {
     pub agent: String,
     pub task_id: Option<String>,
     pub triggers: Vec<TriggerMark>,
-    /// The [`StoredEvent`] as JSON, alone: the event itself was dropped by the task that read it.
+    /// The [`StoredEvent`] as JSON; the parsed event was dropped by the task that read it.
     pub payload: Vec<u8>,
     pub key: Option<NewKey>,
-    /// The API key that it came with.
+    /// API key of the request.
     pub by: Option<KeyId>,
-    /// When it was handed to the writer.
+    /// Time when the event was handed to the writer.
     pub since: Instant,
     pub pairs: Vec<Pair>,
-    /// Cost of the event, where its task's costs are summed.
+    /// Cost of the event, if the costs of its task are summed.
     pub cost: Option<NanoUsd>,
-    /// It carries a review that somebody asks for: without that review it is not stored.
+    /// True for an event with a review on demand; it is stored only together with that review.
     pub on_demand: bool,
     pub answer: oneshot::Sender<Result<Accepted, AcceptError>>,
 }
 
 impl Pending {
-    /// Whether it carries a review on demand that is refused: then nothing of it is stored.
+    /// True if the event's review on demand is refused; then nothing of the event is stored.
     pub fn is_refused(&self, dispositions: &[Disposition]) -> bool {
         self.on_demand && dispositions.iter().all(|disposition| disposition.outcome == Outcome::Skipped)
     }
 
-    /// The same event without its key, for which nobody waits.
+    /// Returns a copy without the key, whose answer has no receiver.
     pub fn without_key(&self) -> Self {
         Self {
             rules: Arc::clone(&self.rules),
@@ -57,7 +56,7 @@ impl Pending {
         }
     }
 
-    /// Time that active shadows have for a verdict, if any may come to review it.
+    /// Returns the time that active shadows have for a verdict, if one of them may review the event.
     pub fn verdict_within(&self) -> Option<Duration> {
         let active = self.pairs.iter().filter(|pair| pair.fate.is_ok()).filter_map(|pair| {
             let shadow = &self.rules.shadows.get(pair.shadow)?.shadow;
@@ -74,37 +73,37 @@ pub enum Durability {
     Committed,
     /// On the local disk, until the database is back.
     Local {
-        /// Time that active shadows have for a verdict, if any may come to review it.
+        /// Time that active shadows have for a verdict, if one of them may review the event.
         verdict_within: Option<Duration>,
     },
 }
 
-/// An event that is kept for good; but where a review on demand is refused, nothing is.
+/// An accepted event. It is stored, unless a review on demand was refused.
 #[derive(Debug, Clone)]
 pub struct Accepted {
-    /// Its id.
+    /// Id of the event.
     pub id: EventId,
     /// Agent, by the name that is stored.
     pub agent: String,
-    /// When it was received.
+    /// Time of receipt.
     pub received_at: Timestamp,
-    /// The triggers that it carries.
+    /// Triggers of the event.
     pub triggers: Vec<TriggerMark>,
-    /// Disposition of each matched shadow; of an event in the spool that is decided when it is filed.
+    /// Disposition of each matched shadow; empty for a spooled event, which is decided when it is filed.
     pub dispositions: Vec<Disposition>,
-    /// Place where it is kept.
+    /// Place where the event is kept.
     pub durability: Durability,
-    /// It had been accepted before, under the same id and with the same content.
+    /// True if the event had been accepted before, under the same id and with the same content.
     pub replayed: bool,
 }
 
-/// Why an event was not accepted. Nothing of it is stored, but for [`Self::Unavailable`], where that is unknown.
+/// Reason why an event was not accepted. Nothing of it is stored; after [`Self::Unavailable`] that is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AcceptError {
-    /// More came than can be stored.
+    /// More events arrive than can be stored.
     #[error("more events arrive than can be stored; send this one again in {} s", retry_after.as_secs())]
     Overloaded {
-        /// When to try again.
+        /// Time after which to try again.
         retry_after: Duration,
     },
     /// The id belongs to another event.
@@ -121,15 +120,15 @@ pub enum AcceptError {
         "the database does not answer, and as many events wait for it as may (ingest.spool); send the event again later"
     )]
     SpoolFull,
-    /// Nothing is left of the agent's name once hidden characters are taken out.
+    /// The agent's name consists of hidden characters alone.
     #[error("the agent's name holds nothing but hidden characters")]
     NamelessAgent,
-    /// Nobody to review it.
+    /// No shadow has this name.
     #[error("there is no such shadow; GET /v1/shadows lists them")]
     UnknownShadow,
 }
 
-/// A matched pair, as far as it is decided before the transaction.
+/// A matched pair of event and shadow, as far as it is decided before the transaction.
 #[derive(Debug, Clone)]
 pub(in crate::flows) struct Pair {
     pub shadow: usize,

@@ -1,4 +1,4 @@
-//! What one flush stores: the pairs of its events, decided by `budget` under the locked meters.
+//! Plan of one flush: the rows to store, after `budget` has decided the pairs of its events under the locked meters.
 
 use std::{
     borrow::Cow,
@@ -26,7 +26,9 @@ use umbra_domain::{
 };
 use umbra_store::{
     Store, StoreError,
-    intake::{Joined, MeterChange, MeterKey, MeterRow, NewEvent, NewLink, NewPair, NewReview, SkipTally, Writing},
+    intake::{
+        FlushRows, JoinedReview, MeterChange, MeterKey, MeterRow, NewEvent, NewLink, NewPair, NewReview, SkipTally,
+    },
     jobs::{Job, Lease},
     waiting::{OpenBatch, ReviewedTask},
 };
@@ -35,34 +37,34 @@ use umbra_store::{
 pub(in crate::flows) struct Plan<'a> {
     reservations: &'a Reservations,
     events: &'a [&'a Pending],
-    /// Their pairs that need an answer.
+    /// Pairs of each event that need an answer.
     pairs: Vec<Vec<&'a Pair>>,
-    /// The pairs that need a decision, in order of receipt.
+    /// Pairs that need a decision, in order of receipt.
     pub candidates: Vec<Candidate>,
     decisions: Vec<Decided>,
     /// The locked meters as this flush leaves them, and the database's time when it locked them.
     decided: Option<(Meters, Timestamp)>,
     changes: Vec<MeterChange>,
     era: Era,
-    /// Whether this process takes reviews at once, as far as it has places.
+    /// True if this process takes reviews at once, as far as it has free slots.
     leases: bool,
 }
 
-/// What a plan comes to.
+/// Result of a plan.
 pub(in crate::flows) struct Planned<'a> {
-    /// What is to be stored.
-    pub writing: Writing<'a>,
-    /// Of each event, in their order.
+    /// Rows to store.
+    pub writing: FlushRows<'a>,
+    /// Dispositions of each event, in the order of events.
     pub dispositions: Vec<Vec<Disposition>>,
-    /// The jobs that this process takes at once.
+    /// Jobs that this process takes at once.
     pub handed: Vec<Handed>,
-    /// What to remember once the flush is committed.
+    /// Refusals to remember once the flush is committed.
     pub refusals: Refusals,
-    /// When it was decided, by the database.
+    /// Time of the decision, by the database's clock.
     pub now: Option<Timestamp>,
 }
 
-/// Refusals that may stand for a while.
+/// Refusals that may hold for a while.
 #[derive(Default)]
 pub(in crate::flows) struct Refusals {
     decided: Option<(Meters, Timestamp)>,
@@ -71,7 +73,7 @@ pub(in crate::flows) struct Refusals {
 }
 
 impl Refusals {
-    /// Remembers them. Not before the commit: a flush that is rolled back has spent nothing.
+    /// Remembers the refusals. Call it after the commit: a flush that is rolled back has spent nothing.
     pub fn remember(self, rules: &Rules) {
         let Some((meters, now)) = self.decided else { return };
         for (candidate, reason) in &self.of {
@@ -83,8 +85,8 @@ impl Refusals {
 }
 
 impl<'a> Plan<'a> {
-    /// Collects the candidates of events, which all come under the same rules. Steps of tasks count only where they
-    /// come late.
+    /// Collects the candidates of events, which all come under the same rules. Steps of tasks count only if they come
+    /// late.
     pub fn new(reservations: &'a Reservations, events: &'a [&'a Pending], late: &LateTasks, costs: &TaskCosts) -> Self {
         let pairs: Vec<Vec<&Pair>> = events
             .iter()
@@ -101,12 +103,12 @@ impl<'a> Plan<'a> {
         Self { reservations, events, pairs, candidates, decisions, decided: None, changes, era, leases: true }
     }
 
-    /// The same, but every review waits in the queue for whoever claims it, and is of one event alone.
+    /// Returns a plan whose reviews all wait in the queue, each of one event alone.
     pub fn unleased(reservations: &'a Reservations, events: &'a [&'a Pending]) -> Self {
         Self { leases: false, ..Self::new(reservations, events, &LateTasks::default(), &TaskCosts::default()) }
     }
 
-    /// Whose open batches the decision needs: (shadow version, agent), once each.
+    /// Returns the keys of the open batches that the decision needs: (shadow version, agent), once each.
     pub fn batch_keys(&self) -> Vec<(i32, &str)> {
         let Some(rules) = self.rules() else { return Vec::new() };
         let batched = self.candidates.iter().filter(|candidate| matches!(candidate.company, Company::Batch(_)));
@@ -115,7 +117,7 @@ impl<'a> Plan<'a> {
         keys.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Which tasks' reviews it needs: (shadow, task), once each.
+    /// Returns the keys of the task reviews that the decision needs: (shadow, task), once each.
     pub fn task_keys(&self) -> Vec<(&str, &str)> {
         let Some(rules) = self.rules() else { return Vec::new() };
         self.candidates
@@ -130,7 +132,7 @@ impl<'a> Plan<'a> {
         self.events.first().map(|pending| &*pending.rules)
     }
 
-    /// The meters that the decision needs: each shadow's day, each target's day, each cooldown; once each.
+    /// Returns the meters that the decision needs: each shadow's day, each target's day, each cooldown; once each.
     pub fn meter_keys(&self) -> Vec<(MeterKey, Option<String>)> {
         let Some(rules) = self.rules() else { return Vec::new() };
         let mut keys = BTreeSet::new();
@@ -153,7 +155,7 @@ impl<'a> Plan<'a> {
         keys.into_iter().collect()
     }
 
-    /// Decides under the locked meters, and notes what changes.
+    /// Decides under the locked meters, and records their changes.
     pub fn decide(
         &mut self,
         now: Timestamp,
@@ -185,7 +187,7 @@ impl<'a> Plan<'a> {
         self.decided = Some((after, now));
     }
 
-    /// Puts together what is to be stored and what is to be answered.
+    /// Builds the rows to store and the answers.
     pub fn finish(self) -> Planned<'a> {
         let Self { reservations, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
         let shared: Vec<Waiting> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
@@ -196,7 +198,7 @@ impl<'a> Plan<'a> {
         });
         let refusals = Refusals { decided: None, era, of: refused.collect() };
         let mut decisions = decisions.into_iter();
-        let mut writing = Writing { meters: changes, ..Writing::default() };
+        let mut writing = FlushRows { meters: changes, ..FlushRows::default() };
         let mut skips: HashMap<(usize, SkipReason), i64> = HashMap::new();
         let mut all_dispositions = Vec::with_capacity(events.len());
         let mut payloads = HashMap::new();
@@ -280,7 +282,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Notes the review in the cooldowns that it begins, which end with it where it is given up.
+/// Records the review in the cooldowns that it begins; giving up the review ends them.
 fn note_beginner(meters: &mut [MeterChange], shadow: &str, pair: &Pair, review: ReviewId) {
     let Ok(candidate) = &pair.fate else { return };
     let begins = |MeterKey { shadow: of, agent, trigger }: &MeterKey| {
@@ -291,11 +293,11 @@ fn note_beginner(meters: &mut [MeterChange], shadow: &str, pair: &Pair, review: 
     }
 }
 
-/// An open batch that this flush has changed.
-fn joined(waiting: &Waiting) -> Option<Joined> {
+/// Returns the new state of an open batch, if this flush has changed it.
+fn joined(waiting: &Waiting) -> Option<JoinedReview> {
     let Waiting { review, events, chars, run_at, changed, .. } = waiting;
     let id = review.filter(|_| *changed)?;
-    Some(Joined { id, events: *events, chars: *chars, run_at: *run_at })
+    Some(JoinedReview { id, events: *events, chars: *chars, run_at: *run_at })
 }
 
 fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
@@ -319,7 +321,7 @@ fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
     meters
 }
 
-/// The kind of a meter.
+/// Kind of a meter.
 enum Metered<'a> {
     Day,
     Target,
@@ -337,7 +339,7 @@ impl<'a> Metered<'a> {
     }
 }
 
-/// Notes what waits already.
+/// Adds open batches and reviewed tasks to the meters.
 fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec<OpenBatch>, tasks: Vec<ReviewedTask>) {
     for batch in batches {
         let OpenBatch { review, version, agent, events, chars, not_before, run_at } = batch;
@@ -355,18 +357,18 @@ fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec
     }
 }
 
-/// The shadow's name and the task that a candidate is about.
+/// Returns the shadow's name and the task of a candidate.
 fn task_of<'a>(rules: &'a Rules, candidate: &'a Candidate) -> Option<(&'a str, &'a str)> {
     let Company::Task { id, .. } = &candidate.company else { return None };
     Some((rules.shadows.get(candidate.shadow)?.shadow.name.as_str(), id))
 }
 
-/// Tasks whose only review was begun: a step that comes now comes late.
+/// Tasks whose only review has begun, so that a further step comes late.
 #[derive(Debug, Default)]
 pub(in crate::flows) struct LateTasks(HashSet<(String, String)>);
 
 impl LateTasks {
-    /// Looks up the tasks of all steps, if there are any.
+    /// Looks up the tasks of all steps among these events.
     ///
     /// # Errors
     /// The database does not answer.
@@ -379,7 +381,7 @@ impl LateTasks {
         if keys.is_empty() { Ok(Self::default()) } else { Ok(Self(store.events().begun_once(&keys).await?)) }
     }
 
-    /// Whether a pair needs an answer: a step does only where it comes late.
+    /// True if a pair needs an answer; a step needs one only if it comes late.
     pub fn concern(&self, rules: &Rules, pair: &Pair) -> bool {
         let task = pair.fate.as_ref().ok().and_then(|candidate| task_of(rules, candidate));
         !is_step(pair) || task.is_some_and(|(shadow, task)| self.0.contains(&(shadow.to_owned(), task.to_owned())))
@@ -390,7 +392,7 @@ fn is_step(pair: &Pair) -> bool {
     matches!(&pair.fate, Ok(Candidate { company: Company::Task { completes: false, .. }, .. }))
 }
 
-/// The same review, to wait as `budget` has decided.
+/// Returns the review, made to wait as `budget` has decided.
 fn as_waiting(review: NewReview, pair: &Pair, waiting: &Waiting, now: Timestamp) -> NewReview {
     let of_task = matches!(&pair.fate, Ok(Candidate { company: Company::Task { .. }, .. }));
     NewReview {
@@ -427,7 +429,7 @@ fn new_review(
     })
 }
 
-/// Leases reviews to this process as far as it has places, the most urgent first.
+/// Leases reviews to this process as far as it has free slots, the most urgent first.
 fn lease(
     reservations: &Reservations,
     reviews: &mut [NewReview],
@@ -464,7 +466,7 @@ fn tally(rules: &Rules, (shadow, reason): (usize, SkipReason), n: i64) -> Option
     Some(SkipTally { shadow: shadow.name.clone(), reason, zone: shadow.cost_control.time_zone.clone(), n })
 }
 
-/// Counts once a flush what became of its pairs: a counter with labels costs more than the rest of a pair.
+/// Counts the pairs of a flush by outcome, once per flush: a counter with labels costs more than the rest of a pair.
 fn count(rules: &Rules, skips: &HashMap<(usize, SkipReason), i64>, reviews: &[NewReview]) {
     for ((shadow, reason), n) in skips {
         let Some(armed) = rules.shadows.get(*shadow) else { continue };

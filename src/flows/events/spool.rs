@@ -1,8 +1,8 @@
-//! Events that wait on the local disk for the database: redacted, durable before they are acknowledged, and filed in order of
-//! receipt by [`super::filer`].
+//! Local spool of events that the database cannot take: redacted, durable before they are acknowledged, and filed in
+//! order of receipt by [`super::filer`].
 //!
-//! The spool knows the ids and keys of what waits: a repeat gets the first answer again. New events wait behind those that
-//! are in it, so each agent's events stay in order of receipt.
+//! The spool knows the ids and keys of its events: a repeat gets the first answer again. New events queue up behind
+//! those in the spool, so each agent's events stay in order of receipt.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -28,17 +28,17 @@ use crate::{
 use umbra_domain::{EventId, HexBytes, KeyId, ReviewId, StoredEvent, clock::Clock};
 use umbra_store::events::received_at;
 
-/// Looks for a leased review after which its transaction has not committed, and never will.
+/// Looks for a leased review after which its transaction is taken not to have committed.
 const LOOKS_FOR_LEASES: u32 = 20;
-/// Longest that new events wait while the last of those before them are filed.
+/// Longest time that new events wait while the last spooled ones are filed.
 const TO_CATCH_UP: Duration = Duration::from_millis(500);
 
 /// Bounds of the spool.
 #[derive(Debug, Clone, Copy)]
 pub struct SpoolSettings {
-    /// Takes events; those that wait already are filed in any case.
+    /// True if new events are taken; spooled events are filed in any case.
     pub enabled: bool,
-    /// Bytes that may wait.
+    /// Most bytes in the spool.
     pub max_bytes: u64,
     /// Age of the oldest event at which no more are taken.
     pub max_age: Duration,
@@ -54,33 +54,33 @@ struct Parts {
     settings: SpoolSettings,
     clock: Clock,
     waiting: Mutex<Waiting>,
-    /// Held while the last events are filed, and while a writer looks if any are left.
+    /// Held while the last events are filed, and while a writer checks if any are left.
     turn: tokio::sync::Mutex<()>,
-    /// Held while events are noted as waiting and written.
+    /// Held while events are indexed and written.
     writing: Mutex<()>,
     failing: AtomicBool,
 }
 
-/// Events that wait.
+/// Index of the spooled events.
 #[derive(Debug, Default)]
 struct Waiting {
     ids: BTreeSet<EventId>,
-    /// Keyed hash of the content, and the event, by the key's hash.
+    /// Keyed hash of the content, and the event, by the hash of the idempotency key.
     keys: HashMap<Vec<u8>, (HexBytes, EventId)>,
-    /// Reviews that transactions of unknown outcome were to lease to this process, and looks that are left for each.
+    /// Reviews that transactions of unknown outcome may have leased to this process, with the looks left for each.
     uncertain: HashMap<ReviewId, u32>,
 }
 
-/// An event in the spool: a line.
+/// A line of the spool: one event.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SpooledEvent<'l> {
     pub id: EventId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<SpooledKey>,
-    /// The API key that it came with.
+    /// API key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<KeyId>,
-    /// The [`StoredEvent`]; none once it is erased.
+    /// The [`StoredEvent`]; `None` once it is erased.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<&'l RawValue>,
 }
@@ -95,25 +95,25 @@ pub(super) struct SpooledKey {
 /// Outcome of an event that was to be spooled.
 #[derive(Debug)]
 pub(super) enum SpoolFate {
-    /// Spooled: it waits.
+    /// The event is in the spool.
     Spooled,
-    /// The same event waits under this id.
+    /// The same event is in the spool already, under this id.
     Repeat(EventId),
-    /// Not taken.
+    /// The event was not taken.
     Refused(AcceptError),
 }
 
 /// State of the spool of one or more servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SpoolStatus {
-    /// `ready`, `filing` (events wait for the database), `full` (it takes no more), `failing` (its folder cannot be
-    /// written) or `off`.
+    /// `ready`, `filing` (events wait for the database), `full` (no more events are taken), `failing` (the spool's
+    /// folder cannot be written) or `off`.
     pub state: String,
-    /// Events that wait.
+    /// Events in the spool.
     pub events: u64,
-    /// Their bytes on the disk.
+    /// Bytes of the spool on the disk.
     pub bytes: u64,
-    /// Bytes that may wait.
+    /// Most bytes that the spool may have.
     pub max_bytes: u64,
     /// Age of the oldest event, in seconds.
     pub oldest_age_seconds: u64,
@@ -123,7 +123,7 @@ pub struct SpoolStatus {
 const STATES: [&str; 5] = ["off", "ready", "filing", "full", "failing"];
 
 impl SpoolStatus {
-    /// This one and that of another server.
+    /// Merges the state with that of another server: the worse state, sums, and the higher age.
     #[must_use]
     pub fn with(self, other: &Self) -> Self {
         let rank = |state: &str| STATES.iter().position(|known| *known == state);
@@ -139,7 +139,7 @@ impl SpoolStatus {
 }
 
 impl EventSpool {
-    /// A spool in this folder, which is made when the first event waits.
+    /// Returns a spool in this folder, which is created with the first event.
     pub fn new(dir: &Path, settings: SpoolSettings, clock: Clock) -> Self {
         let files = Spool::new(dir, settings.max_bytes, clock.new_id());
         Self(Arc::new(Parts {
@@ -161,28 +161,28 @@ impl EventSpool {
         &self.0.files
     }
 
-    /// Events that wait.
+    /// Returns the number of events in the spool.
     pub fn len(&self) -> usize {
         self.waiting().ids.len()
     }
 
-    /// True if nothing waits.
+    /// True if the spool has no events.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// True if this event waits.
+    /// True if this event is in the spool.
     pub fn holds(&self, id: EventId) -> bool {
         self.waiting().ids.contains(&id)
     }
 
-    /// Age of the oldest event that waits.
+    /// Returns the age of the oldest event in the spool.
     fn oldest_age(&self) -> Option<SignedDuration> {
         let oldest = received_at(*self.waiting().ids.first()?);
         Some(self.0.clock.now().duration_since(oldest).max(SignedDuration::ZERO))
     }
 
-    /// True if events that the database cannot take are kept here.
+    /// True if the spool takes events that the database cannot take.
     pub fn accepts(&self) -> bool {
         let Parts { settings, failing, files, .. } = &*self.0;
         settings.enabled && !failing.load(Ordering::Relaxed) && !self.is_aged() && files.bytes() < settings.max_bytes
@@ -193,7 +193,7 @@ impl EventSpool {
         self.oldest_age().is_some_and(|age| age > most)
     }
 
-    /// State of the spool.
+    /// Returns the state of the spool.
     pub fn status(&self) -> SpoolStatus {
         let Parts { files, settings, failing, .. } = &*self.0;
         let events = self.len();
@@ -213,7 +213,7 @@ impl EventSpool {
         }
     }
 
-    /// Fault that a person must look at, with the remedy.
+    /// Returns a fault that needs a person, with the remedy.
     pub fn complaint(&self) -> Option<String> {
         let dir = self.0.files.dir().display();
         if self.0.files.holds_refused() {
@@ -231,7 +231,7 @@ impl EventSpool {
         None
     }
 
-    /// Tries the folder, and logs when it begins to fail and when that is over.
+    /// Probes the folder, and logs when it begins to fail and when it recovers.
     pub(super) fn probe(&self) {
         if self.0.settings.enabled {
             self.note(self.0.files.probe().as_ref().err());
@@ -247,7 +247,7 @@ impl EventSpool {
         }
     }
 
-    /// True once nothing waits that new events would overtake. The last events before them are waited for.
+    /// True if new events would overtake none in the spool. Waits a moment for the last ones to be filed.
     pub(super) async fn has_caught_up(&self) -> bool {
         !self.0.settings.enabled || self.is_empty() || {
             drop(tokio::time::timeout(TO_CATCH_UP, self.0.turn.lock()).await);
@@ -260,7 +260,8 @@ impl EventSpool {
         self.0.turn.lock().await
     }
 
-    /// Spools events, durably; answers what became of each. While the database is away the age of what waits is bounded.
+    /// Spools events durably, and returns the outcome of each. While the database is away, an event is refused if the
+    /// oldest is too old.
     pub(super) fn take(&self, batch: &[Pending], is_away: bool) -> Vec<SpoolFate> {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_aged = is_away && self.is_aged();
@@ -294,9 +295,9 @@ impl EventSpool {
         fates
     }
 
-    /// Admits an event, and notes it as waiting.
+    /// Admits an event, and adds it to the index.
     fn admit(&self, pending: &Pending, is_aged: bool) -> SpoolFate {
-        // A review that somebody waits for is of no use later.
+        // A review on demand is of no use later.
         if !self.0.settings.enabled || pending.on_demand {
             return SpoolFate::Refused(AcceptError::Unavailable);
         }
@@ -319,7 +320,7 @@ impl EventSpool {
         SpoolFate::Spooled
     }
 
-    /// Notes that an event waits no more.
+    /// Removes an event from the index.
     pub(super) fn forget(&self, id: EventId, key: Option<&[u8]>) {
         let mut waiting = self.waiting();
         waiting.ids.remove(&id);
@@ -328,7 +329,7 @@ impl EventSpool {
         }
     }
 
-    /// Notes that nothing waits, once no segment is left: what was erased or could not be read was not filed by its id.
+    /// Clears the index if no segment is left: erased and unreadable events were not filed by their ids.
     pub(super) fn settle(&self) -> io::Result<()> {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.0.files.holds_segments()? {
@@ -339,7 +340,7 @@ impl EventSpool {
         Ok(())
     }
 
-    /// Takes over what processes that are gone have left, so that it is filed before new events.
+    /// Takes over the spools of processes that are gone, so that their events are filed before new ones.
     pub(super) fn take_over(&self) -> io::Result<()> {
         for path in self.0.files.take_over()? {
             let text = std::fs::read(&path)?;
@@ -360,12 +361,12 @@ impl EventSpool {
         self.waiting().uncertain.extend(leased.into_iter().map(|review| (review, LOOKS_FOR_LEASES)));
     }
 
-    /// Reviews that a transaction of unknown outcome may have leased to this process, each for so many looks.
+    /// Returns the reviews that a transaction of unknown outcome may have leased to this process.
     pub(super) fn uncertain(&self) -> Vec<ReviewId> {
         self.waiting().uncertain.keys().copied().collect()
     }
 
-    /// Takes in which of these were found, and that the others were looked for once more.
+    /// Removes the reviews that were found, and takes one look from those that were looked for in vain.
     pub(super) fn settle_uncertain(&self, looked_for: &[ReviewId], found: &[ReviewId]) {
         self.waiting().uncertain.retain(|review, looks| {
             *looks -= u32::from(looked_for.contains(review));
@@ -374,14 +375,14 @@ impl EventSpool {
     }
 }
 
-/// An event as a line.
+/// Serialises an event as a line of the spool.
 fn line_of(pending: &Pending) -> Result<Vec<u8>, serde_json::Error> {
     let stored = Some(serde_json::from_slice(&pending.payload)?);
     let key = pending.key.as_ref().map(|key| SpooledKey { name: key.key.into(), body: key.body.into() });
     serde_json::to_vec(&SpooledEvent { id: pending.id, key, by: pending.by, stored })
 }
 
-/// Rest of a line that holds one of these events: its id. `None` where it holds another.
+/// Returns what stays of a line with one of these events: the event's id. `None` for a line with another event.
 pub fn erased(json: &[u8], is_theirs: impl Fn(&StoredEvent) -> bool) -> Option<Vec<u8>> {
     let line = serde_json::from_slice::<SpooledEvent<'_>>(json).ok()?;
     let stored = serde_json::from_str(line.stored?.get()).ok()?;

@@ -1,4 +1,4 @@
-//! Costs of tasks in a flush: what its events add to the stored sums, and what each event finds.
+//! Task costs in a flush: the sums that its events add to, and the cost that each event is decided by.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use umbra_store::{StoreError, intake::Flush};
 /// Costs of the tasks of a flush.
 #[derive(Debug, Default)]
 pub(in crate::flows) struct TaskCosts {
-    /// Of each event, its task's cost with it; `None` where nothing asks for it, or nothing is known.
+    /// Cost of each event's task, the event included; `None` if it is not needed or not known.
     of_events: Vec<Option<NanoUsd>>,
     /// Sums as the flush leaves them.
     sums: HashMap<String, NanoUsd>,
@@ -36,7 +36,7 @@ impl TaskCosts {
             return Ok(Self::default());
         }
         let sums = flush.task_costs(&added, &others).await?;
-        // Each event finds the sum as it was before the flush, with what the flush brought up to the event.
+        // Each event sees the sum before the flush, and the costs in the flush up to the event.
         let mut ahead = added;
         let of_event = |pending: &&Pending| {
             let task = pending.task_id.as_deref()?;
@@ -49,12 +49,12 @@ impl TaskCosts {
         Ok(Self { of_events, sums })
     }
 
-    /// The cost that an event of the flush finds, by its position.
+    /// Returns the task cost of an event of the flush, by its position.
     pub fn of(&self, event: usize) -> Option<NanoUsd> {
         self.of_events.get(event).copied().flatten()
     }
 
-    /// Remembers tasks that have passed every floor. Not before the commit.
+    /// Remembers tasks that have passed every floor. Call it after the commit.
     pub fn remember(self, rules: &Rules) {
         for (task, sum) in self.sums {
             rules.passed.note(&task, sum);

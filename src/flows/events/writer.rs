@@ -1,7 +1,7 @@
-//! The one writer of events of a process, by group commit.
+//! Writer of events, one per process, by group commit.
 //!
-//! It decides a batch under the meters' locks, and answers each caller after the commit. A commit whose outcome is unknown is
-//! asked after, never guessed. What the database does not take within the deadline is spooled.
+//! A batch is decided under the meters' locks, and each caller is answered after the commit. A commit of unknown
+//! outcome is looked up, never guessed. Events that the database does not take within the deadline are spooled.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -27,22 +27,22 @@ use crate::{
     telemetry::metric,
 };
 use umbra_domain::{Event, EventId, StoredEvent};
-use umbra_store::{StoreError, events::received_at, intake::KeyFate};
+use umbra_store::{StoreError, events::received_at, intake::KeyLookup};
 
 /// Bounds of the writer.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterSettings {
-    /// Events that may wait for it.
+    /// Events that may wait for the writer.
     pub queue_events: usize,
-    /// Events in one transaction.
+    /// Most events per transaction.
     pub flush_events: usize,
-    /// Bytes of payload in one transaction.
+    /// Most bytes of payload per transaction.
     pub flush_bytes: usize,
-    /// Longest that an event waits for the database.
+    /// Longest time that an event waits for the database.
     pub deadline: Duration,
 }
 
-/// Takes pending events and stores them.
+/// Stores pending events.
 pub struct Writer {
     flusher: Flusher,
     spool: EventSpool,
@@ -62,17 +62,17 @@ impl Writer {
         Self { flusher: Flusher::new(reservations), spool, pending, settings, bytes: 0 }
     }
 
-    /// Notified when jobs were stored that this process had no place for.
+    /// Returns the notification of stored jobs for which this process had no slot.
     pub fn ring(&self) -> Arc<Notify> {
         Arc::clone(&self.flusher.ring)
     }
 
-    /// Flusher that makes transactions like this writer's.
+    /// Returns a flusher that makes transactions like this writer's.
     pub(super) fn sibling(&self) -> Flusher {
         self.flusher.sibling()
     }
 
-    /// Stores events until every sender is gone or `stop` is called; what was taken by then is still answered.
+    /// Stores events until every sender is gone or `stop` is cancelled; events taken by then are still answered.
     pub async fn run(self, stop: CancellationToken) {
         group_commit::run(self, stop).await;
     }
@@ -81,8 +81,8 @@ impl Writer {
         &self.flusher.reservations
     }
 
-    /// After an unknown outcome: `Some` if the batch was stored after all. A flush is all or nothing, so one stored
-    /// event answers for the batch.
+    /// Looks up a batch of unknown outcome: `Some` if it was stored. A flush is all or nothing, so one stored event
+    /// answers for the batch.
     async fn find_stored(&self, batch: &[Pending]) -> Option<Flushed> {
         let ids: Vec<EventId> = batch.iter().map(|pending| pending.id).collect();
         let events = || self.reservations().store.events();
@@ -91,7 +91,7 @@ impl Writer {
             return None;
         }
         self.flusher.unlease(&self.flusher.leased).await;
-        // Read back like replays: the dispositions stand in the rows. Those not stored were replays themselves.
+        // Stored events are answered like replays, with the dispositions of their rows. The others were replays before.
         let mut fates = Vec::new();
         for pending in batch {
             let known = stored.contains(&pending.id);
@@ -102,9 +102,9 @@ impl Writer {
                     let fate = flush.keys(std::slice::from_ref(key)).await.ok()?.pop()?;
                     flush.abandon().await.ok()?;
                     match fate {
-                        KeyFate::Replay(id) => Fate::Replay(id),
-                        KeyFate::Mismatch(id) => Fate::Mismatch(id),
-                        KeyFate::Fresh => return None,
+                        KeyLookup::Replay(id) => Fate::Replay(id),
+                        KeyLookup::Mismatch(id) => Fate::Mismatch(id),
+                        KeyLookup::Fresh => return None,
                     }
                 }
                 (None, false) => return None,
@@ -130,13 +130,13 @@ impl Commit for Writer {
     const METRICS: (&'static str, &'static str) = (metric::FLUSHES, metric::FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (4, Duration::from_millis(100));
 
-    /// Counts from the receipt of the oldest: it may have waited for the batch before.
+    /// Counts from the receipt of the oldest event, which may have waited for the batch before.
     fn deadline(&self, batch: &[Pending]) -> Instant {
         batch.first().map_or_else(Instant::now, |oldest| oldest.since) + self.settings.deadline
     }
 
     async fn flush(&mut self, batch: &[Pending]) -> Result<Flushed, StoreError> {
-        // What somebody waits for overtakes no event of an agent.
+        // Events of an agent stay in order behind the spool; a review on demand does not wait for it.
         let in_order = batch.first().is_some_and(|first| !first.on_demand);
         if in_order && !self.spool.has_caught_up().await {
             return Err(StoreError::not_tried());
@@ -175,8 +175,8 @@ impl Commit for Writer {
         }
     }
 
-    /// After a lost connection the events are looked up: a commit may have gone through, and then the reviews that it leased
-    /// to us go back to the queue.
+    /// Looks up the events after a lost connection: the commit may have gone through, and then the reviews that it
+    /// leased to this process go back to the queue.
     async fn look_up(&mut self, batch: &[Pending], error: &StoreError) -> Option<Flushed> {
         let unknown = matches!(error, StoreError::Unavailable(_)) || is_duplicate_event(error);
         if unknown { self.find_stored(batch).await } else { None }
@@ -239,11 +239,11 @@ impl GroupCommit for Writer {
     }
 
     async fn rest(&mut self) -> bool {
-        self.reservations().store.events().rest();
+        self.reservations().store.events().release_idle_writer();
         true
     }
 
-    /// Nobody joins from here any more: what waits for company runs at once, wherever there is a place.
+    /// Closes the open batches at shutdown, so that any process can review them now.
     async fn close(&mut self) {
         if !self.flusher.waiting.load(Ordering::Relaxed) {
             return;

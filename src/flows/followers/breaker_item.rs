@@ -1,4 +1,4 @@
-//! Recommendation about an agent, as people, orchestrators and the agent itself are told it.
+//! Breaker of an agent, as people, orchestrators and the agent itself see it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,67 +14,68 @@ use umbra_store::breakers::{BreakerAgent, BreakerReset, BreakerRow};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Breaker)]
 pub struct BreakerItem {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The strictest of its shadows': `open` to hold it back, `half_open` to let it try, `closed` to let it work.
+    /// Strictest recommendation of the shadows: `open` to hold the agent back, `half_open` to let it try, `closed` to
+    /// let it work.
     pub recommendation: BreakerState,
-    /// Verified rejections in a row, by the shadow that has most.
+    /// Verified rejections in a row, by the shadow with the most.
     pub consecutive_rejections: u32,
-    /// Rejections of one and the same output, by the shadow that has most; 0 where none was rejected twice. Such copies
-    /// count once among the rejections in a row.
+    /// Rejections of the same output, by the shadow with the most; 0 if no output was rejected twice. Such copies count
+    /// once among the rejections in a row.
     pub stuck: u32,
-    /// Number of either that opens it.
+    /// Number of rejections in a row, or of the same output, that opens the breaker.
     pub threshold: u32,
-    /// Since when; null where it was never anything but closed.
+    /// Start of the present recommendation; null if the breaker was never other than closed.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
-    /// Why, in sentences.
+    /// Reasons, in sentences.
     pub reasons: Vec<String>,
-    /// True if somebody has acknowledged it since it opened.
+    /// True if a person has acknowledged the breaker since it opened.
     pub acknowledged: bool,
-    /// When.
+    /// Time of the acknowledgement.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub acknowledged_at: Option<Timestamp>,
     /// Name of the person or key that acknowledged it.
     pub acknowledged_by: Option<String>,
-    /// With what note.
+    /// Note of the acknowledgement.
     pub note: Option<String>,
-    /// The last reset by hand.
+    /// Last reset by hand.
     pub reset: Option<BreakerReset>,
-    /// When it becomes half open, if it is open.
+    /// Time at which an open breaker becomes half open.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub half_open_at: Option<Timestamp>,
-    /// Each shadow's part.
+    /// Breakers of the single shadows.
     pub shadows: Vec<ShadowBreaker>,
 }
 
 /// Recommendation of one shadow about an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ShadowBreaker {
-    /// The shadow.
+    /// Name of the shadow.
     pub shadow: String,
-    /// Recommendation.
+    /// Recommendation of the shadow.
     pub recommendation: BreakerState,
     /// Verified rejections in a row.
     pub consecutive_rejections: u32,
-    /// Rejections of one and the same output; 0 where none was rejected twice.
+    /// Rejections of the same output; 0 if no output was rejected twice.
     pub stuck: u32,
-    /// Since when.
+    /// Start of the present recommendation.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
-    /// The reviews that rejected, oldest first.
+    /// Reviews that rejected, oldest first.
     #[schema(value_type = Vec<String>)]
     pub reviews: Vec<ReviewId>,
 }
 
 impl BreakerItem {
-    /// The shadow whose breaker decides.
+    /// Returns the shadow whose breaker decides.
     pub(super) fn decisive(&self) -> Option<&ShadowBreaker> {
         let weight = |one: &&ShadowBreaker| (one.recommendation, one.consecutive_rejections.max(one.stuck));
         self.shadows.iter().max_by_key(weight)
     }
 
-    /// When it opened last, unless it is closed.
+    /// Returns the time of the last opening; `None` if the breaker is closed.
     pub(super) fn opened(&self, limits: &Limits) -> Option<Timestamp> {
         match self.recommendation {
             BreakerState::Closed => None,
@@ -84,7 +85,7 @@ impl BreakerItem {
     }
 }
 
-/// State of a row at a time, and since when: its own time may be over since it was written.
+/// Returns the recommendation of a row at `now`, and its start: the row may have become half open since it was written.
 pub(super) fn standing(row: &BreakerRow, now: Timestamp) -> (BreakerState, Option<Timestamp>) {
     match row.half_open_at.filter(|at| *at <= now) {
         Some(at) => (BreakerState::HalfOpen, Some(at)),
@@ -92,7 +93,7 @@ pub(super) fn standing(row: &BreakerRow, now: Timestamp) -> (BreakerState, Optio
     }
 }
 
-/// The items of some agents, of their shadows' rows as they stand at `now`. `words` says why a review rejected.
+/// Builds the breakers of agents from their shadows' rows at `now`. `words` has the reasons of reviews that rejected.
 pub(super) fn items(
     agents: Vec<BreakerAgent>,
     rows: Vec<BreakerRow>,
@@ -113,7 +114,7 @@ pub(super) fn items(
     agents.into_iter().map(dress).collect()
 }
 
-/// The last review of each row, which its reasons speak of.
+/// Returns the last review of each row, which the row's reasons name.
 pub(super) fn last_reviews(rows: &[BreakerRow]) -> Vec<ReviewId> {
     rows.iter().filter_map(|row| row.rejected_by.last().copied()).collect()
 }
@@ -137,7 +138,7 @@ fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, St
     };
     let decisive = item.decisive().map(|one| (one.recommendation, one.since));
     (item.recommendation, item.since) = decisive.unwrap_or_default();
-    // What was acknowledged is the last opening, not one before.
+    // An acknowledgement counts for the last opening, not for an earlier one.
     let opened = item.opened(limits);
     if let Some(at) = agent.acknowledged_at.filter(|at| opened.is_some_and(|opened| *at >= opened)) {
         (item.acknowledged, item.acknowledged_at) = (true, Some(at));
@@ -146,7 +147,7 @@ fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, St
     item
 }
 
-/// Counts of a shadow in words, the greater count first.
+/// Describes the counts of a shadow in words, the greater count first.
 fn reasons(row: &BreakerRow, words: &HashMap<ReviewId, String>) -> Vec<String> {
     let Some(last) = row.rejected_by.last() else { return Vec::new() };
     let (shadow, rejections, stuck) = (&row.shadow, row.rejections, row.stuck);

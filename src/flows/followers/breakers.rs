@@ -1,4 +1,4 @@
-//! Breakers: moved on by what reviews said and by time, read for those who steer agents, acknowledged and reset.
+//! Breakers: moved on by reviews and by time, read by people and orchestrators, acknowledged and reset.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,21 +17,21 @@ use umbra_domain::{BreakerState, Mode};
 use umbra_store::{
     StoreError,
     breakers::{BreakerAgent, BreakerFilter, BreakerRow, Signature},
-    follow::Following,
-    seek::{Page, Seek},
+    follow::FollowerPage,
+    paging::{Page, Seek},
 };
 
-/// Most agents that time alone moves on in one page.
+/// Most agents per page whose breakers move on by time alone.
 const MOST_DUE: i64 = 100;
 
-/// An agent's recommendation has changed.
+/// A change of an agent's recommendation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::flows) struct Change {
     pub before: BreakerState,
     pub breaker: BreakerItem,
 }
 
-/// Logs and counts a change. An agent chooses its name, so no line has it: `GET /v1/breakers` does.
+/// Logs and counts a change. The log omits the agent's name, which the agent chose; `GET /v1/breakers` has it.
 pub(super) fn announce(change: &Change) {
     metrics::counter!(metric::BREAKER_CHANGES, "to" => change.breaker.recommendation.as_str()).increment(1);
     match change.breaker.recommendation {
@@ -40,7 +40,7 @@ pub(super) fn announce(change: &Change) {
     }
 }
 
-/// Says that a breaker has not been closed for too long.
+/// Logs and counts that a breaker has not been closed for too long.
 pub(super) fn announce_long() {
     metrics::counter!(metric::BREAKER_ALERTS).increment(1);
     tracing::warn!(
@@ -49,10 +49,10 @@ pub(super) fn announce_long() {
 }
 
 impl Followers {
-    /// Moves breakers on by what was said and by time; answers what changed.
+    /// Moves breakers on by reviews and by time; returns the changes.
     pub(super) async fn follow_breakers(
         &self,
-        page: &mut Following,
+        page: &mut FollowerPage,
         judged: &[Judged],
     ) -> Result<Vec<consequences::Change>, StoreError> {
         let models = self.rules.load().with_models();
@@ -97,10 +97,10 @@ impl Followers {
         Ok(changes)
     }
 
-    /// The items of agents whose rows are held by a page, each with the start of the time in which it was not closed.
+    /// Builds the breakers of agents whose rows a page holds, each with the time since which it has not been closed.
     async fn told(
         &self,
-        page: &mut Following,
+        page: &mut FollowerPage,
         agents: Vec<BreakerAgent>,
         mut rows: Vec<BreakerRow>,
         now: Timestamp,
@@ -126,7 +126,7 @@ impl Followers {
         self.settings.breaker_modes.contains(&mode)
     }
 
-    /// The shadows whose opinion opens breakers now: those in force whose mode counts.
+    /// Returns the shadows whose reviews open breakers now: those in force whose mode counts.
     fn judging_shadows(&self) -> Vec<String> {
         let rules = self.rules.load();
         let judging = rules.shadows.iter().map(|armed| &armed.shadow);
@@ -134,7 +134,7 @@ impl Followers {
         judging.map(|shadow| shadow.name.clone()).collect()
     }
 
-    /// What is recommended about an agent; one that was never judged is closed.
+    /// Returns the breaker of an agent; closed for an agent that was never judged.
     ///
     /// # Errors
     /// The database does not answer.
@@ -157,7 +157,7 @@ impl Followers {
         items.pop().ok_or_else(missing)
     }
 
-    /// A page of agents that were ever judged, each with what is recommended about it.
+    /// Returns a page of the agents that were ever judged, each with its breaker.
     ///
     /// # Errors
     /// The database does not answer.
@@ -168,8 +168,8 @@ impl Followers {
         Ok(Page { items: numbers.into_iter().zip(items).collect(), more: page.more })
     }
 
-    /// Notes that somebody knows that an agent's breaker is open or half open, unless somebody did before: answers which.
-    /// `None` where it is closed.
+    /// Acknowledges an agent's breaker that is open or half open. Returns the breaker, and true if it had been
+    /// acknowledged before; `None` if it is closed.
     ///
     /// # Errors
     /// The database does not answer.
@@ -183,14 +183,14 @@ impl Followers {
         Ok(Some((self.breaker(agent).await?, !first)))
     }
 
-    /// Closes an agent's breaker and forgets its rejections, those of events that are still under review among them.
+    /// Closes an agent's breaker and forgets its rejections, including those of events that are still under review.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn reset_breaker(&self, agent: &str, signed: Signature) -> Result<BreakerItem, StoreError> {
         let mut reset = self.store.breakers().begin_reset(agent).await?;
         let (now, last) = (reset.now, reset.last);
-        // As it stands while it is held: of several who reset it at a time, one has changed something.
+        // Judged under the row lock: of several concurrent resets, one is the change.
         let in_force = self.judging_shadows();
         let mut before = BreakerState::Closed;
         for row in &mut reset.rows {
@@ -215,7 +215,7 @@ impl Followers {
         self.breaker(agent).await
     }
 
-    /// The items of agents, read as they stand now.
+    /// Builds the breakers of agents from their present rows.
     pub(super) async fn dressed(&self, agents: Vec<BreakerAgent>) -> Result<Vec<BreakerItem>, StoreError> {
         let names: Vec<String> = agents.iter().map(|agent| agent.agent.clone()).collect();
         let (mut rows, now) = self.store.breakers().of(&names).await?;
@@ -226,7 +226,7 @@ impl Followers {
     }
 }
 
-/// The breakers of some agents, by agent and shadow.
+/// Histories of breakers, by agent and shadow.
 struct Breakers(BTreeMap<(String, String), History>);
 
 impl Breakers {

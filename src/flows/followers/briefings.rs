@@ -1,4 +1,4 @@
-//! Briefings and reports: made of what is stored, on demand for any time, and filed when a day or a week is over.
+//! Briefings and reports, composed of stored data: on demand for any time, and filed when a day or a week is over.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::{
 use umbra_domain::notice::{Notice, NoticeKind};
 use umbra_store::StoreError;
 
-/// Findings that are told in words.
+/// Most findings that are told in words.
 const GRAVEST: i64 = 5;
-/// Agents that are listed.
+/// Most agents that are listed.
 const AGENTS: i64 = 50;
-/// Agents that are looked up in the periods before: more, since others may have led then.
+/// Most agents that are read of the periods before; more, since other agents may have led then.
 const AGENTS_BEFORE: i64 = 1_000;
-/// Recurring faults that are listed.
+/// Most recurring faults that are listed.
 const FAULTS: i64 = 20;
-/// Between looks whether a day is over.
+/// Pause between looks for the end of a day.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
 impl Followers {
-    /// The filed briefing or report of a period, else one of what is stored now; `None` for a time to come.
+    /// Returns the filed briefing or report of a period, else one of the present data; `None` for a period to come.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn briefing(&self, period: Period) -> Result<Option<Briefing>, StoreError> {
         let filed = self.store.briefings().filed(period.kind.as_str(), period.first).await?;
-        // Of one that was erased nothing is left but that it was filed.
+        // An erased briefing has an empty body: only the fact that it was filed is left.
         if let Some(body) = filed.filter(|body| !body.is_empty()) {
             let broken = |error| StoreError::Inconsistent { table: "briefing", problem: format!("{period}: {error}") };
             return serde_json::from_str(&body).map(Some).map_err(broken);
@@ -44,7 +44,8 @@ impl Followers {
         self.compose(period, now).await.map(Some)
     }
 
-    /// The latest day that is over everywhere; on the first day of the installation that day, as far as it has come.
+    /// Returns the latest day that is over everywhere; on the first day of the installation that day, as far as it has
+    /// come.
     ///
     /// # Errors
     /// The database does not answer.
@@ -54,7 +55,8 @@ impl Followers {
         Ok(if day.last() < self.first_day(now).await? { day.next() } else { day })
     }
 
-    /// The latest week that is over everywhere; in the first week of the installation that week, as far as it has come.
+    /// Returns the latest week that is over everywhere; in the first week of the installation that week, as far as it
+    /// has come.
     ///
     /// # Errors
     /// The database does not answer.
@@ -64,14 +66,14 @@ impl Followers {
         Ok(if week.last() < self.first_day(now).await? { week.next() } else { week })
     }
 
-    /// The first local day of this installation, in the westernmost time zone of its shadows.
+    /// Returns the first local day of this installation, in the westernmost time zone of its shadows.
     async fn first_day(&self, now: Timestamp) -> Result<Date, StoreError> {
         let began = self.store.briefings().installed_at().await?.unwrap_or(now);
         Ok(latest_day(began, &self.zones(), SignedDuration::ZERO).next().first)
     }
 
-    /// Files the briefing of each day and the report of each week, `delay` after its end, until `stop`. Of several
-    /// processes one does.
+    /// Files the briefing of each day and the report of each week, `delay` after its end, until `stop`. If several
+    /// processes run this, one of them files.
     pub async fn brief_until(self, stop: CancellationToken, delay: Duration) {
         let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::ZERO);
         let mut done: Vec<Period> = Vec::new();
@@ -86,12 +88,12 @@ impl Followers {
         }
     }
 
-    /// Files what is due and not among the `done`; answers what needs no further look.
+    /// Files the periods that are due and not among the `done`; returns those that need no further look.
     async fn file_due(&self, delay: SignedDuration, done: &[Period]) -> Result<Vec<Period>, StoreError> {
         let now = self.store.now().await?;
         let day = latest_day(now, &self.zones(), delay);
         let due = [day, latest_week(day)];
-        // What was over before there was anything to tell is not told.
+        // A period that ended before the installation began is not filed.
         let first_day = self.first_day(now).await?;
         for period in due.iter().filter(|period| !done.contains(period) && period.last() >= first_day) {
             if self.store.briefings().filed(period.kind.as_str(), period.first).await?.is_none() {
@@ -153,14 +155,14 @@ impl Followers {
         }))
     }
 
-    /// The time zones of the shadows in force.
+    /// Returns the time zones of the shadows in force.
     fn zones(&self) -> Vec<TimeZone> {
         let rules = self.rules.load();
         let mut names: Vec<&str> =
             rules.shadows.iter().map(|armed| armed.shadow.cost_control.time_zone.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        // They were checked when the shadows were read.
+        // The zones were checked when the shadows were read.
         names.into_iter().filter_map(|name| TimeZone::get(name).ok()).collect()
     }
 }

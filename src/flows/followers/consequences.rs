@@ -1,27 +1,27 @@
-//! What is stored because of reviews, in the transaction that holds their page: scores, breakers, reflexions, and the
-//! messages that tell of it. It is logged once the page is done.
+//! Consequences of reviews, stored in the transaction that holds their page: scores, breakers, reflexions, and messages
+//! about them. Changes are logged once the page is done.
 
 use crate::{
     breaker,
     flows::followers::{Followers, breaker_item::BreakerItem, breakers, notify::of_change, reflexions},
 };
 use umbra_domain::{
-    About, Assessment, EventId, Mode, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
+    Assessment, EventId, FindingSubject, Mode, ReviewScope, Reviewer, Severity, StoredEvent, verdict::DecidedBy,
 };
 use umbra_store::{
     StoreError,
     baselines::{Score, ScoreKey},
     findings::FindingItem,
-    follow::Following,
+    follow::FollowerPage,
     reviews::Review,
 };
 
-/// The source of a finding of the built-in checks, as stored.
+/// Stored source of a finding by the built-in checks.
 const CHECK: &str = "check";
-/// What the rules of the check for orders to a model begin with.
+/// Prefix of the rules for injection, that is, orders to a model.
 const INJECTION: &str = "injection.";
 
-/// What a review said of one event.
+/// Judgement of a review about one event.
 pub(in crate::flows) struct Judged {
     pub review: Review,
     pub event: EventId,
@@ -36,32 +36,32 @@ pub(in crate::flows) struct Judged {
 }
 
 impl Judged {
-    /// The worst severity of what was found on evidence that speaks against the agent. Where the agent was given an order
-    /// to a model, a model that rejects may have been told to, whatever it quotes.
+    /// Returns the worst severity of the verified findings against the agent. If the checks found an order to a model
+    /// in what the agent was given, findings by a model do not count, since the order may have told it to reject.
     pub fn verified(&self) -> Option<Severity> {
         let order = |finding: &FindingItem| {
-            finding.about == About::Given && finding.source == CHECK && finding.rule.starts_with(INJECTION)
+            finding.about == FindingSubject::Given && finding.source == CHECK && finding.rule.starts_with(INJECTION)
         };
         let told = self.findings.iter().any(order);
         let speaks = |finding: &&FindingItem| {
-            finding.verified && finding.about == About::Agent && (finding.source == CHECK || !told)
+            finding.verified && finding.about == FindingSubject::Agent && (finding.source == CHECK || !told)
         };
         self.findings.iter().filter(speaks).map(|finding| finding.severity).max()
     }
 
-    /// True for a rejection, false for an approval, as a breaker counts; `None` for neither. A FLAG that was lowered has
-    /// not approved. `has_model`: its shadow does not run on the built-in checks.
+    /// Returns true for a rejection, false for an approval, as a breaker counts; `None` for neither. A lowered FLAG is
+    /// no approval. `has_model`: the shadow does not run on the built-in checks.
     pub fn rejects(&self, has_model: bool) -> Option<bool> {
         breaker::rejects(self.assessment, has_model, self.verified()).filter(|_| !self.decided_by.is_doubtful())
     }
 
-    /// Whether anybody but the log is to know of it.
+    /// True if the shadow is not passive, so that more than the log may show the judgement.
     pub fn is_public(&self) -> bool {
         self.review.mode.is_some_and(|mode| mode != Mode::Passive)
     }
 }
 
-/// A change that others are told of; logged and counted once it is stored.
+/// A change that messages report; logged and counted once it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::flows) enum Change {
     Breaker(breakers::Change),
@@ -70,8 +70,8 @@ pub(in crate::flows) enum Change {
 }
 
 impl Followers {
-    /// Stores what follows from a page, and what time alone brings about; answers whether there is more.
-    pub(in crate::flows) async fn consequences(&self, mut page: Following) -> Result<bool, StoreError> {
+    /// Stores the consequences of a page and of time alone; returns true if there is more.
+    pub(in crate::flows) async fn consequences(&self, mut page: FollowerPage) -> Result<bool, StoreError> {
         let judged = judged(&mut page).await?;
         page.add_scores(&scores(&judged), self.settings.baseline_window).await?;
         let mut changes = self.follow_reflexions(&mut page, &judged).await?;
@@ -96,8 +96,8 @@ impl Followers {
     }
 }
 
-/// What the reviews of a page said, event by event.
-async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
+/// Collects the judgements of a page's reviews, event by event.
+async fn judged(page: &mut FollowerPage) -> Result<Vec<Judged>, StoreError> {
     if page.ended.reviews.is_empty() {
         return Ok(Vec::new());
     }
@@ -111,7 +111,7 @@ async fn judged(page: &mut Following) -> Result<Vec<Judged>, StoreError> {
                 events.insert(*event, (order, payload));
                 Some((order, stored?))
             });
-            // A batch says something of each of its events; a task's review speaks of all its steps.
+            // A batch has an assessment of each event; a task's review assesses all its steps.
             let own = review.assessments.iter().find(|own| own.event_id == *event);
             let whole = (review.assessment, review.decided_by, review.score, &review.notes);
             let (assessment, decided_by, score, notes) =

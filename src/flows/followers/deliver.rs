@@ -1,5 +1,5 @@
-//! Delivers what waits in the outbox, with the other processes of the cluster: each endpoint has places of its own, so
-//! one that is slow or down holds up no other.
+//! Delivers the messages of the outbox, together with the other processes of the cluster. Each endpoint has slots of
+//! its own, so an endpoint that is slow or down holds up no other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,17 +13,17 @@ use crate::{
 };
 use umbra_store::{StoreError, webhooks::Delivery};
 
-/// Between looks for what has become due.
+/// Pause between looks for due deliveries.
 const POLL: Duration = Duration::from_secs(1);
-/// After this a delivery whose process has fallen silent is due again: longer than any may take.
+/// Lease after which a delivery of a silent process is due again; longer than any delivery may take.
 const LEASE: Duration = Duration::from_secs(90);
-/// Between counts for the metrics, and sweeps.
+/// Time between counts for the metrics, and between sweeps.
 const BETWEEN_COUNTS: Duration = Duration::from_mins(1);
-/// How long dead letters are kept.
+/// Time for which dead letters are kept.
 const KEEP_DEAD: Duration = Duration::from_hours(30 * 24);
 
 impl Followers {
-    /// Delivers until `stop`; those under way then come to their end, until the task is dropped.
+    /// Delivers until `stop`; deliveries under way then come to their end, unless the task is dropped.
     pub async fn deliver_until(self, stop: CancellationToken) {
         let mut running = JoinSet::new();
         let mut counted: Option<Instant> = None;
@@ -49,7 +49,7 @@ impl Followers {
 
     async fn deliver_due(&self, running: &mut JoinSet<()>) -> Result<(), StoreError> {
         let endpoints = self.webhooks.load_full();
-        // A place is taken before a delivery is: what is claimed is sent at once.
+        // A slot is taken before a delivery is claimed, so claimed deliveries are sent at once.
         let mut places: Vec<(Arc<Endpoint>, Vec<OwnedSemaphorePermit>)> = Vec::new();
         for endpoint in endpoints.all() {
             let free = std::iter::from_fn(|| Arc::clone(endpoint.places()).try_acquire_owned().ok()).collect();
@@ -92,7 +92,7 @@ impl Followers {
             }
         };
         if let Err(error) = noted {
-            // The lease ends, and it is sent again under the same id.
+            // The lease ends, and the message is sent again under the same id.
             tracing::debug!(%error, delivery = %delivery.id, "what became of a webhook could not be noted");
         }
         let endpoint = endpoint.name().to_owned();

@@ -1,4 +1,4 @@
-//! What people make of findings, and what it says of shadows.
+//! People's judgements of findings, and the precision of shadows that follows from them.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,21 +11,21 @@ use crate::{
 use umbra_domain::Shadow;
 use umbra_store::{Store, StoreError, feedback::JudgedCount, findings::FindingItem};
 
-/// How often a shadow's findings are right, as people judged them.
+/// Precision of a shadow's findings, as people judged them.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ShadowPrecision {
-    /// All of its findings that people judged, whatever its configuration was.
+    /// Precision of all judged findings of the shadow, under any configuration.
     pub all: Precision,
-    /// Those made by versions that look for the same as the one in force: model, criteria, checks and `flag_at` are
-    /// the same. This is what `umbra promote` goes by.
+    /// Precision of the findings by versions that look for the same as the one in force: model, criteria, checks and
+    /// `flag_at` are the same. `umbra promote` goes by this.
     pub in_force: Precision,
-    /// By category.
+    /// Precision by category.
     pub by_category: Vec<CategoryPrecision>,
-    /// By version, the newest last.
+    /// Precision by version, the newest last.
     pub by_version: Vec<VersionPrecision>,
 }
 
-/// The precision of findings of a category.
+/// Precision of the findings of a category.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct CategoryPrecision {
     /// The category.
@@ -36,12 +36,12 @@ pub struct CategoryPrecision {
     pub precision: Precision,
 }
 
-/// The precision of a version of a shadow.
+/// Precision of a version of a shadow.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct VersionPrecision {
-    /// The hash of its configuration.
+    /// Hash of the version's configuration.
     pub version: String,
-    /// Whether it looks for the same as the one in force.
+    /// True if the version looks for the same as the one in force.
     pub like_in_force: bool,
     #[serde(flatten)]
     #[schema(inline)]
@@ -50,11 +50,12 @@ pub struct VersionPrecision {
 }
 
 impl ShadowPrecision {
-    /// Sums up what people judged of a shadow, among counts of others.
+    /// Sums up the judgements about a shadow; `counts` may have other shadows too.
     pub fn of(shadow: &Shadow, counts: &[JudgedCount]) -> Self {
         let counts = counts.iter().filter(|count| count.shadow == shadow.name);
-        let like =
-            |count: &JudgedCount| serde_json::from_str::<Shadow>(&count.config).is_ok_and(|old| old.sees_like(shadow));
+        let like = |count: &JudgedCount| {
+            serde_json::from_str::<Shadow>(&count.config).is_ok_and(|old| old.has_same_criteria(shadow))
+        };
         let mut categories: Vec<(String, Tally)> = Vec::new();
         let mut versions: Vec<(String, bool, Tally)> = Vec::new();
         let (mut all, mut in_force) = (Tally::default(), Tally::default());
@@ -94,7 +95,7 @@ impl ShadowPrecision {
 }
 
 impl Followers {
-    /// Notes what people made of a finding, and what follows from it for its recurrence.
+    /// Stores a person's judgement of a finding, and revises its reflexion and the precision of the shadow.
     ///
     /// # Errors
     /// The database does not answer.
@@ -114,7 +115,7 @@ impl Followers {
     }
 }
 
-/// Sets the gauges of some shadows' judged findings.
+/// Sets the gauges of judged findings of these shadows.
 ///
 /// # Errors
 /// The database does not answer.

@@ -1,8 +1,8 @@
-//! Consequences of reviews that ended and of what looks found, in the order in which these became visible.
+//! Follows the reviews that ended and the findings of looks, in the order in which these became visible.
 //!
-//! One process of a cluster follows at a time; each is woken by its own workers and by the wake-up of others, so the
-//! look at the clock is only for what a lost wake-up has left behind. What is stored is stored exactly once; what is
-//! written to files is written at least once, and known again by the id of its review or first finding.
+//! One process of a cluster follows at a time. Its own workers and the wake-up of other processes wake it; the timer
+//! only finds what a lost wake-up has left behind. Consequences are stored exactly once; files are written at least
+//! once, and recognised by the id of their review or first finding.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{findings::Artifacts, flows::followers::Followers, telemetry::metric};
 use umbra_store::{
     StoreError,
-    follow::{Follower, Following},
+    follow::{Follower, FollowerPage},
 };
 
-/// Reviews that are followed in one transaction.
+/// Reviews per transaction.
 const PAGE: i64 = 100;
-/// Between pages: news that come closer together share one.
+/// Pause between pages, so that news close together share a page.
 const BETWEEN_PAGES: Duration = Duration::from_millis(50);
-/// Between looks when nothing wakes us.
+/// Longest pause between looks without a wake-up.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// Most overdue verdicts in one look.
+/// Most overdue verdicts per look.
 const OVERDUE: i64 = 200;
 
 impl Followers {
@@ -29,7 +29,7 @@ impl Followers {
     pub async fn follow_until(self, stop: CancellationToken, artifacts: Arc<Artifacts>) {
         let mut news = self.verdicts.waiters.news();
         let mut failing = false;
-        // Shown from the start: a series that only comes with the first failure has no rate at it.
+        // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::ARTIFACT_FAILURES).increment(0);
         loop {
             let followed = self.follow(&artifacts).await;
@@ -55,7 +55,7 @@ impl Followers {
         }
     }
 
-    /// Deals with the next page of each follower; answers whether more is there.
+    /// Processes the next page of each follower; returns true if there is more.
     ///
     /// # Errors
     /// The database does not answer, or files cannot be written.
@@ -71,7 +71,7 @@ impl Followers {
         Ok(more)
     }
 
-    /// Files verdicts whose time is over and that nobody has asked for.
+    /// Files overdue verdicts that no request has asked for.
     async fn decide_overdue(&self) -> Result<(), StoreError> {
         let rules = self.rules.load();
         let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == umbra_domain::Mode::Active);
@@ -83,7 +83,7 @@ impl Followers {
     }
 }
 
-async fn write(artifacts: &Arc<Artifacts>, page: Following) -> Result<bool, FollowError> {
+async fn write(artifacts: &Arc<Artifacts>, page: FollowerPage) -> Result<bool, FollowError> {
     let more = page.ended.more;
     if !page.ended.reviews.is_empty() || !page.ended.looks.is_empty() {
         let writing = artifacts.write(&page.ended.reviews, &page.ended.looks);
@@ -93,13 +93,13 @@ async fn write(artifacts: &Arc<Artifacts>, page: Following) -> Result<bool, Foll
     Ok(more)
 }
 
-/// Why what follows has to wait.
+/// Reason why following has to wait.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The database does not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file cannot be written; the disk may be full, or the folder not ours.
+    /// A file cannot be written; the disk may be full, or the folder may belong to another user.
     #[error(transparent)]
     File(#[from] crate::findings::ArtifactError),
 }

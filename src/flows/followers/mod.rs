@@ -27,7 +27,7 @@ use crate::{
 use umbra_domain::{Mode, clock::Clock};
 use umbra_store::Store;
 
-/// Context of what follows a review that ended. Cheap to clone.
+/// Context of the consequences of reviews. Cheap to clone.
 #[derive(Clone)]
 pub struct Followers {
     /// The database.
@@ -36,11 +36,11 @@ pub struct Followers {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// Verdicts that are overdue, and news of reviews that ended.
+    /// Verdicts, filed when they are overdue, and news of reviews that ended.
     pub verdicts: Verdicts,
-    /// Bounds.
+    /// Bounds of breakers, reflexions and baselines.
     pub settings: FollowerSettings,
-    /// Breakers that are not closed, as this process knows them.
+    /// Breakers that are not closed, as this process last read them.
     pub open_breakers: OpenBreakers,
     /// Feed of new findings for streams.
     pub tail: Tail,
@@ -57,10 +57,10 @@ pub struct FollowerSettings {
     pub breaker: breaker::Limits,
     /// Modes of the shadows whose reviews move breakers.
     pub breaker_modes: Vec<Mode>,
-    /// Time other than closed after which a breaker is announced once more.
+    /// Time in a state other than closed after which a breaker is announced again.
     pub alert_after: Duration,
     /// Recurrence that makes a fault a lesson.
     pub reflexion: reflexion::Limits,
-    /// How far back scores count for a baseline.
+    /// Age up to which scores count for a baseline.
     pub baseline_window: Duration,
 }

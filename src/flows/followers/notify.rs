@@ -1,4 +1,4 @@
-//! Notices of what ended, stored with what follows from it. Nothing that a passive shadow saw becomes one.
+//! Messages about ended reviews, stored together with their consequences. A passive shadow causes no message.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,20 +11,20 @@ use umbra_domain::{
 use umbra_store::{
     StoreError,
     findings::FindingItem,
-    follow::Following,
+    follow::FollowerPage,
     verdicts::{FiledVerdict, VerdictItem},
     webhooks::Outgoing,
 };
 
 impl Followers {
-    /// Stores messages about the findings and verdicts of a page, for whom they are for.
-    pub(super) async fn tell_of(&self, page: &mut Following) -> Result<(), StoreError> {
+    /// Stores messages about the findings and verdicts of a page, for the endpoints that want them.
+    pub(super) async fn tell_of(&self, page: &mut FollowerPage) -> Result<(), StoreError> {
         if self.webhooks.load().all().is_empty() || page.is_empty() {
             return Ok(());
         }
         let reviews = std::mem::take(&mut page.ended.reviews);
         for review in reviews.iter().filter(|review| review.mode != Some(Mode::Passive)) {
-            // What a look had found before was told of then.
+            // Findings of an earlier look were reported then.
             for finding in review.findings.iter().flatten().filter(|finding| !finding.of_look) {
                 self.tell(page, &of_finding(review.assessment, finding)).await?;
             }
@@ -41,21 +41,21 @@ impl Followers {
         Ok(())
     }
 
-    /// Stores the message that tells a notice, in the transaction that holds the page, if it is for anybody.
-    pub(in crate::flows) async fn tell(&self, page: &mut Following, notice: &Notice) -> Result<(), StoreError> {
+    /// Stores the message of a notice in the transaction that holds the page, if an endpoint wants it.
+    pub(in crate::flows) async fn tell(&self, page: &mut FollowerPage, notice: &Notice) -> Result<(), StoreError> {
         match self.webhooks.load().address(notice, self.clock.new_id()) {
             Some(message) => page.enqueue(&message).await,
             None => Ok(()),
         }
     }
 
-    /// The message that tells a change which a person makes, to be stored with it; `None` if it is for nobody.
+    /// Returns the message about a change by a person, to be stored with the change; `None` if no endpoint wants it.
     pub(super) fn message_of(&self, change: &Change, at: Timestamp) -> Option<Outgoing> {
         self.webhooks.load().address(&of_change(change, at), self.clock.new_id())
     }
 }
 
-/// What is told of a breaker or a reflexion: which, and where the rest is to be read.
+/// Builds the notice of a change to a breaker or a reflexion; the API has the rest.
 pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
     let (kind, agent, data) = match change {
         Change::Breaker(breakers::Change { before, breaker }) => {
@@ -76,8 +76,8 @@ pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
     Notice { kind, at, agent: Some(agent.clone()), task_id: None, shadow: None, severity: None, data }
 }
 
-/// A breaker as a message tells it: what a list shows, and the shadow that decides. `before` is what it recommended until
-/// now.
+/// Returns a breaker as a message shows it: the fields of a list, and the shadow that decides. `before` is the earlier
+/// recommendation.
 fn of_breaker(breaker: &BreakerItem, before: Option<BreakerState>) -> Value {
     let decisive = breaker.decisive();
     let BreakerItem { agent, recommendation, consecutive_rejections, stuck, threshold, since, reasons, .. } = breaker;
@@ -89,7 +89,7 @@ fn of_breaker(breaker: &BreakerItem, before: Option<BreakerState>) -> Value {
     })
 }
 
-/// Notice of a finding: what a list shows, without the text that it quotes; with the assessment of its review.
+/// Builds the notice of a finding: the fields of a list without the quoted text, and the assessment of the review.
 fn of_finding(assessment: Option<Assessment>, finding: &FindingItem) -> Notice {
     Notice {
         kind: NoticeKind::FindingCreated,

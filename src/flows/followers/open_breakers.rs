@@ -1,5 +1,5 @@
-//! Breakers that are not closed, as this process knows them: an agent is told of its own with each answer to its posts,
-//! which costs no read. They are read anew when this process moved one on, and each second for what others moved on.
+//! Cache of the breakers that are not closed, so that each answer to an agent's posts can tell of its breaker without a
+//! read. This process reloads it when it has moved a breaker on, and each second for the changes of other processes.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ use super::{Followers, breaker_item::BreakerItem};
 use umbra_domain::BreakerState;
 use umbra_store::StoreError;
 
-/// Most agents that are known, those that opened last.
+/// Most agents in the cache, those whose breakers opened last.
 const MOST_KNOWN: i64 = 1_000;
-/// Time between looks at what other processes moved on.
+/// Pause between reloads.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-/// Breakers that are not closed. Cheap to clone.
+/// Cache of the breakers that are not closed. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct OpenBreakers(Arc<ArcSwap<HashMap<String, BreakerAdvice>>>);
 
@@ -26,19 +26,19 @@ pub struct OpenBreakers(Arc<ArcSwap<HashMap<String, BreakerAdvice>>>);
 pub struct BreakerAdvice {
     /// `open` to hold the agent back, `half_open` to let it try.
     pub recommendation: BreakerState,
-    /// Why, in sentences.
+    /// Reasons, in sentences.
     pub reasons: Vec<String>,
 }
 
 impl OpenBreakers {
-    /// Recommendation about an agent, unless its breaker is closed.
+    /// Returns the recommendation about an agent, unless its breaker is closed.
     pub fn of(&self, agent: &str) -> Option<BreakerAdvice> {
         self.0.load().get(agent).cloned()
     }
 }
 
 impl Followers {
-    /// Keeps the open breakers known until `stop`.
+    /// Keeps the cache of open breakers up to date until `stop`.
     pub async fn know_breakers_until(self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             self.know_breakers().await;
@@ -46,7 +46,7 @@ impl Followers {
         }
     }
 
-    /// Reads the open breakers. While the database is away, what was known stays.
+    /// Reloads the cache of open breakers. While the database is away, the cache stays as it is.
     pub(super) async fn know_breakers(&self) {
         match self.read_open_breakers().await {
             Ok(known) => self.open_breakers.0.store(Arc::new(known)),

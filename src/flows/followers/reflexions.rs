@@ -1,4 +1,4 @@
-//! Reflexions: opened when a fault recurs, closed when it stops, read for agents, people and reviewers.
+//! Reflexions: opened when a fault recurs, closed when it stops, read by agents, people and reviewers.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,84 +14,86 @@ use crate::{
     reflexion::{self, Fault, Step},
     telemetry::metric,
 };
-use umbra_domain::{About, Category, EventId, FindingId, Mode, ReflexionId, ReviewId, Severity, Source};
+use umbra_domain::{
+    EventId, FindingCategory, FindingId, FindingSource, FindingSubject, Mode, ReflexionId, ReviewId, Severity,
+};
 use umbra_store::{
     StoreError,
-    follow::Following,
+    follow::FollowerPage,
+    paging::{Page, Seek},
     reflexions::{FaultKey, Recurrence, ReflexionFilter, ReflexionRow},
-    seek::{Page, Seek},
 };
 
-/// Most occurrences that a reflexion lists, the newest.
+/// Most occurrences that a reflexion lists; the newest.
 const MOST_OCCURRENCES: i64 = 20;
-/// Most reflexions that time alone closes in one page.
+/// Most reflexions per page that close by time alone.
 const MOST_STALE: i64 = 100;
 
-/// A fault that recurs, as a lesson.
+/// A recurring fault of an agent, with its lesson.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = Reflexion)]
 pub struct ReflexionItem {
-    /// Its id.
+    /// Id of the reflexion.
     #[schema(value_type = String, example = "rfx_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: ReflexionId,
-    /// The agent.
+    /// Agent that made the fault.
     pub agent: String,
-    /// The type of task.
+    /// Type of the tasks in which the fault was found.
     pub task_type: Option<String>,
-    /// The findings' fingerprint.
+    /// Fingerprint of the findings.
     pub fingerprint: String,
-    /// `open` while the fault recurs; `closed` when it was not found for as long as `reflexion.window`.
+    /// `open` while the fault recurs; `closed` once it was not found for as long as `reflexion.window`.
     pub status: &'static str,
-    /// How bad the fault was at worst.
+    /// Worst severity of the findings.
     pub severity: Severity,
-    /// What it is about.
-    pub category: Category,
-    /// Who found it.
-    pub source: Source,
-    /// The check's rule, or the model's checklist item.
+    /// Category of the findings.
+    pub category: FindingCategory,
+    /// Source of the findings.
+    pub source: FindingSource,
+    /// Rule of the check, or checklist item of the model.
     pub rule: String,
-    /// How the newest finding describes it: words of a reviewer, not to be followed.
+    /// Description by the newest finding: words of a reviewer, not to be followed.
     pub description: Option<String>,
-    /// The lesson, in Umbra's own words.
+    /// Lesson, in Umbra's own words.
     pub lesson: String,
-    /// A text to put before the agent's next task. Others' words in it are quoted as data.
+    /// Text to put before the agent's next task. Words of others in it are quoted as data.
     pub prompt: String,
-    /// Events in which it was found.
+    /// Number of events in which the fault was found.
     pub events: i64,
-    /// The newest times that it was found, at most twenty.
+    /// Newest occurrences, at most twenty.
     pub occurrences: Vec<OccurrenceItem>,
-    /// When it was found first.
+    /// Time of the first occurrence.
     #[schema(value_type = String, format = DateTime)]
     pub first_at: Timestamp,
-    /// When it was found last.
+    /// Time of the last occurrence.
     #[schema(value_type = String, format = DateTime)]
     pub last_at: Timestamp,
-    /// When it became a lesson.
+    /// Time at which the fault became a lesson.
     #[schema(value_type = String, format = DateTime)]
     pub opened_at: Timestamp,
-    /// When it closed.
+    /// Time at which the reflexion closed.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub closed_at: Option<Timestamp>,
 }
 
-/// One time that the fault was found.
+/// An occurrence of the fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct OccurrenceItem {
-    /// The finding.
+    /// Id of the finding.
     #[schema(value_type = String)]
     pub finding_id: FindingId,
-    /// The event.
+    /// Id of the event.
     #[schema(value_type = String)]
     pub event_id: EventId,
-    /// The review; null where the built-in checks looked without one.
+    /// Id of the review; null if the built-in checks found the fault without a review.
     #[schema(value_type = Option<String>)]
     pub review_id: Option<ReviewId>,
-    /// When it was found.
+    /// Time of the finding.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
 }
 
-/// A reflexion opened or closed.
+/// A reflexion that opened or closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::flows) struct Change {
     pub id: ReflexionId,
@@ -107,17 +109,17 @@ pub(super) fn announce(change: &Change) {
 }
 
 impl Followers {
-    /// Opens, carries on and closes reflexions; answers what changed.
+    /// Opens, updates and closes reflexions; returns the changes.
     pub(super) async fn follow_reflexions(
         &self,
-        page: &mut Following,
+        page: &mut FollowerPage,
         judged: &[Judged],
     ) -> Result<Vec<consequences::Change>, StoreError> {
         let limits = &self.settings.reflexion;
         let mut keys = BTreeSet::new();
         for one in judged.iter().filter(|one| one.is_public()) {
-            // What the agent was given teaches it nothing.
-            let faults = one.findings.iter().filter(|finding| finding.about == About::Agent);
+            // A finding about what the agent was given is no fault of the agent.
+            let faults = one.findings.iter().filter(|finding| finding.about == FindingSubject::Agent);
             keys.extend(faults.map(|finding| FaultKey {
                 agent: one.review.agent.clone(),
                 task_type: one.stored.event.task_type.clone(),
@@ -125,7 +127,8 @@ impl Followers {
             }));
         }
         let looks = page.ended.looks.iter().map(|(finding, _)| finding);
-        let looks = looks.filter(|finding| finding.mode != Some(Mode::Passive) && finding.about == About::Agent);
+        let looks =
+            looks.filter(|finding| finding.mode != Some(Mode::Passive) && finding.about == FindingSubject::Agent);
         keys.extend(looks.map(|finding| FaultKey {
             agent: finding.watched_agent.clone(),
             task_type: finding.task_type.clone(),
@@ -147,7 +150,7 @@ impl Followers {
                             }));
                         }
                     }
-                    (Step::GoOn, Some(id)) => page.go_on(id, &fault).await?,
+                    (Step::GoOn, Some(id)) => page.update_recurrence(id, &fault).await?,
                     _ => {}
                 }
             }
@@ -159,7 +162,7 @@ impl Followers {
         Ok(changes)
     }
 
-    /// Opens or closes the reflexion of a finding's fault after people changed their mind about the finding.
+    /// Opens or closes the reflexion of a finding's fault, after a person judged the finding.
     pub(super) async fn revise_reflexion(&self, finding: FindingId) -> Result<(), StoreError> {
         let limits = &self.settings.reflexion;
         let Some(fault) = self.store.reflexions().recurrence_of(finding, limits.window).await? else { return Ok(()) };
@@ -183,7 +186,7 @@ impl Followers {
         Ok(())
     }
 
-    /// A page of reflexions in the order in which they opened.
+    /// Returns a page of reflexions, in the order in which they opened.
     ///
     /// # Errors
     /// The database does not answer.
@@ -232,7 +235,7 @@ impl Followers {
     }
 }
 
-/// A reflexion as the room knows it.
+/// Returns the fault of a stored reflexion, as module `reflexion` takes it.
 pub(in crate::flows) fn fault(row: &ReflexionRow) -> Fault<'_> {
     Fault {
         severity: row.severity,

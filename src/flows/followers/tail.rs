@@ -1,7 +1,7 @@
-//! The tail of the findings: one reader a process, woken when reviews end, that feeds every stream of the process.
+//! Feed of new findings: one reader per process, woken when reviews end, feeds every stream of the process.
 //!
-//! A subscriber first listens and then reads what is stored behind its own cursor, so nothing falls in between; what
-//! it hears twice it knows by the number. One that lags behind is told so, and reads from the store again.
+//! A subscriber first listens and then reads the stored findings behind its own cursor, so none is missed; it
+//! recognises duplicates by their numbers. A subscriber that lags is told so, and reads from the store again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,29 +12,29 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::flows::followers::Followers;
-use umbra_store::{StoreError, findings::FindingItem, seek::Feed};
+use umbra_store::{StoreError, findings::FindingItem, paging::Feed};
 
-/// Most findings in one page.
+/// Most findings per page.
 const PAGE: u32 = 100;
-/// Pages that a stream may lie behind before it reads from the store instead.
+/// Pages that a stream may lag before it reads from the store instead.
 const BEHIND: usize = 32;
-/// At most forty looks a second: what ends meanwhile is told together.
+/// Least time between looks, at most forty a second; findings of that time are sent together.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
-/// Between looks when every wake-up was lost.
+/// Longest pause between looks, for lost wake-ups.
 const POLL: Duration = Duration::from_secs(5);
 
-/// Where streams hear of new findings. Cheap to clone.
+/// Broadcast of new findings to streams. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tail(broadcast::Sender<Arc<NewFindings>>);
 
 /// Findings that have just become visible.
 #[derive(Debug)]
 pub struct NewFindings {
-    /// Each with its number, in order, of every mode.
+    /// Findings of every mode with their numbers, in order.
     pub items: Vec<(i64, FindingItem)>,
-    /// All findings up to this number have been told.
+    /// Number up to which all findings have been sent.
     pub upto: i64,
-    /// Some before them may not have been: they stand in the store.
+    /// True if findings before these may not have been sent; the store has them.
     pub gap: bool,
 }
 
@@ -45,17 +45,17 @@ impl Default for Tail {
 }
 
 impl Tail {
-    /// Listens from now on.
+    /// Subscribes from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<NewFindings>> {
         self.0.subscribe()
     }
 }
 
 impl Followers {
-    /// Feeds the streams until `stop`. While there are none it asks the database nothing.
+    /// Feeds the streams until `stop`. Without streams it does not query the database.
     pub async fn tail_until(self, stop: CancellationToken) {
         let mut news = self.verdicts.waiters.news();
-        // Up to where findings were told; `None` while nobody listened.
+        // Number up to which findings were sent; `None` while no stream listens.
         let mut position = None;
         loop {
             match self.tell_findings(position).await {
@@ -72,10 +72,10 @@ impl Followers {
         }
     }
 
-    /// Tells the streams what stands behind `position`, and answers how far that was.
+    /// Sends the findings behind `position` to the streams; returns the number of the last one sent.
     async fn tell_findings(&self, position: Option<i64>) -> Result<Option<i64>, StoreError> {
         let Tail(streams) = &self.tail;
-        // Nobody may listen any more when it is said: then nothing is lost.
+        // The last receiver may have gone meanwhile; then nothing is lost.
         let tell = |news| drop(streams.send(Arc::new(news)));
         if streams.receiver_count() == 0 {
             return Ok(None);
@@ -100,7 +100,7 @@ impl Followers {
 
 async fn woken(news: &mut watch::Receiver<()>) {
     if news.changed().await.is_err() {
-        // Its sender lives as long as the pipeline.
+        // The sender lives as long as the flows.
         std::future::pending::<()>().await;
     }
 }

@@ -1,4 +1,4 @@
-//! One page of looks: the checks of each shadow that a budget held back, and what they find, ready to be stored.
+//! One page of looks: runs the built-in checks of each shadow whose budget skipped an event, and stores their findings.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,11 +15,11 @@ use umbra_review::{Judgement, Subject};
 use umbra_store::{
     StoreError,
     events::received_at,
-    looks::{LookEvent, LookPage, Looked},
-    results::{NewFinding, Place},
+    looks::{LookEvent, LookFinding, LookPage},
+    results::{EventContext, NewFinding},
 };
 
-/// Bytes of text after which others are let in; a text as long is looked at beside the tasks that serve requests.
+/// Bytes of text after which the task yields; the checks of a longer text run in `block_in_place`.
 const LONG_TEXT: usize = 16 * 1024;
 
 /// A shadow whose checks look at an event.
@@ -30,7 +30,7 @@ struct Observer {
 }
 
 impl Looks {
-    /// Looks at a page and stores what it finds; answers whether more wait.
+    /// Runs the checks on a page of events and stores the findings. Returns true if more events wait.
     pub(super) async fn look_at(&self, rules: &Rules, mut page: LookPage) -> Result<bool, StoreError> {
         let (events, more) = (std::mem::take(&mut page.events), page.more);
         let former = former_versions(rules, &mut page, &events).await?;
@@ -52,8 +52,8 @@ impl Looks {
         Ok(more)
     }
 
-    /// Counts new findings, by their places in `found`, and wakes who follows findings.
-    pub(in crate::flows) async fn tell(&self, found: &[Looked], new: &[usize]) {
+    /// Counts new findings, given by their positions in `found`, and wakes the followers of findings.
+    pub(in crate::flows) async fn tell(&self, found: &[LookFinding], new: &[usize]) {
         for one in new.iter().filter_map(|at| found.get(*at)) {
             metrics::counter!(metric::FINDINGS, "shadow" => one.shadow.clone(),
                 "severity" => one.found.finding.severity.as_str(), "source" => "check")
@@ -64,8 +64,8 @@ impl Looks {
         }
     }
 
-    /// The event with the shadows whose checks look at it: those whose budget skipped it, as configured when it came, and of
-    /// a task's step those that review the whole task later.
+    /// Returns the event with the shadows whose checks look at it: those whose budget skipped it, in their version of
+    /// that time; and, for a step of a task, those that review the whole task later.
     fn observers(
         &self,
         rules: &Rules,
@@ -93,8 +93,8 @@ impl Looks {
         (!observers.is_empty()).then_some((stored, observers))
     }
 
-    /// Findings of the checks of these shadows in an event.
-    fn findings(&self, id: EventId, stored: &StoredEvent, observers: &[Observer]) -> Vec<Looked> {
+    /// Returns the findings of these shadows' checks in an event.
+    fn findings(&self, id: EventId, stored: &StoredEvent, observers: &[Observer]) -> Vec<LookFinding> {
         let mut looks: Vec<(&Shadow, Vec<Hit>)> = Vec::new();
         let mut found = Vec::new();
         for observer in observers {
@@ -118,7 +118,7 @@ impl Looks {
         event: &'a Event,
         observer: &'a Observer,
         hits: &'a [Hit],
-    ) -> impl Iterator<Item = Looked> + 'a {
+    ) -> impl Iterator<Item = LookFinding> + 'a {
         let Observer { shadow, version, trigger } = observer;
         let subject = Subject { event_id: id, event, trigger: *trigger, hits, baseline: None, memory: &[] };
         let Judgement { findings, recommendation, .. } = umbra_review::of_checks(shadow, &subject);
@@ -127,12 +127,12 @@ impl Looks {
             let key = collapse_key(&self.installation, &shadow.name, event, hit, Some(received_at(id)));
             let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
             let finding = Finding { description: clean(&finding.description), ..finding };
-            Looked {
+            LookFinding {
                 found: NewFinding {
                     id: FindingId(self.clock.new_id()),
                     fingerprint: umbra_review::fingerprint(&finding),
                     finding,
-                    place: Place {
+                    place: EventContext {
                         agent: event.agent.clone(),
                         task_id: event.task_id.clone(),
                         task_type: event.task_type.clone(),
@@ -153,7 +153,7 @@ fn leaves_checks(outcome: i16) -> bool {
     SkipReason::from_code(outcome).is_some_and(SkipReason::leaves_checks)
 }
 
-/// The versions of shadows that skipped these events and are not in force any more.
+/// Loads the versions of shadows that skipped these events and are not in force any more.
 async fn former_versions(
     rules: &Rules,
     page: &mut LookPage,
@@ -170,7 +170,7 @@ async fn former_versions(
     Ok(former)
 }
 
-/// The hit that a finding of the checks stands for.
+/// Returns the hit from which the checks made a finding.
 fn hit_of<'h>(finding: &Finding, hits: &'h [Hit]) -> Option<&'h Hit> {
     hits.iter().find(|hit| {
         let rule = finding.rule.strip_prefix(hit.check.as_str()).and_then(|rest| rest.strip_prefix('.'));

@@ -1,5 +1,5 @@
-//! Use case: built-in checks look at events that no review looks at, because a budget held back the model. They follow the
-//! event feed behind the acknowledgement: one process of a cluster at a time, for a share of one processor.
+//! Use case: built-in checks look at events that no review looks at, because a budget held back the model. They follow
+//! the event feed behind the acknowledgement, in one process of a cluster at a time, with a share of one processor.
 
 mod look;
 
@@ -19,12 +19,12 @@ use umbra_store::{
     looks::{LookBounds, NextLook},
 };
 
-/// Between looks for new events.
+/// Pause between looks for new events.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
-/// Longest pause between two pages, so that one that waited for the database long does not make others wait as long.
+/// Longest pause between two pages, so that a page that waited long for the database does not delay the next as long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Most numbers, events and bytes of a page, which is in memory as a whole, and whose transaction is open while it is looked
-/// at; and most events of a page that is tried again.
+/// Most sequence numbers, events and bytes of a page, and most events of a page that is tried again. A page is in
+/// memory as a whole, and its transaction is open while it is checked.
 const NUMBERS: i64 = 5_000;
 const EVENTS: i64 = 100;
 const BYTES: i64 = 256 * 1024;
@@ -39,28 +39,28 @@ pub struct Looks {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
-    /// Versions of shadows, and news for those that follow findings.
+    /// Source of shadow versions; wakes the followers of findings.
     pub verdicts: Verdicts,
-    /// Bounds.
+    /// Bounds of looks.
     pub settings: LookSettings,
 }
 
 /// Bounds of looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LookSettings {
-    /// Events that may wait for a look; older ones are passed over.
+    /// Events that may wait for a look; older ones are skipped.
     pub max_backlog: u32,
-    /// Share of the time that is spent looking while events wait, of one processor.
+    /// Share of one processor that looks take while events wait, from 0 to 1.
     pub processor_share: f64,
 }
 
 impl Looks {
-    /// Looks until `stop`.
+    /// Runs checks on events until `stop`.
     pub async fn look_until(self, stop: CancellationToken) {
         let mut failing = false;
-        // Shown from the start: a series that only comes with the first has no rate at it.
+        // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::LOOKS).increment(0);
         metrics::counter!(metric::CHECK_BACKLOG_SHED).increment(0);
         loop {
@@ -80,13 +80,13 @@ impl Looks {
         }
     }
 
-    /// The pause after so much work, by which looks keep to their share of a processor.
+    /// Returns the pause after so much work that keeps looks to their share of a processor.
     fn pause(&self, worked: Duration) -> Duration {
         let share = self.settings.processor_share.clamp(0.01, 1.0);
         worked.mul_f64(1.0 / share - 1.0).min(LONGEST_PAUSE)
     }
 
-    /// Looks at the next page of so many events at most; answers whether more wait.
+    /// Runs checks on the next page of at most `events` events. Returns true if more wait.
     async fn look(&self, events: i64) -> Result<bool, StoreError> {
         let behind = self.store.looks().behind().await?;
         #[expect(clippy::cast_precision_loss, reason = "a gauge")]

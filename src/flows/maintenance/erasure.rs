@@ -1,8 +1,8 @@
-//! `umbra erase`: what an agent or a task left, made unreadable, beside running servers.
+//! `umbra erase`: makes the data of an agent or a task unreadable, beside running servers.
 //!
-//! It walks the events in order of receipt, a few at a time, then what was said beside them, and then the files that lie
-//! on this machine; each step may
-//! be repeated, so one that was interrupted is finished by running it again. What arrives meanwhile stays.
+//! Spooled events go first, then the stored events in order of receipt, a few at a time, then other rows, the audit,
+//! and the files on this machine. Each step may be repeated, so an interrupted erasure is finished by running it again.
+//! Events that arrive meanwhile stay.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -23,49 +23,49 @@ use umbra_domain::{Event, EventId, StoredEvent, audit::AuditKind, clock::Clock};
 use umbra_store::{
     Store, StoreError,
     decisions::NewAudit,
-    erasure::{Counts, Erasable, Whose},
-    wake::News,
+    erasure::{Erasable, ErasedCounts, ErasureScope},
+    wake::WakeUpKind,
 };
 
-/// Events in one step: their payloads are in memory together.
+/// Events per step; their payloads are in memory together.
 const STEP: i64 = 50;
-/// Events in one step of counting.
+/// Events per step of counting.
 const COUNT_STEP: i64 = 1_000;
-/// How often a step is tried whose locks are not had, and the pause between.
+/// Attempts at a step whose locks are taken, and the pause between them.
 const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
-/// What was, or would be, erased.
+/// Counts of erased data, or of data that would be erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Erased {
-    /// In the database.
+    /// Counts in the database.
     #[serde(flatten)]
-    pub rows: Counts,
-    /// On this machine.
+    pub rows: ErasedCounts,
+    /// Counts of files on this machine.
     #[serde(flatten)]
     pub files: ErasedFiles,
     /// Lines of the audit's files on this machine.
     pub audit_lines: u64,
-    /// Events that waited for the database on this machine.
+    /// Events in the spool of this machine.
     pub spooled_events: u64,
     /// Folders of sessions in the workspace of this machine.
     pub session_folders: u64,
 }
 
-/// Where files lie on this machine.
+/// Folders of files on this machine.
 #[derive(Debug, Clone)]
 pub struct Folders {
-    /// Those of reviews.
+    /// Folders of the files of reviews.
     pub reviews: Places,
-    /// Those of the audit.
+    /// Folder of the audit's files.
     pub audit: PathBuf,
-    /// That of the spool of events.
+    /// Folder of the event spool.
     pub spool: PathBuf,
-    /// That of documents.
+    /// Workspace with the documents of sessions.
     pub workspace: Option<Workspace>,
 }
 
-/// Why it could not go on.
+/// Reason why the erasure could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ErasureError {
     /// The database does not answer, or stays busy.
@@ -89,9 +89,9 @@ pub enum ErasureError {
 ///
 /// # Errors
 /// The database does not answer, or a file cannot be read.
-pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<Erased, ErasureError> {
+pub async fn forecast(store: &Store, whose: &ErasureScope, folders: Folders) -> Result<Erased, ErasureError> {
     let spooled_events = spooled(folders.spool, whose, true).await.map_err(ErasureError::Spool)?;
-    let (mut rows, mut after, last) = (Counts::default(), 0, store.upkeep().newest_event().await?);
+    let (mut rows, mut after, last) = (ErasedCounts::default(), 0, store.upkeep().newest_event().await?);
     loop {
         let page = store.upkeep().erasable(whose, (after, last), false, COUNT_STEP).await?;
         let Some(end) = page.last() else { break };
@@ -102,18 +102,23 @@ pub async fn forecast(store: &Store, whose: &Whose, folders: Folders) -> Result<
     rows.audit = store.audit().count_audit(whose).await?;
     let files = erase_files(folders.reviews, unwanted(store, whose).await?, true).await?;
     let audit_lines = audit_lines(folders.audit, whose, true).await?;
-    // Whether they are still there shows when they are removed.
+    // Folders of sessions are found only when they are removed.
     Ok(Erased { rows, files, audit_lines, spooled_events, session_folders: 0 })
 }
 
-/// Erases. `replica` is a fresh id, under which ended reviews are counted.
+/// Erases the data of an agent or a task. `replica` is a fresh id, under which ended reviews are counted.
 ///
 /// # Errors
-/// As said there; what is done stays done, and running it again goes on.
-pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders) -> Result<Erased, ErasureError> {
-    // First: what is filed meanwhile is found in the database.
+/// See [`ErasureError`]; finished steps stay done, and running it again goes on.
+pub async fn erase(
+    store: &Store,
+    whose: &ErasureScope,
+    replica: Uuid,
+    folders: Folders,
+) -> Result<Erased, ErasureError> {
+    // The spool comes first: events that are filed meanwhile are found in the database.
     let spooled_events = spooled(folders.spool, whose, false).await.map_err(ErasureError::Spool)?;
-    let (mut rows, mut after, last) = (Counts::default(), 0, store.upkeep().newest_event().await?);
+    let (mut rows, mut after, last) = (ErasedCounts::default(), 0, store.upkeep().newest_event().await?);
     loop {
         let page = store.upkeep().erasable(whose, (after, last), true, STEP).await?;
         let Some(end) = page.last() else { break };
@@ -121,10 +126,10 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders
         rows.add(patiently(store, page, replica).await?);
     }
     if rows.reviews_ended > 0 {
-        // Whoever waits for a verdict looks again.
-        store.queue().ring(News::Reviews).await?;
+        // Requests that wait for a verdict look again.
+        store.queue().send_wake_up(WakeUpKind::Reviews).await?;
     }
-    // From here on whoever follows reviews reads what is left; what was read before is stored and written by then.
+    // From here on followers read erased events alone; what they had read before is stored and written after the wait.
     let patience = async || {
         store.upkeep().outwait_followers().await?;
         store.upkeep().erase_leftovers(whose).await
@@ -137,20 +142,23 @@ pub async fn erase(store: &Store, whose: &Whose, replica: Uuid, folders: Folders
         Some(workspace) => remove_gone(store, &workspace).await?,
         None => 0,
     };
-    if rows != Counts::default() {
+    if rows != ErasedCounts::default() {
         store.upkeep().vacuum_erased().await?;
     }
     Ok(Erased { rows, files, audit_lines, spooled_events, session_folders })
 }
 
-/// Takes the payloads of an agent's calls, page by page; each page has its own row that says so.
-async fn erase_audit(store: &Store, whose: &Whose) -> Result<u64, StoreError> {
-    let Whose::Agent(agent) = whose else { return Ok(0) };
+/// Erases the payloads of an agent's calls, page by page; each page has its own row in the audit.
+async fn erase_audit(store: &Store, whose: &ErasureScope) -> Result<u64, StoreError> {
+    let ErasureScope::Agent(agent) = whose else { return Ok(0) };
     let mut erased = 0;
     loop {
         let page = again(async || {
             let said = |gone: &[(i64, Vec<u8>)]| erasure(agent, gone);
-            Ok(Counts { audit: store.audit().erase_audit(agent, COUNT_STEP, said).await?, ..Counts::default() })
+            Ok(ErasedCounts {
+                audit: store.audit().erase_audit(agent, COUNT_STEP, said).await?,
+                ..ErasedCounts::default()
+            })
         });
         let page = page.await?.audit;
         erased += page;
@@ -160,12 +168,12 @@ async fn erase_audit(store: &Store, whose: &Whose) -> Result<u64, StoreError> {
     }
 }
 
-/// Takes events out of the spool.
-async fn spooled(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Result<u64> {
+/// Erases events in the spool, or counts them.
+async fn spooled(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io::Result<u64> {
     let whose = whose.clone();
     let is_theirs = move |stored: &StoredEvent| match &whose {
-        Whose::Agent(agent) => stored.event.agent == *agent,
-        Whose::Task(task) => stored.event.task_id.as_ref() == Some(task),
+        ErasureScope::Agent(agent) => stored.event.agent == *agent,
+        ErasureScope::Task(task) => stored.event.task_id.as_ref() == Some(task),
     };
     let erase_all = move || {
         let segments = spool::segments_in(&dir)?;
@@ -176,15 +184,15 @@ async fn spooled(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Result<u6
     done.unwrap_or_else(|_| Err(io::Error::other("erasing has failed")))
 }
 
-/// Takes what an agent's calls said out of the audit's files.
-async fn audit_lines(dir: PathBuf, whose: &Whose, count_only: bool) -> io::Result<u64> {
-    let Whose::Agent(agent) = whose else { return Ok(0) };
+/// Erases the words of an agent's calls in the audit's files, or counts the lines.
+async fn audit_lines(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io::Result<u64> {
+    let ErasureScope::Agent(agent) = whose else { return Ok(0) };
     let agent = agent.clone();
     let erased = tokio::task::spawn_blocking(move || journal::erase(&dir, &agent, count_only)).await;
     erased.unwrap_or_else(|_| Err(io::Error::other("erasing has failed")))
 }
 
-/// The row that says whose payloads went. It names the rows, not what they held.
+/// Builds the audit row of an erasure. The row names the erased rows, not their content.
 fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError> {
     Ok(NewAudit {
         id: Clock::system().new_id(),
@@ -199,12 +207,12 @@ fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError>
     })
 }
 
-/// Whose files go: those that name the agent or the task, and those of reviews of their events.
-async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> {
-    let name = |whose: &Whose| Some(whose.name().to_owned());
+/// Selects the files to erase: those that name the agent or the task, and those of reviews of their events.
+async fn unwanted(store: &Store, whose: &ErasureScope) -> Result<Unwanted, StoreError> {
+    let name = |whose: &ErasureScope| Some(whose.name().to_owned());
     let mut unwanted = match whose {
-        Whose::Agent(_) => Unwanted { agent: name(whose), ..Unwanted::default() },
-        Whose::Task(_) => Unwanted { task_id: name(whose), ..Unwanted::default() },
+        ErasureScope::Agent(_) => Unwanted { agent: name(whose), ..Unwanted::default() },
+        ErasureScope::Task(_) => Unwanted { task_id: name(whose), ..Unwanted::default() },
     };
     unwanted.reviews.extend(store.upkeep().reviews_that_found(whose).await?);
     let mut after = 0;
@@ -215,8 +223,8 @@ async fn unwanted(store: &Store, whose: &Whose) -> Result<Unwanted, StoreError> 
     Ok(unwanted)
 }
 
-/// One step, again where another transaction was in the way.
-async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<Counts, StoreError> {
+/// Erases a page of events, again if another transaction is in the way.
+async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<ErasedCounts, StoreError> {
     let events = ids(&page);
     let left = page.into_iter().map(|event| Ok((event.id, left_of(&event.payload)?)));
     let left: Vec<_> = left.collect::<Result<_, StoreError>>()?;
@@ -230,8 +238,8 @@ async fn patiently(store: &Store, page: Vec<Erasable>, replica: Uuid) -> Result<
     Ok(erased)
 }
 
-/// Does something whose locks may not be had, so often at most.
-async fn again(mut what: impl AsyncFnMut() -> Result<Counts, StoreError>) -> Result<Counts, StoreError> {
+/// Repeats an operation whose locks may be taken, for a bounded number of attempts.
+async fn again(mut what: impl AsyncFnMut() -> Result<ErasedCounts, StoreError>) -> Result<ErasedCounts, StoreError> {
     let mut tried = 1;
     loop {
         match what().await {
@@ -242,7 +250,7 @@ async fn again(mut what: impl AsyncFnMut() -> Result<Counts, StoreError>) -> Res
     }
 }
 
-/// What is left of an event. Of one that cannot be read, nothing is.
+/// Returns what stays of an event; of an unreadable event, an empty one.
 fn left_of(payload: &[u8]) -> Result<Vec<u8>, StoreError> {
     let nothing = || StoredEvent { event: Event::default(), triggers: Vec::new(), marks: Vec::new() };
     let stored = serde_json::from_slice(payload).unwrap_or_else(|_| nothing());

@@ -17,7 +17,7 @@ use crate::{
 use umbra_domain::clock::Clock;
 use umbra_store::Store;
 
-/// Context of what happens by time alone, and of the service's status. Cheap to clone.
+/// Context of work by time alone, and of the service's status. Cheap to clone.
 #[derive(Clone)]
 pub struct Maintenance {
     /// The database.
@@ -26,13 +26,13 @@ pub struct Maintenance {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// Woken when jobs wait.
+    /// Worker slots, woken when jobs wait.
     pub intake: Intake,
     /// This process as a worker.
     pub pulse: Pulse,
     /// Requests that wait for verdicts.
     pub verdicts: Verdicts,
-    /// Where events wait while the database is away.
+    /// Local queue of events while the database is away.
     pub spool: EventSpool,
     /// Probes of models since the start.
     pub probes: Arc<Mutex<ProbeStatus>>,

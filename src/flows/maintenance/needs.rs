@@ -1,5 +1,5 @@
-//! Needs of the service: what keeps it from judging or telling, with what a person can do about it. One list, which the
-//! status, the command line, the page and the alerts show.
+//! Needs of the service: problems that keep it from judging or telling, with remedies for a person. The status, the
+//! command line, the page and the alerts show this one list.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -8,13 +8,13 @@ use super::status::{CheckBacklog, ShadowStatus};
 use umbra_domain::SkipReason;
 use umbra_store::{
     status::LastHour,
-    webhooks::{Addressee, Backlog},
+    webhooks::{Addressee, OutboxStatus},
 };
 
-/// Fewest reviews of the last hour from which it is concluded that none is judged.
+/// Fewest ended reviews of the last hour from which a shadow without a verdict has a need.
 const FEWEST_REVIEWS: i64 = 3;
 
-/// Something that a person has to see to.
+/// A problem that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Need {
     /// `shadow`, `webhook` or `checks`.
@@ -28,7 +28,7 @@ pub struct Need {
 }
 
 impl Need {
-    /// Every kind, for the metric.
+    /// All kinds, for the metric.
     pub const KINDS: [&'static str; 3] = ["shadow", "webhook", "checks"];
 }
 
@@ -41,7 +41,7 @@ pub struct Ailment {
     pub remedy: &'static str,
 }
 
-/// Obstacle that keeps a shadow's events from being judged: what its process says of its model, else a spent cap, else a
+/// Returns the obstacle that keeps a shadow's events from being judged: a fault of its model, else a spent cap, else a
 /// last hour without a verdict.
 pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment> {
     let of_model = "correct its model's name, address or key in the settings, or wait for its provider";
@@ -70,11 +70,11 @@ pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment>
     None
 }
 
-/// The needs of these shadows, of webhooks, and of the built-in checks.
+/// Lists the needs of these shadows, of webhooks, and of the built-in checks.
 pub(super) fn needs(
     shadows: &[ShadowStatus],
     checks: &CheckBacklog,
-    (backlogs, gone): (Vec<Backlog>, &[Addressee]),
+    (backlogs, gone): (Vec<OutboxStatus>, &[Addressee]),
 ) -> Vec<Need> {
     let of_shadows = shadows.iter().filter(|shadow| shadow.enabled).filter_map(|shadow| {
         let Ailment { problem, remedy } = shadow.ailment.clone()?;

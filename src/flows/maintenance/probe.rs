@@ -1,5 +1,5 @@
-//! Probe of models: one short question to each that a shadow uses, at start and after a reload that changes it, so that a
-//! wrong name, key or address is known before the first review.
+//! Probe of models: one short question to each model that a shadow uses, at start and after a reload that changes the
+//! model, so that a wrong name, key or address is known before the first review.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,22 +18,22 @@ use umbra_llm::{Charge, ProviderState, Readiness, Request};
 
 /// Least time between two probes of one model.
 const BETWEEN_PROBES: Duration = Duration::from_hours(1);
-/// Between looks at the configuration in force.
+/// Pause between looks at the configuration in force.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Most tokens of an answer, which nobody reads.
+/// Most tokens of an answer, which is not read.
 const MOST_TOKENS: u32 = 16;
 
 /// Probes of models since the servers' start, which count for no shadow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProbeStatus {
-    /// Calls made.
+    /// Calls that were made.
     pub calls: u64,
-    /// Money spent on them, in US dollars; the worst case where a model may have charged and did not say.
+    /// Money spent on the calls, in US dollars; the worst case if a model may have charged and did not say.
     pub usd: f64,
 }
 
 impl ProbeStatus {
-    /// Sum of both.
+    /// Returns the sum of both.
     pub(super) fn with(self, other: Self) -> Self {
         Self { calls: self.calls + other.calls, usd: self.usd + other.usd }
     }
@@ -61,13 +61,13 @@ impl Maintenance {
         }
     }
 
-    /// Probes since the start.
+    /// Returns the probes since the start.
     pub fn probes(&self) -> ProbeStatus {
         *self.probes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Fault of a model in use that an operator has to correct: its provider refuses the key or the request, or
-    /// has no such model.
+    /// Returns a fault of a model in use that an operator has to correct: its provider refuses the key or the request,
+    /// or has no such model.
     pub fn model_fault(&self) -> Option<String> {
         let rules = self.rules.load();
         let used: BTreeSet<String> = in_use(&rules).into_iter().map(|spec| spec.alias).collect();
@@ -107,7 +107,7 @@ impl Maintenance {
     }
 }
 
-/// The models that shadows use and that can be called, each once.
+/// Returns the models that shadows use and that can be called, each once.
 fn in_use(rules: &Rules) -> Vec<ModelSpec> {
     let shadows = rules.shadows.iter().map(|armed| &armed.shadow).filter(|shadow| shadow.enabled);
     let aliases: BTreeSet<&str> = shadows.map(|shadow| shadow.model.as_str()).collect();

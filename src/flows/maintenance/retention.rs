@@ -1,6 +1,6 @@
-//! What is too old goes: events first, then what hung on them, then counters and keys; a little at a time.
+//! Deletion of old rows: events first, then their reviews, then counters and keys; a little at a time.
 //!
-//! A sweep that is dropped in the middle, or fails, leaves nothing half done: the next one goes on.
+//! A sweep that is dropped in the middle, or fails, leaves nothing half done; the next one continues.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::{flows::maintenance::Maintenance, telemetry::metric};
 use umbra_config::settings::Retention;
 use umbra_store::{StoreError, retention::Sweep};
 
-/// Batches of a kind in one sweep; what is left waits for the next.
+/// Most batches of a kind per sweep; the rest waits for the next sweep.
 const BATCHES: u32 = 500;
-/// Between batches, for others.
+/// Pause between batches, for other transactions.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Maintenance {
-    /// Deletes what is older than `keep` says, unless another process is at it.
+    /// Deletes rows that are older than `keep` allows, unless another process is doing it.
     pub(in crate::flows) async fn sweep(&self, keep: &Retention) {
         match self.delete_old(keep).await {
             Ok(()) => {}
@@ -48,7 +48,7 @@ impl Maintenance {
     }
 }
 
-/// What goes in batches. Reviews only once their events are gone: an event shows its reviews.
+/// Kinds of rows that are deleted in batches. Reviews go only after their events, since an event shows its reviews.
 #[derive(Clone, Copy)]
 enum Part {
     Reviews,
@@ -69,7 +69,7 @@ impl Part {
             Self::Reviews if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
             Self::Counts if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,
             Self::Tools if keep.counts_days > 0 => sweep.delete_tools(keep.counts_days).await,
-            // A session keeps its labels, and a run its mode, as long as anybody may still speak of its events.
+            // A session keeps its labels, and a run its execution, as long as their events are kept.
             Self::Calls if keep.events_days > 0 => sweep.delete_calls(keep.events_days).await,
             Self::Sessions if keep.events_days > 0 => sweep.delete_sessions(keep.events_days).await,
             Self::Reviews | Self::Counts | Self::Tools | Self::Calls | Self::Sessions => Ok(0),

@@ -1,4 +1,4 @@
-//! How the service stands: what waits, each shadow's day so far, each provider.
+//! Status of the service: its queue, each shadow's day so far, each provider.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,30 +12,30 @@ use super::{
 };
 use crate::flows::{events::SpoolStatus, maintenance::Maintenance, rules::Rules, serialise::to_json};
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
-use umbra_llm::{ProviderHealth, ProviderState, Readiness, Rest};
-use umbra_store::{Store, StoreError, looks::Backlog};
+use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
+use umbra_store::{Store, StoreError, looks::LookBacklog};
 
-/// How the service stands.
+/// Status of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Status {
     /// Umbra's version.
     pub version: &'static str,
-    /// The database's time.
+    /// Time of the database.
     #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
-    /// What waits.
+    /// Queue of reviews.
     pub queue: QueueStatus,
-    /// Events that the built-in checks have yet to look at by themselves, and those that they passed over.
+    /// Events that the built-in checks have yet to look at by themselves, and events that they skipped.
     pub check_backlog: CheckBacklog,
-    /// Each shadow's day so far.
+    /// Shadows, each with its day so far.
     pub shadows: Vec<ShadowStatus>,
-    /// Each model's provider.
+    /// Providers of the models.
     pub providers: Vec<ProviderStatus>,
-    /// Processes that serve on this database.
+    /// Number of processes that serve on this database.
     pub servers: usize,
-    /// The database.
+    /// State of the database.
     pub database: DatabaseStatus,
-    /// Events that wait on the local disks of servers for the database; null where none says.
+    /// Events in the local spools of the servers; null if no server reports one.
     pub spool: Option<SpoolStatus>,
     /// Problems that keep the service from judging or telling, with their remedies.
     pub needs: Vec<Need>,
@@ -43,37 +43,37 @@ pub struct Status {
     pub probes: ProbeStatus,
 }
 
-/// What waits.
+/// Queue of reviews.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueStatus {
-    /// Reviews waiting.
+    /// Reviews that wait.
     pub queued: i64,
-    /// Reviews running, over all processes.
+    /// Reviews that run, over all processes.
     pub running: i64,
-    /// How long the oldest waiting review has been due.
+    /// Seconds for which the oldest waiting review has been due.
     pub oldest_age_seconds: f64,
 }
 
-/// Backlog of the built-in checks, where no review runs them.
+/// Backlog of the built-in checks on events that no review looks at.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CheckBacklog {
-    /// Events that were received behind the last that they looked at.
+    /// Events that the checks have not reached yet.
     pub waiting: i64,
-    /// Seconds since receipt of the oldest of them.
+    /// Seconds since receipt of the oldest of these events.
     pub oldest_age_seconds: f64,
-    /// Events that they passed over within a day, because too many waited.
+    /// Events that the checks skipped within a day, because too many waited.
     pub shed: i64,
-    /// Stretches of these, the newest first, at most twenty.
+    /// Ranges of skipped events, the newest first, at most twenty.
     pub ranges: Vec<ShedRange>,
 }
 
-/// A stretch of events that the built-in checks passed over.
+/// A range of events that the built-in checks skipped.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShedRange {
-    /// Receipt of the first.
+    /// Time of receipt of the first event.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// Receipt of the last.
+    /// Time of receipt of the last event.
     #[schema(value_type = String, format = DateTime)]
     pub until: Timestamp,
     /// Number of events.
@@ -83,66 +83,66 @@ pub struct ShedRange {
 /// A shadow's day so far.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShadowStatus {
-    /// Its name.
+    /// Name of the shadow.
     pub name: String,
-    /// Its mode.
+    /// Mode of the shadow.
     pub mode: Mode,
-    /// False if it is switched off.
+    /// False if the shadow is switched off.
     pub enabled: bool,
-    /// The alias of its model.
+    /// Alias of the shadow's model.
     pub model: String,
     /// `model`, or `checks` where the built-in checks review alone.
     pub reviewer: String,
-    /// Its local day.
+    /// Local day of the shadow.
     #[schema(value_type = String, format = Date)]
     pub day: Date,
-    /// Reviews reserved.
+    /// Reviews reserved today.
     pub reviews_today: i64,
-    /// Of them, clean ones by the built-in checks alone (CHECKED).
+    /// Reviews of today that were found clean by the built-in checks alone (CHECKED).
     pub checked_today: i64,
-    /// Its cap of reviews; null for none.
+    /// Most reviews per day; null for no cap.
     pub max_reviews_per_day: Option<u32>,
-    /// Money spent, in US dollars.
+    /// Money spent today, in US dollars.
     pub usd_today: f64,
     /// Money held for calls under way, in US dollars.
     pub usd_held: f64,
-    /// Its cap of money, in US dollars; null for none.
+    /// Most money per day, in US dollars; null for no cap.
     pub max_usd_per_day: Option<f64>,
-    /// Tokens spent.
+    /// Tokens spent today.
     pub tokens_today: i64,
     /// Matched events that were not reviewed, by reason.
     #[schema(value_type = std::collections::HashMap<String, i64>)]
     pub skips_today: BTreeMap<&'static str, i64>,
-    /// `ok`, or in words what keeps its events from being judged by its model.
+    /// `ok`, or the obstacle that keeps the shadow's events from being judged by its model, in words.
     pub health: String,
-    /// The same with its remedy; `None` for `ok`.
+    /// The same obstacle with its remedy; `None` for `ok`.
     #[serde(skip)]
     pub(super) ailment: Option<Ailment>,
 }
 
-/// A model's provider.
+/// Provider of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProviderStatus {
-    /// The aliases that lead to it.
+    /// Aliases of the models that lead to this provider.
     pub name: String,
-    /// The wire protocol.
+    /// Wire protocol.
     pub provider: String,
-    /// The provider's name for the model.
+    /// Name of the model at the provider.
     pub model: String,
-    /// ok, open, `half_open`, `no_key` or checks.
+    /// `ok`, `open`, `half_open`, `no_key` or `checks`.
     pub state: ProviderState,
     /// Failures since the last success.
     pub consecutive_failures: u32,
-    /// The last failure, in words.
+    /// Last failure, in words.
     pub last_error: Option<String>,
-    /// When it will be tried again, in milliseconds from now.
+    /// Milliseconds until the provider is tried again.
     pub retry_in_ms: Option<u64>,
 }
 
-/// The database.
+/// State of the database.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DatabaseStatus {
-    /// Postgres' version.
+    /// Version of Postgres.
     pub version: String,
     /// `ok`: it answered this request.
     pub state: &'static str,
@@ -162,8 +162,8 @@ impl From<ProviderHealth> for ProviderStatus {
     }
 }
 
-/// What a process has in force, and how its providers do. A serving process files it with each heartbeat, so that
-/// any other can say how the service stands.
+/// Shadows in force in a process, and the health of its providers. A serving process files it with each heartbeat, so
+/// that any other process can tell the status of the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     shadows: Vec<ShadowStanding>,
@@ -179,15 +179,15 @@ pub struct Standing {
 struct ShadowStanding {
     /// `shadow_version.id`.
     version_id: i32,
-    /// The hash of its configuration.
+    /// Hash of the shadow's configuration.
     version: String,
     reviewer: String,
     health: String,
 }
 
 impl Standing {
-    /// What the serving processes filed that gave a sign of life within `dead_after`, the newest process first. What
-    /// another version of Umbra filed in another form is left out.
+    /// Returns the standings filed by processes that gave a sign of life within `dead_after`, the newest process first.
+    /// Standings of another version of Umbra in another form are left out.
     ///
     /// # Errors
     /// The database does not answer.
@@ -196,12 +196,12 @@ impl Standing {
         Ok(filed.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
     }
 
-    /// Whether two processes have the same shadows in force.
+    /// True if two processes have the same shadows in force.
     pub fn has_shadows_of(&self, other: &Self) -> bool {
         self.versions().eq(other.versions())
     }
 
-    /// Whether just these shadows are in force.
+    /// True if exactly these shadows are in force.
     pub fn has_shadows(&self, shadows: &[Shadow]) -> bool {
         self.versions().eq(shadows.iter().map(Shadow::version))
     }
@@ -210,8 +210,8 @@ impl Standing {
         self.shadows.iter().map(|shadow| shadow.version.as_str())
     }
 
-    /// How the service stands where these processes serve: the shadows of the first, and of each provider the health
-    /// that is worst.
+    /// Returns the status of the service by these processes: the shadows of the first, and the worst health of each
+    /// provider.
     ///
     /// # Errors
     /// The database does not answer.
@@ -238,7 +238,7 @@ impl Standing {
 }
 
 impl ProviderStatus {
-    /// The greater, the worse.
+    /// Returns a rank of the provider's state; a greater one is worse.
     fn badness(&self) -> (u8, u32) {
         let state = match self.state {
             ProviderState::Ok => 0,
@@ -252,7 +252,7 @@ impl ProviderStatus {
 }
 
 impl Maintenance {
-    /// How the service stands now, as this process sees it.
+    /// Returns the present status of the service, as this process sees it.
     ///
     /// # Errors
     /// The database does not answer.
@@ -265,7 +265,7 @@ impl Maintenance {
         Ok(Status { spool, probes: self.probes(), ..status(&self.store, shadows, providers, servers).await? })
     }
 
-    /// Files what this process has in force, for those that ask how the service stands.
+    /// Files the standing of this process, for status requests to other processes.
     ///
     /// # Errors
     /// The database does not answer.
@@ -274,7 +274,7 @@ impl Maintenance {
             Standing { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
         let text = to_json("worker.standing", &standing)?;
         match self.pulse.lease_name() {
-            Some(worker) => self.store.queue().file_standing(worker, &text).await,
+            Some(worker) => self.store.queue().store_status(worker, &text).await,
             None => Ok(()),
         }
     }
@@ -315,7 +315,7 @@ async fn status(
 }
 
 async fn check_backlog(store: &Store, now: Timestamp) -> Result<CheckBacklog, StoreError> {
-    let Backlog { waiting, oldest_at, shed } = store.looks().backlog().await?;
+    let LookBacklog { waiting, oldest_at, shed } = store.looks().backlog().await?;
     let ranges =
         shed.into_iter().map(|range| ShedRange { from: range.first_at, until: range.last_at, events: range.events });
     let ranges: Vec<ShedRange> = ranges.collect();
@@ -356,7 +356,7 @@ async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding)
 }
 
 impl Rules {
-    /// What is in force, and how its providers do.
+    /// Returns the shadows in force, and the health of their providers.
     pub fn standing(&self) -> Standing {
         let shadows = self.shadows.iter().map(|armed| {
             let (reviewer, health) = self.reviewer(&armed.shadow);
@@ -371,7 +371,7 @@ impl Rules {
         Standing { shadows: shadows.collect(), providers, spool: None, probes: ProbeStatus::default() }
     }
 
-    /// Who reviews for a shadow (`model` or `checks`), and `ok` or in words what keeps it from its model.
+    /// Returns the reviewer of a shadow (`model` or `checks`), and `ok` or the obstacle before its model in words.
     pub fn reviewer(&self, shadow: &Shadow) -> (&'static str, String) {
         if !shadow.enabled {
             return ("checks", "switched off".into());
@@ -381,15 +381,17 @@ impl Rules {
         }
         match self.gateway.reviewer(&shadow.model) {
             Readiness::Ready => {
-                // A provider may repeat what it was sent.
+                // A provider's message may repeat what it was sent.
                 let said = |why: &str| umbra_checks::redact(why).as_str().to_owned();
-                let health = match self.gateway.rest(&shadow.model) {
+                let health = match self.gateway.suspension(&shadow.model) {
                     None => match self.gateway.last_error(&shadow.model) {
                         None => "ok".into(),
                         Some(why) => format!("its model's last call failed: {}", said(&why)),
                     },
-                    Some(Rest::Sick { wait, why }) => format!("left alone for {} s: {}", wait.as_secs(), said(&why)),
-                    Some(Rest::Barred { why }) => format!("refused by its provider: {}", said(&why)),
+                    Some(SuspensionReason::Failing { wait, why }) => {
+                        format!("left alone for {} s: {}", wait.as_secs(), said(&why))
+                    }
+                    Some(SuspensionReason::Refused { why }) => format!("refused by its provider: {}", said(&why)),
                 };
                 ("model", health)
             }

@@ -1,4 +1,5 @@
-//! What happens by time alone: heartbeats, relief of the silent, partitions made ahead, old rows deleted, other processes woken.
+//! Work by time alone: heartbeats, takeover from silent processes, partitions made ahead, deletion of old rows,
+//! wake-ups of other processes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,24 +14,24 @@ use crate::{
     telemetry::metric,
 };
 use umbra_config::settings::Retention;
-use umbra_store::wake::News;
+use umbra_store::wake::WakeUpKind;
 
-/// Between looks at partitions and at what is too old.
+/// Pause between rounds of making partitions and deleting old rows.
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
-/// Between looks at released units: a few fit into the second within which one must be noticed.
+/// Pause between looks for released units: a few fit into the second within which a release must be noticed.
 const BETWEEN_RELEASES: Duration = Duration::from_millis(250);
-/// Between looks for processes that fell silent: with the heartbeat's three seconds instead, taking over could take as
-/// much longer.
+/// Pause between looks for silent processes: with the heartbeat's three seconds instead, a takeover could take as much
+/// longer.
 const BETWEEN_RELIEFS: Duration = Duration::from_millis(500);
-/// At most twenty wake-ups a second to other processes.
+/// Pause between wake-ups of other processes, at most twenty a second.
 const BETWEEN_RINGS: Duration = Duration::from_millis(50);
-/// Between counts of what a person has to see to.
+/// Pause between counts of the service's needs.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(15);
-/// Before listening anew after the database went away.
+/// Pause before listening anew after the database went away.
 const BETWEEN_LISTENS: Duration = Duration::from_secs(1);
 
 impl Maintenance {
-    /// Beats until `stop`, then leaves and hands back what is still leased.
+    /// Beats until `stop`, then leaves and hands back the reviews that are still leased.
     pub async fn beat_until(self, stop: CancellationToken) {
         let mut failing = false;
         loop {
@@ -67,7 +68,7 @@ impl Maintenance {
         }
     }
 
-    /// Counts what a person has to see to, until `stop`.
+    /// Counts the needs of the service, until `stop`.
     pub async fn count_needs_until(self, stop: CancellationToken) {
         loop {
             match self.status().await {
@@ -87,7 +88,7 @@ impl Maintenance {
         }
     }
 
-    /// Takes over from processes that fell silent, and wakes whoever has places for their reviews, until `stop`.
+    /// Takes over from silent processes, and wakes the workers with free slots for their reviews, until `stop`.
     pub async fn relieve_until(self, stop: CancellationToken) {
         let pause = BETWEEN_RELIEFS.min(self.pulse.settings().heartbeat);
         loop {
@@ -99,7 +100,7 @@ impl Maintenance {
                 Ok(false) => {}
                 Ok(true) => {
                     self.intake.wake();
-                    if let Err(error) = self.store.queue().ring(News::Jobs).await {
+                    if let Err(error) = self.store.queue().send_wake_up(WakeUpKind::Jobs).await {
                         tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
                     }
                 }
@@ -108,7 +109,7 @@ impl Maintenance {
         }
     }
 
-    /// Asks whether a unit was released anywhere, as long as spent caps are remembered, until `stop`.
+    /// Looks for released units while spent caps are remembered, until `stop`.
     pub async fn watch_releases_until(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -122,13 +123,13 @@ impl Maintenance {
             let asked_at = self.clock.now();
             match self.store.queue().releases().await {
                 Ok(releases) => rules.memory.confirm(releases, asked_at),
-                // Unconfirmed, what is remembered soon counts no more.
+                // Without confirmation, remembered refusals soon lose effect.
                 Err(error) => tracing::debug!(%error, "whether units were released is unknown"),
             }
         }
     }
 
-    /// Makes partitions ahead, deletes what is too old and counts what people judged, until `stop`.
+    /// Makes partitions ahead, deletes old rows and updates the precision of shadows, until `stop`.
     pub async fn keep_house_until(self, stop: CancellationToken, retention: Retention) {
         loop {
             let rules = self.rules.load_full();
@@ -150,33 +151,33 @@ impl Maintenance {
         }
     }
 
-    /// Wakes other processes when jobs wait here without a place, or reviews ended, until `stop`.
+    /// Wakes other processes when jobs wait here without a slot, or reviews ended, until `stop`.
     pub async fn ring_until(self, stop: CancellationToken, unleased: Arc<Notify>) {
         let ended = self.verdicts.waiters.ring();
         loop {
             let news = tokio::select! {
                 () = stop.cancelled() => return,
-                () = unleased.notified() => News::Jobs,
-                () = ended.notified() => News::Reviews,
+                () = unleased.notified() => WakeUpKind::Jobs,
+                () = ended.notified() => WakeUpKind::Reviews,
             };
-            if let Err(error) = self.store.queue().ring(news).await {
+            if let Err(error) = self.store.queue().send_wake_up(news).await {
                 tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
             }
             tokio::time::sleep(BETWEEN_RINGS).await;
         }
     }
 
-    /// Hears other processes' wake-ups, until `stop`.
+    /// Listens for the wake-ups of other processes, until `stop`.
     pub async fn listen_until(self, stop: CancellationToken) {
         loop {
             let heard = async {
                 let mut listener = self.store.queue().listen().await?;
                 loop {
                     let news = listener.heard().await?;
-                    if news != Some(News::Reviews) {
+                    if news != Some(WakeUpKind::Reviews) {
                         self.intake.wake();
                     }
-                    if news != Some(News::Jobs) {
+                    if news != Some(WakeUpKind::Jobs) {
                         self.verdicts.hear_of_reviews().await?;
                     }
                 }

@@ -1,6 +1,6 @@
-//! The model's part of a review: a hold, a call, a settlement; at most three calls over all attempts.
+//! Model conversation of a review: each call is held, made and settled; at most three calls over all attempts.
 //!
-//! This is the one place that decides whether to call again. A wait never holds a worker: the job goes back.
+//! This is the only place that decides to call again. A wait never occupies a worker: the job goes back to the queue.
 
 use std::time::Duration;
 
@@ -15,28 +15,28 @@ use crate::{
     telemetry::metric,
 };
 use umbra_domain::{NanoUsd, Shadow, SkipReason};
-use umbra_llm::{Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, Rest};
-use umbra_review::{FollowUp, Judgement, Matter, ModelReply, Prompt, PromptError};
+use umbra_llm::{Charge, Failure, FailureKind, Finish, Gateway, Reply, Request, SuspensionReason};
+use umbra_review::{FollowUp, Judgement, ModelReply, Prompt, PromptError, ReviewSubject};
 use umbra_store::{
     StoreError,
-    calls::{Held, MAX_CALLS},
+    calls::{HoldOutcome, MAX_CALLS},
     installation::Installation,
 };
 
-/// How long a job waits for money that other calls hold.
+/// Pause of a job while other calls hold the rest of the budget.
 const WAIT_FOR_MONEY: Duration = Duration::from_secs(1);
 
-/// What a review says whose provider counted more than is possible.
+/// Note in a review whose provider reported more tokens than possible.
 const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt's bytes and the limit of output allow: \
      the call counts as the most that it could take.";
 
-/// What asking a model brought.
+/// Outcome of asking a model.
 pub(in crate::flows) enum Asked {
-    /// A judgement of each item, and the tokens of the calls that brought them (input, output).
+    /// One judgement for each item, and the tokens of the calls (input, output).
     Judged(Vec<Judgement>, (u64, u64)),
-    /// Nothing yet: run the job again after a while. `counted`: the attempt counts.
+    /// No judgement yet: run the job again after `delay`. `counted`: the attempt counts.
     Later { delay: Duration, why: String, counted: bool },
-    /// Nothing, and nothing will come.
+    /// No judgement, and none to come.
     Never { reason: SkipReason, why: String },
     /// The lease is lost.
     Fenced,
@@ -47,13 +47,13 @@ pub(in crate::flows) struct Conversation<'a> {
     pub gateway: &'a Gateway,
     pub shadow: &'a Shadow,
     pub budget: CallBudget<'a>,
-    /// Whose loop guard is to know its prompts again.
+    /// Installation whose loop guard is to recognise the prompts; `None` in a trial.
     pub installation: Option<&'a Installation>,
 }
 
-/// What one call brought.
+/// Outcome of one call.
 enum Turn {
-    /// `excessive`: its provider counted more than the call could take, and was not believed.
+    /// A reply. `excessive`: the provider reported more usage than the call could take, and the hold counts instead.
     Reply {
         reply: Reply,
         excessive: bool,
@@ -62,7 +62,7 @@ enum Turn {
         failure: Failure,
         n: i16,
     },
-    NotHeld(Held),
+    NotHeld(HoldOutcome),
 }
 
 /// Kinds of a further call, in the order in which they are made.
@@ -83,12 +83,12 @@ impl Wanted {
     }
 }
 
-/// Result of the replies so far.
+/// Judgements and usage of the replies so far.
 struct Said {
     judgements: Vec<Judgement>,
-    /// Tokens read and written.
+    /// Input and output tokens.
     tokens: (u64, u64),
-    /// A provider counted more than a call could take.
+    /// True if a provider reported more usage than a call could take.
     excessive: bool,
 }
 
@@ -101,20 +101,23 @@ impl Said {
 }
 
 impl Conversation<'_> {
-    /// Asks, and asks again where a reply does not suffice: for one that can be read, for the quotes of a rejection, for a
-    /// second opinion on one that cannot be quoted; each once, and within the calls that a review may make.
+    /// Asks the model, and asks again where a reply does not suffice: for a readable reply, for the quotes of a
+    /// rejection, and for a second opinion on a rejection without quotes; each once, and within the calls that a review
+    /// may make.
     ///
     /// # Errors
-    /// The database does not answer: the lease decides who goes on.
-    pub async fn ask(&self, matter: &Matter<'_>) -> Result<Asked, StoreError> {
+    /// The database does not answer; the lease decides which worker goes on.
+    pub async fn ask(&self, matter: &ReviewSubject<'_>) -> Result<Asked, StoreError> {
         let prompt = match self.prompt(matter) {
             Ok(prompt) => prompt,
             Err(error) => return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why: error.to_string() }),
         };
-        match self.gateway.rest(&self.shadow.model) {
+        match self.gateway.suspension(&self.shadow.model) {
             None => {}
-            Some(Rest::Sick { wait, why }) => return Ok(Asked::Later { delay: wait, why, counted: false }),
-            Some(Rest::Barred { why }) => {
+            Some(SuspensionReason::Failing { wait, why }) => {
+                return Ok(Asked::Later { delay: wait, why, counted: false });
+            }
+            Some(SuspensionReason::Refused { why }) => {
                 return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why });
             }
         }
@@ -138,10 +141,10 @@ impl Conversation<'_> {
         Ok(Asked::Judged(judgements, said.tokens))
     }
 
-    /// One more call about the items whose judgement wants it. One that brings no reply leaves what the last one allowed.
+    /// Makes one further call about the items whose judgement needs it. Without a reply, their judgements stand.
     async fn follow_up(
         &self,
-        matter: &Matter<'_>,
+        matter: &ReviewSubject<'_>,
         first: &Prompt,
         wanted: Wanted,
         said: &mut Said,
@@ -153,7 +156,8 @@ impl Conversation<'_> {
         let places: Vec<usize> = (0..said.judgements.len()).filter(|at| open(at).is_some()).collect();
         let Some(asked) = places.first().and_then(open) else { return Ok(()) };
         let part = matter.part(&places);
-        // A reply that cannot be read says nothing of any item. Others are asked about under a nonce of their own.
+        // An unreadable reply judges no item, so a repair repeats the prompt. Other calls get a prompt and a nonce of
+        // their own.
         let prompt = if wanted == Wanted::Repair { Ok(first.clone()) } else { self.prompt(&part) };
         let Ok(prompt) = prompt else { return Ok(()) };
         let prompt = asked.message().map_or(prompt.clone(), |message| umbra_review::repair_prompt(&prompt, message));
@@ -168,7 +172,7 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    fn judge(&self, matter: &Matter<'_>, prompt: &Prompt, reply: &Reply) -> Vec<Judgement> {
+    fn judge(&self, matter: &ReviewSubject<'_>, prompt: &Prompt, reply: &Reply) -> Vec<Judgement> {
         let reply = ModelReply {
             text: &reply.text,
             cut_off: reply.finish == Finish::Length,
@@ -177,26 +181,26 @@ impl Conversation<'_> {
         matter.of_reply(self.shadow, prompt, reply)
     }
 
-    fn prompt(&self, matter: &Matter<'_>) -> Result<Prompt, PromptError> {
+    fn prompt(&self, matter: &ReviewSubject<'_>) -> Result<Prompt, PromptError> {
         loop {
             match matter.prompt(self.shadow, &mut || nonce::draw(self.installation)) {
-                // The text holds the nonce by chance: draw another.
+                // The text contains the nonce by chance: draw another.
                 Err(PromptError::NonceInText) => {}
                 other => return other,
             }
         }
     }
 
-    /// One call: its worst case is held before a byte leaves, and settled whatever happens.
-    async fn turn(&self, matter: &Matter<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
+    /// Makes one call: its worst case is held before a byte leaves, and settled whatever happens.
+    async fn turn(&self, matter: &ReviewSubject<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
         let worst = worst_case(self.gateway, self.shadow, &matter.events(), matter.items());
         let n = match self.budget.hold(self.shadow, (worst.usd, worst.tokens)).await? {
-            Held::Granted(n) => n,
+            HoldOutcome::Granted(n) => n,
             other => return Ok(Turn::NotHeld(other)),
         };
         let Some(spec) = self.gateway.spec(&self.shadow.model) else {
             self.budget.settle(n, Some((NanoUsd::ZERO, 0))).await?;
-            return Ok(Turn::NotHeld(Held::NoCallsLeft));
+            return Ok(Turn::NotHeld(HoldOutcome::NoCallsLeft));
         };
         let request = Request {
             system: prompt.system.clone(),
@@ -232,7 +236,7 @@ impl Conversation<'_> {
     }
 
     fn failed(&self, failure: &Failure, n: i16) -> Asked {
-        // A provider may repeat what it was sent, or anything else.
+        // A provider's message may contain anything, including what it was sent.
         let why = umbra_checks::redact(&failure.message).as_str().to_owned();
         if failure.kind == FailureKind::BreakerOpen {
             return Asked::Later { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
@@ -247,18 +251,22 @@ impl Conversation<'_> {
     }
 }
 
-fn not_held(held: Held) -> Asked {
+fn not_held(held: HoldOutcome) -> Asked {
     let never = |reason: SkipReason, why: &str| Asked::Never { reason, why: why.into() };
     match held {
-        Held::Wait | Held::Granted(_) => Asked::Later {
+        HoldOutcome::Wait | HoldOutcome::Granted(_) => Asked::Later {
             delay: WAIT_FOR_MONEY,
             why: "other calls hold what is left of the day's budget".into(),
             counted: false,
         },
-        Held::UsdCap => never(SkipReason::UsdCap, "the money that is left does not suffice for another call"),
-        Held::TokenCap => never(SkipReason::TokenCap, "the tokens that are left do not suffice for another call"),
-        Held::NoCallsLeft => never(SkipReason::ProviderUnavailable, "the model gave no usable answer in three calls"),
-        Held::Fenced => Asked::Fenced,
+        HoldOutcome::UsdCap => never(SkipReason::UsdCap, "the money that is left does not suffice for another call"),
+        HoldOutcome::TokenCap => {
+            never(SkipReason::TokenCap, "the tokens that are left do not suffice for another call")
+        }
+        HoldOutcome::NoCallsLeft => {
+            never(SkipReason::ProviderUnavailable, "the model gave no usable answer in three calls")
+        }
+        HoldOutcome::Fenced => Asked::Fenced,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Budget that the calls of a review, a backtest or a trial are charged to: each call is held there before a byte leaves.
+//! Budget that the calls of a review, a backtest or a trial are charged to: each call is held before a byte leaves.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use umbra_domain::{NanoUsd, Shadow};
 use umbra_store::{
     Store, StoreError,
     backtests::Claim,
-    calls::{Held, Hold},
+    calls::{Hold, HoldOutcome},
     jobs::Job,
 };
 
 /// Budget that model calls are charged to.
 #[derive(Clone, Copy)]
 pub(in crate::flows) enum CallBudget<'a> {
-    /// The shadow's, for a review.
+    /// Budget of the review's shadow.
     Review(&'a Store, &'a Job),
-    /// A backtest's own, for the event with this number.
+    /// Budget of a backtest, for the event with this number.
     Backtest(&'a Store, &'a Claim, i64),
-    /// One that no database knows of, for a text on trial.
+    /// Budget of a trial, in memory alone.
     Trial(&'a Bill<'a>),
 }
 
 impl CallBudget<'_> {
     /// Holds the worst case of a call.
-    pub(super) async fn hold(self, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
+    pub(super) async fn hold(self, shadow: &Shadow, worst: (NanoUsd, u64)) -> Result<HoldOutcome, StoreError> {
         let (store, job) = match self {
             Self::Review(store, job) => (store, job),
             Self::Backtest(store, claim, seq) => {
@@ -45,7 +45,7 @@ impl CallBudget<'_> {
         store.reviews().hold(&hold).await
     }
 
-    /// Settles a call.
+    /// Settles a held call at its actual cost and tokens; `None` charges the hold.
     pub(super) async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
         match self {
             Self::Review(store, job) => outlast(|| store.reviews().settle(job.review, n, actual)).await.map(drop),

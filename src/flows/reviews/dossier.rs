@@ -1,5 +1,5 @@
-//! What a review is of, loaded and looked over by the built-in checks: one event, the events of a batch, or the steps
-//! of a task. Of a long task every step is checked, up to a bound, and the first, the last and the marked are kept.
+//! Input of a review, checked by the built-in checks: one event, the events of a batch, or the steps of a task. Of a
+//! long task every step is checked, up to a bound, and the first, the last and the marked steps are kept.
 
 use std::collections::VecDeque;
 
@@ -9,50 +9,50 @@ use crate::flows::{
     rules::Rules,
 };
 use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
-use umbra_review::{Baseline, Judgement, Matter, Step, Subject, Trajectory};
+use umbra_review::{Baseline, Judgement, ReviewSubject, Step, Subject, Trajectory};
 use umbra_store::{
     Store, StoreError,
     installation::Installation,
     jobs::Job,
-    results::Place,
-    steps::{Held, TaskStep},
+    results::EventContext,
+    steps::{EventUnderReview, TaskStep},
 };
 
-/// Steps of a task that are kept from its beginning and from its end, and of those between that a check marked.
+/// Steps of a task that are kept: the first, the last, and the worst of the marked steps between.
 const HEAD: usize = 10;
 const TAIL: usize = 20;
 const MARKED: usize = 20;
-/// Steps of a task that are looked at, half of them from its beginning and half from its end.
+/// Most steps of a task that are checked, half of them from its beginning and half from its end.
 const EXAMINED: i64 = 2_000;
-/// Steps that are read at a time.
+/// Steps per read.
 const PAGE: i64 = 50;
 
-/// What a review is of.
+/// Input of a review: events, and the hits of the checks.
 pub(super) struct Dossier {
     scope: ReviewScope,
-    /// In order of receipt.
+    /// Events in order of receipt.
     pages: Vec<Page>,
-    /// Steps of the task.
+    /// Number of events, or of all steps of the task.
     total: usize,
-    /// Some event looks like Umbra's own traffic.
+    /// True if an event looks like Umbra's own traffic.
     own_traffic: bool,
     notes: Vec<String>,
 }
 
-/// An event, and what the checks see in it.
+/// An event with the hits of the checks.
 struct Page {
-    /// Which step of the task, from 1.
+    /// Position of the event in its batch or task, from 1.
     number: usize,
     event: EventId,
     trigger: Trigger,
     stored: StoredEvent,
     hits: Vec<Hit>,
-    /// What the reviewer is told besides it.
+    /// Baseline and reminders for the reviewer.
     recalled: Recalled,
 }
 
 impl Dossier {
-    /// Loads it; `None` if nothing is left of it. `payload` spares the read of a single event.
+    /// Loads the input of a job; `None` if none of its events is left. `payload` spares the read of a single event.
     ///
     /// # Errors
     /// The database does not answer.
@@ -64,8 +64,10 @@ impl Dossier {
         payload: Option<Vec<u8>>,
     ) -> Result<Option<Self>, StoreError> {
         let held = match (job.scope, payload) {
-            (ReviewScope::Event, Some(payload)) => vec![Held { event: job.event, trigger: job.trigger, payload }],
-            _ => store.events().held(job.review).await?,
+            (ReviewScope::Event, Some(payload)) => {
+                vec![EventUnderReview { event: job.event, trigger: job.trigger, payload }]
+            }
+            _ => store.events().events_under_review(job.review).await?,
         };
         if job.scope == ReviewScope::Trajectory {
             let task = held.iter().find_map(|held| read(&held.payload)?.event.task_id);
@@ -75,7 +77,7 @@ impl Dossier {
             };
         }
         let mut own_traffic = false;
-        let page = |(index, held): (usize, Held)| {
+        let page = |(index, held): (usize, EventUnderReview)| {
             let stored = read(&held.payload)?;
             let hits = umbra_checks::by_shadow(&stored, shadow);
             own_traffic |= is_own_traffic(installation, &stored.event, &held.payload);
@@ -93,8 +95,8 @@ impl Dossier {
         Ok((total > 0).then_some(Self { scope: job.scope, pages, total, own_traffic, notes: Vec::new() }))
     }
 
-    /// Adds what the reviewer is told besides the events: of a task nothing, of the events of a batch what their agent
-    /// usually scores.
+    /// Adds the reviewer's context: baseline and reminders to a single event, baselines to the events of a batch,
+    /// nothing to the steps of a task.
     ///
     /// # Errors
     /// The database does not answer.
@@ -112,56 +114,56 @@ impl Dossier {
         Ok(())
     }
 
-    /// What the agent of each judged event usually scores; of a task nothing is known.
+    /// Returns the events with the baselines of their agents; `None` for the steps of a task.
     pub fn usual(&self) -> impl Iterator<Item = (EventId, Option<Baseline>)> {
         self.pages.iter().map(|page| (page.event, page.recalled.baseline))
     }
 
-    /// As `review` takes it.
-    pub fn matter(&self) -> Matter<'_> {
+    /// Returns the input as `umbra_review` takes it.
+    pub fn matter(&self) -> ReviewSubject<'_> {
         match (self.scope, self.pages.as_slice()) {
-            (ReviewScope::Trajectory, pages) => Matter::Trajectory(Trajectory {
+            (ReviewScope::Trajectory, pages) => ReviewSubject::Trajectory(Trajectory {
                 steps: pages.iter().map(|page| Step { number: page.number, subject: subject(page) }).collect(),
                 total: self.total,
                 notes: self.notes.clone(),
             }),
-            (ReviewScope::Event, [page, ..]) => Matter::Event(subject(page)),
-            (_, pages) => Matter::Batch(pages.iter().map(subject).collect()),
+            (ReviewScope::Event, [page, ..]) => ReviewSubject::Event(subject(page)),
+            (_, pages) => ReviewSubject::Batch(pages.iter().map(subject).collect()),
         }
     }
 
-    /// Whether a model must not be asked: its call would come back as the next event.
+    /// True if a model must not be asked, since its call would come back as the next event.
     pub fn is_own_traffic(&self) -> bool {
         self.own_traffic
     }
 
-    /// Whether each of its events is judged by itself, beside others.
+    /// True if each event is judged by itself, beside other events.
     pub fn is_batch(&self) -> bool {
         self.scope == ReviewScope::Batch
     }
 
-    /// Its events, in order.
+    /// Returns the events, in order.
     pub fn events(&self) -> impl Iterator<Item = EventId> {
         self.pages.iter().map(|page| page.event)
     }
 
-    /// The events whose review it is: not the steps of a task.
+    /// Returns the events that the review is filed with: none for the steps of a task.
     pub fn held_by(&self) -> impl Iterator<Item = EventId> {
         self.events().take(if self.scope == ReviewScope::Trajectory { 0 } else { usize::MAX })
     }
 
-    /// The events whose review it is that the checks alone reject.
+    /// Returns those of the events in [`Self::held_by`] that the checks alone reject.
     pub fn rejected(&self, shadow: &Shadow) -> Vec<EventId> {
         let flags = |judgements: Vec<Judgement>| judgements.iter().any(|one| one.assessment == Assessment::Flag);
-        let rejected = self.pages.iter().filter(|page| flags(Matter::Event(subject(page)).of_checks(shadow)));
+        let rejected = self.pages.iter().filter(|page| flags(ReviewSubject::Event(subject(page)).of_checks(shadow)));
         rejected.map(|page| page.event).filter(|event| self.held_by().any(|held| held == *event)).collect()
     }
 
-    /// The circumstances of one of its events.
-    pub fn place(&self, event: EventId) -> Option<Place> {
+    /// Returns agent, task and trigger of an event.
+    pub fn place(&self, event: EventId) -> Option<EventContext> {
         let page = self.pages.iter().find(|page| page.event == event)?;
         let event = &page.stored.event;
-        Some(Place {
+        Some(EventContext {
             agent: event.agent.clone(),
             task_id: event.task_id.clone(),
             task_type: event.task_type.clone(),
@@ -198,7 +200,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
             hits.extend(repeated.filter(|hit| shadow.checks.contains(&hit.check)));
             excerpt.take(Page { number, event, trigger, stored, hits, recalled: Recalled::default() });
         }
-        // Of a task that is longer than what is looked at, the middle is passed over.
+        // Of a task with more steps than are checked, the middle is skipped.
         if total > EXAMINED
             && skipped == 0
             && i64::try_from(number).is_ok_and(|number| number >= half)
@@ -226,13 +228,13 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
     Ok(Dossier { scope: ReviewScope::Trajectory, pages, total: number, own_traffic: false, notes })
 }
 
-/// The first steps, the last, and the worst of those between.
+/// The first steps, the last, and the worst of the marked steps between.
 #[derive(Default)]
 struct Excerpt {
     head: Vec<Page>,
     marked: Vec<Page>,
     tail: VecDeque<Page>,
-    /// Marked steps for which there was no room.
+    /// Marked steps that were dropped for lack of room.
     dropped: usize,
 }
 
@@ -246,7 +248,7 @@ impl Excerpt {
         let older = if self.tail.len() > TAIL { self.tail.pop_front() } else { None };
         if let Some(older) = older.filter(|page| worst(page) >= Some(Severity::Warning)) {
             self.marked.push(older);
-            // Stable: of equally bad ones the first stay.
+            // The sort is stable: of equally bad steps the first stay.
             self.marked.sort_by_key(|page| std::cmp::Reverse(worst(page)));
             if self.marked.len() > MARKED {
                 self.marked.truncate(MARKED);

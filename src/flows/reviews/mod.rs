@@ -1,4 +1,4 @@
-//! Use case: a review, from its lease to its findings, and reviews of texts that are no events.
+//! Use case: a review, from its lease to its findings, and reviews of texts that are not events.
 
 pub mod call;
 pub mod call_budget;
@@ -16,7 +16,7 @@ use umbra_domain::clock::Clock;
 use umbra_review::FallRules;
 use umbra_store::{Store, StoreError, installation::Installation};
 
-/// Between tries of what must be stored.
+/// Pause between attempts to store a result.
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
 
 /// Context of performing reviews. Cheap to clone.
@@ -28,15 +28,16 @@ pub struct Reviews {
     pub clock: Clock,
     /// The configuration in force.
     pub rules: RulesInForce,
-    /// The key of our hashes.
+    /// Key of this installation's hashes.
     pub installation: Installation,
-    /// Verdicts that a review which ended makes due.
+    /// Verdicts, which the end of a review may make due.
     pub verdicts: Verdicts,
-    /// Bounds.
+    /// Bounds of a review.
     pub settings: ReviewSettings,
 }
 
-/// Stores what a review has come to, again while the database is away or busy. Who is relieved meanwhile finds its lease gone.
+/// Repeats a write while the database is away or busy. If another worker took the lease meanwhile, the write reports
+/// it.
 async fn outlast<T, F>(mut storing: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -52,12 +53,12 @@ where
 /// Bounds of a review.
 #[derive(Debug, Clone)]
 pub struct ReviewSettings {
-    /// Leases after which a review ends with what the checks found: it may be what kills its workers.
+    /// Leases after which a review ends with what the checks found, since the review may be what kills its workers.
     pub attempts: i32,
-    /// Age at which a review that waits for a provider or for money ends so.
+    /// Age at which a review that waits for a provider or for budget ends in the same way.
     pub give_up_after: SignedDuration,
-    /// How far back scores count for a baseline.
+    /// Age up to which scores count for a baseline.
     pub baseline_window: Duration,
-    /// Scores that are a fall.
+    /// Rules by which a score counts as a fall.
     pub fall: FallRules,
 }

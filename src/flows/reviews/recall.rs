@@ -1,5 +1,5 @@
-//! What a reviewer is told besides the event: what the agent usually scores, what people said of earlier findings, and
-//! the lessons that are open.
+//! Context of a reviewer beside the event: the agent's baseline, people's judgements of earlier findings, and open
+//! lessons.
 
 use crate::{
     flows::{followers::reflexions, reviews::Reviews, rules::Rules},
@@ -9,12 +9,12 @@ use umbra_domain::{Event, Hit, Reviewer, Shadow};
 use umbra_review::{Baseline, Case, Lesson};
 use umbra_store::{StoreError, baselines::ScoreKey};
 
-/// Most earlier findings that are looked through for those most like an event, of the agent and of others each.
+/// Most judged findings that are searched for those most like an event, of its agent and of other agents each.
 const MOST_CASES: i64 = 50;
-/// Most lessons that are looked at.
+/// Most open lessons that are read.
 const MOST_LESSONS: i64 = 3;
 
-/// What a reviewer is told besides the event.
+/// Context of a reviewer beside the event.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
     pub baseline: Option<Baseline>,
@@ -22,7 +22,7 @@ pub(super) struct Recalled {
 }
 
 impl Reviews {
-    /// What the agent of an event usually scores by this reviewer.
+    /// Returns the baseline of an event's agent: its usual scores by this shadow and kind of reviewer.
     pub(in crate::flows) async fn usual(
         &self,
         rules: &Rules,
@@ -39,7 +39,7 @@ impl Reviews {
         Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
     }
 
-    /// What a model is reminded of: judged findings most like the event, and open lessons.
+    /// Returns reminders for a model: the judged findings most like the event, and open lessons.
     pub(super) async fn reminders(
         &self,
         rules: &Rules,

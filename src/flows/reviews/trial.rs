@@ -1,5 +1,6 @@
-//! A text on trial: reviewed like any event, by the same checks, prompt and rules, with a budget of its own and no
-//! database. In: a shadow, a gateway, a tab, an event. Out: its judgement, and what it took. Nothing is stored or counted.
+//! Trial of a text: a review like any event's, by the same checks, prompt and rules, with a budget in memory and no
+//! database. Takes a shadow, a gateway, a tab and an event; returns the judgement and its cost. Nothing is stored or
+//! counted.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -18,16 +19,16 @@ use crate::flows::{
 };
 use umbra_domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger};
 use umbra_llm::{Gateway, Readiness};
-use umbra_review::{Judgement, Matter, Subject};
+use umbra_review::{Judgement, ReviewSubject, Subject};
 use umbra_store::{
     StoreError,
-    calls::{Held, MAX_CALLS},
+    calls::{HoldOutcome, MAX_CALLS},
 };
 
-/// Longest that one text waits for its model, its waits between calls together: more than a minute's rate limit.
+/// Longest time that one text waits for its model, pauses between calls included: more than a minute's rate limit.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What all trials of a run may cost, and have.
+/// Budget of all trials of a run, with the sums held and spent.
 #[derive(Debug)]
 pub struct Tab {
     most: Option<NanoUsd>,
@@ -41,7 +42,7 @@ struct Sums {
 }
 
 impl Tab {
-    /// A tab that never goes beyond `most`: the worst case of each call is held before it is made.
+    /// Returns a tab that never exceeds `most`: the worst case of each call is held before the call is made.
     pub fn new(most: Option<NanoUsd>) -> Self {
         Self { most, sums: Mutex::default() }
     }
@@ -51,20 +52,20 @@ impl Tab {
     }
 }
 
-/// What one text took.
+/// Calls, cost and time of one text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Took {
     /// Calls of the model.
     pub calls: i16,
-    /// What they cost; at their worst case where the provider did not tell.
+    /// Cost of the calls; the worst case if the provider reported no usage.
     pub cost: NanoUsd,
-    /// Tokens read and written, likewise.
+    /// Tokens read and written; the worst case if the provider reported no usage.
     pub tokens: u64,
-    /// Time in calls, waits between them left out.
+    /// Time in calls, without the pauses between them.
     pub time: Duration,
 }
 
-/// The part of a tab that is one text's.
+/// One text's account on a tab.
 pub(in crate::flows) struct Bill<'a> {
     tab: &'a Tab,
     open: Mutex<Open>,
@@ -73,7 +74,7 @@ pub(in crate::flows) struct Bill<'a> {
 #[derive(Default)]
 struct Open {
     took: Took,
-    /// The call that is being made: since when, and what is held for it.
+    /// Call under way: its start, and the money and tokens held for it.
     call: Option<(Instant, NanoUsd, u64)>,
 }
 
@@ -82,24 +83,24 @@ impl Bill<'_> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::flows) fn hold(&self, (usd, tokens): (NanoUsd, u64)) -> Held {
+    pub(in crate::flows) fn hold(&self, (usd, tokens): (NanoUsd, u64)) -> HoldOutcome {
         let mut open = self.open();
         if i64::from(open.took.calls) >= MAX_CALLS {
-            return Held::NoCallsLeft;
+            return HoldOutcome::NoCallsLeft;
         }
         let mut sums = self.tab.sums();
         if let Some(most) = self.tab.most {
             if sums.spent + usd > most {
-                return Held::UsdCap;
+                return HoldOutcome::UsdCap;
             }
             if sums.spent + sums.held + usd > most {
-                return Held::Wait;
+                return HoldOutcome::Wait;
             }
         }
         sums.held += usd;
         open.took.calls += 1;
         open.call = Some((Instant::now(), usd, tokens));
-        Held::Granted(open.took.calls)
+        HoldOutcome::Granted(open.took.calls)
     }
 
     pub(super) fn settle(&self, actual: Option<(NanoUsd, u64)>) {
@@ -115,7 +116,7 @@ impl Bill<'_> {
     }
 }
 
-/// The most that one call for each of these events costs; `None` where the model's prices are unknown.
+/// Returns the worst-case cost of one call for each of these events; `None` if the model's prices are unknown.
 pub fn worst_cost(gateway: &Gateway, shadow: &Shadow, events: &[Event]) -> Option<NanoUsd> {
     gateway.spec(&shadow.model).filter(|spec| spec.prices.is_some() || spec.provider == Provider::Checks)?;
     let mut sum = NanoUsd::ZERO;
@@ -125,12 +126,12 @@ pub fn worst_cost(gateway: &Gateway, shadow: &Shadow, events: &[Event]) -> Optio
     Some(sum)
 }
 
-/// What became of a text.
+/// Outcome of a trial.
 #[derive(Debug)]
 pub enum Tried {
-    /// It was judged.
+    /// The text was judged.
     Judged(Box<Judgement>, Took),
-    /// The model gave no opinion, for this reason: what the checks found stands, and of the rest nothing is concluded.
+    /// The model gave no opinion, for this reason: the checks' findings stand, and the rest is inconclusive.
     NoOpinion(Box<Judgement>, Took, String),
     /// The tab does not suffice for another call.
     NoMoney,
@@ -139,7 +140,7 @@ pub enum Tried {
 /// Reviews an event as if it had just come, for the trigger `task_complete`.
 ///
 /// # Errors
-/// None of the database, which is not asked; the type is that of the walk it shares.
+/// None of the database, which is not asked; the type is that of the shared conversation.
 pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event) -> Result<Tried, StoreError> {
     let screened = umbra_checks::screen(event);
     let hits = umbra_checks::review(&screened.event, &screened.marks, &shadow.checks);
@@ -159,7 +160,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
     let conversation = Conversation { gateway, shadow, budget: CallBudget::Trial(&bill), installation: None };
     let until = Instant::now() + PATIENCE;
     let why = loop {
-        match conversation.ask(&Matter::Event(subject)).await? {
+        match conversation.ask(&ReviewSubject::Event(subject)).await? {
             Asked::Judged(mut judgements, _) => {
                 let judgement = judgements.pop().map_or_else(of_checks, |judgement| Box::new(redacted(judgement)));
                 return Ok(Tried::Judged(judgement, bill.open().took));
@@ -176,7 +177,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
     Ok(Tried::NoOpinion(judgement, bill.open().took, why))
 }
 
-/// What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
+/// Redacts a judgement's texts: a model may quote the event, whose text was redacted too.
 fn redacted(mut judgement: Judgement) -> Judgement {
     let clean = |text: &mut String| umbra_checks::redact(text).as_str().clone_into(text);
     clean(&mut judgement.recommendation);

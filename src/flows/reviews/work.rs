@@ -1,6 +1,6 @@
 //! A review, from its lease to its findings: the built-in checks, then the model, then one transaction.
 //!
-//! Whatever becomes of the model, what the checks found stands. A failure is a row with a reason, never an approval.
+//! The checks' findings stand, whatever becomes of the model. A failure is a row with a reason, never an approval.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ use umbra_store::{
     results::{NewFinding, NewPart, NewResult},
 };
 
-/// How long a review whose checks have found something waits for its model at a time.
+/// Longest single wait for the model of a review whose checks have found something.
 const LONGEST_WITH_HITS: std::time::Duration = std::time::Duration::from_secs(10);
-/// Between looks for a model that this process does not know, though the one that reserved the review did.
+/// Pause of a review whose model this process does not know, unlike the process that reserved the review.
 const NOT_HERE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a review's walk came to.
+/// Outcome of one attempt at a review.
 enum End {
     Result(Box<NewResult>),
     Later { delay: std::time::Duration, why: String, counted: bool },
@@ -49,7 +49,7 @@ impl Reviews {
         let ended = match self.walk(&job, payload, started).await {
             Ok(ended) => ended,
             Err(error) => {
-                // The lease stays with us until we leave or fall silent; putting the job back is the fast way.
+                // The lease is ours until this process leaves or falls silent; putting the job back is faster.
                 tracing::warn!(review = %job.review, %error, "a review could not go on");
                 let delay = std::time::Duration::from_secs(2);
                 let why = error.to_string();
@@ -71,7 +71,7 @@ impl Reviews {
         };
         dossier.remember(self, &rules, &shadow).await?;
         if job.priority == Mode::Active.priority() && job.lease.attempt <= 1 {
-            // What the checks reject waits for no model.
+            // A rejection by the checks waits for no model.
             for event in dossier.rejected(&shadow) {
                 self.verdicts.ended(event, true).await;
             }
@@ -140,9 +140,9 @@ impl Reviews {
             Asked::Judged(judgements, tokens) => result(judgements, Some(&shadow.model), tokens),
             Asked::Later { delay, why, counted } => {
                 let judgements = of_checks();
-                // What the checks found is not kept back for long by a model that may add to it.
+                // A model that may add to the checks' findings does not hold them back for long.
                 let found = judgements.iter().any(|judgement| !judgement.assessment.is_clean());
-                // Nor does anything wait for a moment that lies behind the end of patience.
+                // Nor does a review wait for a moment after it has to give up.
                 let back = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
                 let late = self.age(job).saturating_add(back) >= self.settings.give_up_after;
                 if found && delay > LONGEST_WITH_HITS || late {
@@ -156,7 +156,7 @@ impl Reviews {
         })
     }
 
-    /// The result of a review: its own conclusion is the strictest of its parts.
+    /// Builds the result of a review; its assessment is the strictest of its parts.
     fn result(
         &self,
         dossier: &Dossier,
@@ -165,7 +165,7 @@ impl Reviews {
         tokens: (u64, u64),
         started: Instant,
     ) -> NewResult {
-        // What a model says may repeat what it saw; what it saw was redacted, and so is what it says.
+        // A model may quote the event, whose stored text was redacted; so its words are redacted too.
         let clean = |text: &str| umbra_checks::redact(text).as_str().to_owned();
         let mut parts = Vec::with_capacity(judgements.len());
         let mut findings = Vec::new();
@@ -222,7 +222,7 @@ impl Reviews {
         for NewFinding { finding, .. } in &result.findings {
             metrics::counter!(metric::FINDINGS, "shadow" => job.shadow.clone(),
                 "severity" => finding.severity.as_str(),
-                "source" => if finding.source == umbra_domain::Source::Check { "check" } else { "model" })
+                "source" => if finding.source == umbra_domain::FindingSource::Check { "check" } else { "model" })
             .increment(1);
         }
         let is_active = job.priority == Mode::Active.priority();
@@ -236,20 +236,20 @@ impl Reviews {
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
         let why: Redacted = umbra_checks::redact(why);
         outlast(|| self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone)).await?;
-        // Unit and cooldown have returned: what was refused a moment ago may not be any more.
+        // Unit and cooldown were returned, so remembered refusals may not hold any more.
         self.rules.load().memory.forget();
         self.verdicts.ended(job.event, job.priority == Mode::Active.priority()).await;
         Ok("given_up")
     }
 
-    /// For how long it has been tried: what waited for company, or in a queue, is not older for that.
+    /// Returns the time since the review was started; waiting in a batch or a queue does not count.
     fn age(&self, job: &Job) -> SignedDuration {
         self.clock.now().duration_since(job.started_at)
     }
 }
 
-/// What stands without the model: what the checks found, and of the rest that nothing is concluded. `None` where they
-/// found nothing at all.
+/// Returns the judgements of the checks for a review without its model: clean ones become inconclusive. `None` if all
+/// are clean.
 fn opinions(mut judgements: Vec<Judgement>, why: &str) -> Option<Vec<Judgement>> {
     if judgements.iter().all(|judgement| judgement.assessment.is_clean()) {
         return None;
@@ -261,7 +261,7 @@ fn opinions(mut judgements: Vec<Judgement>, why: &str) -> Option<Vec<Judgement>>
     Some(judgements)
 }
 
-/// The notes of all parts, each once; one that not all share says of which event it is.
+/// Collects the notes of all parts, each once; a note that not all parts share names its event.
 fn notes_of(parts: &[NewPart]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for (index, part) in parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A session begins and ends.
+//! Start and end of a session.
 
 use std::sync::Arc;
 
@@ -32,36 +32,37 @@ use umbra_sidecar::{
 use umbra_store::{
     StoreError,
     documents::{NewDocument, StoredDocument},
-    seek::Page,
-    sessions::{Attached, NewTools, SessionFilter, Stepping},
+    paging::Page,
+    sessions::{LockedSession, NewTools, OpenSessionOutcome, SessionFilter},
 };
 
-/// Between looks for sessions that nobody uses.
+/// Pause between looks for idle sessions.
 const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_secs(5);
-/// Sessions that are closed at a look.
+/// Most sessions that are closed per look.
 const PAGE: i64 = 100;
-/// To read and index many tools takes longer than a step may, and happens once.
+/// Longest time to begin or end a session: reading and indexing many tools takes longer than a step may, and happens
+/// once.
 const TO_ATTACH: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A document of a session, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DocumentState {
-    /// Its name.
+    /// Name of the document.
     pub name: String,
     /// `markdown` or `yaml`.
     pub format: String,
-    /// How often it was changed.
+    /// Number of changes.
     pub version: i32,
-    /// Names its text.
+    /// Tag that identifies the text.
     pub etag: String,
-    /// Items that are open.
+    /// Number of open items.
     pub open_items: usize,
-    /// Items that are done.
+    /// Number of done items.
     pub done_items: usize,
 }
 
 impl DocumentState {
-    /// Of a document.
+    /// Returns the state of a document.
     pub fn of(document: &StoredDocument) -> Self {
         let mut counts = [0, 0];
         let sections = parsed(&document.text, &document.format).map(|read| read.sections()).unwrap_or_default();
@@ -83,7 +84,7 @@ impl DocumentState {
     }
 }
 
-/// A document with which a session begins.
+/// Returns the document of a new session in its stored form.
 fn begun(new: &NewDocument) -> StoredDocument {
     StoredDocument {
         name: new.name.clone(),
@@ -95,83 +96,84 @@ fn begun(new: &NewDocument) -> StoredDocument {
     }
 }
 
-/// A session that began, or did not, and the agent goes on without one.
+/// Answer to an attach: a session, or none; then the agent goes on without one.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Attachment {
-    /// Its id; null where it could not be kept, which `warnings` explain: go on without the sidecar, and try again later.
+    /// Id of the session; null if it could not be kept, which `warnings` explain: go on without the sidecar, and try
+    /// again later.
     #[schema(value_type = Option<String>, example = "ses_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub id: Option<SessionId>,
-    /// It; null where it could not be kept.
+    /// The session; null if it could not be kept.
     pub session: Option<Session>,
-    /// Its documents.
+    /// Documents of the session.
     pub documents: Vec<DocumentState>,
-    /// Names the text of all rules in force.
+    /// Version of all rules in force, by their text.
     pub policy_version: String,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing, and what is worth saying.
+    /// Missing parts, and other remarks.
     pub warnings: Vec<String>,
 }
 
-/// What a session came to.
+/// Answer to a close: the session, and what was kept of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Summary {
-    /// It; null where it was not had.
+    /// The session; null if it was not available.
     pub session: Option<Session>,
-    /// Its documents.
+    /// Documents of the session.
     pub documents: Vec<DocumentState>,
-    /// Patterns that were kept of it.
+    /// Patterns that were kept of the session.
     pub patterns: u32,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing, and what is worth saying.
+    /// Missing parts, and other remarks.
     pub warnings: Vec<String>,
 }
 
-/// Why no session begins.
+/// Reason why no session begins.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// Parts of what was asked cannot be used.
+    /// Parts of the request cannot be used.
     #[error("parts of the session cannot be used")]
     Faults(Vec<Fault>),
-    /// The agent has too many.
+    /// The agent has as many open sessions as it may have.
     #[error("this agent has {0} open sessions, as many as it may have (sidecar.max_sessions_per_agent): close one")]
     TooMany(u32),
-    /// A defect of ours.
+    /// A value cannot be stored, by a bug in Umbra.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why a session takes no step.
+/// Reason why a session takes no step.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// There is no such session.
     #[error("there is no such session; ids look like ses_ and 32 hex digits")]
     Unknown,
-    /// It is over.
+    /// The session is closed.
     #[error("the session is closed: attach a new one with POST /v1/sessions")]
     Closed,
-    /// A defect of ours.
+    /// A value cannot be stored, by a bug in Umbra.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why a note is not kept.
+/// Reason why a note is not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
-    /// As many wait as may.
+    /// As many notes wait as may.
     #[error("as many notes wait as may: the agent reads them with its next turn or message")]
     TooMany,
-    /// There is no session to keep it with.
+    /// The session cannot take the note.
     #[error(transparent)]
     Step(#[from] StepError),
 }
 
-/// What a session is that was not had for its end.
+/// Warning for a session that could not be closed in time.
 const NOT_CLOSED: &str =
     "the session is not closed yet: this server tries again, and a session that nobody uses closes by itself";
 
-/// What is answered where it was not.
+/// Returns the answer for a session that was not available.
 fn not_had(patience: Patience<'_>) -> Summary {
     let (degraded, warnings) = patience.end();
     Summary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings }
@@ -181,7 +183,7 @@ impl Sidecar {
     /// Begins a session.
     ///
     /// # Errors
-    /// See [`AttachError`]. That it cannot be kept is none: the answer says so.
+    /// See [`AttachError`]. A session that cannot be kept is no error: the answer says so.
     pub async fn attach(&self, asked: Instant, request: AttachRequest) -> Result<Attachment, AttachError> {
         let mut faults = Vec::new();
         if request.tools.len() > self.settings.max_tools {
@@ -233,7 +235,7 @@ impl Sidecar {
         let most = self.settings.max_sessions_per_agent;
         let opening = self.store.sessions().open(&session, kept, &documents, most);
         let attached = patience.ask("the session is not kept: go on without the sidecar", opening).await;
-        if attached == Some(Attached::TooMany) {
+        if attached == Some(OpenSessionOutcome::TooMany) {
             return Err(AttachError::TooMany(most));
         }
         let documents: Vec<StoredDocument> = documents.iter().map(begun).collect();
@@ -251,7 +253,7 @@ impl Sidecar {
         Ok(Attachment { id, session, documents, policy_version, degraded, warnings })
     }
 
-    /// The folder of a new session's files: where this server has a workspace, or the session says in which folder of one.
+    /// Returns the folder of a new session's files, if this server has a workspace or the request names a folder.
     fn folder_of(&self, id: SessionId, within: Option<&str>) -> Result<Option<String>, Fault> {
         if self.files.is_none() && within.is_none() {
             return Ok(None);
@@ -264,7 +266,7 @@ impl Sidecar {
         Ok(Some(folder))
     }
 
-    /// The tools of a new session as they are kept, under the digest of what they say; their index is made on the way.
+    /// Serialises and indexes the tools of a new session. Returns the digest of their text, and the text.
     fn read_tools(&self, tools: &[ToolDefinition]) -> Result<(String, String), StoreError> {
         tokio::task::block_in_place(|| {
             let tools = shown(tools, &self.boundary.rules.load().tools);
@@ -279,7 +281,7 @@ impl Sidecar {
         })
     }
 
-    /// Ends a session: what worked in it is kept, and its documents stay as they are.
+    /// Ends a session: patterns are kept of it, and its documents stay as they are.
     ///
     /// # Errors
     /// There is no such session.
@@ -291,7 +293,7 @@ impl Sidecar {
         may: May<'_>,
     ) -> Result<Summary, StepError> {
         let patience = self.patience(asked, None).at_least(TO_ATTACH);
-        // Before it is waited for: whoever gives up waiting has told it all the same.
+        // Before the wait: a caller that gives up waiting has ended the session all the same.
         if self.seen.get(id).is_some_and(|session| may(&session.agent)) {
             self.ends.remember(id, outcome);
         }
@@ -319,17 +321,17 @@ impl Sidecar {
         Ok(summary)
     }
 
-    /// Keeps a person's note for the agent, told with its next turn or message.
+    /// Keeps a person's note for the agent, delivered with its next turn or message.
     ///
     /// # Errors
-    /// There is no such session, it is over, as many notes wait as may, or the database does not answer.
+    /// There is no such session, it is closed, as many notes wait as may, or the database does not answer.
     pub async fn leave_note(&self, id: SessionId, text: &str) -> Result<Session, NoteError> {
         let step = self.store.sessions().step(id).await.map_err(StepError::Store)?;
         let mut step = step.ok_or(StepError::Unknown)?;
         if !step.is_open() {
             return Err(StepError::Closed.into());
         }
-        if !step.session.note(cleaned(text)) {
+        if !step.session.add_note(cleaned(text)) {
             return Err(NoteError::TooMany);
         }
         let session = step.session.clone();
@@ -337,7 +339,7 @@ impl Sidecar {
         Ok(session)
     }
 
-    /// A page of sessions.
+    /// Returns a page of sessions.
     ///
     /// # Errors
     /// The database does not answer.
@@ -345,10 +347,10 @@ impl Sidecar {
         self.read(self.store.sessions().list(filter)).await
     }
 
-    /// A session with its documents.
+    /// Returns a session with its documents; `None` if there is none that the caller may see.
     ///
     /// # Errors
-    /// There is none, or the database does not answer.
+    /// The database does not answer.
     pub async fn session(
         &self,
         id: SessionId,
@@ -360,7 +362,7 @@ impl Sidecar {
 
     async fn end(
         &self,
-        step: Stepping,
+        step: LockedSession,
         because: &str,
         outcome: Option<PatternOutcome>,
         mut patience: Patience<'_>,
@@ -377,8 +379,8 @@ impl Sidecar {
         step.session.closed_at = Some(step.now);
         step.session.closed_because = Some(because.to_owned());
         step.session.outcome = outcome;
-        // There is no next turn to tell it with.
-        let mut notices = step.session.take_told();
+        // There is no next turn to deliver the notices with.
+        let mut notices = step.session.take_messages();
         notices
             .extend(held.moving().map(|file| format!("{file} was being written: it is left as it is, and not taken")));
         for notice in &notices {
@@ -392,7 +394,7 @@ impl Sidecar {
         let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules)?.to_json()?;
         let writes = held.plan(&step.documents);
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
-        // Only now: the step has let its connection go, and whoever closes a session twice keeps one pattern of it.
+        // After the write: the step has let its connection go, and a session that is closed twice leaves one pattern.
         let patterns = match closed {
             Some(_) => {
                 self.write_files(writes, &mut patience).await;
@@ -404,11 +406,11 @@ impl Sidecar {
         Ok(Summary { session: Some(session), documents, patterns, degraded, warnings })
     }
 
-    /// A session that is over already: what its agent says of it only now, such as after it was closed for being idle, counts
-    /// once.
+    /// Answers the end of a session that is closed already: an outcome that the agent reports only now, such as after
+    /// the session was closed for being idle, counts once.
     async fn ended(
         &self,
-        mut step: Stepping,
+        mut step: LockedSession,
         outcome: Option<PatternOutcome>,
         documents: Vec<DocumentState>,
         mut patience: Patience<'_>,
@@ -426,7 +428,7 @@ impl Sidecar {
         Summary { session: Some(session), documents, patterns, degraded, warnings }
     }
 
-    /// Closes sessions whose end was told and not kept, and those that nobody uses, until `stop`.
+    /// Closes sessions whose end was requested and not stored, and idle sessions, until `stop`.
     pub async fn close_idle_until(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -435,7 +437,7 @@ impl Sidecar {
             }
             for (id, outcome) in self.ends.waiting() {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);
-                // Who told it was allowed to.
+                // The caller that ended the session was allowed to.
                 if let Err(error) = self.close_now(id, outcome, &|_| true, patience).await {
                     tracing::debug!(%error, session = %id, "a session is not closed; the next look does it");
                 }
@@ -450,7 +452,7 @@ impl Sidecar {
         let after = self.settings.idle_close;
         for id in self.store.sessions().idle_sessions(after.as_secs_f64(), PAGE).await? {
             let Some(step) = self.store.sessions().step(id).await? else { continue };
-            // Somebody may have used it since.
+            // The session may have been used since.
             let idle = step.now.duration_since(step.session.seen_at);
             if step.is_open() && idle.unsigned_abs() >= after {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);

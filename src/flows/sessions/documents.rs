@@ -1,8 +1,8 @@
-//! Documents of a session: read, put, edited, with their history. What is sent goes through the screening of events first,
-//! so no document holds a credential.
+//! Documents of a session: read, put, edited, with their history. Texts pass the screening of events first, so no
+//! document holds a credential.
 //!
-//! A change names the state that it started from (`If-Match`). Where the document has moved on, it is made on that state,
-//! which the history gives back, and merged with what the document has become; what contradicts itself is refused whole.
+//! A change names the state that it started from (`If-Match`). If the document has moved on, the change is made on that
+//! state, which the history gives back, and merged with the present text; contradictory changes are refused as a whole.
 
 use std::time::Duration;
 
@@ -25,94 +25,94 @@ use umbra_sidecar::document::{
 use umbra_store::{
     StoreError,
     documents::{NewChange, NewDocument, StoredChange, StoredDocument},
-    seek::{Page, Seek},
-    sessions::Stepping,
+    paging::{Page, Seek},
+    sessions::LockedSession,
 };
 
-/// Longest that a change waits: others may be under way on the same document.
+/// Longest wait of a change, since others may be under way on the same document.
 const TO_REVISE: Duration = Duration::from_secs(2);
 
-/// How a document is to be changed.
+/// Way to change a document.
 #[derive(Debug, Clone)]
 pub enum Revise {
-    /// To this text.
+    /// A new text.
     Put(String),
-    /// By these edits.
+    /// Edits of the text.
     Edits(Vec<Edit>),
 }
 
-/// A change of a document, as it is asked for.
+/// A requested change of a document.
 #[derive(Debug, Clone)]
 pub struct Revision {
-    /// Its name, as the caller wrote it.
+    /// Name of the document, as the caller wrote it.
     pub name: String,
-    /// How it is written, where the name's ending does not say.
+    /// Format, if the name's ending does not tell it.
     pub format: Option<Format>,
-    /// What is to become of it.
+    /// New text, or edits.
     pub revise: Revise,
-    /// The state that it started from, as the header `If-Match` has it.
+    /// State that the change started from, as in the header `If-Match`.
     pub if_match: Option<String>,
-    /// There must be none yet (`If-None-Match: *`).
+    /// True if the document must not exist yet (`If-None-Match: *`).
     pub must_be_new: bool,
-    /// Who changes it; the session's agent where nobody is named.
+    /// Author of the change; the session's agent if none is named.
     pub by: Option<String>,
 }
 
-/// What became of a document.
+/// Result of a change.
 #[derive(Debug, Clone)]
 pub struct Revised {
-    /// As it is now.
+    /// The document as it is now.
     pub document: StoredDocument,
-    /// It was not there before.
+    /// True if the document did not exist before.
     pub created: bool,
-    /// It had moved on, and both changes are in it.
+    /// True if the document had moved on, and has both changes now.
     pub merged: bool,
-    /// What is missing: its file.
+    /// Warnings about its file.
     pub warnings: Vec<String>,
 }
 
-/// Why a document is not changed.
+/// Reason why a document is not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// There is no such session.
     #[error("there is no such session")]
     NoSession,
-    /// The session is over.
+    /// The session is closed.
     #[error("the session is closed: attach a new one")]
     Closed,
     /// There is no such document.
     #[error("the session has no document of this name: PUT makes one")]
     NoDocument,
-    /// The name is none.
+    /// The name is invalid.
     #[error("{0}")]
     Name(#[from] NameError),
-    /// It is there, and nobody said which state was seen.
+    /// The document exists, and the request names no state.
     #[error(
         "the document is there already: send the ETag of the state that you changed as `If-Match`, or `*` to put it over any"
     )]
     Unconditional,
-    /// It is there, and should not be.
+    /// The document exists, and the request wants a new one.
     #[error("there is a document of this name already")]
     Exists,
-    /// Nothing is known of the state that it started from.
+    /// The state that the change started from is unknown.
     #[error("no state of this document has that ETag: read it again, and change that")]
     UnknownState,
     /// An edit cannot be made.
     #[error(transparent)]
     Edit(#[from] EditFault),
-    /// Both changes contradict each other.
+    /// The change and later changes contradict each other.
     #[error("the document has changed since, and both changes contradict each other (places: {}): read it again, and decide", .0.len())]
     Conflicts(Vec<Conflict>),
-    /// It would be too large.
+    /// The document would be too large.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// It should be YAML, and is not.
+    /// The text of a YAML document is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// It is written otherwise.
+    /// The document has another format.
     #[error("the document is {0}, and stays so: put it under another name")]
     Format(&'static str),
-    /// More than a session may have.
+    /// The session has as many documents as it may have.
     #[error("a session has at most {0} documents (sidecar.max_documents)")]
     TooMany(usize),
     /// The database does not answer.
@@ -124,12 +124,12 @@ pub enum DocumentError {
     /// The database was not asked, since it did not answer lately.
     #[error("the sidecar is passive after faults in a row")]
     Passive,
-    /// What was kept cannot be read.
+    /// The stored history cannot be read.
     #[error("the history of this document cannot be read")]
     History,
 }
 
-/// How a format is called where it is kept.
+/// Returns the stored word for a format.
 pub fn word(format: Format) -> &'static str {
     match format {
         Format::Markdown => "markdown",
@@ -137,23 +137,23 @@ pub fn word(format: Format) -> &'static str {
     }
 }
 
-/// The format that is kept under a word.
+/// Returns the format of a stored word.
 pub fn format_of(word: &str) -> Format {
     if word == "yaml" { Format::Yaml } else { Format::Markdown }
 }
 
-/// What a document is, read; whatever it holds, it was within limits when it was kept.
+/// Parses a stored document, without limits: it was within limits when it was stored.
 pub fn parsed(text: &str, format: &str) -> Option<Document> {
     Document::parse(text, format_of(format), &generous()).ok()
 }
 
-/// Of what was kept under other limits nothing is refused for being read.
+/// Returns limits for reading stored documents, which may have been written under other limits.
 fn generous() -> Limits {
     Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: usize::MAX }
 }
 
 impl Sidecar {
-    /// Changes a document, or makes one.
+    /// Changes a document, or creates one.
     ///
     /// # Errors
     /// See [`DocumentError`]; nothing is changed then, unless the database did not answer.
@@ -181,7 +181,8 @@ impl Sidecar {
         let looked = self.look_at_files(&step, until).await.inspect_err(|error| warnings.push(not_seen(error)));
         let mut held = looked.unwrap_or_default();
         self.take_files(&mut step, &mut held).await?;
-        let versions = |step: &Stepping| step.documents.iter().map(|document| document.version).collect::<Vec<_>>();
+        let versions =
+            |step: &LockedSession| step.documents.iter().map(|document| document.version).collect::<Vec<_>>();
         let before = versions(&step);
         let mut revised = self.revise_locked(&mut step, revision).await?;
         let writes = held.plan(&step.documents);
@@ -196,7 +197,7 @@ impl Sidecar {
         Ok(revised)
     }
 
-    async fn revise_locked(&self, step: &mut Stepping, revision: Revision) -> Result<Revised, DocumentError> {
+    async fn revise_locked(&self, step: &mut LockedSession, revision: Revision) -> Result<Revised, DocumentError> {
         let (name, by_ending) = Name::of_document(&revision.name)?;
         let says = revision.name.to_ascii_lowercase() != name.as_str();
         let said = revision.format.or(says.then_some(by_ending));
@@ -243,7 +244,7 @@ impl Sidecar {
 
     async fn create(
         &self,
-        step: &mut Stepping,
+        step: &mut LockedSession,
         name: &Name,
         format: Format,
         revision: Revision,
@@ -263,10 +264,10 @@ impl Sidecar {
         Ok(Revised { document, created: true, merged: false, warnings: Vec::new() })
     }
 
-    /// A new session's document.
+    /// Returns a document of a new session.
     ///
     /// # Errors
-    /// Its name is none, it is too large, or it should be YAML and is not.
+    /// The name is invalid, or the text is too large, or should be YAML and is not.
     pub(super) fn first_document(name: &str, format: Option<Format>, text: &str) -> Result<NewDocument, Fault> {
         let (name, by_ending) = Name::of_document(name).map_err(|error| Fault::new(name, error.to_string()))?;
         let (format, text) = (format.unwrap_or(by_ending), screened(text));
@@ -277,9 +278,9 @@ impl Sidecar {
     }
 }
 
-/// Adds a document, with what it says as its first version.
+/// Adds a document, with its text as the first version.
 pub(super) async fn add(
-    step: &mut Stepping,
+    step: &mut LockedSession,
     name: &Name,
     format: Format,
     text: &str,
@@ -302,9 +303,9 @@ pub(super) async fn add(
     Ok(document)
 }
 
-/// Gives a document its next version.
+/// Stores the next version of a document.
 pub(super) async fn keep(
-    step: &mut Stepping,
+    step: &mut LockedSession,
     known: &StoredDocument,
     text: &str,
     change: Change,
@@ -318,7 +319,7 @@ pub(super) async fn keep(
     Ok(StoredDocument { version, text: text.to_owned(), ..known.clone() })
 }
 
-/// What is to become of a text, without hidden characters and credentials.
+/// Returns the changed text and its history entry, without hidden characters and credentials.
 fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Result<(String, Change), DocumentError> {
     match revise {
         Revise::Put(text) => {
@@ -330,7 +331,7 @@ fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Resu
             let document = Document::parse(from, format, &generous())?;
             let edits = screened_edits(edits);
             let edited = edit::apply(&document, &edits, limits)?;
-            // What came in whole may come together to a credential with what stood there.
+            // An edit and the text around it may form a credential together.
             Ok((screened(edited.text()), Change::Edits { edits }))
         }
     }
@@ -340,7 +341,7 @@ pub(super) fn screened(text: &str) -> String {
     umbra_checks::redact(text).as_str().to_owned()
 }
 
-/// The edits as they are kept: their texts are those that the document gets.
+/// Returns the edits as they are stored, with the screened texts that the document gets.
 fn screened_edits(edits: &[Edit]) -> Vec<Edit> {
     let screened = |edit: &Edit| {
         let mut value = serde_json::to_value(edit).ok()?;
@@ -350,8 +351,8 @@ fn screened_edits(edits: &[Edit]) -> Vec<Edit> {
     edits.iter().map(|edit| screened(edit).unwrap_or_else(|| edit.clone())).collect()
 }
 
-/// The text of a document at a state that it had.
-async fn state_at(step: &mut Stepping, known: &StoredDocument, if_match: &str) -> Result<String, DocumentError> {
+/// Returns the text of a document at an earlier state.
+async fn state_at(step: &mut LockedSession, known: &StoredDocument, if_match: &str) -> Result<String, DocumentError> {
     let first = Etag::of(&known.first);
     for etag in if_match.split(',').map(|etag| etag.trim().trim_matches('"')) {
         if etag == first.to_string() {
@@ -365,24 +366,24 @@ async fn state_at(step: &mut Stepping, known: &StoredDocument, if_match: &str) -
     Err(DocumentError::UnknownState)
 }
 
-/// The steps of a history, as they were kept.
+/// Parses the stored entries of a history.
 pub fn entries<'c>(changes: impl IntoIterator<Item = &'c StoredChange>) -> Option<Vec<Entry>> {
     changes.into_iter().map(|change| serde_json::from_str(&change.entry).ok()).collect()
 }
 
-/// When a version came about, and how.
+/// A version of a document.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// Counted from 1.
+    /// Number of the version, from 1.
     pub version: i32,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// How.
+    /// Author and content of the change.
     pub entry: Entry,
 }
 
 impl Sidecar {
-    /// A document; `None` where there is none.
+    /// Returns a document; `None` if there is none.
     ///
     /// # Errors
     /// There is no such session, or the database does not answer.
@@ -398,10 +399,10 @@ impl Sidecar {
         Ok(documents.into_iter().find(|document| document.name == name.as_str()))
     }
 
-    /// A page of the versions of a document; `None` where there is no such document.
+    /// Returns a page of a document's versions; `None` if there is no such document.
     ///
     /// # Errors
-    /// The database does not answer, or what was kept cannot be read.
+    /// There is no such session, the database does not answer, or the history cannot be read.
     pub async fn history(
         &self,
         session: SessionId,

@@ -1,7 +1,7 @@
-//! Closeness of tools to a task by an embedding model, where the settings have one.
+//! Closeness of tools to a task, by the embedding model of the settings, if there is one.
 //!
-//! Vectors are kept in memory, so that a choice needs one short request, for the task, or none. What does not come in time
-//! is had behind the answer: this one is given by the built-in word vectors, and says so, the next one by the model.
+//! Vectors are kept in memory, so a choice needs one short request for the task, or none. Vectors that are late are
+//! made behind the answer: this answer uses the built-in word vectors, and says so; the next one uses the model.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -19,34 +19,34 @@ use umbra_domain::{Objective, Session, SessionId};
 use umbra_llm::Gateway;
 use umbra_sidecar::tools::{self, Catalogue};
 
-/// Texts of one request.
+/// Texts per request.
 const BATCH: usize = 16;
-/// Bytes of a text that are sent.
+/// Most bytes of a text that are sent.
 const MOST_BYTES: usize = 2 * 1024;
-/// Texts that may wait to be sent.
+/// Most texts that wait to be sent.
 const MOST_WAITING: usize = 20_000;
-/// Numbers of all vectors that are kept, of four bytes each; above that all are forgotten.
+/// Most numbers in all vectors that are kept, of four bytes each; above that, all vectors are dropped.
 const MOST_NUMBERS: usize = 16 * 1024 * 1024;
 
-/// Vectors of texts by the embedding model.
+/// Cache of the embedding model's vectors, by text.
 #[derive(Default)]
 pub(super) struct Vectors {
     kept: Mutex<Kept>,
-    /// Told when a text waits.
+    /// Notified when a text waits.
     wanted: Notify,
-    /// Told when a request has ended.
+    /// Changed when a request has ended.
     ended: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct Kept {
-    /// Address and name of the model that makes them.
+    /// Address and name of the model that made the vectors.
     model: String,
     vectors: HashMap<String, Arc<[f32]>>,
     numbers: usize,
-    /// Texts to be sent, in the order in which they were asked for.
+    /// Texts to send, in the order of requests.
     waiting: VecDeque<String>,
-    /// These and those that are sent.
+    /// Texts that wait or are being sent.
     asked: HashSet<String>,
 }
 
@@ -55,7 +55,7 @@ impl Vectors {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the vectors of texts that are not kept made behind the answer.
+    /// Queues the texts without a vector, to be embedded behind the answer.
     fn ask(&self, gateway: &Gateway, texts: &[String]) {
         let Some(model) = model(gateway) else { return };
         let mut kept = self.kept();
@@ -72,7 +72,7 @@ impl Vectors {
         self.wanted.notify_one();
     }
 
-    /// True while one of these texts is asked for.
+    /// True while one of these texts waits or is being sent.
     fn is_pending(&self, texts: &[String]) -> bool {
         let kept = self.kept();
         texts.iter().any(|text| kept.asked.contains(text))
@@ -84,7 +84,7 @@ impl Vectors {
         kept.waiting.drain(..batch).collect()
     }
 
-    /// Keeps what came of a request.
+    /// Keeps the vectors of a request; `None` if the request failed.
     fn keep(&self, gateway: &Gateway, texts: &[String], vectors: Option<Vec<Vec<f32>>>) {
         let mut kept = self.kept();
         if model(gateway).as_ref() == Some(&kept.model) {
@@ -104,7 +104,7 @@ impl Vectors {
         self.ended.send_replace(());
     }
 
-    /// Closeness of tools to a task; `None` where a vector is missing.
+    /// Returns the closeness of tools to a task; `None` if a vector is missing.
     fn closeness(&self, task: &str, tools: &Catalogue) -> Option<Vec<f64>> {
         let kept = self.kept();
         let task = kept.vectors.get(&task_text(task)).cloned()?;
@@ -119,7 +119,7 @@ impl Vectors {
 }
 
 impl Sidecar {
-    /// Has the vectors made that are asked for, until it is stopped.
+    /// Embeds the queued texts until `stop`.
     pub async fn embed_until(self, stop: CancellationToken) {
         loop {
             let batch = self.vectors.next_batch();
@@ -134,7 +134,7 @@ impl Sidecar {
         }
     }
 
-    /// Has the vectors of tools, and of a task where there is one, made behind the answer.
+    /// Queues the tools, and the task if there is one, to be embedded behind the answer.
     pub(super) fn embed_later(&self, task: &str, tools: &Catalogue) {
         let gateway = self.events.gateway();
         if gateway.embedding_model().is_some() {
@@ -142,7 +142,7 @@ impl Sidecar {
         }
     }
 
-    /// Waits for the vectors of a task, and of tools where they are given, for half of the time that is left.
+    /// Waits for the vectors of a task, and of tools if given, for half of the time that is left.
     pub(super) async fn embed(&self, task: &str, tools: Option<&Catalogue>, patience: &Patience<'_>) {
         let gateway = self.events.gateway();
         if task.trim().is_empty() || gateway.embedding_model().is_none() {
@@ -153,19 +153,20 @@ impl Sidecar {
         self.vectors.ask(&gateway, &texts);
         let now = Instant::now();
         let until = now + patience.deadline().saturating_duration_since(now) / 2;
-        // What is missing is said where tools are ranked.
+        // Missing vectors are reported when tools are ranked.
         drop(timeout_at(until, ended.wait_for(|()| !self.vectors.is_pending(&texts))).await);
     }
 
-    /// The same for what an agent is about to do, before its session is locked, unless the session is known to select no tools.
+    /// Embeds an agent's intent, before its session is locked, unless the session is known to select no tools.
     pub(super) async fn embed_intent(&self, id: SessionId, intent: Option<&str>, patience: &Patience<'_>) {
-        let selects = |session: &Session| session.has(Objective::ToolSelection) && session.tools_digest.is_some();
+        let selects =
+            |session: &Session| session.has_objective(Objective::ToolSelection) && session.tools_digest.is_some();
         if let Some(intent) = intent.filter(|_| self.seen.get(id).as_ref().is_none_or(selects)) {
             self.embed(intent, None, patience).await;
         }
     }
 
-    /// Closeness of tools to a task; `None` where vectors are missing, or there is no embedding model.
+    /// Returns the closeness of tools to a task; `None` if vectors are missing, or there is no embedding model.
     pub(super) fn closeness(&self, tools: &Catalogue, task: &str, patience: &mut Patience<'_>) -> Option<Vec<f64>> {
         let gateway = self.events.gateway();
         let spec = gateway.embedding_model().filter(|_| !task.trim().is_empty() && !tools.is_empty())?;
@@ -179,19 +180,19 @@ impl Sidecar {
     }
 }
 
-/// Address and name of the embedding model.
+/// Returns address and name of the embedding model.
 fn model(gateway: &Gateway) -> Option<String> {
     gateway.embedding_model().map(|spec| format!("{:?} {}", spec.base_url, spec.name))
 }
 
-/// Texts that are sent for a task and for tools.
+/// Returns the texts that are sent for a task and for tools.
 fn texts(task: &str, tools: Option<&Catalogue>) -> Vec<String> {
     let summaries = tools.into_iter().flat_map(|tools| tools.summaries().iter().flatten());
     let task = Some(task_text(task)).filter(|text| !text.is_empty());
     summaries.map(|summary| cut(summary).to_owned()).chain(task).collect()
 }
 
-/// The part of a task that is sent, without credentials. Descriptions of tools were cleaned when they came.
+/// Returns the part of a task that is sent, without credentials. Descriptions of tools were cleaned when they came.
 fn task_text(task: &str) -> String {
     cut(super::cleaned(cut(task)).trim()).to_owned()
 }

@@ -1,16 +1,16 @@
-//! What is wrong with what was asked, by its place.
+//! Faults in the parts of a request.
 
 /// A fault of one part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Which part, such as a document's name.
+    /// Name of the part, such as `documents/plan`.
     pub part: String,
-    /// What is wrong with it, and what would be right.
+    /// Description of the fault, and of a valid value.
     pub detail: String,
 }
 
 impl Fault {
-    /// A fault.
+    /// Returns a fault of a part.
     pub fn new(part: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { part: part.into(), detail: detail.into() }
     }

@@ -1,4 +1,5 @@
-//! What the rules say of one call or message, in a session or without one, and who is told of it.
+//! Rulings on a single call or message, in a session or without one, and the events that report interventions to the
+//! shadows.
 
 use serde::Serialize;
 use tokio::{sync::mpsc, time::Instant};
@@ -25,26 +26,26 @@ use umbra_domain::{
     sidecar::{CheckedBy, Ruling, SidecarVerdict},
 };
 
-/// The answer to who asks about one call or message.
+/// Answer to a question about one call or message.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct GuardAnswer {
-    /// What the rules say.
+    /// Ruling on the call or message.
     #[serde(flatten)]
     pub judged: Judged,
-    /// Names what was asked, and how things stood.
+    /// Digest of the request and of the state that it was judged on.
     pub inputs: String,
-    /// Names the text of all rules in force.
+    /// Version of all rules in force, by their text.
     pub policy_version: String,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing, and what is worth saying.
+    /// Missing parts, and other remarks.
     pub warnings: Vec<String>,
 }
 
-/// What the sidecar did and the shadows are yet to be told of.
+/// Interventions of the sidecar that are to be reported to the shadows, as events.
 pub struct Interventions(pub(super) mpsc::Receiver<Event>);
 
-/// Counts what was said, and by which rule.
+/// Counts a ruling, by decision and rule.
 fn count(tally: &mut Tally, ruling: &Ruling) {
     let Ruling { decision, would, rule, would_rule, .. } = ruling;
     for (rule, decision, mode) in [(rule, decision, PolicyMode::Enforce), (would_rule, would, PolicyMode::Audit)] {
@@ -64,10 +65,10 @@ fn count(tally: &mut Tally, ruling: &Ruling) {
 }
 
 impl Sidecar {
-    /// What the rules say of one call or message, in a session or without one.
+    /// Rules on one call or message, in a session or without one.
     ///
     /// # Errors
-    /// There is no such session, or it is over.
+    /// There is no such session, or it is closed.
     pub async fn guard(&self, asked: Instant, request: GuardRequest, may: May<'_>) -> Result<GuardAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         if request.session.is_some() && request.agent.is_some() {
@@ -95,7 +96,7 @@ impl Sidecar {
             Taken { step, session, held } = Taken::default();
         }
         let before = Situation::of(&scene, step.as_ref());
-        // Who asks is answered, also where the guardrail is no objective of the session.
+        // The question is answered even if the guardrail is no objective of the session.
         let judged = scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default();
         words.tell(&mut patience);
         let recorded = Recorded::new(&request, before, marks, &judged, &rules)?;
@@ -110,14 +111,14 @@ impl Sidecar {
         Ok(GuardAnswer { judged, inputs, policy_version, degraded, warnings })
     }
 
-    /// Counts what was said, in the session too where there is one, and tells the shadows of it.
+    /// Counts a ruling, in the session too if there is one, and reports it to the shadows.
     pub(super) fn note(&self, judged: &Judged, agent: &str, session: Option<&mut Session>) {
         let mut alone = Tally::default();
         self.tell_intervention(agent, session.as_deref(), judged);
         count(session.map_or(&mut alone, |session| &mut session.rulings), &judged.ruling);
     }
 
-    /// Tells the shadows of what the sidecar did: an event of the agent, with the rule in its metadata.
+    /// Queues an event of the agent that reports an intervention, with the rule in its metadata.
     fn tell_intervention(&self, agent: &str, session: Option<&Session>, judged: &Judged) {
         let ruling = &judged.ruling;
         if ruling.decision == SidecarVerdict::Allow || ruling.checked_by == Some(CheckedBy::Model) {
@@ -136,13 +137,13 @@ impl Sidecar {
         if let Some(tool) = &judged.tool {
             event.metadata.insert("sidecar.tool".to_owned(), tool.to_string().into());
         }
-        // Nobody waits for it: where it cannot be taken, the metric has counted it.
+        // No request waits for the event; if it cannot be queued, the metric has counted the ruling.
         if self.told.try_send(event).is_err() {
             tracing::debug!("an intervention of the sidecar is not told to the shadows: too many wait");
         }
     }
 
-    /// Gives the shadows what the sidecar did, until all is told that was said before `stop`.
+    /// Posts the events of interventions; after `stop` until the queue is empty.
     pub async fn tell_interventions_until(self, mut told: Interventions, stop: CancellationToken) {
         loop {
             let event = tokio::select! {
@@ -159,7 +160,7 @@ impl Sidecar {
 }
 
 impl Sidecar {
-    /// Names the rules in force.
+    /// Returns the version of the rules in force.
     pub fn policy_version(&self) -> String {
         self.rules.load().guardrail.version().to_owned()
     }

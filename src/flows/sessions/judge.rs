@@ -1,5 +1,5 @@
-//! How a step is judged: its parts, in order, as its session stands. Rules, documents and checks answer from memory; what
-//! rules in words ask stands in [`Words`], which were asked before.
+//! Judging of a step: its parts, in order, on the state of its session. Rules, documents and checks answer from memory;
+//! the answers to rules in words stand in [`Words`], which were asked before.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ use umbra_domain::{
     sidecar::{ModelRule, Ruling},
 };
 use umbra_sidecar::{
-    guard::{Moment, Standing, Subject},
+    guard::{DocumentState, Moment, Subject},
     tools::Catalogue,
 };
 use umbra_store::documents::StoredDocument;
 
-/// What the guardrail says of one call or message.
+/// Ruling of the guardrail on one call, result or message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Judged {
-    /// The tool, where it is about a call or its result.
+    /// Tool of the call or the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolName>,
-    /// What a call of it does to the world.
+    /// Effect of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
-    /// What the rules say.
+    /// Ruling of the rules.
     #[serde(flatten)]
     pub ruling: Ruling,
 }
 
-/// One thing of a step, as it is kept.
+/// One part of a step, redacted.
 #[derive(Clone, Copy)]
 pub(super) enum Part<'a> {
-    /// A call that is yet to be made.
+    /// A planned call.
     Planned(&'a NamedCall),
     /// A call that was made.
     Made(&'a NamedCall),
-    /// What a tool answered.
+    /// The result of a tool.
     Result(&'a SaidResult),
-    /// Something that is said.
+    /// A message.
     Message {
         role: &'a str,
         text: &'a str,
@@ -53,19 +53,19 @@ pub(super) enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// The planned calls of a turn.
+    /// Returns the planned calls of a turn.
     pub fn of_turn(asked: &TurnRequest) -> Vec<Part<'_>> {
         asked.planned_calls.iter().map(Part::Planned).collect()
     }
 
-    /// What a message tells: its calls, their results, its words.
+    /// Returns the parts of a message: its calls, their results, its text.
     pub fn of_message(told: &MessageRequest) -> Vec<Part<'_>> {
         let with_calls = !told.tool_calls.is_empty();
         let said = told.content.iter().map(|text| Part::Message { role: &told.role, text, with_calls });
         told.tool_calls.iter().map(Part::Made).chain(told.results.iter().map(Part::Result)).chain(said).collect()
     }
 
-    /// What the guardrail is asked about.
+    /// Returns the subject of a question to the guardrail.
     pub fn of_guard(asked: &GuardRequest) -> Vec<Part<'_>> {
         vec![match &asked.subject {
             Asked::Message { role, content } => Part::Message { role, text: content, with_calls: false },
@@ -73,7 +73,7 @@ impl Part<'_> {
         }]
     }
 
-    /// What stands in each part as it was sent and is not kept.
+    /// Returns the marks of each part as it was sent, before redaction.
     pub fn marks(parts: &[Part<'_>]) -> Vec<Vec<Mark>> {
         let marks = |part: &Part<'_>| match part {
             Part::Planned(call) | Part::Made(call) => {
@@ -96,7 +96,8 @@ impl Part<'_> {
         }
     }
 
-    /// Whether rules in words may be asked: what is done already no model can stop, and what others say is not the agent's.
+    /// True if rules in words may be asked about the part: no model can stop a call that was made, and other speakers'
+    /// words are not the agent's.
     pub fn may_be_asked(&self) -> bool {
         match self {
             Part::Planned(_) => true,
@@ -106,15 +107,15 @@ impl Part<'_> {
     }
 }
 
-/// Bytes of a step from which on the work at it makes room for others.
+/// Bytes of a step from which it is handled in `block_in_place`.
 const LENGTHY: usize = 16 * 1024;
 
-/// Does work at the parts of a step; where they are long, other requests go on meanwhile.
+/// Does work on the parts of a step; if they are long, in `block_in_place`, so that other requests go on.
 pub(super) fn at_length<T>(parts: &[Part<'_>], work: impl FnOnce() -> T) -> T {
     if parts.iter().map(Part::weight).sum::<usize>() < LENGTHY { work() } else { tokio::task::block_in_place(work) }
 }
 
-/// About how many bytes a value is.
+/// Returns the approximate size of a value in bytes.
 fn weight(value: &Value) -> usize {
     8 + match value {
         Value::String(text) => text.len(),
@@ -128,30 +129,30 @@ fn marks(subject: Subject<'_>) -> Vec<Mark> {
     umbra_checks::screen(subject.as_event()).marks
 }
 
-/// What is in force: the rules, and what tools do.
+/// Rules and effects of tools in force.
 pub(super) type Law<'a> = (&'a Guarding, &'a Tools);
 
-/// The route and the modes that a step says it is in.
+/// Route and modes that a step names.
 pub(super) type Whereabouts<'a> = (Option<&'a String>, Option<&'a Vec<String>>);
 
-/// Who acts, and how things stand: what all parts of one step are held against.
+/// Evaluation context that the parts of one step share.
 pub(super) struct Scene<'a> {
     pub rules: &'a Guarding,
     pub tools: &'a Tools,
     pub agent: String,
     pub route: Option<String>,
     pub modes: Vec<String>,
-    /// The session's id.
+    /// Id of the session.
     pub session: Option<String>,
-    /// Not known where the session is not: rules about documents are not asked then.
+    /// Documents of the session; `None` if they are unknown, and then rules about documents are not asked.
     pub documents: Option<Vec<Read>>,
     pub taints: Vec<String>,
-    /// The tools that it was shown, where they are known.
+    /// Tools that the session was shown, if they are known.
     pub shown: Option<Arc<Catalogue>>,
 }
 
 impl<'a> Scene<'a> {
-    /// An agent without a session.
+    /// Returns the context of an agent without a session.
     pub fn new((rules, tools): Law<'a>, agent: &str) -> Self {
         Self {
             rules,
@@ -166,7 +167,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A session, with its documents where they are known.
+    /// Returns the context of a session, with its documents if they are known.
     pub fn of(law: Law<'a>, session: &Session, documents: Option<&[StoredDocument]>) -> Self {
         Self {
             route: session.route.clone(),
@@ -178,7 +179,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A session that was taken for a step, as far as it is known.
+    /// Returns the context of a session that was taken for a step, as far as the session is known.
     pub fn of_taken(law: Law<'a>, id: SessionId, taken: &Taken) -> Self {
         let known = taken.step.as_ref().filter(|_| !taken.held.is_unknown);
         let documents = known.map(|step| step.documents.as_slice());
@@ -188,7 +189,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The same on another route and in other modes, as far as they are said.
+    /// Sets route and modes, as far as the step names them.
     #[must_use]
     pub fn at(mut self, (route, modes): Whereabouts<'_>) -> Self {
         self.route = route.cloned().or(self.route);
@@ -196,13 +197,13 @@ impl<'a> Scene<'a> {
         self
     }
 
-    /// The same with the tools that its session was shown.
+    /// Sets the tools that the session was shown.
     #[must_use]
     pub fn showing(self, shown: Option<Arc<Catalogue>>) -> Self {
         Self { shown, ..self }
     }
 
-    /// What the rules say of the parts of a step, in order. Each call leaves its labels for those behind it, here too.
+    /// Judges the parts of a step, in order. Each call adds its labels to the context of later parts.
     pub fn judge(&mut self, parts: &[Part<'_>], marks: &[Vec<Mark>], words: &mut Words) -> Vec<Judged> {
         let mut asked = 0..;
         let judge = |(at, part): (usize, &Part<'_>)| {
@@ -212,7 +213,7 @@ impl<'a> Scene<'a> {
         at_length(parts, || parts.iter().enumerate().map(judge).collect())
     }
 
-    /// That a turn begins.
+    /// Judges the beginning of a turn.
     pub fn turn(&self) -> Ruling {
         self.with(Subject::Turn, &[], |moment| self.rules.guardrail.judge(moment))
     }
@@ -231,8 +232,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A call. What it would leave behind clings to what comes after it. Where it names no server, it is held to the rules
-    /// about each tool of that name that the session was shown, and the gravest ruling holds.
+    /// Judges a call, and adds its labels to the context. A call without a server's name is judged as each tool of that
+    /// name that the session was shown, and the gravest ruling holds.
     fn call(&mut self, call: &NamedCall, marks: &[Mark], mut asking: Option<(usize, &mut Words)>) -> Judged {
         let meant = self.shown.as_ref().map(|shown| shown.meant(&call.tool)).unwrap_or_default();
         let meant: Vec<ToolName> =
@@ -268,7 +269,7 @@ impl<'a> Scene<'a> {
             let mut ruling = guardrail.judge(moment);
             let Some((part, words)) = asking else { return ruling };
             let mut asked: Vec<&ModelRule> = Vec::new();
-            // Each answer may leave others with nothing to change.
+            // Each answer may leave other rules with nothing to change.
             while let Some(rule) = guardrail.model_rules(moment, &ruling).into_iter().find(|rule| !asked.contains(rule))
             {
                 asked.push(rule);
@@ -278,12 +279,12 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Does what is asked with a moment.
+    /// Builds the `Moment` of a subject in this context, and calls `then` with it.
     fn with<T>(&self, subject: Subject<'_>, marks: &[Mark], then: impl FnOnce(&Moment<'_>) -> T) -> T {
         let read = self.documents.as_deref().unwrap_or_default();
         let changed: Vec<_> =
             read.iter().map(|read| |section: Option<&str>, since| read.changed(section, since)).collect();
-        let documents: Vec<Standing<'_>> =
+        let documents: Vec<DocumentState<'_>> =
             read.iter().zip(&changed).map(|(read, changed)| read.standing(changed)).collect();
         then(&Moment {
             agent: &self.agent,

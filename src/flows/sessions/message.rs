@@ -1,4 +1,4 @@
-//! What was said and done in a session: it is held against the rules, leaves its labels, and is what a pattern is made of.
+//! Messages of a session: judged by the rules, labels kept, and calls remembered for patterns.
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -19,42 +19,42 @@ use umbra_domain::{
     sidecar::{DocumentDue, SidecarVerdict},
 };
 
-/// Bytes of a text that are looked at and kept.
+/// Most bytes of a text that are judged and kept.
 const MOST_TEXT: usize = 256 * 1024;
 
-/// What an agent is told of what was said and done.
+/// Answer to a message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct MessageAnswer {
-    /// Which message this is, counted from 1; 0 where the session was not had.
+    /// Number of the message, from 1; 0 if the session was not available.
     pub message: u32,
-    /// The gravest of all that is said below.
+    /// Gravest decision of the rulings below.
     pub decision: SidecarVerdict,
-    /// What the rules say of the message.
+    /// Ruling on the text of the message.
     pub said: Judged,
-    /// What they say of each call that was made, in order: whether it should have been. Behind those that were told stand
-    /// those of which only a result was told, with the arguments that the last turn planned for them.
+    /// Rulings on the calls that were made, in order. Behind the reported calls stand those of which only a result was
+    /// reported, with the arguments that the last turn planned for them.
     pub calls: Vec<Judged>,
-    /// What they say of each result, in order.
+    /// Rulings on the results, in order.
     pub results: Vec<Judged>,
     /// Documents that are not in order.
     pub documents_due: Vec<DocumentDue>,
-    /// What clings to the session by now.
+    /// Labels of the session by now.
     pub taints: Vec<String>,
-    /// Names what was told, and how things stood.
+    /// Digest of the message and of the state that it was judged on.
     pub inputs: String,
-    /// Names the text of all rules in force.
+    /// Version of all rules in force, by their text.
     pub policy_version: String,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing, and what is worth saying.
+    /// Missing parts, and other remarks.
     pub warnings: Vec<String>,
 }
 
 impl Sidecar {
-    /// Takes a message of a session.
+    /// Judges and keeps a message of a session.
     ///
     /// # Errors
-    /// There is no such session, or it is over.
+    /// There is no such session, or it is closed.
     pub async fn message(
         &self,
         asked: Instant,
@@ -92,9 +92,9 @@ impl Sidecar {
             marks.splice(at..at, unheard.iter().map(|_| Vec::new()));
         }
         let parts = Part::of_message(&request);
-        let has = |objective| session.as_ref().is_none_or(|session| session.has(objective));
+        let has = |objective| session.as_ref().is_none_or(|session| session.has_objective(objective));
         let mut answer = MessageAnswer { policy_version: self.policy_version(), ..MessageAnswer::default() };
-        // What calls leave behind clings to the session whatever its sidecar is for.
+        // Labels of calls are kept whatever the session's objectives are.
         let judged = scene.judge(&parts, &marks, &mut words);
         if has(Objective::Guardrail) {
             answer.take(&request, judged);
@@ -112,10 +112,10 @@ impl Sidecar {
             for judged in answer.judged(&request) {
                 self.note(judged, &scene.agent, Some(&mut step.session));
             }
-            step.session.taint(answer.taints.iter().cloned());
+            step.session.add_taints(answer.taints.iter().cloned());
             remember(&mut step.session, &request, &answer.calls);
-            // In what is kept as well: whoever reads the stream is told, too.
-            answer.warnings.extend(step.session.take_told());
+            // Notes are stored with the answer too, for readers of the stream.
+            answer.warnings.extend(step.session.take_messages());
             answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
             let recorded = Recorded::new(&request, before, marks, &answer, &rules)?;
             answer.inputs.clone_from(&recorded.inputs);
@@ -126,7 +126,7 @@ impl Sidecar {
             answer.inputs = Recorded::new(&request, before, marks, &(), &rules)?.inputs;
             answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
             if let Some(mut session) = session {
-                session.taint(answer.taints.iter().cloned());
+                session.add_taints(answer.taints.iter().cloned());
                 self.seen.keep(&Session { route: scene.route, modes: scene.modes, ..session }, false);
             }
         }
@@ -136,7 +136,7 @@ impl Sidecar {
 }
 
 impl MessageAnswer {
-    /// Takes what was ruled of each part of a message, in the order of [`Part::of_message`].
+    /// Takes the rulings on the parts of a message, in the order of [`Part::of_message`].
     fn take(&mut self, request: &MessageRequest, judged: Vec<Judged>) {
         self.decision = judged.iter().map(|judged| judged.ruling.decision).max().unwrap_or_default();
         let mut judged = judged.into_iter();
@@ -145,14 +145,14 @@ impl MessageAnswer {
         self.said = judged.next().unwrap_or_default();
     }
 
-    /// All that was ruled on.
+    /// Returns all rulings.
     fn judged(&self, request: &MessageRequest) -> impl Iterator<Item = &Judged> {
         let said = request.content.as_ref().map(|_| &self.said);
         self.calls.iter().chain(&self.results).chain(said)
     }
 }
 
-/// Cuts what is longer than a step reads; what is told of it.
+/// Cuts texts that are longer than a step reads, and returns a warning.
 fn cut(request: &mut MessageRequest) -> Option<String> {
     let texts = request.content.iter_mut().chain(request.results.iter_mut().map(|result| &mut result.content));
     let long: Vec<&mut String> = texts.filter(|text| text.len() > MOST_TEXT).collect();
@@ -165,7 +165,7 @@ fn cut(request: &mut MessageRequest) -> Option<String> {
     any.then_some(warning)
 }
 
-/// The tools of results to which no call was told: of which it is only heard by them that they were called.
+/// Returns the tools of results whose calls were not reported.
 fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
     let waiting = calls.iter().filter(|made| made.ok.is_none()).map(|made| &made.tool);
     let told = request.tool_calls.iter().map(|call| &call.tool);
@@ -181,7 +181,7 @@ fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
     unheard
 }
 
-/// Such calls with the arguments that the last turn planned for them, or without any.
+/// Returns these calls with the arguments that the last turn planned for them, or without any.
 fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
     let turn = turn.and_then(|body| serde_json::from_str::<Recorded>(body).ok());
     let turn = turn.and_then(|turn| serde_json::from_value::<TurnRequest>(turn.asked).ok());
@@ -195,11 +195,11 @@ fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
     unheard.iter().map(call).collect()
 }
 
-/// Calls that were made, and what came of them: a result is that of the first call of its tool that has none.
+/// Remembers calls and their results in the session: a result belongs to the first call of its tool that has none.
 fn remember(session: &mut Session, request: &MessageRequest, judged: &[Judged]) {
     for (at, call) in request.tool_calls.iter().enumerate() {
         let rejected = judged.get(at).is_some_and(|judged| judged.ruling.decision == SidecarVerdict::Block);
-        session.remember(MadeCall { tool: call.tool.clone(), ok: None, rejected });
+        session.add_call(MadeCall { tool: call.tool.clone(), ok: None, rejected });
     }
     for result in &request.results {
         let name = result.tool.joined();

@@ -1,16 +1,17 @@
-//! The sidecar beside an agent: its sessions, from attaching to closing, one step at a time.
+//! Sidecar of an agent: its sessions, from attach to close, one step at a time.
 //!
-//! - [`attach`]: a session begins, with tools and documents, and ends;
-//! - [`turn`]: what to do next: tools, rulings, duties, patterns; [`message`]: what was said and done;
-//! - [`guard`]: what the rules say of a call or a message, in a session or without one;
-//! - `judge`: how all of these are judged, part by part; `words`: rules that ask a model, before a session is locked;
-//! - [`select`]: which tools fit, `embedding`: by an embedding model, where there is one; [`documents`]: what an agent works by; [`patterns`]: what worked before, and
-//!   `trajectories`: in tasks without a session;
-//! - [`workspace`]: the same documents as files;
-//! - [`replay`]: a session once more, by the rules of today.
+//! - [`attach`]: start and end of a session, with tools and documents;
+//! - [`turn`]: next step of an agent: tools, rulings, due documents, patterns; [`message`]: words, calls and results;
+//! - [`guard`]: rulings on a call or a message, in a session or without one;
+//! - `judge`: judging of all these, part by part; `words`: rules that ask a model, before a session is locked;
+//! - [`select`]: choice of tools that fit; `embedding`: their closeness by an embedding model, if there is one;
+//! - [`documents`]: documents that an agent works by; [`workspace`]: the same documents as files;
+//! - [`patterns`]: patterns of earlier successes; `trajectories`: patterns of tasks without a session;
+//! - [`replay`]: a session judged again, by the rules of today.
 //!
-//! Whatever it stands on may fail or be late (`patience`): the answer then says what it lacks, and the agent goes on. Rules
-//! are in memory and always asked. Each step is kept with the answer, in one transaction under the lock of its session.
+//! Database, disk and models may fail or be late (`patience`): the answer then says what it lacks, and the agent goes
+//! on. Rules are in memory and always asked. Each step is kept with its answer, in one transaction under the lock of
+//! its session.
 
 pub mod attach;
 pub mod documents;
@@ -56,49 +57,49 @@ use umbra_domain::{Event, PolicyRule, clock::Clock, sidecar::SidecarRules};
 use umbra_policy::BadRule;
 use umbra_sidecar::{
     guard::{BadGuard, Guardrail},
-    tools::{Catalogue, Limits},
+    tools::{Catalogue, OfferRules},
 };
 use umbra_store::Store;
 
-/// Sets of tools whose index is kept.
+/// Most sets of tools whose index is kept.
 const CATALOGUES: usize = 64;
-/// Interventions that may wait to be told.
+/// Most interventions that wait to be reported.
 const TOLD: usize = 1_000;
 
-/// Whether a caller may act for an agent. Sessions of others are unknown to it.
+/// Predicate on agents that a caller may act for. Sessions of other agents are unknown to the caller.
 pub type May<'m> = &'m (dyn Fn(&str) -> bool + Send + Sync);
 
 /// Bounds of the sidecar.
 #[derive(Debug, Clone)]
 pub struct SidecarSettings {
-    /// Longest that a step waits, and how long it waits where its caller does not say.
+    /// Longest wait of a step, and the wait of a step whose caller names none.
     pub deadline: Duration,
-    /// Open sessions of one agent.
+    /// Most open sessions of one agent.
     pub max_sessions_per_agent: u32,
-    /// After so long without a step a session is closed.
+    /// Time without a step after which a session is closed.
     pub idle_close: Duration,
-    /// Documents of a session.
+    /// Most documents of a session.
     pub max_documents: usize,
-    /// Tools of a session.
+    /// Most tools of a session.
     pub max_tools: usize,
-    /// Patterns that are kept.
+    /// Most patterns that are kept.
     pub keep_patterns: usize,
-    /// Whether tasks without a session leave patterns.
+    /// True if tasks without a session leave patterns.
     pub mine_trajectories: bool,
-    /// The directory in which documents are files, if there is one.
+    /// Directory of documents as files, if there is one.
     pub workspace: Option<Workspace>,
 }
 
-/// What is in force.
+/// Compiled rules in force.
 #[derive(Debug)]
 pub struct Guarding {
-    /// The rules.
+    /// Rules about calls, texts and documents.
     pub guardrail: Guardrail,
-    /// What may be offered.
-    limits: Limits,
+    /// Rules about the tools that may be offered.
+    limits: OfferRules,
 }
 
-/// Why rules cannot be put in force.
+/// Reason why rules cannot come into force.
 #[derive(Debug, thiserror::Error)]
 pub enum BadGuarding {
     /// A rule cannot be compiled.
@@ -117,12 +118,12 @@ impl Guarding {
     pub fn compile(rules: &SidecarRules, policies: &[PolicyRule]) -> Result<Self, BadGuarding> {
         let guardrail = Guardrail::compile(rules, policies)?;
         let both: Vec<PolicyRule> = policies.iter().chain(&rules.policies).cloned().collect();
-        let limits = Limits::of(&both)?;
+        let limits = OfferRules::of(&both)?;
         Ok(Self { guardrail, limits })
     }
 }
 
-/// The way to the sidecar. Cheap to clone.
+/// Use case: the sidecar. Cheap to clone.
 #[derive(Clone)]
 pub struct Sidecar(Arc<Parts>);
 
@@ -132,25 +133,25 @@ pub struct Parts {
     pub store: Store,
     /// The clock.
     pub clock: Clock,
-    /// What tools do, and how names are kept.
+    /// Effects of tools, and names as they are stored.
     pub boundary: Boundary,
-    /// Shadows are told of what the sidecar did, and are asked what rules in words ask.
+    /// Acceptance of events: reports of interventions, and the questions of rules in words.
     events: Events,
-    /// Reviews of what they were asked.
+    /// Reviews of these questions.
     verdicts: Verdicts,
-    /// What is in force.
+    /// Rules in force.
     pub rules: ArcSwap<Guarding>,
-    /// Bounds.
+    /// Bounds of the sidecar.
     pub settings: SidecarSettings,
-    /// Where documents are files, if anywhere.
+    /// Files of documents, if there is a workspace.
     files: Option<Files>,
-    /// What worked before, as this process knows it.
+    /// Patterns known to this process.
     known: Known,
-    /// Indexes by the digests of their tools, and when each was used.
+    /// Indexes of tools by digest, with the time of their last use.
     catalogues: Mutex<HashMap<String, (Arc<Catalogue>, Instant)>>,
-    /// Sessions as they were seen last.
+    /// Cache of the last seen sessions.
     seen: Seen,
-    /// Ends of sessions that are still to be kept.
+    /// Ends of sessions that are still to be stored.
     ends: Ends,
     health: Health,
     /// Vectors of tools and tasks by the embedding model.
@@ -166,7 +167,7 @@ impl std::ops::Deref for Sidecar {
 }
 
 impl Sidecar {
-    /// Puts the parts together; what shadows are to be told of comes out beside.
+    /// Builds the sidecar, and the interventions that the caller reports to the shadows.
     pub fn new(
         (store, clock): (Store, Clock),
         (boundary, events, verdicts): (Boundary, Events, Verdicts),
@@ -194,13 +195,13 @@ impl Sidecar {
         (sidecar, Interventions(telling))
     }
 
-    /// What is left of the patience of who asked at this moment and waits so long.
+    /// Returns the patience of a request that came at `asked`, with the caller's own deadline if it has one.
     fn patience(&self, asked: Instant, deadline_ms: Option<u64>) -> Patience<'_> {
         let said = deadline_ms.map(|ms| asked + Duration::from_millis(ms));
         Patience::until(&self.health, asked + self.settings.deadline, said)
     }
 
-    /// An index that was made before.
+    /// Returns an index that was made before.
     fn catalogue_made(&self, digest: &str) -> Option<Arc<Catalogue>> {
         let mut made = self.catalogues.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (catalogue, used) = made.get_mut(digest)?;
@@ -208,7 +209,7 @@ impl Sidecar {
         Some(Arc::clone(catalogue))
     }
 
-    /// Keeps an index; the one that was not used for longest goes where there are too many.
+    /// Keeps an index; if there are too many, the least recently used one is dropped.
     fn keep_catalogue(&self, digest: &str, catalogue: &Arc<Catalogue>) {
         let mut made = self.catalogues.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if made.len() >= CATALOGUES
@@ -220,7 +221,7 @@ impl Sidecar {
     }
 }
 
-/// Text of people and agents, without hidden characters and credentials.
+/// Returns text without hidden characters and credentials.
 fn cleaned(text: &str) -> String {
     umbra_checks::redact(text).as_str().to_owned()
 }

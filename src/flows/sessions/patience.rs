@@ -1,5 +1,5 @@
-//! Nobody waits for the sidecar longer than it was given: what is late is left out and said. After faults in a row it
-//! leaves the database alone for a while and answers by its rules.
+//! Deadline and circuit breaker of sidecar requests: late parts are left out of the answer and named in warnings. After
+//! faults in a row the sidecar leaves the database alone for a while and answers by its rules.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -14,22 +14,22 @@ use umbra_store::StoreError;
 
 /// Faults in a row after which the sidecar is passive.
 const FAULTS: u32 = 5;
-/// And nothing was answered for so long.
+/// Time without an answer that must have passed as well.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long it is passive.
+/// Time for which the sidecar is passive.
 const PASSIVE: Duration = Duration::from_secs(15);
-/// The longest that a wait for the database is too short to be a fault of it.
+/// Least wait for the database that counts as a fault when it times out; half of the time left if that is shorter.
 const A_WAIT: Duration = Duration::from_millis(50);
-/// An answer that is later than this is called late.
+/// Lateness above which an answer says that it is late.
 const LATE: Duration = Duration::from_millis(50);
 /// Most warnings of one answer.
 const MOST_WARNINGS: usize = 32;
 
-/// Whether what the sidecar stands on answers.
+/// Circuit breaker on the database.
 #[derive(Debug, Default)]
 pub(super) struct Health(Mutex<Lately>);
 
-/// What came of asking lately.
+/// Recent faults and answers.
 #[derive(Debug, Default)]
 struct Lately {
     faults: u32,
@@ -42,7 +42,7 @@ impl Health {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the sidecar leaves the database alone.
+    /// True if the sidecar leaves the database alone.
     pub fn is_passive(&self) -> bool {
         self.lately().passive_until.is_some_and(|until| Instant::now() < until)
     }
@@ -52,7 +52,8 @@ impl Health {
         (lately.faults, lately.answered) = (0, Some(Instant::now()));
     }
 
-    /// A fault. Many at once, such as of steps that wait for one session, say nothing where others are answered.
+    /// Records a fault. Many faults at once, such as of steps that wait for one session, count for nothing while other
+    /// requests are answered.
     fn failed(&self) {
         let (mut lately, now) = (self.lately(), Instant::now());
         lately.faults = lately.faults.saturating_add(1);
@@ -65,14 +66,14 @@ impl Health {
     }
 }
 
-/// Longest that who only reads waits.
+/// Longest wait of a read.
 const TO_READ: Duration = Duration::from_secs(2);
 
 impl Sidecar {
-    /// What the database answers to who only reads: soon, or not at all.
+    /// Reads from the database, in time or not at all.
     ///
     /// # Errors
-    /// It does not answer in time, or did not lately.
+    /// The database does not answer in time, or did not lately.
     pub(super) async fn read<T>(&self, reading: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         if self.health.is_passive() {
             return Err(StoreError::late());
@@ -82,30 +83,30 @@ impl Sidecar {
     }
 }
 
-/// What is left of a caller's patience, and what was missed for it.
+/// Deadline of a request, and the warnings about what was missed for it.
 #[derive(Debug)]
 pub(super) struct Patience<'h> {
     health: &'h Health,
     deadline: Instant,
-    /// When the caller goes on, as far as it said so.
+    /// Deadline that the caller named, if it named one.
     said: Option<Instant>,
-    /// What is late is late by our measure: that a caller has no time is no fault of the database.
+    /// True if the deadline is the sidecar's own; a shorter one of the caller is no fault of the database.
     ours: bool,
-    /// Who waited less for the database has spent the time elsewhere, which is no fault of it.
+    /// Least wait that counts as a fault; with a shorter one the time was spent elsewhere.
     a_wait: Duration,
     warnings: Vec<String>,
     degraded: bool,
 }
 
 impl<'h> Patience<'h> {
-    /// Until this moment, or until the caller goes on.
+    /// Returns a patience until `most`, or until the deadline of the caller if that is earlier.
     pub fn until(health: &'h Health, most: Instant, said: Option<Instant>) -> Self {
         let deadline = said.map_or(most, |said| said.min(most));
         let a_wait = A_WAIT.min(deadline.saturating_duration_since(Instant::now()) / 2);
         Self { health, deadline, said, ours: deadline == most, a_wait, warnings: Vec::new(), degraded: false }
     }
 
-    /// The same for what takes longer and happens once, unless the caller said how long it waits.
+    /// Extends the deadline for work that is long and happens once, unless the caller named a deadline.
     pub fn at_least(mut self, wait: Duration) -> Self {
         if self.said.is_none() {
             self.deadline = self.deadline.max(Instant::now() + wait);
@@ -113,18 +114,18 @@ impl<'h> Patience<'h> {
         self
     }
 
-    /// When what is left to do has to be done.
+    /// Returns the deadline.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// When what others wait for has to be done, so that something is left for them.
+    /// Returns the middle of the time left, so that some of it is left for the work that follows.
     pub fn half(&self) -> Instant {
         let now = Instant::now();
         now + self.deadline.saturating_duration_since(now) / 2
     }
 
-    /// What the database answers in time. Otherwise nothing, and `missed` is said: what the answer lacks for it.
+    /// Returns the answer of the database if it comes in time; otherwise `None`, and `missed` becomes a warning.
     pub async fn ask<T>(&mut self, missed: &str, answer: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.health.is_passive() {
             self.miss("passive", format!("{missed}: the sidecar is passive after faults in a row"));
@@ -152,34 +153,34 @@ impl<'h> Patience<'h> {
         }
     }
 
-    /// What the answer lacks.
+    /// Marks the answer as incomplete, with a warning.
     pub fn miss(&mut self, why: &'static str, warning: String) {
         metrics::counter!(metric::SIDECAR_MISSED, "why" => why).increment(1);
         self.degraded = true;
         self.warn(warning);
     }
 
-    /// What is worth saying beside.
+    /// Adds a warning.
     pub fn warn(&mut self, warning: impl Into<String>) {
         if self.warnings.len() < MOST_WARNINGS {
             self.warnings.push(warning.into());
         }
     }
 
-    /// Until when rules in words may wait that ask for so much: no longer than the caller itself said.
+    /// Returns the deadline of rules in words that ask for `wait`: no later than the caller's own.
     pub fn for_words(&self, wait: Duration) -> Instant {
         let until = Instant::now() + wait;
         self.said.map_or(until, |said| said.min(until))
     }
 
-    /// So much was waited for somebody else: what is left to do is not late for it.
+    /// Extends the deadline by the wait for rules in words, so that the rest is not late for it.
     pub fn prolong(&mut self, by: Duration) {
         self.deadline += by;
     }
 
-    /// Whether something is missing, and what is to be said.
+    /// Returns true if something is missing, and the warnings.
     pub fn end(mut self) -> (bool, Vec<String>) {
-        // What is looked at in texts and tools is no more than was sent, and is looked at to its end.
+        // Texts and tools are judged to the end; their size is bounded by what was sent.
         let late = Instant::now().saturating_duration_since(self.deadline);
         if late > LATE && !self.degraded {
             self.warn(format!("the answer is {} ms late: to look at all that was sent took so long", late.as_millis()));

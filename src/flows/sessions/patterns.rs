@@ -1,4 +1,4 @@
-//! What worked before: told by agents, or taken from sessions that went well; offered to the next task like it, as data.
+//! Patterns of success: recorded by agents, or mined from sessions that went well; offered as data to similar tasks.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -18,27 +18,27 @@ use umbra_domain::{
     Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
 };
 use umbra_sidecar::{
-    patterns::{self, Offered, Origin, Shelf, Step, Trajectory},
+    patterns::{self, Offered, Origin, PatternIndex, Step, Trajectory},
     tools::{Memory, Situation, Task},
 };
 use umbra_store::{
     StoreError,
+    paging::Page,
     patterns::{PatternFilter, PatternRow, Patterns},
-    seek::Page,
 };
 
-/// Patterns that a turn is answered with.
+/// Most patterns in the answer to a turn.
 pub(super) const PATTERNS: usize = 3;
-/// Between looks at what others told.
+/// Pause between looks for patterns of other processes.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// What commits late may carry a time of before: so far back is looked again.
+/// Time that is read again before the newest known change, since a late commit may carry an earlier time.
 const OVERLAP: SignedDuration = SignedDuration::from_secs(10);
 
-/// The patterns as this process knows them.
+/// Patterns known to this process.
 pub(super) struct Known {
     most: usize,
-    shelf: RwLock<Shelf>,
-    /// By agent: nobody's tools are ranked by what another one told.
+    shelf: RwLock<PatternIndex>,
+    /// Memories by agent, so that no agent's tools are ranked by another agent's patterns.
     memories: RwLock<HashMap<String, Arc<Memory>>>,
     all: Mutex<All>,
 }
@@ -51,14 +51,14 @@ struct All {
 
 impl Known {
     pub fn new(most: usize) -> Self {
-        Self { most, shelf: RwLock::new(Shelf::new(most)), memories: RwLock::default(), all: Mutex::default() }
+        Self { most, shelf: RwLock::new(PatternIndex::new(most)), memories: RwLock::default(), all: Mutex::default() }
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What came of an agent's tools before.
+    /// Returns the earlier results of an agent's tools.
     pub fn memory(&self, agent: &str) -> Arc<Memory> {
         let known = self.memories.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
         known.unwrap_or_else(|| Arc::new(patterns::memory(&[])))
@@ -69,7 +69,7 @@ impl Known {
         let mut offered = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
         if anew {
             all.patterns.clear();
-            *offered = Shelf::new(self.most);
+            *offered = PatternIndex::new(self.most);
         }
         let mut moved = BTreeSet::new();
         for pattern in changed {
@@ -94,14 +94,14 @@ impl Known {
     }
 }
 
-/// Who tells a pattern.
+/// Origin of a pattern.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Teller<'t> {
-    /// Whether it is recorded or mined.
+    /// Recorded or mined.
     pub source: PatternSource,
-    /// The id of an API key, or what of ours mined it.
+    /// Id of an API key, or the part of Umbra that mined the pattern.
     pub by: &'t str,
-    /// The review that approved the task.
+    /// Review that approved the task.
     pub review: Option<ReviewId>,
 }
 
@@ -111,22 +111,21 @@ impl<'t> Teller<'t> {
     }
 }
 
-/// A pattern that was told.
+/// Answer to a recorded pattern.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Told {
-    /// It, as it is by now; null where it could not be kept.
+    /// The pattern as it is by now; null if it could not be kept.
     pub pattern: Option<Pattern>,
-    /// It was not known before.
+    /// True if the pattern was not known before.
     pub new: bool,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing.
+    /// Missing parts.
     pub warnings: Vec<String>,
 }
 
 impl Sidecar {
-    /// Keeps a pattern that somebody tells, or counts it where it is known. What is wrong with it is told by
-    /// [`patterns::faults`] before.
+    /// Keeps a recorded pattern, or counts it if it is known. The caller checks it by [`patterns::faults`] first.
     pub async fn tell(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
         let mut patience = self.patience(asked, None);
         if !patterns::can_be_found(&new) {
@@ -140,12 +139,12 @@ impl Sidecar {
         Told { pattern, new, degraded, warnings }
     }
 
-    /// Keeps a pattern, or counts it where it is known, and answers whether it is new; `None` where it counts nothing.
+    /// Keeps a pattern, or counts it if it is known. Returns it, and true if it is new; `None` if it counts nothing.
     async fn keep(&self, new: NewPattern, teller: Teller<'_>) -> Result<Option<(Pattern, bool)>, StoreError> {
-        let mut telling = self.store.patterns().tell().await?;
+        let mut telling = self.store.patterns().begin_recording().await?;
         let mut patterns = telling.patterns();
         if let Some(task) = &new.task_id {
-            patterns.alone(std::slice::from_ref(task)).await?;
+            patterns.lock_tasks(std::slice::from_ref(task)).await?;
         }
         let kept = self.keep_among(&mut patterns, new, teller).await?;
         telling.done().await?;
@@ -153,8 +152,8 @@ impl Sidecar {
         Ok(kept)
     }
 
-    /// The same within a transaction that has the pattern's task alone. What is mined counts nothing where something of its
-    /// task was counted before, and as a failure nothing that nobody knows.
+    /// Keeps a pattern within a transaction that has locked the pattern's task. A mined pattern counts nothing if its
+    /// task was counted before, nor does a mined failure of an unknown pattern.
     pub(super) async fn keep_among(
         &self,
         patterns: &mut Patterns<'_>,
@@ -180,9 +179,9 @@ impl Sidecar {
         }
         let before = known.as_ref().map_or(0, |known| known.successes);
         let pattern = match known {
-            // What speaks to the model is no use of what it looks like.
+            // A quarantined text does not count as a use of the pattern that it resembles.
             Some(known) if screened.quarantine.is_some() => known,
-            Some(known) => patterns::after(&known, &screened.pattern.used(teller.source)),
+            Some(known) => patterns::record_use(&known, &screened.pattern.used(teller.source)),
             None => {
                 let origin = Origin { source: teller.source, by: cleaned(teller.by), review: teller.review, at };
                 patterns::begin(PatternId(self.clock.new_id()), screened, origin)
@@ -196,7 +195,8 @@ impl Sidecar {
         Ok(Some((pattern, is_new)))
     }
 
-    /// Takes back what a task seemed to show: its reviews flag it. Answers whether anything of it was ever counted.
+    /// Takes back the successes that a task counted, since its reviews flag it. Returns true if the task was ever
+    /// counted.
     pub(super) async fn retract_among(
         &self,
         patterns: &mut Patterns<'_>,
@@ -215,13 +215,13 @@ impl Sidecar {
         Ok(!counted.is_empty())
     }
 
-    /// Knows from now on what was changed here.
+    /// Adds patterns that were changed here to those known.
     pub(super) fn learn(&self, changed: Vec<Pattern>) {
         self.known.learn(changed, false);
     }
 
-    /// What was done before for a task like the session's, or like what its agent is about to do: by the same agent, with
-    /// tools that the rules do not deny now.
+    /// Returns patterns of tasks like the session's, or like its agent's intent: of the same agent, with tools that the
+    /// rules allow now.
     pub(super) fn offers(&self, intent: Option<&str>, session: &Session, limit: usize) -> Vec<Offered> {
         let (route, modes, taints) = (session.route.as_deref(), &session.modes, &session.taints);
         let like = |text: &str| self.search(text, Some(&session.agent), route, modes, taints, limit);
@@ -233,7 +233,7 @@ impl Sidecar {
         offered
     }
 
-    /// What was done before for a task like this.
+    /// Returns patterns of tasks like this one.
     pub fn search(
         &self,
         task: &str,
@@ -253,7 +253,7 @@ impl Sidecar {
         offered.search(&Task::of(&cleaned(task)), agent, allowed, limit)
     }
 
-    /// A page of patterns.
+    /// Returns a page of patterns.
     ///
     /// # Errors
     /// The database does not answer.
@@ -263,10 +263,11 @@ impl Sidecar {
         Ok(Page { items: items.into_iter().filter_map(read).collect(), more })
     }
 
-    /// Keeps what worked in a session: its calls that went well, in order, if nothing in it was to be stopped.
+    /// Keeps the pattern of a session: its successful calls, in order, if nothing in it was to be stopped. Returns the
+    /// number of patterns kept.
     ///
-    /// That it went well, its agent says at the end, or the verdicts about its task; a session of which nobody says so leaves
-    /// no pattern. A task that had a session is left to it: its events are not mined ([`super::trajectories`]).
+    /// The agent reports the success at the end, or the verdicts about the task show it; without either, no pattern is
+    /// kept. A task that had a session is left to it: its events are not mined ([`super::trajectories`]).
     pub(super) async fn capture(
         &self,
         session: &Session,
@@ -274,7 +275,7 @@ impl Sidecar {
         patience: &mut Patience<'_>,
     ) -> u32 {
         let task = session.task.as_deref().unwrap_or_default();
-        if !session.has(Objective::PatternCapture) || task.trim().is_empty() {
+        if !session.has_objective(Objective::PatternCapture) || task.trim().is_empty() {
             return 0;
         }
         let steps = session.calls.iter().map(|call| Step {
@@ -309,7 +310,7 @@ impl Sidecar {
         u32::from(kept.is_some())
     }
 
-    /// Whether reviews of the session's task approve it, all of them.
+    /// True if all reviews of the session's task approve it.
     async fn approved(&self, session: &Session, patience: &mut Patience<'_>) -> bool {
         let Some(task) = session.task_id.clone() else { return false };
         let asking = self.store.events().task_parts(std::slice::from_ref(&task), None);
@@ -317,7 +318,7 @@ impl Sidecar {
         parts.iter().filter_map(|part| part.worst).max() == Some(Assessment::Approve)
     }
 
-    /// Follows what is told anywhere, and forgets what is too much, until `stop`.
+    /// Follows the patterns of other processes, and deletes those beyond the limit, until `stop`.
     pub async fn follow_patterns_until(self, stop: CancellationToken) {
         loop {
             if let Err(error) = self.follow_patterns().await {
@@ -338,7 +339,7 @@ impl Sidecar {
         };
         let since = newest.map(|newest| newest.saturating_sub(OVERLAP).unwrap_or(Timestamp::MIN));
         let mut changed = self.store.patterns().since(since, most).await?;
-        // Fewer than are known: some were erased, and none of them may be offered any more.
+        // Fewer rows than are known: some were erased, and must not be offered any more.
         let anew = usize::try_from(changed.count).is_ok_and(|count| count < known);
         if anew {
             changed = self.store.patterns().since(None, most).await?;

@@ -1,5 +1,5 @@
-//! What was asked, without hidden characters and credentials: what is kept, and what is judged, so that it can be judged
-//! again. Each part of a request is named here; what is none of its texts stays.
+//! Redaction of requests: hidden characters and credentials are removed before a request is judged and stored, so that
+//! it can be judged again. Each field of a request is named here; fields that are no text are copied.
 
 use serde_json::Value;
 
@@ -15,7 +15,8 @@ fn some(text: Option<&String>) -> Option<String> {
     text.map(|text| cleaned(text))
 }
 
-/// A name with hidden characters is not made one without: rules would be held against another name than the one that runs.
+/// Returns the name with U+FFFD in place of each hidden character. If they were dropped, rules would judge another name
+/// than the one that runs.
 fn tool(tool: &ToolName) -> ToolName {
     let name = |name: &str| cleaned(&visible_tool_name(name));
     ToolName { server: tool.server.as_deref().map(name), name: name(&tool.name) }
@@ -35,7 +36,7 @@ fn result(result: &SaidResult) -> SaidResult {
     SaidResult { tool: tool(&result.tool), ok: result.ok, content: cleaned(&result.content) }
 }
 
-/// Of a turn.
+/// Redacts a turn.
 pub(super) fn turn(asked: &TurnRequest) -> TurnRequest {
     TurnRequest {
         route: some(asked.route.as_ref()),
@@ -48,7 +49,7 @@ pub(super) fn turn(asked: &TurnRequest) -> TurnRequest {
     }
 }
 
-/// Of a message.
+/// Redacts a message.
 pub(super) fn message(told: &MessageRequest) -> MessageRequest {
     MessageRequest {
         role: told.role.clone(),
@@ -61,7 +62,7 @@ pub(super) fn message(told: &MessageRequest) -> MessageRequest {
     }
 }
 
-/// Of a question to the guardrail.
+/// Redacts a question to the guardrail.
 pub(super) fn guard(asked: &GuardRequest) -> GuardRequest {
     GuardRequest {
         session: asked.session,

@@ -1,5 +1,5 @@
-//! A session once more: each step is judged again as it stood, by the rules in force now, and what comes out otherwise is
-//! told. Rules alone are asked: models, tools and patterns may answer otherwise tomorrow, and are compared by nobody.
+//! Replay of a session: judges each stored step again by the rules in force now, and reports the differences. Rules
+//! alone are asked; answers of models, tools and patterns may change, and are not compared.
 
 use std::collections::HashMap;
 
@@ -17,53 +17,53 @@ use crate::ingest::{GuardRequest, MessageRequest, TurnRequest};
 use umbra_boundary::tools::Tools;
 use umbra_domain::{
     Objective, Session, SessionId, StepKind,
-    session::chained,
+    session::step_digest,
     sidecar::{DocumentDue, SidecarVerdict},
 };
 use umbra_sidecar::document::revision::{Etag, replay};
-use umbra_store::{Store, StoreError, documents::StoredDocument, seek::Seek, sessions::StoredStep};
+use umbra_store::{Store, StoreError, documents::StoredDocument, paging::Seek, sessions::StoredStep};
 
-/// Steps, or versions, of one read.
+/// Steps, or versions, per read.
 const PAGE: u32 = 500;
 
-/// What is said otherwise now.
+/// A ruling that differs now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// The step, counted from 1.
+    /// Number of the step, from 1.
     pub step: i32,
-    /// What of it, such as `call 1` or `message`.
+    /// Part of the step, such as `call 1` or `message`.
     pub part: String,
-    /// What was said then: decision and rule.
+    /// Decision and rule at the time.
     pub then: String,
-    /// What is said now.
+    /// Decision and rule now.
     pub now: String,
 }
 
-/// A session, judged again.
+/// Result of a replay.
 #[derive(Debug, Clone, Serialize)]
 pub struct Replay {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
     /// Steps that were judged again.
     pub steps: u32,
-    /// Rulings in them.
+    /// Rulings in these steps.
     pub rulings: u32,
-    /// What is said otherwise.
+    /// Rulings that differ.
     pub differences: Vec<Difference>,
-    /// Steps whose record was changed, or whose documents cannot be had back.
+    /// Steps whose record was changed, or whose documents cannot be restored.
     pub unreadable: Vec<i32>,
-    /// Steps that are missing: each the number of the first of a gap.
+    /// First number of each gap in the steps.
     pub missing: Vec<i32>,
-    /// The rules then, each version once.
+    /// Versions of the rules at the time, each once.
     pub policy_versions: Vec<String>,
-    /// The rules now.
+    /// Version of the rules now.
     pub policy_version: String,
 }
 
-/// Texts of a document by their etags.
+/// Texts of documents, by name and etag.
 type Texts = HashMap<(String, String), String>;
 
-/// Judges a session again; `None` where there is none.
+/// Judges a session again; `None` if there is none.
 ///
 /// # Errors
 /// The database does not answer.
@@ -96,12 +96,12 @@ pub async fn replay_session(
             return Ok(Some(told));
         }
         for step in &steps {
-            // Behind a gap nobody knows what the one before was called.
+            // Behind a gap, the chain value of the step before is unknown.
             let follows = step.number == after + 1;
             if !follows {
                 told.missing.push(after + 1);
             }
-            let should = || chained(chain.as_deref(), step.number, step.kind, &step.body);
+            let should = || step_digest(chain.as_deref(), step.number, step.kind, &step.body);
             let is_whole = step.chain.as_ref().is_none_or(|kept| !follows || *kept == should());
             (after, chain) = (step.number, step.chain.clone());
             if is_whole {
@@ -113,7 +113,7 @@ pub async fn replay_session(
     }
 }
 
-/// Every text that the documents of a session had.
+/// Collects all texts that the documents of a session had.
 async fn texts(store: &Store, id: SessionId, documents: &[StoredDocument]) -> Result<Texts, StoreError> {
     let mut texts = Texts::new();
     for document in documents {
@@ -172,11 +172,11 @@ fn repeat(
         ..Scene::of((rules, tools), session, (!recorded.before.without_documents).then_some(&*documents))
     };
     let mut rulings = Vec::new();
-    if session.has(Objective::TodoEnforcement) {
+    if session.has_objective(Objective::TodoEnforcement) {
         rulings.extend(duties(step.kind, &recorded, &scene));
     }
-    // Without that objective only who asks the guardrail itself is answered.
-    if step.kind == StepKind::Guard || session.has(Objective::Guardrail) {
+    // Without that objective only questions to the guardrail itself are answered.
+    if step.kind == StepKind::Guard || session.has_objective(Objective::Guardrail) {
         let parts = parts(step.kind, &recorded, &mut scene).into_iter();
         rulings.extend(
             parts.map(|(part, then, now)| (part, said(&then), said(&serde_json::to_value(&now).unwrap_or_default()))),
@@ -184,15 +184,14 @@ fn repeat(
     }
     for (part, then, now) in rulings {
         told.rulings += 1;
-        // What a model raised is not asked again.
+        // Models are not asked again, so rulings by them are not compared.
         if then != now && !then.ends_with("(model)") {
             told.differences.push(Difference { step: step.number, part, then, now });
         }
     }
 }
 
-/// What was said of the documents when a turn began, or a message was told, and what is said now; nothing where neither has
-/// anything to say.
+/// Returns the decision and due documents of a turn or message, then and now; `None` if nothing was or is due.
 fn duties(kind: StepKind, recorded: &Recorded, scene: &Scene<'_>) -> Option<(String, String, String)> {
     let part = match kind {
         StepKind::Turn => "turn",
@@ -202,7 +201,7 @@ fn duties(kind: StepKind, recorded: &Recorded, scene: &Scene<'_>) -> Option<(Str
     let due = recorded.answered.get("documents_due")?;
     let due: Vec<DocumentDue> = serde_json::from_value(due.clone()).ok()?;
     let ruling = scene.turn();
-    // A message is not ruled on for the documents: that they are due is told.
+    // A message carries no decision about documents, only the list of those that are due.
     let decision = |said: Option<&str>| if kind == StepKind::Turn { said.map(str::to_owned) } else { None };
     let then = in_short(decision(recorded.answered.get("decision").and_then(Value::as_str)), &due);
     let now = in_short(decision(Some(ruling.decision.as_str())), &ruling.due);
@@ -210,7 +209,7 @@ fn duties(kind: StepKind, recorded: &Recorded, scene: &Scene<'_>) -> Option<(Str
     (then != nothing || now != nothing).then(|| (part.to_owned(), then, now))
 }
 
-/// `block, due: todo by all-done (block)`.
+/// Formats a decision and due documents: `block, due: todo by all-done (block)`.
 fn in_short(decision: Option<String>, due: &[DocumentDue]) -> String {
     let due: Vec<String> = due
         .iter()
@@ -224,7 +223,7 @@ fn in_short(decision: Option<String>, due: &[DocumentDue]) -> String {
     if both.is_empty() { "nothing due".to_owned() } else { both.join(", ") }
 }
 
-/// What was said of each part of a step, and what is said now.
+/// Returns the ruling on each part of a step, then and now.
 fn parts(kind: StepKind, recorded: &Recorded, scene: &mut Scene<'_>) -> Vec<(String, Value, Judged)> {
     let answered = |pointer: &str| recorded.answered.pointer(pointer).cloned().unwrap_or_default();
     let asked = recorded.asked.clone();
@@ -252,12 +251,12 @@ fn parts(kind: StepKind, recorded: &Recorded, scene: &mut Scene<'_>) -> Vec<(Str
         }
         StepKind::Close => Vec::new(),
     };
-    // Of a step that was not kept to its end nothing was said.
+    // A step that was not kept to its end has no rulings.
     parts.retain(|(_, then, _)| !then.is_null());
     parts
 }
 
-/// A ruling in short: `block by no-drop (rule)`.
+/// Formats a ruling: `block by no-drop (rule)`.
 fn said(ruling: &Value) -> String {
     let text = |key: &str| ruling.get(key).and_then(Value::as_str);
     let decision = text("decision").unwrap_or("allow");
@@ -268,7 +267,7 @@ fn said(ruling: &Value) -> String {
     }
 }
 
-/// The documents as they were when a step was taken; `None` where a text is not to be had.
+/// Returns the documents as they were at a step; `None` if a text cannot be restored.
 fn documents_at(recorded: &Recorded, texts: &Texts, formats: &HashMap<String, String>) -> Option<Vec<StoredDocument>> {
     let at = |document: &super::step::DocumentAt| {
         let text = |etag: &String| texts.get(&(document.name.clone(), etag.clone())).cloned();

@@ -1,5 +1,5 @@
-//! Sessions as this process saw them last: while the database is away, rules hold for whom they are about, and what clings to a
-//! session goes on clinging.
+//! Cache of the last seen sessions, so that rules about their agents still apply and their labels stay while the
+//! database is away.
 
 use std::{
     collections::HashMap,
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 
 use super::{May, Sidecar, attach::StepError, patience::Patience, step::Recorded, workspace::Held};
 use umbra_domain::{PatternOutcome, Session, SessionId, StepKind};
-use umbra_store::{documents::StoredDocument, sessions::Stepping};
+use umbra_store::{documents::StoredDocument, sessions::LockedSession};
 
-/// Sessions that are remembered.
+/// Most sessions in the cache.
 const MOST: usize = 10_000;
 
-/// Sessions whose end is remembered until it is kept.
+/// Most ends of sessions that wait to be stored.
 const MOST_ENDS: usize = 1_000;
 
-/// Sessions as they were seen.
+/// Cache of the last seen sessions.
 #[derive(Default)]
 pub(super) struct Seen(Mutex<HashMap<SessionId, Sight>>);
 
-/// Ends of sessions that were told and are not kept yet, with what each came to.
+/// Ends of sessions that were requested and are not stored yet, with their outcomes.
 #[derive(Default)]
 pub(super) struct Ends(Mutex<HashMap<SessionId, Option<PatternOutcome>>>);
 
@@ -31,7 +31,7 @@ impl Ends {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers an end until [`Ends::forget`]; where too many wait, it is left to the session to close by itself.
+    /// Remembers an end until [`Ends::forget`]. If too many wait, the session is left to close for being idle.
     pub fn remember(&self, id: SessionId, outcome: Option<PatternOutcome>) {
         let mut all = self.all();
         if all.len() < MOST_ENDS {
@@ -39,12 +39,12 @@ impl Ends {
         }
     }
 
-    /// Forgets an end that is kept, or of which nothing can be.
+    /// Forgets an end that is stored, or that cannot be stored.
     pub fn forget(&self, id: SessionId) {
         self.all().remove(&id);
     }
 
-    /// Ends that wait.
+    /// Returns the ends that wait.
     pub fn waiting(&self) -> Vec<(SessionId, Option<PatternOutcome>)> {
         self.all().iter().map(|(id, outcome)| (*id, *outcome)).collect()
     }
@@ -53,7 +53,7 @@ impl Ends {
 struct Sight {
     session: Session,
     at: Instant,
-    /// Whether the database has it so.
+    /// True if the database has this state.
     kept: bool,
 }
 
@@ -62,8 +62,8 @@ impl Seen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers an open session as it is by now, and whether the database has it so. Where there are too many, the tenth
-    /// that was seen longest ago goes.
+    /// Caches the present state of an open session, with a flag if the database has it. If the cache is full, the tenth
+    /// that was seen longest ago is dropped.
     pub fn keep(&self, session: &Session, kept: bool) {
         let mut all = self.all();
         if all.len() >= MOST && !all.contains_key(&session.id) {
@@ -75,24 +75,24 @@ impl Seen {
         all.insert(session.id, Sight { session: session.clone(), at: Instant::now(), kept });
     }
 
-    /// A session as it was seen last.
+    /// Returns a session as it was last seen.
     pub fn get(&self, id: SessionId) -> Option<Session> {
         self.all().get(&id).map(|sight| sight.session.clone())
     }
 
-    /// Gives a session what it has become while the database was away: labels, and route and modes unless it took a step
-    /// elsewhere since.
+    /// Gives a session the changes made while the database was away: labels, and route and modes unless the session
+    /// took a step elsewhere since.
     fn catch_up(&self, session: &mut Session) {
         let all = self.all();
         let Some(Sight { session: seen, kept, .. }) = all.get(&session.id) else { return };
-        session.taint(seen.taints.iter().cloned());
+        session.add_taints(seen.taints.iter().cloned());
         if !kept && seen.chain == session.chain {
             session.route.clone_from(&seen.route);
             session.modes.clone_from(&seen.modes);
         }
     }
 
-    /// It is over, or was erased.
+    /// Drops a session that is closed, or was erased.
     pub fn forget(&self, id: SessionId) {
         self.all().remove(&id);
     }
@@ -101,19 +101,20 @@ impl Seen {
 /// A session that is about to take a step.
 #[derive(Default)]
 pub(super) struct Taken {
-    /// Locked; `None` where it was not had in time.
-    pub step: Option<Stepping>,
-    /// As it stands, or as it was seen last; `None` where this process never saw it.
+    /// Locked step; `None` if it was not available in time.
+    pub step: Option<LockedSession>,
+    /// Session as it is, or as last seen; `None` if this process never saw it.
     pub session: Option<Session>,
-    /// What its files said.
+    /// Files of the session.
     pub held: Held,
 }
 
 impl Sidecar {
-    /// Takes a session for its next step, with what its files say by now. Where the database does not answer in time, `missed` is said.
+    /// Takes a session for its next step, with the present content of its files. If the database does not answer in
+    /// time, `missed` becomes a warning.
     ///
     /// # Errors
-    /// There is none that this caller may see, or it is over.
+    /// There is no such session for this caller, or it is closed.
     pub(super) async fn take(
         &self,
         id: SessionId,
@@ -145,14 +146,14 @@ impl Sidecar {
         Ok(Taken { step, session, held: held.unwrap_or_default() })
     }
 
-    /// Keeps a step, and gives its files what they lack. What the session has become by it holds here, even if nobody could
-    /// keep it.
+    /// Stores a step, and brings its files up to date. The new state of the session counts in this process even if it
+    /// could not be stored.
     ///
     /// # Errors
     /// The step cannot be serialised.
     pub(super) async fn write(
         &self,
-        (step, mut held): (Stepping, Held),
+        (step, mut held): (LockedSession, Held),
         kind: StepKind,
         recorded: &Recorded,
         (missed, patience): (&str, &mut Patience<'_>),
@@ -166,8 +167,8 @@ impl Sidecar {
         Ok(())
     }
 
-    /// A session with its documents as they stand now, which somebody else may change; as it was seen last, and without
-    /// documents, where the database does not answer in time.
+    /// Returns a session with its present documents, not locked; if the database does not answer in time, the session
+    /// as last seen, without documents.
     pub(super) async fn look(
         &self,
         id: SessionId,

@@ -1,4 +1,4 @@
-//! Which tools fit what an agent is about to do.
+//! Selection of the tools that fit an agent's next task.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -12,54 +12,55 @@ use umbra_boundary::tools::Tools;
 use umbra_domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name};
 use umbra_sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool};
 
-/// Tools that are answered where nobody says how many.
+/// Tools in an answer if the request names no limit.
 const RANKED: usize = 10;
 /// Most excluded tools that the record of a turn keeps.
 const MOST_KEPT: usize = 50;
-/// Bytes of a name.
+/// Most bytes of a name.
 const NAME_BYTES: usize = 256;
 
-/// A tool that fits.
+/// A tool that fits the task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RankedTool {
-    /// Which.
+    /// Name of the tool.
     pub tool: ToolName,
-    /// Fit, from 0 to 1: greater is better.
+    /// Fit, from 0 to 1; greater is better.
     pub score: f64,
-    /// Words of the task that it has, and where; closeness in meaning; like tasks for which it was used before.
+    /// Words of the task that the tool has, and where; closeness in meaning; similar tasks for which it was used
+    /// before.
     pub reason: String,
-    /// What the rules say of it.
+    /// Verdict of the rules on the tool.
     pub guard: GuardVerdict,
-    /// What its server claims of it.
+    /// Claims of the tool's server about it.
     pub annotations: ToolAnnotations,
 }
 
 /// A tool that may not be offered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExcludedTool {
-    /// Which.
+    /// Name of the tool.
     pub tool: ToolName,
-    /// Why.
+    /// Reason in words.
     pub reason: String,
 }
 
-/// Which tools fit.
+/// Tools that fit a task.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ToolChoice {
     /// Tools that may be offered, best first: as many as `limit` says, and those of `always_include`.
     pub ranked: Vec<RankedTool>,
-    /// Probability that the first is the right one, from 0 to 1. Below about 0.4, offer all that is allowed.
+    /// Probability that the first tool is the right one, from 0 to 1. Below about 0.4, offer all that is allowed.
     #[serde(default)]
     pub confidence: f64,
-    /// Every tool that may be offered now, whether they fit or not; null in the record of a turn, which does not keep it.
+    /// All tools that may be offered now, fitting or not; null in the record of a turn, which does not keep them.
     #[serde(default)]
     pub allowed: Option<Vec<ToolName>>,
-    /// Every tool that may not be offered now; fifty of them in the record of a turn.
+    /// All tools that may not be offered now; fifty of them in the record of a turn.
     pub excluded: Vec<ExcludedTool>,
 }
 
 impl ToolChoice {
-    /// Warning about names of `always_include` that no tool has.
+    /// Returns a warning about names in `always_include` that no tool has.
     pub(super) fn unknown(&self, always: &[ToolName]) -> Option<String> {
         let excluded = self.excluded.iter().map(|one| &one.tool);
         let known: HashSet<String> = self.allowed.iter().flatten().chain(excluded).map(ToolName::joined).collect();
@@ -69,28 +70,28 @@ impl ToolChoice {
         (!unknown.is_empty()).then(|| format!("{words}: {}", unknown.join(", ")))
     }
 
-    /// The part that the record of a turn keeps: the lists that grow with all tools are left out or cut.
+    /// Returns the part that the record of a turn keeps: the lists that grow with all tools are left out or cut.
     pub(super) fn kept(&self) -> Self {
         let excluded = self.excluded.iter().take(MOST_KEPT).cloned().collect();
         Self { ranked: self.ranked.clone(), confidence: self.confidence, allowed: None, excluded }
     }
 }
 
-/// The answer to who asks for tools alone.
+/// Answer to a request for tools alone.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Selected {
-    /// Which tools fit.
+    /// Tools that fit the task.
     #[serde(flatten)]
     pub choice: ToolChoice,
-    /// Names the text of all rules in force.
+    /// Version of all rules in force, by their text.
     pub policy_version: String,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing, and what is worth saying.
+    /// Missing parts, and other remarks.
     pub warnings: Vec<String>,
 }
 
-/// For whom, and how things stand.
+/// Agent that tools are chosen for, and the state of its session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct For<'a> {
     pub agent: &'a str,
@@ -100,7 +101,7 @@ pub(super) struct For<'a> {
     pub session: Option<&'a str>,
 }
 
-/// Tools as they are kept: without hidden characters and credentials, with their effects.
+/// Returns tools as they are kept: without hidden characters and credentials, with their effects.
 pub(super) fn shown(definitions: &[ToolDefinition], tools: &Tools) -> Vec<ShownTool> {
     let shown = |definition: &ToolDefinition| {
         let description = cleaned(definition.description.as_deref().unwrap_or_default());
@@ -116,7 +117,7 @@ pub(super) fn shown(definitions: &[ToolDefinition], tools: &Tools) -> Vec<ShownT
     definitions.iter().map(shown).collect()
 }
 
-/// A tool as the index has it.
+/// Returns a tool as the index takes it.
 pub(super) fn listed(tool: ShownTool) -> Tool {
     Tool {
         name: tool.name,
@@ -127,7 +128,8 @@ pub(super) fn listed(tool: ShownTool) -> Tool {
     }
 }
 
-/// The definitions that can be used, and a word on each other one: one server's odd tool takes nobody's sidecar away.
+/// Returns the usable definitions, and a warning for each other one: a malformed tool of one server must not cost an
+/// agent its sidecar.
 pub(super) fn usable(definitions: &[ToolDefinition]) -> (Vec<ToolDefinition>, Vec<String>) {
     let (mut usable, mut left_out) = (Vec::with_capacity(definitions.len()), Vec::new());
     for (at, definition) in definitions.iter().enumerate() {
@@ -146,7 +148,7 @@ pub(super) fn usable(definitions: &[ToolDefinition]) -> (Vec<ToolDefinition>, Ve
 }
 
 impl Sidecar {
-    /// The tools that fit a task, as far as they may be offered.
+    /// Chooses the tools that fit a task and may be offered.
     pub(super) fn choose(
         &self,
         catalogue: &Catalogue,
@@ -184,7 +186,7 @@ impl Sidecar {
         }
     }
 
-    /// The tools that a session was shown, where it is known.
+    /// Returns the tools that a session was shown, if the session is known.
     pub(super) async fn shown_to(
         &self,
         session: Option<&Session>,
@@ -196,7 +198,7 @@ impl Sidecar {
         }
     }
 
-    /// The index of a session's tools; `None` where it has none, or they are not had in time.
+    /// Returns the index of a session's tools; `None` if the session has none, or they are not available in time.
     pub(super) async fn catalogue(&self, session: &Session, patience: &mut Patience<'_>) -> Option<Arc<Catalogue>> {
         let digest = session.tools_digest.as_deref()?;
         if let Some(made) = self.catalogue_made(digest) {
@@ -210,10 +212,10 @@ impl Sidecar {
         Some(catalogue)
     }
 
-    /// Which tools fit: of a session, or of those that are given.
+    /// Selects the tools that fit: of a session, or of those in the request.
     ///
     /// # Errors
-    /// There is no such session, or it is over.
+    /// There is no such session, or it is closed.
     pub async fn select(&self, asked: Instant, request: SelectRequest, may: May<'_>) -> Result<Selected, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         let session = match request.session {

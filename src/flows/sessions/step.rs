@@ -1,5 +1,5 @@
-//! What is kept of a step: what was asked, how things stood, what was answered, and by which rules. With it the step can
-//! be taken again.
+//! Stored record of a step: request, state before, answer, and version of the rules. The step can be judged again from
+//! it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,46 +10,46 @@ use umbra_domain::{Mark, sidecar::Since};
 use umbra_sidecar::{
     document::{
         Document,
-        revision::{Etag, Moved, moved},
+        revision::{Etag, Moved, compare_section},
     },
-    guard::{Changed, Standing},
+    guard::{ChangeQuery, DocumentState},
 };
-use umbra_store::{StoreError, documents::StoredDocument, sessions::Stepping};
+use umbra_store::{StoreError, documents::StoredDocument, sessions::LockedSession};
 
-/// How things stood when a step was taken.
+/// State on which a step was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Situation {
-    /// What clung to the session.
+    /// Labels of the session.
     pub taints: Vec<String>,
-    /// The route that the agent was on.
+    /// Route of the agent.
     pub route: Option<String>,
-    /// The modes that it was in.
+    /// Modes of the agent.
     pub modes: Vec<String>,
-    /// States of its documents.
+    /// States of the session's documents.
     pub documents: Vec<DocumentAt>,
-    /// Whether no rule about them was asked, such as where nobody knew what their files said.
+    /// True if no rule about documents was asked, for instance because the content of their files was unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_documents: bool,
 }
 
-/// The state of a document.
+/// State of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentAt {
-    /// Its name.
+    /// Name of the document.
     pub name: String,
-    /// Its version.
+    /// Version of the document.
     pub version: i32,
-    /// Names its text.
+    /// Etag of the text.
     pub etag: String,
-    /// Names its text when the last turn began.
+    /// Etag of the text when the last turn began.
     pub at_turn: String,
-    /// Names the text that it began with.
+    /// Etag of the first text.
     pub first: String,
 }
 
 impl Situation {
-    /// How things stand before a step is judged; of documents only where the session was had.
-    pub(super) fn of(scene: &Scene<'_>, step: Option<&Stepping>) -> Self {
+    /// Returns the state before a step is judged; with documents only if the session was available.
+    pub(super) fn of(scene: &Scene<'_>, step: Option<&LockedSession>) -> Self {
         let documents = step.map(|step| step.documents.as_slice()).unwrap_or_default();
         let documents = documents.iter().map(|document| DocumentAt {
             name: document.name.clone(),
@@ -68,25 +68,25 @@ impl Situation {
     }
 }
 
-/// A step as it is kept.
+/// A step as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// What was asked, redacted.
+    /// Redacted request.
     pub asked: Value,
-    /// How things stood.
+    /// State before the step.
     pub before: Situation,
-    /// What stood in each part of what was asked and is not kept, in order: calls, results, the message.
+    /// Marks of each part of the request as it was sent, in order: calls, results, the message.
     pub marks: Vec<Vec<Mark>>,
-    /// What was answered.
+    /// Answer to the request.
     pub answered: Value,
-    /// Names all that the answer was made of: what was asked, how things stood.
+    /// Digest of request, state and marks.
     pub inputs: String,
-    /// Names the text of all rules.
+    /// Version of all rules, by their text.
     pub policy_version: String,
 }
 
 impl Recorded {
-    /// A step under the rules in force.
+    /// Returns the record of a step under the rules in force.
     ///
     /// # Errors
     /// It cannot be serialised.
@@ -109,7 +109,7 @@ impl Recorded {
         Ok(Self { asked, before, marks, answered, inputs, policy_version })
     }
 
-    /// As it is kept.
+    /// Returns the record as it is stored.
     ///
     /// # Errors
     /// It cannot be serialised.
@@ -118,7 +118,7 @@ impl Recorded {
     }
 }
 
-/// Names what an answer is made of.
+/// Returns the digest of all that an answer is based on.
 ///
 /// # Errors
 /// It cannot be serialised.
@@ -127,7 +127,7 @@ pub fn inputs_of(asked: &impl Serialize, before: &Situation, marks: &[Vec<Mark>]
     Ok(blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect())
 }
 
-/// A document with what it was before, for the rules.
+/// A document with its earlier states, parsed for the rules.
 pub struct Read {
     name: String,
     now: Option<Document>,
@@ -136,7 +136,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// The documents of a session that rules are about: however large others are, no step takes longer for them.
+    /// Parses the documents of a session that rules are about; the size of other documents costs a step no time.
     pub fn those_of(rules: &Guarding, documents: &[StoredDocument]) -> Vec<Self> {
         let read = |document: &StoredDocument| Self {
             name: document.name.clone(),
@@ -149,18 +149,18 @@ impl Read {
 }
 
 impl Read {
-    /// It, for the rules.
-    pub fn standing<'r>(&'r self, changed: &'r Changed<'r>) -> Standing<'r> {
-        Standing { name: &self.name, document: self.now.as_ref(), changed }
+    /// Returns the document as the rules take it.
+    pub fn standing<'r>(&'r self, changed: &'r ChangeQuery<'r>) -> DocumentState<'r> {
+        DocumentState { name: &self.name, document: self.now.as_ref(), changed }
     }
 
-    /// Whether it, or a section of it, was changed in substance since.
+    /// True if the document, or a section of it, was changed in substance since then.
     pub fn changed(&self, section: Option<&str>, since: Since) -> bool {
         let before = match since {
             Since::Turn => &self.at_turn,
             Since::Session => &self.first,
         };
         let (Some(before), Some(now)) = (before, &self.now) else { return self.now.is_some() };
-        matches!(moved(before, now, section.unwrap_or_default()), Moved::Updated | Moved::Added)
+        matches!(compare_section(before, now, section.unwrap_or_default()), Moved::Updated | Moved::Added)
     }
 }

@@ -1,12 +1,13 @@
-//! Patterns of tasks without a session: agents that only post events leave what worked, too.
+//! Patterns of tasks without a session, mined from posted events.
 //!
-//! Behind reviews that ended, one process of a cluster looks at their tasks. A task is *approved* where the event that completes it
-//! was reviewed, no review of its events is open, and all of them approve, but those of passive shadows; of a task whose end
-//! nobody looked at, nobody knows how it ended. It is *flagged* where any of these reviews says FLAG.
+//! One process of a cluster follows the reviews that ended, and examines their tasks. A task is *approved* if the event
+//! that completes it was reviewed, no review of its events is open, and all of them approve, apart from those of
+//! passive shadows; without a review of its end, the result of a task is unknown. A task is *flagged* if any of these
+//! reviews says FLAG.
 //!
-//! The calls of an agent in an approved task, in order, become its pattern, once for each task and only where it had no
-//! session for the task. A flagged task is a failure: of what was counted for it before, and else of a known pattern that it
-//! was done by. All of it commits with the number up to which reviews were followed: exactly once.
+//! The calls of an agent in an approved task, in order, become its pattern, once per task and only if the agent had no
+//! session for the task. A flagged task is a failure of the patterns that it was counted for, else of a known pattern
+//! with the same calls. All of it commits with the number up to which reviews were followed: exactly once.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -23,23 +24,23 @@ use umbra_sidecar::patterns::{self, Step, Trajectory};
 use umbra_store::{
     StoreError,
     events::received_at,
-    follow::{Follower, Following},
+    follow::{Follower, FollowerPage},
     steps::TaskStep,
-    trajectories::Opined,
+    trajectories::AssessedReview,
 };
 
-/// Reviews that are followed in one transaction.
+/// Reviews per transaction.
 const PAGE: i64 = 20;
-/// Between pages, for others.
+/// Pause between pages, for other transactions.
 const BETWEEN_PAGES: Duration = Duration::from_millis(50);
-/// Between looks when nothing wakes us.
+/// Longest pause between looks without a wake-up.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// Steps of a task that are read, and opinions about it: what took more is no way that anybody would follow again.
+/// Most steps of a task that are read, and most opinions about it; a longer task makes no pattern worth following.
 const MOST_STEPS: usize = 200;
-/// Steps that are read at a time.
+/// Steps per read.
 const STEPS: i64 = 50;
 
-/// What the reviews of a task come to.
+/// Result of the reviews of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Approved,
@@ -47,8 +48,9 @@ enum Ended {
 }
 
 impl Ended {
-    /// Of opinions about the events of a task, the strictest first; nothing where it is neither, or not yet.
-    fn of(opined: &[Opined]) -> Option<Self> {
+    /// Returns the result of the opinions about a task's events, the strictest first; `None` if it is neither, or not
+    /// yet.
+    fn of(opined: &[AssessedReview]) -> Option<Self> {
         let said = || opined.iter().filter_map(|one| one.assessment);
         if said().max() == Some(Assessment::Flag) {
             return Some(Self::Flagged);
@@ -59,7 +61,7 @@ impl Ended {
 }
 
 impl Sidecar {
-    /// Mines what reviews approve until `stop`.
+    /// Mines the tasks that reviews approve, until `stop`.
     pub async fn mine_until(self, stop: CancellationToken) {
         let mut news = self.verdicts.waiters.news();
         let mut failing = false;
@@ -88,7 +90,7 @@ impl Sidecar {
 }
 
 impl Sidecar {
-    /// Looks at the tasks of the next reviews that ended; answers whether there are more.
+    /// Mines the tasks of the next reviews that ended; returns true if there are more.
     async fn mine_tasks(&self) -> Result<bool, StoreError> {
         if !self.settings.mine_trajectories {
             self.store.reviews().skip_following(Follower::Patterns).await?;
@@ -98,7 +100,7 @@ impl Sidecar {
         let tasks = tasks_of(&mut page).await?;
         let mut changed = Vec::new();
         if !tasks.is_empty() {
-            page.patterns().alone(&tasks).await?;
+            page.patterns().lock_tasks(&tasks).await?;
         }
         for task in &tasks {
             self.mine_task(&mut page, task, &mut changed).await?;
@@ -109,7 +111,12 @@ impl Sidecar {
         Ok(more)
     }
 
-    async fn mine_task(&self, page: &mut Following, task: &str, changed: &mut Vec<Pattern>) -> Result<(), StoreError> {
+    async fn mine_task(
+        &self,
+        page: &mut FollowerPage,
+        task: &str,
+        changed: &mut Vec<Pattern>,
+    ) -> Result<(), StoreError> {
         let most = i64::try_from(MOST_STEPS).unwrap_or(i64::MAX);
         let opined = page.opined(task, most).await?;
         let Some(ended) = Ended::of(&opined) else { return Ok(()) };
@@ -137,8 +144,8 @@ impl Sidecar {
     }
 }
 
-/// The tasks of the events that reviews of this page are of, in order.
-async fn tasks_of(page: &mut Following) -> Result<Vec<String>, StoreError> {
+/// Returns the tasks of the events that were reviewed in this page, in order.
+async fn tasks_of(page: &mut FollowerPage) -> Result<Vec<String>, StoreError> {
     if page.ended.reviews.is_empty() {
         return Ok(Vec::new());
     }
@@ -151,8 +158,8 @@ async fn tasks_of(page: &mut Following) -> Result<Vec<String>, StoreError> {
     Ok(tasks.into_iter().collect())
 }
 
-/// The steps of a task in order; nothing where there are too many.
-async fn steps_of(page: &mut Following, task: &str) -> Result<Option<Vec<(EventId, StoredEvent)>>, StoreError> {
+/// Returns the steps of a task in order; `None` if there are too many.
+async fn steps_of(page: &mut FollowerPage, task: &str) -> Result<Option<Vec<(EventId, StoredEvent)>>, StoreError> {
     let (mut steps, mut behind) = (Vec::new(), 0);
     loop {
         let read = page.steps(task, behind, STEPS).await?;
@@ -163,7 +170,7 @@ async fn steps_of(page: &mut Following, task: &str) -> Result<Option<Vec<(EventI
         }
         let stored = |step: TaskStep| {
             let StoredEvent { mut event, triggers, .. } = serde_json::from_slice(&step.payload).ok()?;
-            // Of a call only that it was made, and how it ended.
+            // Of a call only its tool and its success are kept.
             if let Some(tool) = &mut event.tool {
                 (tool.args, tool.result) = (Value::Null, None);
             }
@@ -173,8 +180,8 @@ async fn steps_of(page: &mut Following, task: &str) -> Result<Option<Vec<(EventI
     }
 }
 
-/// The latest review of the event that completes a task.
-fn reviewed_to_its_end(steps: &[(EventId, StoredEvent)], opined: &[Opined]) -> Option<ReviewId> {
+/// Returns the latest review of the event that completes a task.
+fn reviewed_to_its_end(steps: &[(EventId, StoredEvent)], opined: &[AssessedReview]) -> Option<ReviewId> {
     let completes =
         |event: EventId| steps.iter().any(|(id, stored)| *id == event && has(stored, Trigger::TaskComplete));
     let of_the_end = opined.iter().filter(|one| one.assessment.is_some() && completes(one.event));
@@ -185,7 +192,7 @@ fn has(stored: &StoredEvent, trigger: Trigger) -> bool {
     stored.triggers.iter().any(|mark| mark.name == trigger)
 }
 
-/// What an agent did in a task, as a pattern that succeeded.
+/// Returns the calls of an agent in a task, as a pattern that succeeded.
 fn pattern_of(agent: &str, task_id: &str, own: &[&(EventId, StoredEvent)]) -> Option<NewPattern> {
     let events = || own.iter().map(|(_, stored)| &stored.event);
     let task =
@@ -209,7 +216,7 @@ fn pattern_of(agent: &str, task_id: &str, own: &[&(EventId, StoredEvent)]) -> Op
 
 fn step_of(stored: &StoredEvent) -> Step {
     let event = &stored.event;
-    // What the boundary said of the call, where its client tells.
+    // Decision of the boundary about the call, if its client reports it.
     let decision = event.metadata.get("decision").and_then(Value::as_str).unwrap_or_default();
     Step {
         tool: event.tool.as_ref().map(|tool| ToolName::bare(tool.name.clone())),
@@ -226,10 +233,12 @@ mod tests {
     use super::*;
     use umbra_domain::{Event, TriggerMark, TriggerSource, clock::Clock};
 
-    fn opined(of: &[(Option<Assessment>, bool)]) -> Vec<Opined> {
+    fn opined(of: &[(Option<Assessment>, bool)]) -> Vec<AssessedReview> {
         let clock = Clock::system();
         let (review, event) = (ReviewId(clock.new_id()), EventId(clock.new_id()));
-        of.iter().map(|(assessment, open)| Opined { review, event, open: *open, assessment: *assessment }).collect()
+        of.iter()
+            .map(|(assessment, open)| AssessedReview { review, event, open: *open, assessment: *assessment })
+            .collect()
     }
 
     #[test]
@@ -239,7 +248,7 @@ mod tests {
             (&[] as &[(Option<Assessment>, bool)], None),
             (&[(None, false)], None),
             (&[(Some(Approve), false)], Some(Ended::Approved)),
-            // One that came to nothing says nothing.
+            // A review without an assessment does not count.
             (&[(Some(Approve), false), (None, false)], Some(Ended::Approved)),
             (&[(Some(Approve), false), (None, true)], None),
             (&[(Some(Inconclusive), false), (Some(Approve), false)], None),

@@ -1,5 +1,5 @@
-//! One turn: an agent says where it is and what it is about to do, and is told in one answer which tools fit, what the
-//! rules say of the calls that it plans, which documents are due, and what worked before.
+//! One turn of a session: the agent says where it is and what it plans, and one answer names the tools that fit, the
+//! rulings on its planned calls, the documents that are due, and patterns of what worked before.
 
 use serde::Serialize;
 use tokio::time::Instant;
@@ -21,30 +21,30 @@ use umbra_domain::{
 };
 use umbra_sidecar::patterns::Offered;
 
-/// What an agent is told before it goes on.
+/// Answer to a turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct TurnAnswer {
-    /// Which turn this is, counted from 1; 0 where the session was not had.
+    /// Number of the turn, from 1; 0 if the session was not available.
     pub turn: u32,
-    /// Which tools fit.
+    /// Tools that fit.
     pub tools: ToolChoice,
-    /// What the rules say of the turn itself: documents that are due, by rules that are about no call.
+    /// Decision on the turn itself, for documents that are due by rules about no call.
     pub decision: SidecarVerdict,
-    /// What the rules say of each planned call, in order.
+    /// Rulings on the planned calls, in order.
     pub decisions: Vec<Judged>,
-    /// What to do, in words of ours and of the rules.
+    /// Instructions, in words of Umbra and of the rules.
     pub directives: Vec<String>,
     /// Documents that are not in order.
     pub documents_due: Vec<DocumentDue>,
-    /// What was done before for tasks like this: data, never instructions.
+    /// Patterns of similar tasks: data, never instructions.
     pub patterns: Vec<Offered>,
-    /// Names what was asked, and how things stood.
+    /// Digest of the request and of the state that it was judged on.
     pub inputs: String,
-    /// Names the text of all rules in force.
+    /// Version of all rules in force, by their text.
     pub policy_version: String,
-    /// Whether something is missing.
+    /// True if part of the answer is missing.
     pub degraded: bool,
-    /// What is missing, and what is worth saying.
+    /// Missing parts, and other remarks.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Sidecar {
     /// Answers a turn of a session.
     ///
     /// # Errors
-    /// There is no such session, or it is over.
+    /// There is no such session, or it is closed.
     pub async fn turn(
         &self,
         asked: Instant,
@@ -74,7 +74,7 @@ impl Sidecar {
         let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
         let Some(mut step) = taken.step else {
             let before = Situation::of(&scene, None);
-            // Rules are in memory: what they forbid, they forbid now.
+            // Rules are in memory, so they hold without the session too.
             let decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
             let mut session = taken.session;
@@ -97,16 +97,16 @@ impl Sidecar {
         let before = Situation::of(&scene, Some(&step));
         let session = step.session.clone();
         let mut answer = TurnAnswer { turn: session.turns, ..TurnAnswer::default() };
-        if session.has(Objective::TodoEnforcement) {
+        if session.has_objective(Objective::TodoEnforcement) {
             let judged = Judged { ruling: scene.turn(), ..Judged::default() };
-            // A turn about which no rule has anything to say is no ruling.
+            // A turn without an objection is not counted as a ruling.
             if judged.ruling.decision > SidecarVerdict::Allow {
                 self.note(&judged, &session.agent, Some(&mut step.session));
             }
             answer.decision = judged.ruling.decision;
             answer.documents_due = judged.ruling.due;
         }
-        if session.has(Objective::Guardrail) {
+        if session.has_objective(Objective::Guardrail) {
             answer.decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
             for judged in &answer.decisions {
@@ -114,7 +114,7 @@ impl Sidecar {
             }
         }
         let task = request.intent.as_deref().or(session.task.as_deref()).unwrap_or_default();
-        if session.has(Objective::ToolSelection)
+        if session.has_objective(Objective::ToolSelection)
             && let Some(catalogue) = catalogue
         {
             let who = For {
@@ -134,12 +134,12 @@ impl Sidecar {
                 patience.warn(warning);
             }
         }
-        if session.has(Objective::PatternCapture) {
+        if session.has_objective(Objective::PatternCapture) {
             let most = request.limit.unwrap_or(PATTERNS).min(PATTERNS);
             answer.patterns = self.offers(request.intent.as_deref(), &session, most);
         }
         answer.directives = directives(&answer);
-        answer.directives.extend(step.session.take_told());
+        answer.directives.extend(step.session.take_messages());
         let kept = TurnAnswer { tools: answer.tools.kept(), ..answer.clone() };
         let recorded = Recorded::new(&request, before, marks, &kept, &rules)?;
         answer.inputs.clone_from(&recorded.inputs);
@@ -151,7 +151,7 @@ impl Sidecar {
     }
 }
 
-/// What to do, a sentence each.
+/// Returns the instructions of an answer, a sentence each.
 fn directives(answer: &TurnAnswer) -> Vec<String> {
     let due = answer.documents_due.iter().map(|due| {
         let what = match &due.section {

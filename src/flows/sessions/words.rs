@@ -1,9 +1,9 @@
-//! Rules in words: what models say of the parts of a step.
+//! Rules in words: answers of models about the parts of a step.
 //!
-//! A rule in words asks its shadow: the message or call is posted as an event that this shadow reviews now, within its caps and
-//! by the one judge protocol, and waited for as long as the rule and the caller allow. What no model said in time raises
-//! nothing, and is said. Nobody waits for a model while a session is locked: models are asked first, as the session stands then,
-//! and the step is judged by their answers when it is taken.
+//! A rule in words asks its shadow: the message or call is posted as an event that this shadow reviews now, within its
+//! caps and by the same judge protocol, and the review is awaited as long as the rule and the caller allow. A rule
+//! without an answer in time raises nothing, and a warning names it. No session is locked while a model is awaited:
+//! models are asked first, on the session's present state, and the step is judged by their answers when it is taken.
 
 use std::time::Duration;
 
@@ -21,36 +21,36 @@ use crate::{
     ingest::Incoming,
 };
 use umbra_domain::{
-    Assessment, Category, Event, Mark, Session, SessionId, Source, ToolCall, Trigger,
+    Assessment, Event, FindingCategory, FindingSource, Mark, Session, SessionId, ToolCall, Trigger,
     sidecar::{ModelRule, Ruling},
 };
 use umbra_review::CRITERIA;
 use umbra_sidecar::guard::with_model;
 use umbra_store::{findings::FindingItem, reviews::Review};
 
-/// Questions that are asked at once.
+/// Most questions that are asked at once.
 const AT_ONCE: usize = 8;
 
-/// Whether a rule is violated, and why; or why nobody knows.
+/// True if a rule is violated, with the reason; or the reason why there is no answer.
 type Answer = Result<(bool, String), String>;
 
-/// What models said of the parts of a step, and who is still to be asked.
+/// Answers of models about the parts of a step, and the open questions.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     said: Vec<(Question, Answer)>,
     open: Vec<Question>,
 }
 
-/// Which rule is asked about which part.
+/// A rule that is asked about a part.
 #[derive(Debug, Clone, PartialEq)]
 struct Question {
-    /// Counted among those of which models may be asked.
+    /// Position among the parts about which models may be asked.
     part: usize,
     rule: ModelRule,
 }
 
 impl Words {
-    /// A ruling with what a model said of it; without an answer nothing is changed, and the question is open.
+    /// Applies the model's answer to a ruling. Without an answer nothing is changed, and the question is open.
     pub fn take(&mut self, ruling: Ruling, part: usize, rule: &ModelRule) -> Ruling {
         let question = Question { part, rule: rule.clone() };
         match self.said.iter().find(|(asked, _)| *asked == question) {
@@ -63,7 +63,7 @@ impl Words {
         }
     }
 
-    /// The next question about each part.
+    /// Returns the next question about each part.
     fn next(&mut self) -> Vec<Question> {
         let mut next: Vec<Question> = Vec::new();
         for question in std::mem::take(&mut self.open) {
@@ -74,7 +74,7 @@ impl Words {
         next
     }
 
-    /// Says which questions have no answer, now that the step is judged.
+    /// Adds a warning for each question without an answer, once the step is judged.
     pub fn tell(self, patience: &mut Patience<'_>) {
         let unanswered = self.said.iter().filter_map(|(asked, answer)| Some((asked, answer.as_ref().err()?.as_str())));
         let unasked = self.open.iter().map(|asked| (asked, "the session has changed meanwhile, and it was not asked"));
@@ -85,7 +85,7 @@ impl Words {
 }
 
 impl Sidecar {
-    /// Has models say what rules in words ask of a step that a session is about to take.
+    /// Asks models about the parts of a step that a session is about to take.
     pub(super) async fn ask_before(
         &self,
         law: Law<'_>,
@@ -106,9 +106,9 @@ impl Sidecar {
         self.in_words(parts, marks, scene, Some(&session), patience).await
     }
 
-    /// Has models say what rules in words ask of the parts of a step, as long as that can change what is ruled: of several
-    /// parts at once, of one part rule by rule. All in all it takes no longer than the rule that may take longest. `scene`
-    /// is how things stand now: made anew for each look, since judging moves it.
+    /// Asks models about the parts of a step, as long as an answer can change a ruling: several parts at once, each
+    /// part rule by rule. All rounds together take no longer than the longest deadline of the rules. `scene` builds the
+    /// present context, anew for each round, since judging changes it.
     pub(super) async fn in_words<'a>(
         &self,
         parts: &[Part<'_>],
@@ -144,7 +144,8 @@ impl Sidecar {
         words
     }
 
-    /// Has a shadow review a message or call now; whether it rejects it, and why.
+    /// Has a shadow review a message or call now. Returns true if it is rejected on the shadow's criteria, with the
+    /// reason.
     async fn ask_shadow(
         &self,
         shadow: &str,
@@ -155,7 +156,7 @@ impl Sidecar {
     ) -> Answer {
         let mut event = Event {
             agent: scene.agent.clone(),
-            // It is of no task: what is planned was not done, and must neither end the task nor count against it.
+            // The event has no task: a planned call was not made, and must neither end the task nor count against it.
             task: session.and_then(|session| session.task.clone()),
             session_id: scene.session.clone(),
             triggers: vec![Trigger::TaskComplete],
@@ -199,8 +200,9 @@ impl Sidecar {
     }
 }
 
-/// True if a model found it under the operator's criteria: by the checklist's item, or by the category that is for them.
+/// True if a model made the finding under the operator's criteria: by the checklist's item, or by the category for
+/// them.
 fn is_on_criteria(finding: &FindingItem) -> bool {
-    finding.source == Source::Model.as_str()
-        && (finding.rule == CRITERIA || finding.category == Category::Custom.as_str())
+    finding.source == FindingSource::Model.as_str()
+        && (finding.rule == CRITERIA || finding.category == FindingCategory::Custom.as_str())
 }

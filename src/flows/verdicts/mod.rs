@@ -1,7 +1,7 @@
 //! Verdicts: decided as soon as the active reviews of an event allow it.
 //!
-//! A verdict is filed once and stands, so every waiter gets the same. Whoever sees that it is due files it: the worker
-//! that ended a review, or the first to ask after the time is over. What the built-in checks reject is due at once.
+//! A verdict is filed once and stands, so every waiter gets the same. The worker that ended a review files it, or the
+//! first request that asks after the time is over. A rejection by the built-in checks is due at once.
 
 pub mod wait;
 
@@ -17,15 +17,15 @@ use crate::flows::{
     rules::RulesInForce,
 };
 use umbra_domain::{
-    About, Assessment, EventId, ReviewId, Severity, Shadow, StoredEvent, Trigger,
-    verdict::{self, Opinion, Progress, VerdictRules},
+    Assessment, EventId, FindingSubject, ReviewId, Severity, Shadow, StoredEvent, Trigger,
+    verdict::{self, ReviewProgress, VerdictInput, VerdictRules},
 };
-use umbra_review::{Judgement, Matter, Subject};
+use umbra_review::{Judgement, ReviewSubject, Subject};
 use umbra_store::{
     Store, StoreError,
     events::received_at,
     reviews::Review,
-    verdicts::{ActiveReview, Case, VerdictItem},
+    verdicts::{ActiveReview, StoredVerdict, VerdictItem},
 };
 
 /// Context of verdicts, and of requests that wait for one. Cheap to clone.
@@ -40,7 +40,7 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
-    /// Where an event stands now. Files its verdict if it is due.
+    /// Returns the state of an event's verdict. Files the verdict if it is due.
     ///
     /// # Errors
     /// The database does not answer.
@@ -48,7 +48,7 @@ impl Verdicts {
         self.look(event).await.map(|(item, _)| item)
     }
 
-    /// The same, but waits for a verdict, for so long at most.
+    /// Waits for the verdict of an event, for `wait` at most, and returns its state.
     ///
     /// # Errors
     /// The database does not answer.
@@ -65,7 +65,7 @@ impl Verdicts {
         }
     }
 
-    /// A review on demand once it has ended, or as it is when the time is over; `None` if there is none.
+    /// Waits for a review on demand to end, for `wait` at most, and returns it as it is then; `None` if there is none.
     ///
     /// # Errors
     /// The database does not answer.
@@ -88,14 +88,14 @@ impl Verdicts {
         }
     }
 
-    /// Where an event stands, and for how long it may stay undecided.
+    /// Returns the state of an event's verdict, and the time for which it may stay undecided.
     async fn look(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
         let (reviews, now) = match self.store.verdicts().case(event).await? {
-            Case::Filed(item) => return Ok((item, None)),
-            Case::Open(reviews, now) => (reviews, now),
+            StoredVerdict::Filed(item) => return Ok((item, None)),
+            StoredVerdict::Open(reviews, now) => (reviews, now),
         };
         let mut stored: Option<StoredEvent> = None;
-        if reviews.iter().any(|review| !matches!(review.progress, Progress::Done(..))) {
+        if reviews.iter().any(|review| !matches!(review.progress, ReviewProgress::Done(..))) {
             let row = self.store.events().get(event).await?;
             stored = row.and_then(|row| serde_json::from_slice(&row.payload).ok());
         }
@@ -111,8 +111,8 @@ impl Verdicts {
             let dispositions = row.map(|row| row.dispositions).unwrap_or_default();
             return Ok((VerdictItem::not_reviewed(event, &dispositions), None));
         };
-        let Some(ruling) = verdict::rule(&opinions, now) else {
-            // A moment more than is left: what is due exactly at the end still counts.
+        let Some(ruling) = verdict::decide_verdict(&opinions, now) else {
+            // A moment more than is left, since a result exactly at the end still counts.
             let left = Duration::try_from(by.duration_since(now)).unwrap_or_default() + Duration::from_millis(5);
             return Ok((VerdictItem::pending(event, by), Some(left)));
         };
@@ -122,7 +122,7 @@ impl Verdicts {
         Ok((filed.ok_or_else(missing)?, None))
     }
 
-    /// A shadow's version, be it in force or not.
+    /// Returns a version of a shadow, in force or not.
     pub(in crate::flows) async fn shadow_of(&self, version: i32) -> Result<Option<Arc<Shadow>>, StoreError> {
         match self.rules.load().pinned(version) {
             Some(shadow) => Ok(Some(shadow)),
@@ -130,7 +130,7 @@ impl Verdicts {
         }
     }
 
-    /// When the verdict on an event that was just accepted is decided at the latest, if any active shadow reviews it.
+    /// Returns the latest time of the verdict on an event that was just accepted, if an active shadow reviews it.
     pub fn verdict_by(&self, accepted: &Accepted) -> Option<Timestamp> {
         if let Durability::Local { verdict_within } = accepted.durability {
             return accepted.received_at.checked_add(verdict_within?).ok();
@@ -144,36 +144,37 @@ impl Verdicts {
         accepted.received_at.checked_add(within.max()?).ok()
     }
 
-    /// What follows at once from the end of a review: the verdict, if it was active, and news for those who wait.
+    /// Files the verdict after a review has ended, if the review was active, and wakes the requests that wait.
     pub(in crate::flows) async fn ended(&self, event: EventId, is_active: bool) {
         if is_active && let Err(error) = self.verdict(event).await {
-            // Whoever waits asks again when its time is over.
+            // Requests that wait ask again when their time is over.
             tracing::warn!(%event, %error, "a verdict could not be filed yet");
         }
         self.waiters.tell_all(event);
     }
 }
 
-/// What the built-in checks alone reject the event for: neither a model nor the lack of one can change it.
+/// Returns the built-in checks' judgement if they flag the event: neither a model nor the lack of one can change it.
 fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgement> {
     let hits = umbra_checks::by_shadow(stored, shadow);
     let event = &stored.event;
     let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
     let subject = Subject { event_id: id, event, trigger, hits: &hits, baseline: None, memory: &[] };
-    let [judgement] = <[Judgement; 1]>::try_from(Matter::Event(subject).of_checks(shadow)).ok()?;
+    let [judgement] = <[Judgement; 1]>::try_from(ReviewSubject::Event(subject).of_checks(shadow)).ok()?;
     (judgement.assessment == Assessment::Flag).then_some(judgement)
 }
 
-fn opinion(event: EventId, review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> Opinion {
+fn opinion(event: EventId, review: ActiveReview, rules: VerdictRules, sure: Option<Judgement>) -> VerdictInput {
     let ActiveReview { review, shadow, version: _, created_at, progress, decided_by, reasons, recommendation } = review;
     // An event that waited in the spool was received before its review was reserved.
     let received = created_at.min(received_at(event));
     let by = received.saturating_add(rules.within).unwrap_or(received);
     let (certain, advice) = sure.map_or_else(Default::default, |judgement| {
         let worst = judgement.findings.into_iter();
-        let worst = worst.filter(|finding| finding.about == About::Agent && finding.severity >= Severity::Warning);
+        let worst =
+            worst.filter(|finding| finding.about == FindingSubject::Agent && finding.severity >= Severity::Warning);
         (worst.map(|finding| finding.description).collect(), Some(judgement.recommendation))
     });
     let recommendation = recommendation.or(advice);
-    Opinion { shadow, review, by, rules, progress, decided_by, certain, reasons, recommendation }
+    VerdictInput { shadow, review, by, rules, progress, decided_by, certain, reasons, recommendation }
 }

@@ -1,5 +1,5 @@
-//! Requests that wait for what becomes of an event. They are woken by the workers of this process, and by the wake-up
-//! of others; nobody polls.
+//! Requests that wait for the verdict or the review of an event. Workers of this process and wake-ups of other
+//! processes wake them; they do not poll.
 
 use std::{
     collections::HashMap,
@@ -20,31 +20,31 @@ use umbra_store::StoreError;
 #[derive(Debug, Clone, Default)]
 pub struct Waiters {
     waiting: Arc<Mutex<HashMap<EventId, Arc<Notify>>>>,
-    /// Rung when a review ended here: other processes may have waiters.
+    /// Notified when a review ended here, since other processes may have waiters.
     ring: Arc<Notify>,
     /// Changed when reviews ended, here or elsewhere.
     news: watch::Sender<()>,
 }
 
 impl Waiters {
-    /// Notified when a review ended in this process.
+    /// Returns the notification of reviews that ended in this process.
     pub fn ring(&self) -> Arc<Notify> {
         Arc::clone(&self.ring)
     }
 
-    /// Changes whenever reviews ended or verdicts were filed, in this process or in another.
+    /// Returns a receiver that changes when reviews ended or verdicts were filed, in this process or in another.
     pub fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
-    /// Says that something became of an event here.
+    /// Wakes the waiters of an event in all processes, and the receivers of [`Self::news`].
     pub(super) fn tell_all(&self, event: EventId) {
         self.tell(event);
         self.ring.notify_one();
         self.news.send_replace(());
     }
 
-    /// Begins to wait for news of an event.
+    /// Registers a request that waits for news of an event.
     pub(in crate::flows) fn join(&self, event: EventId) -> Waiting<'_> {
         let notify = Arc::clone(self.all().entry(event).or_default());
         Waiting { waiters: self, event, notify }
@@ -61,7 +61,7 @@ impl Waiters {
     }
 }
 
-/// One request that waits; the last of an event takes its entry along.
+/// A waiting request. The last one of an event removes the event's entry when it is dropped.
 pub(in crate::flows) struct Waiting<'a> {
     waiters: &'a Waiters,
     event: EventId,
@@ -69,7 +69,7 @@ pub(in crate::flows) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Listens from now on: call it before looking, and no news is missed between the look and the wait.
+    /// Listens from now on. Call it before looking, so that no news between the look and the wait is missed.
     pub(in crate::flows) fn listen(&self) -> Told<'_> {
         let mut told = Box::pin(self.notify.notified());
         told.as_mut().enable();
@@ -77,11 +77,11 @@ impl Waiting<'_> {
     }
 }
 
-/// News to come.
+/// A notification to come.
 pub(in crate::flows) struct Told<'a>(Pin<Box<Notified<'a>>>);
 
 impl Told<'_> {
-    /// Waits for news until a moment.
+    /// Waits for the notification, until a moment at most.
     pub(in crate::flows) async fn until(self, moment: Instant) {
         drop(timeout_at(moment, self.0).await);
     }
@@ -90,7 +90,7 @@ impl Told<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut all = self.waiters.all();
-        // Ours and the map's: nobody else waits.
+        // One reference is ours, one the map's: no other request waits.
         if Arc::strong_count(&self.notify) <= 2 {
             all.remove(&self.event);
         }
@@ -98,7 +98,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Verdicts {
-    /// Tells the waiters of this process about reviews that ended in others.
+    /// Wakes the waiters of this process whose reviews ended in other processes.
     pub(in crate::flows) async fn hear_of_reviews(&self) -> Result<(), StoreError> {
         self.waiters.news.send_replace(());
         let waiting: Vec<EventId> = self.waiters.all().keys().copied().collect();

@@ -1,4 +1,4 @@
-//! Any JSON and any valid event: nothing panics, and an event means what its sender wrote.
+//! Property tests with any JSON and any valid event: no panic, and an event means what its sender wrote.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::ingest::{Fault, Incoming, Limits, batch_json, batch_ndjson, event, event_alone};
 use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
 
-/// Any JSON, of the depth and width that a stored event may have, with keys that mean something to a reader.
+/// Draws any JSON, of the depth and width that a stored event may have, with keys that mean something to a reader.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -29,7 +29,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any event that the contract allows, as its JSON and as what it means.
+/// Draws any event that the contract allows, as JSON and as the expected event.
 fn any_event() -> impl Strategy<Value = (Value, Event)> {
     let label = || prop::option::of("[a-zA-Z0-9/é -]{0,8}[a-z]");
     let usd = || prop::option::of(0_i64..=1_000_000_000_000_000);

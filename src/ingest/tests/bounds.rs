@@ -1,4 +1,4 @@
-//! Integers beyond 64 bits, texts that are too deep and too large, and lines: what is kept, and what is told.
+//! Tests of integers beyond 64 bits, of texts that are too deep and too large, and of lines: values and faults.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn an_integer_beyond_64_bits_keeps_its_digits() {
         refused(with(&format!(r#""cost_usd": {digits}"#)), &["/cost_usd range"]);
         refused(with(&format!(r#""attempt": {digits}"#)), &["/attempt range"]);
     }
-    // What fits stays a number, wherever it stands in a run of others.
+    // An integer that fits stays a number, anywhere in a run of others.
     for (text, number) in [
         ("18446744073709551615", json!(u64::MAX)),
         ("-9223372036854775808", json!(i64::MIN)),

@@ -1,4 +1,4 @@
-//! Every rule of the wire shape as a table: a request, and the pointers and codes of its faults.
+//! Tests of every rule of the wire shape as a table: a request, and the pointers and codes of its faults.
 
 mod arbitrary;
 mod bounds;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use umbra_domain::{NanoUsd, TokenCount, ToolCall, Trigger};
 
-/// A valid event's JSON with `members` added.
+/// Returns a valid event's JSON with `members` added.
 fn with(members: &str) -> String {
     format!(r#"{{"agent": "writer", "output": "done", {members}}}"#)
 }

@@ -1,4 +1,4 @@
-//! Reviews on demand and keys: every fault at once, with its pointer.
+//! Tests of requests for reviews on demand and keys: every fault at once, with its pointer.
 
 use super::*;
 use umbra_domain::key::Scope;

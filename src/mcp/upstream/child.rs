@@ -1,8 +1,8 @@
-//! A server that is a child process: messages are lines on its standard input and output.
+//! Transport to a server that is a child process: messages are lines on its standard input and output.
 //!
-//! A line beyond the bound is not kept. If it answers one of our requests, that request fails with [`TOO_LARGE`], and the
-//! server goes on; so with one that cannot be read ([`UNREADABLE`]). Any other line that is no message is skipped: some
-//! servers print there. A server that does not read what it is sent is ended.
+//! A line beyond the bound is not kept. If it answers one of our requests, that request fails with [`TOO_LARGE`], and
+//! the server goes on; so with an unreadable answer ([`UNREADABLE`]). Any other line that is no message is skipped:
+//! some servers print there. A server that does not read its input is ended.
 
 use std::{io, process::Stdio, sync::Arc, time::Duration};
 
@@ -27,36 +27,36 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::line::{About, Line, Said};
 use umbra_config::settings::UpstreamCommand;
 
-/// How a request fails whose answer is larger than we keep.
+/// Error code of a request whose answer is too large.
 pub(super) const TOO_LARGE: ErrorCode = ErrorCode(-32_099);
-/// How a request fails whose answer cannot be read.
+/// Error code of a request whose answer cannot be read.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(-32_098);
-/// How long a server may take to end by itself, and again after SIGTERM.
+/// Time in which a server may end by itself, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
-/// The process and its pipes.
+/// Process of a server, with its pipes.
 pub(super) struct Child {
     process: Process,
     input: Arc<Mutex<Option<ChildStdin>>>,
     output: BufReader<ChildStdout>,
     line: Line,
-    /// How long it may leave unread what it is sent.
+    /// Longest time in which the server may leave its input unread.
     patience: Duration,
-    /// Nothing more is to be said to it, nor heard of it.
+    /// Cancelled when the server is given up: nothing is sent or received any more.
     given_up: CancellationToken,
 }
 
 impl Child {
-    /// Starts the server, in a process group of its own. Its lines may have `max_line` bytes, and it may leave unread what it
-    /// is sent for as long as `patience`.
+    /// Starts the server, in a process group of its own. Its lines may have `max_line` bytes, and it may leave its
+    /// input unread for as long as `patience`.
     ///
     /// # Errors
-    /// The program is not there or cannot be run.
+    /// The program does not exist or cannot be run.
     pub(super) fn start(command: &UpstreamCommand, max_line: usize, patience: Duration) -> io::Result<Self> {
         let mut start = Command::new(&command.program);
         start.args(&command.args).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).process_group(0);
         if let Some(only) = &command.only_env {
             start.env_clear().envs(only);
-            // What it prints there is nobody's log line.
+            // Its output there would be a foreign line in our log.
             start.stderr(Stdio::null());
         }
         for name in &command.without_env {
@@ -79,10 +79,10 @@ impl Child {
         timeout(grace, self.process.wait()).await.is_ok()
     }
 
-    /// To the whole group: a server is often started by another program, such as npx.
+    /// Signals the whole group: a server is often started by another program, such as npx.
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.process.id().and_then(|id| i32::try_from(id).ok()) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             killpg(Pid::from_raw(id), signal).ok();
         }
     }
@@ -113,7 +113,7 @@ impl Transport<RoleClient> for Child {
             };
             match given_up.run_until_cancelled(timeout(patience, write)).await {
                 Some(Ok(written)) => written,
-                // Half a line may be in the pipe: there is no going on.
+                // Half a line may be in the pipe: the connection cannot go on.
                 Some(Err(_)) => {
                     given_up.cancel();
                     Err(io::ErrorKind::TimedOut.into())
@@ -123,7 +123,7 @@ impl Transport<RoleClient> for Child {
         }
     }
 
-    // It is polled in a `select!`: whatever was read is kept in `self` before the next await.
+    // It is polled in a `select!`: every byte that was read is in `self` before the next await.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let part = match self.given_up.run_until_cancelled(self.output.fill_buf()).await {
@@ -156,7 +156,7 @@ impl Transport<RoleClient> for Child {
     }
 }
 
-/// What a line is to the one who asked; `None` where it concerns nobody.
+/// Returns the message of a line, or the failure of the request that it answers; `None` if it belongs to no request.
 fn message(said: Said<ServerJsonRpcMessage>) -> Option<ServerJsonRpcMessage> {
     let failed = |code, words: &str, id: Option<RequestId>| {
         let id = id?;

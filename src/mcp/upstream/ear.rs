@@ -1,6 +1,6 @@
-//! What a server says without being asked: progress goes to who waits for it, changes to whom it may concern. It is heard
-//! on the wire, in the order in which it was said, and no task is made for any of it: a server that says very much is no
-//! burden. What it asks of its client is refused, with the reason.
+//! Receives unsolicited messages of a server: progress goes to the waiting request, changes to the listening clients.
+//! Messages are read on the wire, in order and without a task each: many of them are no burden. Requests of a server to
+//! its client are refused, with the reason.
 
 #![expect(deprecated, reason = "log messages, sampling and roots are part of 2025-11-25")]
 
@@ -27,17 +27,17 @@ use tokio::sync::{broadcast, mpsc};
 
 use crate::mcp::news::News;
 
-/// Steps of progress that may wait to be passed on; further ones are left out.
+/// Most steps of progress that wait to be passed on; further ones are dropped.
 const STEPS: usize = 64;
 
-/// Requests whose progress somebody waits for.
+/// Requests whose progress is awaited.
 #[derive(Default)]
 pub(super) struct Progress(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
     requests: HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>,
-    /// Steps of requests that are on their way and not yet waited for.
+    /// Steps of requests that were sent but are not awaited yet.
     early: VecDeque<ProgressNotificationParam>,
 }
 
@@ -49,7 +49,7 @@ impl Progress {
     fn hear(&self, said: ProgressNotificationParam) {
         let mut waiting = self.waiting();
         if let Some(to) = waiting.requests.get(&said.progress_token) {
-            // Whoever waits is slow: a step more or less is no loss.
+            // The receiver is slow: a lost step of progress does not matter.
             drop(to.try_send(said));
         } else {
             waiting.early.truncate(STEPS - 1);
@@ -57,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// The steps of a request, until this is dropped.
+    /// Returns the steps of a request, until this is dropped.
     pub(super) fn of(self: &Arc<Self>, token: ProgressToken) -> Steps {
         let (to, steps) = mpsc::channel(STEPS);
         let mut waiting = self.waiting();
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// The progress of a request.
+/// Progress of a request.
 pub(super) struct Steps {
     pub(super) queue: mpsc::Receiver<ProgressNotificationParam>,
     token: ProgressToken,
@@ -84,17 +84,17 @@ impl Drop for Steps {
     }
 }
 
-/// What is heard of one server, by all its connections.
+/// Receiver of one server's messages, shared by all its connections.
 #[derive(Clone)]
 pub(super) struct Ear {
     pub(super) progress: Arc<Progress>,
     pub(super) news: broadcast::Sender<News>,
-    /// Its tools are to be asked for again.
+    /// True if its tools must be listed again.
     pub(super) stale: Arc<AtomicBool>,
 }
 
 impl Ear {
-    /// Takes what needs nobody's answer.
+    /// Handles a notification.
     fn hear(&self, said: ServerNotification) {
         let news = match said {
             ServerNotification::ProgressNotification(said) => return self.progress.hear(said.params),
@@ -108,12 +108,12 @@ impl Ear {
             ServerNotification::LoggingMessageNotification(said) => News::Log(said.params),
             _ => return,
         };
-        // Without listeners nobody needs to know.
+        // Without listeners the message is dropped.
         drop(self.news.send(news));
     }
 }
 
-/// Why a server's request is refused.
+/// Returns the refusal of a server's request.
 fn refused<T>(what: &str) -> Result<T, ErrorData> {
     let words = format!("{what} is not available: this client is a proxy, which passes no requests of servers on");
     Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None))
@@ -150,13 +150,13 @@ impl ClientHandler for Ear {
     }
 }
 
-/// A connection, with an ear to it.
+/// Connection that passes notifications to an [`Ear`].
 pub(super) struct Wire<T> {
     inner: T,
     ear: Ear,
-    /// Cancelled when the server has gone; requests may still wait to be told.
+    /// True once the server has gone; requests may still wait to fail.
     gone: Arc<AtomicBool>,
-    /// The handshake's own request. A probe before it may still be answered, by a server that was slow to start.
+    /// Id of the handshake's own request. A probe before it may still be answered, by a server that was slow to start.
     greeting: Option<i64>,
 }
 
@@ -165,7 +165,7 @@ impl<T> Wire<T> {
         Self { inner, ear, gone, greeting: None }
     }
 
-    /// Answers what was given up.
+    /// True if a message answers a request that was given up.
     fn is_late(&self, message: &ServerJsonRpcMessage) -> bool {
         let id: Option<&RequestId> = match message {
             ServerJsonRpcMessage::Response(answer) => Some(&answer.id),

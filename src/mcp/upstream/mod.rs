@@ -1,4 +1,5 @@
-//! A server behind the proxy: connected when it is first needed, and again after it died, ever later while it keeps dying.
+//! Server behind the proxy: connected when it is first needed, and again after it ended, with growing pauses while it
+//! keeps failing.
 
 mod child;
 mod ear;
@@ -43,67 +44,67 @@ use umbra_config::settings::{Mcp, McpUpstream, UpstreamAt};
 use umbra_domain::key::AgentGlobs;
 use umbra_llm::{ClientError, OutboundPolicy};
 
-/// The first pause after a server died; it doubles up to [`LONGEST_PAUSE`].
+/// First pause after a server ended; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A server that lived so long did not die at its start.
+/// Uptime after which an ended server did not fail at its start.
 const LIVED: Duration = Duration::from_secs(10);
-/// How long to wait until a word that needs no answer is said: to a server that a request is called off, to a client that
-/// there is progress. Who does not listen holds up nobody.
+/// Longest time to send a message that needs no answer: a cancellation to a server, progress to a client. A receiver
+/// that does not read delays no other.
 const A_WORD: Duration = Duration::from_secs(1);
-/// Requests in a row that had no answer in time, before it is looked whether the server lives; and how long that may take.
+/// Requests in a row without an answer in time, before the server is probed; and the longest time of the probe.
 const SILENT: u32 = 3;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// Bytes of a message beside its result.
+/// Most bytes of a message beside its result.
 const ENVELOPE: usize = 64 * 1024;
 
-/// Why a server did not answer a request. No text of the server's.
+/// Reason why a server did not answer a request. It has no text by the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpstreamError {
-    /// It answered with an error of the protocol.
+    /// The server answered with an error of the protocol.
     #[error("the server answered with an error")]
     Refused(ErrorData),
-    /// It is not there.
+    /// The server is not running or not reachable.
     #[error("the server `{server}` is not there ({why}); it is tried again in {} ms", again.as_millis())]
     Away { server: Arc<str>, why: String, again: Duration },
-    /// It went away while it worked.
+    /// The server ended while the request was under way.
     #[error(
         "the server `{0}` ended while the call was under way, so nobody knows whether it was done; look before you repeat it"
     )]
     Died(Arc<str>),
-    /// It took too long.
+    /// The answer took too long.
     #[error("the server `{server}` did not answer within {} s, so nobody knows whether the call was done; look before you repeat it", after.as_secs())]
     Slow { server: Arc<str>, after: Duration },
-    /// Its answer is too large.
+    /// The answer is too large.
     #[error(
         "the server `{server}` answered with more than {bytes} bytes, which is not passed on: ask for less at a time, or raise mcp.max_result_bytes"
     )]
     TooLarge { server: Arc<str>, bytes: usize },
-    /// Whoever asked wants no answer any more.
+    /// The client has cancelled the request.
     #[error("the call was cancelled")]
     Cancelled,
-    /// What it says of its tools cannot be compared with what is pinned.
+    /// The descriptions of its tools cannot be compared with their pins.
     #[error(
         "the tools of the server `{0}` cannot be compared with what is pinned, since the database does not answer: try again later"
     )]
     Unpinned(Arc<str>),
-    /// It said something that is no answer to this.
+    /// The answer does not belong to this request.
     #[error("the server `{0}` answered with what is no result of this request")]
     Odd(Arc<str>),
 }
 
-/// A server.
+/// Server of a profile.
 pub(super) struct Upstream {
-    /// Its name here; not what it calls itself.
+    /// Name in the profile; not the name that it gives itself.
     pub server: Arc<str>,
-    /// Who may see it; everybody where there is none.
+    /// Agents that may see it; `None` is all.
     pub agents: Option<AgentGlobs>,
     at: At,
     settings: Mcp,
     line: Mutex<Line>,
-    /// What it said of itself when it was last connected.
+    /// Description of itself, from the last connection.
     says: RwLock<Option<Arc<ServerPeerInfo>>>,
-    /// Requests since the last answer that had none in time.
+    /// Requests without an answer in time, since the last answer.
     silent: AtomicU32,
     ear: Ear,
 }
@@ -113,17 +114,17 @@ enum At {
     Url(Box<Remote>),
 }
 
-/// A server that others run.
+/// Server at a URL.
 struct Remote {
     client: reqwest::Client,
     config: StreamableHttpClientTransportConfig,
 }
 
-/// The connection.
+/// State of the connection.
 #[derive(Default)]
 struct Line {
     running: Option<Running>,
-    /// How often it failed since it last lived.
+    /// Number of failures since it last ran long enough.
     failures: u32,
     not_before: Option<Instant>,
     why: String,
@@ -132,30 +133,30 @@ struct Line {
 struct Running {
     service: RunningService<RoleClient, Ear>,
     since: Instant,
-    /// It has gone; what it was asked may still wait to be told.
+    /// True once the server has gone; requests may still wait to fail.
     gone: Arc<AtomicBool>,
 }
 
-/// What a request is sent with.
+/// Context of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
-    /// Its `_meta`, as the client sent it.
+    /// `_meta` of the request, as the client sent it.
     pub meta: &'a RequestMetaObject,
-    /// The client, for progress; `None` where we ask for ourselves.
+    /// Client that receives progress; `None` for requests of our own.
     pub client: Option<&'a Peer<RoleServer>>,
     /// Cancelled when the client wants no answer any more.
     pub cancelled: &'a CancellationToken,
 }
 
 impl<'a> Asking<'a> {
-    /// On behalf of a client.
+    /// Returns the context of a client's request.
     pub(super) fn of(context: &'a RequestContext<RoleServer>) -> Self {
         Self { meta: &context.meta, client: Some(&context.peer), cancelled: &context.ct }
     }
 }
 
 impl Upstream {
-    /// A server of the settings; it is not connected yet.
+    /// Returns a server of the settings; it is not connected yet.
     ///
     /// # Errors
     /// Its URL is refused, or no client can be made for it.
@@ -199,28 +200,28 @@ impl Upstream {
         })
     }
 
-    /// Whether an agent may see it.
+    /// True if an agent may see the server.
     pub(super) fn serves(&self, agent: &str) -> bool {
         self.agents.as_ref().is_none_or(|agents| agents.contains(agent))
     }
 
-    /// What it last said of itself.
+    /// Returns the server's last description of itself.
     pub(super) fn says(&self) -> Option<Arc<ServerPeerInfo>> {
         self.says.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether its tools are to be asked for again.
+    /// True if its tools must be listed again.
     pub(super) fn is_stale(&self) -> bool {
         self.ear.stale.load(Ordering::Relaxed)
     }
 
-    /// Notes whether its tools are to be asked for again.
+    /// Sets whether its tools must be listed again.
     pub(super) fn set_stale(&self, stale: bool) {
         self.ear.stale.store(stale, Ordering::Relaxed);
     }
 
-    /// The connection, made where there is none. Whoever calls this waits, cancelled or not: a client that is impatient
-    /// does not keep a server from starting for the next one.
+    /// Returns the connection, made where there is none. A cancelled caller waits, too: an impatient client does not
+    /// keep a server from starting for the next one.
     pub(super) async fn peer(&self) -> Result<Peer<RoleClient>, UpstreamError> {
         let mut line = self.line.lock().await;
         let now = Instant::now();
@@ -260,8 +261,8 @@ impl Upstream {
         }
     }
 
-    /// Asks for 2026-07-28 first. A server that breaks off at that is asked again as one of before; one that knows no
-    /// handshake, and was only slow to start, as one of 2026-07-28. All within the one time for starting.
+    /// Connects, by 2026-07-28 first. A server that breaks off is tried again by the older handshake; one that knows no
+    /// handshake, and was only slow to start, by 2026-07-28. All within the one time for starting.
     async fn connect(&self) -> Result<Running, &'static str> {
         let deadline = Instant::now() + self.settings.start_timeout;
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
@@ -306,7 +307,7 @@ impl Upstream {
     /// Sends a request and waits for its answer, as long as the settings say; progress lengthens the wait.
     pub(super) async fn ask(&self, request: ClientRequest, asking: Asking<'_>) -> Result<ServerResult, UpstreamError> {
         let peer = self.peer().await?;
-        // While the server was started the client may have left.
+        // The client may have left while the server was started.
         if asking.cancelled.is_cancelled() {
             return Err(UpstreamError::Cancelled);
         }
@@ -323,7 +324,7 @@ impl Upstream {
             tokio::select! {
                 biased;
                 answer = &mut handle.rx => {
-                    // What was said before the answer is passed on before it.
+                    // Progress that came before the answer is passed on before it.
                     while let Ok(step) = heard.queue.try_recv() {
                         listener.tell(step).await;
                     }
@@ -350,7 +351,7 @@ impl Upstream {
         Err(UpstreamError::Slow { server: Arc::clone(&self.server), after: late })
     }
 
-    /// Ends a server that gives no sign of life, so that the next request finds it started anew.
+    /// Ends a server that does not answer a probe: the next request starts it again.
     async fn end_if_dead(&self, peer: &Peer<RoleClient>) {
         let request = if is_modern(peer) {
             ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
@@ -358,10 +359,10 @@ impl Upstream {
             ClientRequest::PingRequest(PingRequest::default())
         };
         match timeout(SIGN_OF_LIFE, peer.send_request(request)).await {
-            // Whatever it says.
+            // Any answer will do.
             Ok(Ok(_) | Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse)) => {}
             _ => {
-                // Whoever has the line makes a new connection already.
+                // A task that holds the lock is making a new connection already.
                 if let Ok(mut line) = self.line.try_lock() {
                     tracing::warn!(server = %self.server, "an MCP server gives no sign of life; it is started again when it is needed");
                     line.running = None;
@@ -384,7 +385,7 @@ impl Upstream {
         }
     }
 
-    /// Ends it.
+    /// Ends the server.
     pub(super) async fn close(&self) {
         let running = self.line.lock().await.running.take();
         if let Some(mut running) = running {
@@ -393,11 +394,11 @@ impl Upstream {
     }
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 enum Unmade {
     NoProgram,
     Unauthorized,
-    /// It answered the handshake with an error.
+    /// The server answered the handshake with an error.
     Refused,
     BrokenOff,
 }
@@ -412,7 +413,7 @@ impl Unmade {
     }
 }
 
-/// The client that waits, if it wants to hear of progress.
+/// Waiting client, if it asked for progress.
 struct Listener(Option<(Peer<RoleServer>, ProgressToken)>);
 
 impl Listener {
@@ -429,13 +430,13 @@ impl Listener {
     }
 }
 
-/// Tells a server that nobody waits any more.
+/// Tells a server that a request was cancelled.
 async fn call_off(peer: &Peer<RoleClient>, id: RequestId, why: &str) {
     let said = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(why.to_owned())));
     drop(timeout(A_WORD, said).await);
 }
 
-/// Since 2026-07-28 a server tells what changes only to who asks for it. What it says is heard on the wire.
+/// Subscribes to changes, which a server of 2026-07-28 sends only on request. They are received on the wire.
 async fn listen(peer: &Peer<RoleClient>) {
     let Some(says) = peer.peer_info() else { return };
     let offers = &says.capabilities;
@@ -449,7 +450,7 @@ async fn listen(peer: &Peer<RoleClient>) {
     }
     let request = SubscriptionsListenRequest::new(SubscriptionsListenRequestParams::new(wanted));
     let request = ClientRequest::SubscriptionsListenRequest(request);
-    // It is answered when the server has no more to say.
+    // It is answered when the server ends the subscription.
     drop(peer.send_request_with_option(request, PeerRequestOptions::no_options()).await);
 }
 
@@ -461,8 +462,9 @@ fn pause(failures: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST_PAUSE)
 }
 
-/// What of a client's `_meta` a server is shown: all but what belongs to the connection. Which requests the client takes is
-/// told where they come within answers; extensions that need methods of their own are not passed on.
+/// Returns the parts of a client's `_meta` that a server is shown: all but those of the connection. The client's
+/// capabilities go along where requests may come within answers, without extensions, which would need methods of their
+/// own.
 fn passed_on(meta: &RequestMetaObject, modern: bool) -> RequestMetaObject {
     let mut passed = meta.clone();
     passed.0.0.retain(|key, _| key != "progressToken" && !key.starts_with("io.modelcontextprotocol/"));

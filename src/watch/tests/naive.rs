@@ -1,10 +1,10 @@
-//! The compiled look-up against a loop over all rules, with its own idea of a glob.
+//! Compares the compiled look-up with a loop over all rules that has its own implementation of globs.
 
 use proptest::{prelude::*, sample::subsequence};
 
 use super::*;
 
-/// What a pattern without `**` matches, by its definition: alternatives written out, then character by character.
+/// True if a pattern without `**` matches, by definition: alternatives written out, then character by character.
 fn fits(pattern: &str, name: &str) -> bool {
     fn walk(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern, name) {
@@ -21,7 +21,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// A loop over all rules.
+/// Finds matches by a loop over all rules.
 fn naive(shadows: &[Shadow], event: &Event, marks: &[TriggerMark]) -> Vec<(usize, Trigger, Vec<Trigger>)> {
     let mut found = Vec::new();
     for (position, shadow) in shadows.iter().enumerate() {
@@ -59,8 +59,8 @@ fn pattern() -> impl Strategy<Value = String> {
     })
 }
 
-/// Names with everything that paths are made of. Only a last part of `..` is left out: there `globset` finds no
-/// extension, so that a pattern which ends in a dot misses it.
+/// Draws names with all characters of paths. Only a last part of `..` is left out: there `globset` finds no extension,
+/// so a pattern that ends in a dot misses it.
 fn name() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec!["a", "b", "-", ".", "/"]);
     let joined = prop::collection::vec(part, 1..5).prop_map(|parts| parts.concat());

@@ -1,7 +1,7 @@
-//! Five hundred secrets of twenty formats, posted in every field of an event and in every way in which events come: none
-//! of them is to be found afterwards, in no file of the database, no column, no log, page, prompt or webhook.
+//! Five hundred secrets of twenty formats, posted in every field of an event and by every way in: none of them may be
+//! found afterwards in any file of the database, column, log, page, prompt or webhook.
 //!
-//! `UMBRA_SABOTAGE=1` writes one of them beside the redaction, and the search must find it.
+//! `UMBRA_SABOTAGE=1` writes one of them around the redaction, and the search must find it.
 
 #![expect(
     clippy::expect_used,
@@ -43,8 +43,8 @@ const HEX: &str = "0123456789abcdef";
 const MIXED: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What stands before the random part (in two pieces, so that scanners of this repository have nothing to find), its
-/// alphabet and length, and what stands behind it.
+/// Prefix of the random part (in two pieces, so that scanners of this repository find nothing), its alphabet and
+/// length, and its suffix.
 const FORMATS: [([&str; 2], &str, usize, &str); 20] = [
     (["AK", "IA"], UPPER, 16, ""),
     (["gh", "p_"], MIXED, 36, ""),
@@ -67,10 +67,10 @@ const FORMATS: [([&str; 2], &str, usize, &str); 20] = [
     (["Authorization: Bea", "rer "], MIXED, 40, ""),
     (["base64 of ", ""], MIXED, 36, ""),
 ];
-/// Canaries of each format.
+/// Number of canaries of each format.
 const EACH: usize = 25;
 
-/// The canaries of one format, handed out one by one.
+/// Canaries of one format, returned one by one.
 struct Canaries<'a> {
     format: usize,
     made: usize,
@@ -80,7 +80,7 @@ struct Canaries<'a> {
 }
 
 impl Canaries<'_> {
-    /// The next one's random part, and the whole.
+    /// Returns the random part of the next one, and the whole.
     fn pair(&mut self) -> (String, String) {
         let ([a, b], alphabet, length, end) = FORMATS[self.format];
         self.made += 1;
@@ -90,11 +90,11 @@ impl Canaries<'_> {
         };
         let mut core: String = (0..length).map(letter).collect();
         if self.format == 19 {
-            // A token in base64: what is searched for is the token, and the base64 of it.
+            // A token in base64: the search is for the token, and its base64.
             let token = ["export GITHUB_TOKEN=gh", "p_", &core].concat();
             self.planted.push(core);
             core = STANDARD.encode(token);
-            // It begins alike for all; what is looked for is the rest.
+            // All begin alike; the search is for the rest.
             self.planted.push(core[32..].to_owned());
             return (core.clone(), format!("{a}{b}{core}{end}"));
         }
@@ -106,19 +106,19 @@ impl Canaries<'_> {
         self.pair().1
     }
 
-    /// The value that stands beside a name, where the name makes it a secret.
+    /// Returns the value to put beside a name, where the name makes it a secret.
     fn bare(&mut self) -> String {
         let (core, whole) = self.pair();
         if self.format == 17 { core } else { whole }
     }
 }
 
-/// A text within JSON, in a text within JSON, and so on.
+/// Nests a text within JSON, in a text within JSON, and so on.
 fn nested(text: &str, depth: usize) -> String {
     (0..depth).fold(text.to_owned(), |inner, _| json!({"body": inner, "done": true}).to_string())
 }
 
-/// An event with a canary in every field that takes text.
+/// Returns an event with a canary in every field that takes text.
 fn full(c: &mut Canaries<'_>) -> Value {
     json!({
         "id": c.next(), "agent": c.next(), "task_id": c.next(), "session_id": c.next(), "task": c.next(),
@@ -130,7 +130,7 @@ fn full(c: &mut Canaries<'_>) -> Value {
     })
 }
 
-/// Posts a format's canaries, in every way that there is.
+/// Posts a format's canaries by every way in.
 async fn post(umbra: &Umbra, c: &mut Canaries<'_>) {
     let sent = full(c);
     let first = umbra.event(&sent).await;
@@ -151,7 +151,7 @@ async fn post(umbra: &Umbra, c: &mut Canaries<'_>) {
     let ndjson = umbra.send(Method::POST, "/v1/events/batch", &media, Some(lines)).await;
     assert_eq!(ndjson.status, 200, "{}", ndjson.text);
 
-    // Beside the event: a header, the path, and what is refused.
+    // Outside of the event: a header, the path, and refused requests.
     let canary = c.next();
     let headers = [
         ("content-type", "application/json"),
@@ -169,7 +169,7 @@ async fn post(umbra: &Umbra, c: &mut Canaries<'_>) {
     assert_eq!(wrong.status, 400, "{}", wrong.text);
 }
 
-/// What is looked for: both halves of each random part, which are met where only a piece leaks too.
+/// Patterns of the search: both halves of each random part, which also match where only a piece leaks.
 struct Search {
     patterns: AhoCorasick,
     found: BTreeSet<String>,
@@ -203,7 +203,7 @@ impl Search {
         }
     }
 
-    /// Every column of every table.
+    /// Searches every column of every table.
     async fn tables(&mut self, connection: &mut PgConnection, schema: &str) {
         let columns = "SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns
              WHERE table_schema = $1";
@@ -224,7 +224,7 @@ impl Search {
     }
 }
 
-/// Waits until the receiver has what there is to tell.
+/// Waits until the receiver has all messages.
 async fn told(umbra: &Umbra) {
     until("the outbox to be empty", async || {
         (umbra.get("/v1/webhooks").await["items"][0]["waiting"] == 0).then_some(())
@@ -234,7 +234,7 @@ async fn told(umbra: &Umbra) {
 
 #[tokio::test]
 async fn five_hundred_canaries_are_found_nowhere() {
-    // The model repeats what it read, as models do.
+    // The model repeats its input, as models do.
     let model = ModelServer::start(|seen| {
         let said: String = seen.user.chars().filter(|c| !c.is_control()).take(1_500).collect();
         let findings = json!([{"severity": "warning", "category": "quality", "description": said,
@@ -260,7 +260,7 @@ async fn five_hundred_canaries_are_found_nowhere() {
         post(&umbra, &mut canaries).await;
         assert_eq!(canaries.made, EACH);
     }
-    // Those in base64 are looked for in two forms.
+    // Those in base64 are searched in two forms.
     assert_eq!(planted.len(), FORMATS.len() * EACH + EACH);
     umbra.drain().await;
     told(&umbra).await;

@@ -1,7 +1,7 @@
-//! Kills under load: what was acknowledged is there, once.
+//! Kills under load: every acknowledged event is stored, once.
 //!
 //! `UMBRA_SABOTAGE=1` lets Postgres acknowledge before its log is on the disk, or answer no new connection, and the
-//! stories must fail; a control beside the first proves in every run that such a loss would be seen.
+//! tests must fail; a control beside the first proves in every run that such a loss would be seen.
 
 #![expect(clippy::expect_used, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
@@ -36,7 +36,7 @@ shadow_agents:
      cost_control: {max_reviews_per_day: 200, cooldown: 0s}}
 ";
 
-/// A server that is killed and started again on one port.
+/// Server that is killed and started again on one port.
 struct Victim {
     child: Child,
     port: u16,
@@ -67,14 +67,14 @@ impl Victim {
 }
 
 impl Drop for Victim {
-    /// A story that fails leaves nothing running.
+    /// A failing test leaves nothing running.
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// What clients were told: acknowledged events by their own id.
+/// Acknowledged events by their own id.
 type Ledger = Arc<Mutex<BTreeMap<String, String>>>;
 
 pub async fn postgres(dir: &Path) -> PrivatePostgres {
@@ -88,7 +88,7 @@ pub async fn postgres(dir: &Path) -> PrivatePostgres {
     PrivatePostgres::open(&options, &|_| {}).await.expect("Postgres starts")
 }
 
-/// One client: posts event after event, each under one id until it is acknowledged.
+/// Runs one client: posts event after event, each under one id until it is acknowledged.
 async fn client_loop(
     name: usize,
     port: u16,
@@ -116,7 +116,7 @@ async fn client_loop(
             if status == 202 {
                 let event = body["id"].as_str().unwrap_or_default().to_owned();
                 ledger.lock().expect("a lock").insert(id, event);
-                // Kills are timed by what the database acknowledged: a spool goes on without it.
+                // Kills are timed by acknowledgements of the database: a spool goes on without it.
                 if body["spooled"] != true {
                     acked.fetch_add(1, Ordering::Relaxed);
                 }
@@ -128,7 +128,7 @@ async fn client_loop(
     }
 }
 
-/// Load under kills; answers how many acknowledged events are missing, and how many are stored twice.
+/// Runs load under kills; returns how many acknowledged events are missing, and how many are stored twice.
 async fn run(server_kills: usize, postgres_kills: usize, asynchronous: bool) -> (usize, usize, usize) {
     let files = TempDir::new().expect("a directory");
     std::fs::write(files.path().join("shadows.yaml"), SHADOWS).expect("a file");
@@ -163,7 +163,7 @@ async fn run(server_kills: usize, postgres_kills: usize, asynchronous: bool) -> 
     for round in 0..server_kills.max(postgres_kills) {
         progress(40 + round * 7 % 50).await;
         if round % every == 0 && round / every < postgres_kills {
-            // Clients go on without it: the one that was killed last may not be back.
+            // Clients go on without it: the last killed one may not be back.
             until("a Postgres to kill", async || {
                 let pid = i32::try_from(postgres.status().pid?).ok()?;
                 kill(Pid::from_raw(pid), Signal::SIGKILL).ok()
@@ -181,7 +181,7 @@ async fn run(server_kills: usize, postgres_kills: usize, asynchronous: bool) -> 
     for client in clients {
         client.await.expect("a client saw nothing but 202 and 503");
     }
-    // Liveness: what waits for the database is filed, and what is queued is reviewed, after the last kill.
+    // Liveness: after the last kill, spooled events are filed, and queued reviews are made.
     until("the spool to be filed", async || spooled_text(&files.path().join("data")).is_empty().then_some(())).await;
     let mut connection = connect().await.expect("it answers");
     until("the queue to be empty", async || {
@@ -215,7 +215,7 @@ async fn run(server_kills: usize, postgres_kills: usize, asynchronous: bool) -> 
     (ledger.len(), missing, doubled)
 }
 
-/// The invariants hold, once the worker that was killed last would have been relieved.
+/// Checks the invariants, once the last killed worker would have been taken over.
 fn doctor(files: &TempDir) {
     let done = Command::new(env!("CARGO_BIN_EXE_umbra"))
         .args(["doctor", "--json", "--data-dir"])
@@ -245,8 +245,8 @@ async fn the_control_that_acknowledges_too_early_is_seen_to_lose_events() {
     assert!(missing > 0, "none of {acked} lost: the story beside this one proves nothing");
 }
 
-/// The writers keep their connections from one use to the next: one that the database has ended meanwhile is replaced, and
-/// nobody hears of it.
+/// The writers keep their connections from one use to the next: one that the database has ended meanwhile is replaced
+/// without an effect on clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_the_database_ends_are_replaced_unnoticed() {
     let files = TempDir::new().expect("a directory");

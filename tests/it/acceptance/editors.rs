@@ -11,7 +11,7 @@ async fn two_editors_of_one_document_lose_nothing() {
     let id = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# Left\n\n# Right\n"}})).await;
     let path = format!("/v1/sessions/{id}/documents/todo");
     let rounds: usize = 500;
-    // Each puts whole texts, made from what it read last: the other has always been there since.
+    // Each puts whole texts, based on its last read: the other has always written since.
     let editor = async |section: &str, other: &str| {
         let first = umbra.get(&path).await;
         let mut text = first["text"].as_str().unwrap_or_default().to_owned();

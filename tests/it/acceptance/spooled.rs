@@ -1,4 +1,4 @@
-//! Five thousand events wait on the local disk, and the server is killed twice: each is stored once, in order of receipt.
+//! Five thousand events wait on the local disk, and the server is killed twice: each is stored once, in order.
 //!
 //! `UMBRA_SABOTAGE=1` takes the spool's files away, and the story must fail.
 
@@ -12,7 +12,7 @@ use crate::{
     support::{outage::on, sabotage, until},
 };
 
-/// Step of an agent; the shadow watches one in ten.
+/// Returns a step of an agent; the shadow watches one in ten.
 fn step(agent: usize, n: usize) -> Value {
     let mut event = json!({"agent": format!("agent-{agent}"), "output": format!("part {n}")});
     if n.is_multiple_of(10) {
@@ -46,7 +46,7 @@ async fn five_thousand_events_are_filed_once_and_in_order_though_the_server_is_k
         })
         .await;
         database.stop().await;
-        // Ten agents, each one event after the other.
+        // Ten agents, each posting one event after the other.
         let agent = async |name: usize| {
             for n in 0..500 {
                 let body = step(name, n).to_string().into_bytes();
@@ -90,7 +90,7 @@ async fn five_thousand_events_are_filed_once_and_in_order_though_the_server_is_k
             let expected: Vec<String> = (0..500).map(|n| step(name, n)["output"].to_string()).collect();
             assert_eq!(of, expected, "{agent}: lost, stored twice, or not in order");
         }
-        // As if nothing had happened: each that a shadow watches was reviewed.
+        // As without an outage: each event that a shadow watches was reviewed.
         until("every review", async || {
             let done = sqlx::query("SELECT count(*) FROM review WHERE agent LIKE 'agent-%' AND state = 'done'");
             let done: i64 = done.fetch_one(&mut connection).await.ok()?.get(0);

@@ -1,4 +1,4 @@
-//! Approvals as a person meets them: found in a list, told by webhook, answered, and the waiting call runs.
+//! Approvals from a person's view: listed, sent by webhook, answered, and the waiting call runs.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn refund(call_id: &str, tool: &str) -> Value {
         "arguments": {"charge": "ch_1", "amount": 499.99, "password": "hunter2-hunter2"}})
 }
 
-/// The data of the messages of a kind, once there are so many.
+/// Waits for so many messages of a kind, and returns their data.
 async fn told(receiver: &ModelServer, kind: &str, number: usize) -> Vec<Value> {
     until("the messages", async || {
         let bodies = receiver.seen().into_iter().filter_map(|seen| serde_json::from_str::<Value>(&seen.raw).ok());
@@ -38,13 +38,13 @@ async fn a_waiting_call_is_found_told_and_runs_once_a_person_has_approved_it() {
     let asked = umbra.decide(&refund("a1", "mcp__stripe__refund")).await;
     let id = asked["approval"]["id"].as_str().unwrap_or_default().to_owned();
     umbra.decide(&with(refund("a2", "mail.send"), &json!({"agent": "writer"}))).await;
-    // The same again waits for the same.
+    // The same call again waits for the same approval.
     umbra.decide(&refund("a3", "mcp__stripe__refund")).await;
 
     let list = async |query: &str| umbra.get(&format!("/v1/approvals?{query}")).await["items"].clone();
     let pending = list("state=pending").await;
     assert_eq!(pending.as_array().map(Vec::len), Some(2), "{pending}");
-    // The limit counts what is asked for: the newest is another tool's.
+    // The limit counts matching approvals: the newest is another tool's.
     for query in [
         "agent=billing",
         "tool=stripe.*&limit=1",

@@ -10,20 +10,20 @@ use crate::support::{
     until,
 };
 
-/// Runs `umbra audit verify`; answers whether it is intact, and what was said.
+/// Runs `umbra audit verify`; returns whether the audit is intact, and the report.
 fn verify(umbra: &Umbra, more: &[&str]) -> (bool, Value) {
     let output = umbra.cli(&[&["audit", "verify", "--json"], more].concat(), None);
     let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
     (output.status.success(), said)
 }
 
-/// What does not fit.
+/// Returns the faults of a report.
 fn problems(said: &Value) -> Vec<String> {
     let faults = said["faults"].as_array().into_iter().flatten();
     faults.filter_map(|fault| Some(fault["problem"].as_str()?.to_owned())).collect()
 }
 
-/// The folder of the audit.
+/// Setting of the audit's folder.
 const DIR: &str = "UMBRA__BOUNDARY__AUDIT__DIR";
 
 /// Waits until so many lines are in the file.
@@ -35,7 +35,7 @@ async fn lines(umbra: &Umbra, count: usize) {
     .await;
 }
 
-/// So many decisions, all of them signed in the end.
+/// Makes so many decisions, and waits until all are signed.
 async fn audited(umbra: &Umbra, calls: i64) {
     for n in 0..calls {
         umbra
@@ -54,7 +54,7 @@ async fn signed(umbra: &Umbra, seq: i64) {
     .await;
 }
 
-/// What somebody does who owns the database.
+/// Changes the database like its owner could.
 async fn tamper(umbra: &Umbra, sql: &str) {
     umbra
         .schema
@@ -72,7 +72,7 @@ async fn tampering_with_the_database_is_found() {
     audited(&umbra, 9).await;
     let (intact, said) = verify(&umbra, &[]);
     assert!(intact && said["rows"] == 9 && said["unsealed"] == 0, "{said}");
-    // The checkpoint was kept elsewhere, and nobody who has the database alone can change it.
+    // The checkpoint was kept elsewhere, where access to the database does not reach.
     let kept = umbra.file("kept.jsonl");
     std::fs::copy(umbra.file("audit/checkpoints.jsonl"), &kept).expect("a copy");
     umbra.stop();
@@ -107,7 +107,8 @@ async fn tampering_with_the_database_is_found() {
         .await;
         assert!(verify(&umbra, &["--checkpoint", &kept]).0, "the control after {sql}");
     }
-    // Everything sealed anew by our own program, with another order of time: signatures of rows do not tell, the checkpoint does.
+    // Everything sealed again by our own program, with another order of time: only the checkpoint shows it, not the
+    // signatures of rows.
     tamper(&umbra, "UPDATE audit SET at = at - interval '1 hour' WHERE seq = 4; DELETE FROM audit_seal").await;
     let again = Umbra::with().on(&umbra.schema).go().await;
     signed(&again, 9).await;
@@ -140,7 +141,7 @@ async fn what_no_server_wrote_is_found_although_it_was_sealed() {
     for seq in [2, 3] {
         assert!(told.iter().any(|what| what.contains(&format!("the payload of row {seq} is gone"))), "{told:?}");
     }
-    // What the server goes on to write is its own.
+    // Later rows of the server are valid.
     umbra.decide(&write("later", "even")).await;
     signed(&umbra, 10).await;
     assert_eq!(problems(&verify(&umbra, &[]).1), told);
@@ -172,7 +173,7 @@ async fn files_that_are_not_what_the_database_has_are_found() {
     }
     std::fs::remove_file(&path).expect("it is there");
     assert!(!verify(&umbra, &[]).0, "removed");
-    // A crash tears a line that nobody was told of yet: it is named, and no fault.
+    // A crash tears a line that was not reported yet: it is named, and no fault.
     std::fs::write(&path, &whole[..whole.len() - 9]).expect("the file");
     umbra.schema.run("UPDATE audit_folder SET written = 5").await;
     let (intact, said) = verify(&umbra, &[]);
@@ -283,7 +284,7 @@ async fn erasing_an_agent_leaves_an_audit_that_fits() {
     assert!(!files.contains("a word of odd's") && files.matches("\"erased\":true").count() == 4, "{files}");
     let again = umbra.post("/v1/decide", &with(write("c1", "odd"), &json!({"run": "r1"}))).await;
     assert_eq!((again.status.as_u16(), &again.body["code"]), (409, &json!("conflict")), "{}", again.text);
-    // Nobody erases without saying so.
+    // An erasure without a signed record is found.
     tamper(&umbra, "DELETE FROM audit_payload WHERE seq = 1").await;
     assert!(!verify(&umbra, &[]).0);
 }

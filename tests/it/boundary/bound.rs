@@ -1,4 +1,5 @@
-//! Runs and sessions that somebody changed in the database who has nothing else: what is bound stays bound, and it is told.
+//! Runs and sessions that were changed in the database without the key: they stay in shadow, and the change is
+//! reported.
 
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ async fn a_run_that_began_in_shadow_stays_there_whatever_its_row_says() {
     for (n, (sql, told)) in [
         ("UPDATE boundary_run SET execution = 'live', began = 'live', parent = NULL, started_by = NULL", Some("the run \\\"r0\\\"")),
         ("UPDATE boundary_run SET execution = 'live', began = 'live', parent = NULL, mac = NULL", None),
-        // As it was while it was live, word for word.
+        // The row as it was while it was live, word for word.
         (
             "UPDATE boundary_run b SET execution = e.execution, began = e.began, parent = e.parent, started_by = e.started_by,
                  session = e.session, mac = e.mac FROM early e WHERE (b.agent, b.run) = (e.agent, e.run)",
@@ -57,7 +58,7 @@ async fn a_run_that_began_in_shadow_stays_there_whatever_its_row_says() {
         for (run, parent) in [("r0", Value::Null), ("r1", Value::Null), ("r5", Value::Null), ("r2", json!("r1"))] {
             let call = with(of_run(&format!("{run}-{n}"), run), &json!({"parent_run": parent}));
             let answer = umbra.decide(&call).await;
-            // Of a parent that is gone nobody knows whether calls run.
+            // With an unknown parent it is unknown whether calls run.
             let stopped = [json!("no_contract"), json!("unknown_parent")].contains(&answer["reason"]);
             assert!(answer["decision"] == "block" && stopped, "{sql}: {answer}");
         }
@@ -102,7 +103,7 @@ async fn a_session_carries_what_it_got_whatever_its_row_says() {
             assert!(ready["status"] == "degraded" && ready["detail"].to_string().contains("a session"), "{ready}");
         }
     }
-    // Another session, and another agent's of the same name, are not concerned.
+    // Another session, and another agent's session of the same name, are not affected.
     let other = with(write("other", "desk"), &json!({"session": "s2"}));
     assert_eq!(umbra.decide(&other).await["decision"], "execute");
     assert_eq!(umbra.decide(&of(write("stranger", "other"))).await["decision"], "execute");

@@ -1,7 +1,7 @@
-//! Where there is doubt, nothing is changed.
+//! In doubt, no call changes anything.
 //!
-//! The story below kills, hangs, starves and turns clocks in shadow, and counts what a client would have run. `UMBRA_SABOTAGE=1` makes
-//! the client run what it got no decision for, as one does that fails open, and the story must fail.
+//! The test below kills, hangs, starves and turns clocks in shadow, and counts what a client would have run.
+//! `UMBRA_SABOTAGE=1` makes the client fail open: it runs calls without a decision, and the test must fail.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// What a client made of its calls.
+/// Counts of a client's calls.
 #[derive(Debug, Default)]
 struct Ran {
     calls: usize,
@@ -38,12 +38,12 @@ struct Ran {
     reasons: std::collections::BTreeMap<String, usize>,
 }
 
-/// A mail that a rehearsal says was sent.
+/// Returns a call whose stub reports a sent mail.
 fn sent(call_id: &str) -> Value {
     with(write(call_id, "writer"), &json!({"stub_override": {"id": "m1"}}))
 }
 
-/// Makes so many calls, every other one a change, and runs what it is told to.
+/// Makes so many calls, every other one a change, and runs those that it may.
 async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
     let client = client();
     for start in (0..count).step_by(25) {
@@ -71,7 +71,7 @@ async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
             });
             let runs = match &answer {
                 Some(answer) => answer["decision"] == "execute",
-                // Whoever has no answer may look, but not touch.
+                // A client without an answer may read, but change nothing.
                 None => !changes,
             };
             ran.unanswered += usize::from(answer.is_none());
@@ -90,7 +90,8 @@ async fn calls(umbra: &Umbra, ran: &mut Ran, name: &str, count: usize) {
     }
 }
 
-/// The database's clock jumps forwards, behind the end of an override that makes calls run, and backwards before it was set.
+/// Turns the database's clock forwards, past the end of an override that makes calls run, and backwards before it was
+/// set.
 async fn clock_jumps(umbra: &Umbra, owner: &mut sqlx::PgConnection, ran: &mut Ran) {
     let mut jump = async |at: &str| {
         let sql = crate::support::database::clock_at(at);
@@ -111,7 +112,7 @@ async fn clock_jumps(umbra: &Umbra, owner: &mut sqlx::PgConnection, ran: &mut Ra
     jump("2026-02-28T12:00:00Z").await;
     calls(umbra, ran, "earlier", 100).await;
     live["execution"] = Value::Null;
-    // What has an end in what was the past a moment ago is refused until the server has seen the clock.
+    // An end in what was the past a moment ago is refused until the server has seen the clock.
     until("the override to be taken back", async || {
         (umbra.put("/v1/execution", &live).await.status == 200).then_some(())
     })
@@ -141,12 +142,12 @@ async fn whatever_fails_nothing_is_changed_in_shadow() {
     let options = server.connect_options().options([("search_path", "umbra")]);
     let mut owner = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
     clock_jumps(&umbra, &mut owner, &mut ran).await;
-    // The database takes nothing.
+    // The database takes no rows.
     let mut blocker = sqlx::PgConnection::connect_with(&options).await.expect("it answers");
     sqlx::raw_sql("BEGIN; LOCK TABLE audit").execute(&mut blocker).await.expect("a lock");
     calls(&umbra, &mut ran, "locked", 150).await;
     drop(blocker);
-    // Its disk is full.
+    // The database's disk is full.
     sqlx::raw_sql(
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN RAISE EXCEPTION ''could not extend file: No space left on device'' USING ERRCODE = ''53100''; END';
@@ -165,7 +166,7 @@ async fn whatever_fails_nothing_is_changed_in_shadow() {
     calls(&umbra, &mut ran, "folder", 50).await;
     std::fs::remove_file(&folder).expect("it goes");
     std::fs::rename(&aside, &folder).expect("it is back");
-    // It is gone.
+    // The database is killed.
     let pid = server.status().pid.expect("a postmaster");
     kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), Signal::SIGKILL).expect("it is killed");
     calls(&umbra, &mut ran, "gone", 150).await;
@@ -244,7 +245,7 @@ async fn a_decision_that_came_too_late_is_marked_so_and_kept_for_the_retry() {
     let retried = umbra.decide(&with(write("late", "a"), &json!({"run": "r1"}))).await;
     assert_eq!((&retried["decision"], &retried["replayed"]), (&json!("execute"), &json!(true)), "{retried}");
     assert_eq!(marked["decision_id"], retried["decision_id"]);
-    // The audit says what its caller was told at first.
+    // The audit has the first answer to its caller.
     let told = until("the answer to be merged", async || umbra.audit("kind=merged").await.pop()).await;
     assert_eq!(
         (&told["call_id"], &told["decision"], &told["reason"], &told["run"]),

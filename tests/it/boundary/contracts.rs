@@ -1,4 +1,4 @@
-//! Contracts in force over HTTP: what they promise, whether live results show it, what is wrong with a file of them.
+//! Contracts in force over HTTP: their promises, their live results, and faults of a tools file.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const TOOLS: &str = "tools:
   - {tool: 'crm.get_*', effect: read, taints: [seen]}
 ";
 
-/// Runs a call and reports what came of it.
+/// Runs a call and reports its outcome.
 async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
     let decided = umbra.decide(&write(call_id, "writer")).await;
     assert_eq!(decided["decision"], "execute", "{decided}");
@@ -28,7 +28,7 @@ async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
     assert_eq!(told.status, 200, "{}", told.text);
 }
 
-/// The contract of sending mail, once so many results were held against it.
+/// Waits until so many results were compared with the contract of sending mail, and returns it.
 async fn held(umbra: &Umbra, results: i64) -> Value {
     until("results to be held against the contract", async || {
         let contract = umbra.items("/v1/contracts").await.remove(0);
@@ -59,7 +59,7 @@ async fn a_contract_that_live_results_no_longer_fit_is_stale_until_somebody_says
     ran(&umbra, "c2", json!({"message": {"number": 2}})).await;
     let contract = held(&umbra, 2).await;
     assert_eq!((&contract["live"]["misfits"], &contract["stale"]), (&json!(1), &Value::Null), "{contract}");
-    // One that fits begins the count anew, and what did not run shows nothing.
+    // A result that fits restarts the count, and a call that did not run shows nothing.
     ran(&umbra, "c3", json!({"id": "m3"})).await;
     umbra.put("/v1/execution", &json!({"scope": "global", "execution": "shadow", "reason": "tried"})).await;
     let stub = umbra.decide(&write("c4", "writer")).await;
@@ -71,7 +71,7 @@ async fn a_contract_that_live_results_no_longer_fit_is_stale_until_somebody_says
     let contract = held(&umbra, 6).await;
     let why = contract["stale"]["why"].as_str().unwrap_or_default();
     assert!(why.contains("the whole result") && why.contains("required"), "{contract}");
-    // Its stubs go on, and say so.
+    // Its stubs still answer, and say so.
     umbra.put("/v1/execution", &json!({"scope": "global", "execution": "shadow", "reason": "tried"})).await;
     let asked = std::cell::Cell::new(0);
     let explained = until("stubs to say so", async || {
@@ -82,7 +82,7 @@ async fn a_contract_that_live_results_no_longer_fit_is_stale_until_somebody_says
     })
     .await;
     assert_eq!(explained["stub"]["contract"], "mail.send_email@4");
-    // A person's word, in the audit.
+    // A person's confirmation, in the audit.
     let path = "/v1/contracts/mail.send_email%404/confirm";
     let refused = umbra.post(path, &json!({"reason": " "})).await;
     assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!("/reason")));
@@ -116,7 +116,7 @@ async fn a_file_of_contracts_is_judged_as_by_the_command_line() {
         .collect();
     assert_eq!(places.first(), Some(&(Some(3), Some(14), Some("tools[0].version"))), "{}", bad.text);
     assert_eq!((bad.status.as_u16(), &bad.body["contracts"]), (200, &json!(0)));
-    // JSON is YAML; what is neither is told so, and no file of the server is read.
+    // JSON is YAML; other media types are refused, and no file of the server is read.
     assert_eq!(lint(r#"{"tools": []}"#, "application/json").await.body["contracts"], 0);
     assert_eq!(lint(TOOLS, "text/plain").await.status, 415);
     let file = "tools:\n  - {tool: a, effect: read, input_schema: {openapi: /etc/passwd, operation: x}}\n";
@@ -138,10 +138,10 @@ async fn recorded_calls_become_contracts_from_the_audit_and_from_lines() {
     assert_eq!((audited.status.as_u16(), &audited.body["contracts"]), (200, &json!(1)), "{}", audited.text);
     let yaml = audited.body["yaml"].as_str().unwrap_or_default();
     assert!(yaml.contains("effect: write") && yaml.contains("{{ args.to }}"), "{yaml}");
-    // The effect is that of the name, and the calls are those of any agent, unless it is said.
+    // By default the effect is derived from the name, and the calls are those of any agent.
     let any = umbra.post("/v1/contracts/infer", &json!({"tool": "mail.send_email"})).await;
     assert!(any.body["yaml"].as_str().is_some_and(|yaml| yaml.contains("effect: write")), "{}", any.text);
-    // What is inferred is without faults.
+    // The inferred contracts have no faults.
     let lint = [("content-type", "application/yaml")];
     let judged = umbra.send(Method::POST, "/v1/contracts/lint", &lint, Some(yaml.as_bytes().to_vec())).await;
     assert_eq!((&judged.body["contracts"], &judged.body["faults"]), (&json!(1), &json!([])), "{}", judged.text);

@@ -1,4 +1,4 @@
-//! One decision: its answer, its repetition, its outcome, and who may ask.
+//! One decision: its answer, its repetition, its outcome, and the keys that may ask.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -42,7 +42,7 @@ async fn a_repeated_call_gets_its_decision_and_another_under_its_id_is_refused()
     let umbra = Umbra::with().go().await;
     let call = write("c1", "writer");
     let first = umbra.decide(&call).await;
-    // What may differ when a client tries again makes no other call.
+    // Fields that may differ in a retry make no other call.
     let again =
         umbra.post("/v1/decide", &with(call.clone(), &json!({"deadline_ms": 100, "traceparent": "00-1"}))).await;
     assert_eq!(again.headers["idempotent-replayed"], "true");
@@ -51,7 +51,7 @@ async fn a_repeated_call_gets_its_decision_and_another_under_its_id_is_refused()
     assert_eq!((other.status.as_u16(), &other.body["code"]), (422, &json!("idempotency_mismatch")), "{}", other.text);
     // The same id of another agent is another call.
     assert_eq!(umbra.decide(&write("c1", "other")).await["replayed"], false);
-    // Sent at once, many times, it is decided once.
+    // Sent many times at once, it is decided once.
     let race = write("race", "writer");
     let answers = join_all((0..20).map(|_| umbra.decide(&race))).await;
     let fresh = answers.iter().filter(|answer| answer["replayed"] == false).count();
@@ -78,7 +78,7 @@ async fn an_outcome_is_kept_once_beside_its_decision() {
     assert_eq!((other.status.as_u16(), &other.body["code"]), (422, &json!("idempotency_mismatch")));
     let unknown = umbra.post("/v1/calls/c2/outcome", &outcome).await;
     assert_eq!((unknown.status.as_u16(), &unknown.body["code"]), (404, &json!("not_found")));
-    // Of a call that was not to run, it is evidence.
+    // The outcome of a call that was not to run is evidence.
     umbra.put("/v1/execution", &json!({"scope": "global", "execution": "shadow", "reason": "tried"})).await;
     umbra.decide(&write("c3", "writer")).await;
     let broken = umbra.post("/v1/calls/c3/outcome", &outcome).await;

@@ -1,5 +1,4 @@
-//! What is not as it was: contracts with what could take their place, calls that nobody asked about, and an agent that does
-//! something else.
+//! Drift: contracts with their proposals, calls without a decision, and an agent whose behaviour changed.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -45,12 +44,12 @@ async fn what_live_results_show_is_proposed_told_and_put_in_force() {
     assert!(drifted["stale"]["since"].is_string() && drifted["proposal_missing"].is_null(), "{drifted}");
     let yaml = drifted["proposal"].as_str().unwrap_or_default();
     assert!(yaml.contains("version: 2") && yaml.contains("{{ args.to }}"), "{yaml}");
-    // Told once, without anything that a tool has said.
+    // Reported once, without text by a tool.
     until("a message", async || (hook.count() >= 1).then_some(())).await;
     let told = &hook.seen()[0];
     assert!(told.raw.contains("contract.stale") && told.raw.contains("mail.send_email@1"), "{}", told.raw);
     assert!(!told.raw.contains("example.com") && !told.raw.contains("msg-"), "{}", told.raw);
-    // A new version is fresh, and what was proposed fits what the tool gives.
+    // A new version is fresh, and the proposal fits the tool's results.
     std::fs::write(umbra.file("tools.yaml"), yaml).unwrap_or_default();
     let reloaded = umbra.send(Method::POST, "/v1/admin/reload", &[], None).await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text);
@@ -153,7 +152,8 @@ async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_require
         json!({"agent": agent, "metadata": metadata,
             "tool": {"name": tool, "args": {"to": "a@example.com", "amount": amount}, "result": "sent"}})
     };
-    // Decided: named by its call, or with the same tool and arguments shortly before. The tool's name has several forms.
+    // Decided: named by its call, or with the same tool and arguments shortly before. The tool's name has several
+    // forms.
     umbra.decide(&write("c1", "writer")).await;
     umbra.event(&event("writer", "mail.send_email", 1.0, json!({"call_id": "c1"}))).await;
     for tool in ["mail.send_email", "send_email", "mcp__mail__send_email"] {
@@ -164,7 +164,7 @@ async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_require
     umbra.event(&event("writer", "shell.run", 1.0, json!({}))).await;
     umbra.event(&event("writer", "mail.send_email", 1.0, json!({"decision": "block"}))).await;
     umbra.event(&json!({"agent": "writer", "output": "done"})).await;
-    // Nobody asked: not about these arguments, not this tool, not this agent; a call's id of another tool is none.
+    // Not decided: not with these arguments, not this tool, not this agent; a call id of another tool does not count.
     umbra.event(&event("writer", "mail.send_email", 499.99, json!({}))).await;
     umbra.event(&event("writer-2", "mail.send_email", 49.99, json!({"call_id": "c1"}))).await;
     umbra.event(&event("writer", "crm.delete_customer", 49.99, json!({"call_id": "c1"}))).await;
@@ -198,7 +198,7 @@ async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_require
     assert_eq!(of_one["unguarded"].as_array().map(Vec::len), Some(1), "{of_one}");
     let metrics = umbra.send(Method::GET, "/metrics", &[], None).await.text;
     assert!(metrics.contains("umbra_unguarded_calls_total 3"), "{metrics}");
-    // A shadow that watches the events has them as findings, one of each tool and agent.
+    // A shadow that watches the events has them as findings, one for each tool and agent.
     umbra.event(&event("writer", "mail.send_email", 499.99, json!({}))).await;
     let findings = until("findings", async || {
         let findings = umbra.items("/v1/findings").await;
@@ -262,7 +262,7 @@ async fn an_agent_that_does_something_else_is_seen_with_how_much_that_rests_on()
     assert_eq!(behaviour["arguments"][1]["recent_quantiles"]["min"], 200.0);
     let new = &behaviour["sequences"]["new"][0];
     assert_eq!((&new["first"], &new["then"]), (&json!("shop.refund"), &json!("shop.delete_order")), "{behaviour}");
-    // The same beside itself, and windows that are none.
+    // The same behaviour as before, and invalid windows.
     let same = umbra.get("/v1/drift?agent=nobody").await;
     assert!(same["behaviour"]["too_few"].is_string(), "{same}");
     for query in ["window=soon", "window=0s", "since=2026-02-28T11:59:00Z&window=1h", "agnt=x"] {

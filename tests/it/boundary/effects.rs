@@ -1,5 +1,5 @@
-//! In shadow nothing that writes runs because it was called a read: not by its description, nor by its name, nor with
-//! arguments that say otherwise; and whom a caller claims to speak for makes no difference.
+//! In shadow no write runs because it is called a read: not by its description, nor by its name, nor with arguments
+//! that say otherwise; the agent that a caller names makes no difference.
 
 use serde_json::{Value, json};
 
@@ -41,14 +41,14 @@ async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
         let decided = umbra.decide(&call(&format!("c{at}"), tool, &json!({}))).await;
         assert_eq!((&decided["execution"], &decided["decision"]), (&json!("shadow"), &json!("block")), "{tool}: {decided}");
     }
-    // What nobody sees in a name is refused with it.
+    // Hidden characters in a name are refused.
     let hidden = json!({"server": "x", "name": "read_file\u{200b}delete"});
     assert_eq!(umbra.post("/v1/decide", &call("h1", &hidden, &json!({}))).await.status, 400);
-    // Whoever asks may name a server that the operator trusts: only the proxy knows that it is that server.
+    // A caller may name a server that the operator trusts: only the proxy knows the server.
     let named = json!({"server": "github", "name": "wetter", "description": "Get the weather", "annotations": hints});
     let decided = umbra.decide(&call("t1", &named, &json!({}))).await;
     assert_eq!((&decided["decision"], &decided["effect_source"]), (&json!("block"), &json!("unknown")), "{decided}");
-    // What it says against the tool counts.
+    // A hint against the tool counts.
     let warned = json!({"server": "github", "name": "get_page", "annotations": {"readOnlyHint": false}});
     let decided = umbra.decide(&call("t2", &warned, &json!({}))).await;
     assert_eq!((&decided["effect"], &decided["effect_source"]), (&json!("write"), &json!("annotations")), "{decided}");
@@ -64,18 +64,18 @@ async fn a_declared_read_runs_where_its_caller_may_declare_and_else_the_refusal_
     assert_eq!(umbra.decide(&declared("d2", "write")).await["effect"], "write");
     let odd = umbra.post("/v1/decide", &declared("d3", "reads")).await;
     assert_eq!((odd.status.as_u16(), &odd.body["errors"][0]["pointer"]), (400, &json!("/declared_effect")));
-    // An operator's word goes before, and the arguments against it.
+    // An operator's declaration goes first, but not against the arguments.
     let looked = json!({"tool": {"server": "db", "name": "run"}, "arguments": {"sql": "DELETE FROM users"}});
     let raised = umbra.decide(&with(declared("d4", "read"), &looked)).await;
     assert_eq!((&raised["decision"], &raised["effect_source"]), (&json!("block"), &json!("arguments")), "{raised}");
 
-    // With keys, only the scope makes it believed.
+    // With keys, the declared effect counts only with the scope.
     for (scopes, believed) in [("decide", false), ("decide,declare", true)] {
         let made = umbra.cli(&["keys", "create", "--name", "k", "--scope", scopes, "--json"], None);
         let made: Value = serde_json::from_slice(&made.stdout).unwrap_or_default();
         let bearer = format!("Bearer {}", made["key"].as_str().unwrap_or_default());
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-        // No schema's sample stands in for what could have been read.
+        // A sample of a schema does not replace a possible read.
         let schema = json!({"tool": with(overdue.clone(), &json!({"output_schema": {"type": "array"}}))});
         let asked = with(declared(&format!("k-{believed}"), "read"), &schema).to_string().into_bytes();
         let decided = umbra.send(reqwest::Method::POST, "/v1/decide", &headers, Some(asked)).await.body;
@@ -126,7 +126,7 @@ async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
             json!({"expression": "max(a, 3) + round(b)"}),
         ),
         (tool("redis", "get"), json!({"command": "CONFIG SET dir x"}), json!({"command": "HGETALL a"})),
-        // Of these the operator says that they read.
+        // The operator declares these as reads.
         (tool("ops", "look"), json!({"command": "ls | xargs rm"}), json!({"command": "ls | xargs grep x"})),
         (tool("ops", "look"), json!({"command": "cat a > b"}), json!({"command": "cat a 2>/dev/null"})),
         (
@@ -147,7 +147,7 @@ async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
         let decided = umbra.decide(&call(&format!("r{at}"), &tool, &looks)).await;
         assert_eq!(decided["decision"], "execute", "{tool} {looks}: {decided}");
     }
-    // The operator may vouch for the arguments of a tool as well.
+    // The operator may declare the arguments of a tool trusted as well.
     let plan = json!({"command": "terraform plan > plan.txt"});
     let vouched = umbra.decide(&call("v1", &tool("ops", "plan"), &plan)).await;
     assert_eq!((&vouched["decision"], &vouched["effect_source"]), (&json!("execute"), &json!("contract")), "{vouched}");
@@ -164,7 +164,7 @@ async fn what_is_sent_is_looked_at_before_a_read_runs() {
         (tool("es", "search"), json!({"action": "delete_by_query"}), "/action"),
         (tool("mongo", "find"), json!({"pipeline": [{"$out": "c"}]}), "/pipeline/0/$out"),
         (tool("notes", "read_extra"), json!({"nested": {"sql": "DROP TABLE x"}}), "/nested/sql"),
-        // The operator's word stands, but not against what the call says of itself.
+        // The operator's declaration counts, but not against the arguments of the call.
         (tool("db", "report"), json!({"sql": "with x as (delete from t returning *) select * from x"}), "/sql"),
         (tool("db", "run"), json!({"sql": "select 1; drop table t"}), "/sql"),
     ]
@@ -184,7 +184,7 @@ async fn what_is_sent_is_looked_at_before_a_read_runs() {
     let rows = umbra.audit("run=r1").await;
     let raised = rows.iter().filter(|row| row["effect_source"] == "arguments").count();
     assert_eq!(raised, 7, "{rows:?}");
-    // Live it runs, as what it is: rules on effects see it.
+    // Live it runs, with its real effect: rules on effects see it.
     umbra.put("/v1/execution", &json!({"scope": "global", "execution": "live", "reason": "tried"})).await;
     let live = with(call("l1", &tool("db", "query"), &json!({"sql": "DELETE FROM users"})), &json!({"run": "r2"}));
     let live = umbra.decide(&live).await;

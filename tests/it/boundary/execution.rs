@@ -1,4 +1,4 @@
-//! Whether calls run: settings, variable, overrides, sub-runs, and sessions that cannot be rehearsed.
+//! Execution of calls: settings, variable, overrides, sub-runs, and sessions that cannot be rehearsed.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn in_shadow_reads_run_and_nothing_else_does() {
 async fn an_override_is_in_force_for_the_next_decision_of_every_process() {
     let start = || Umbra::with().settings("boundary: {execution: shadow, environment: staging}");
     let one = start().go().await;
-    // They have one key.
+    // Both servers have one key.
     let key = tempfile::TempDir::new().expect("a directory");
     std::fs::copy(one.file("audit/checkpoint-key"), key.path().join("checkpoint-key")).expect("a copy");
     let dir = key.path().display().to_string();
@@ -103,7 +103,7 @@ async fn what_is_no_override_is_refused_with_every_fault() {
         assert_eq!(told, pointers, "{}", refused.text);
         let words: Vec<&str> =
             refused.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["detail"].as_str()).collect();
-        // Ours, with what would be right.
+        // Our own message, with the remedy.
         assert!(!told.contains(&"/expires_at") || words.iter().any(|said| said.contains("leave it out")), "{words:?}");
     }
     assert_eq!(umbra.get("/v1/execution").await["overrides"], json!([]));
@@ -123,7 +123,7 @@ async fn what_a_shadow_run_starts_is_shadow_whatever_comes_later() {
     let inherited = umbra.decide(&sub("w1", "r1")).await;
     assert_eq!((&inherited["execution"], &inherited["decision"]), (&json!("shadow"), &json!("block")), "{inherited}");
     set(Value::Null).await;
-    // The run stays what it was, also where it does not name its parent again; a new one is live.
+    // The run stays in shadow, also where it does not name its parent again; a new one is live.
     let later = with(write("w2", "worker"), &json!({"run": "r1", "session": "s2"}));
     assert_eq!(umbra.decide(&later).await["execution"], "shadow");
     assert_eq!(
@@ -139,7 +139,7 @@ async fn what_a_shadow_run_starts_is_shadow_whatever_comes_later() {
     );
 }
 
-/// A write of a run that another started.
+/// Returns a write of a run that another run started.
 fn sub(id: &str, run: &str, parent: &str) -> Value {
     with(write(id, "worker"), &json!({"run": run, "parent_run": parent}))
 }
@@ -164,10 +164,10 @@ async fn what_a_run_hands_down_is_how_it_stands_when_a_call_is_decided() {
     }
     let effective = umbra.get("/v1/execution/effective?agent=worker&parent_run=r1").await;
     assert_eq!(effective["execution"], "shadow", "{effective}");
-    // They have seen it, and stay there.
+    // Both runs have seen it, and stay there.
     assert_eq!(umbra.put("/v1/execution", &set(Value::Null)).await.status, 200);
     assert_eq!(umbra.decide(&with(write("a3", "worker"), &json!({"run": "r1"}))).await["execution"], "shadow");
-    // A run of its own is live again.
+    // An independent run is live again.
     assert_eq!(umbra.decide(&with(write("c1", "worker"), &json!({"run": "r9"}))).await["execution"], "live");
 }
 
@@ -184,7 +184,7 @@ async fn of_a_parent_that_nobody_knows_nothing_is_inherited_and_nothing_changed(
     // Once it has made a call it is known.
     umbra.decide(&with(read("p1", "planner"), &json!({"run": "r-misspelt"}))).await;
     assert_eq!(umbra.decide(&sub("w2", "r1", "r-misspelt")).await["decision"], "execute");
-    // Runs that started each other end nowhere, and one that is too far down is none that inherits.
+    // Runs that started each other have no root, and a run that is too deep inherits nothing.
     umbra.decide(&with(read("p2", "planner"), &json!({"run": "x0"}))).await;
     assert_eq!(umbra.decide(&sub("x1", "x1", "x0")).await["decision"], "execute");
     assert_eq!(umbra.decide(&sub("x2", "x0", "x1")).await["decision"], "execute");
@@ -210,7 +210,7 @@ async fn a_run_that_began_in_shadow_executes_nothing_from_a_live_session() {
         let source = &umbra.audit(&format!("call_id={id}")).await[0]["execution_source"];
         assert_eq!((&source["source"], &source["name"]), (&json!("run"), &json!("r1")));
     }
-    // One tool in shadow is not the run.
+    // An override of one tool does not put the run in shadow.
     let tool = json!({"scope": "tool", "value": "crm.*", "execution": "shadow", "reason": "its vendor is down"});
     assert_eq!(umbra.put("/v1/execution", &tool).await.status, 200);
     assert_eq!(umbra.decide(&with(read("d1", "worker"), &json!({"run": "r2"}))).await["execution"], "shadow");
@@ -232,7 +232,7 @@ async fn a_session_that_can_write_past_us_is_refused_shadow() {
         200
     );
     for id in ["c2", "c3"] {
-        // It need not say so again.
+        // It need not be repeated.
         let call = with(if id == "c2" { read(id, "a") } else { write(id, "a") }, &json!({"session": "s1"}));
         let blocked = umbra.decide(&call).await;
         assert_eq!(
@@ -254,7 +254,7 @@ async fn settings_are_read_again_with_the_shadows() {
     };
     assert_eq!(reload("boundary: {execution: shadow}").await, 200);
     assert_eq!(umbra.decide(&read("c2", "a")).await["execution"], "shadow");
-    // What cannot be read leaves in force what was.
+    // An unreadable file leaves the previous rules in force.
     assert_eq!(reload("boundary: {execution: sometimes}").await, 409);
     assert_eq!(umbra.decide(&read("c3", "a")).await["execution"], "shadow");
     std::fs::write(umbra.file("umbra.yaml"), "boundary: {execution: shadow}").expect("a file");

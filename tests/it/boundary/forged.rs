@@ -1,5 +1,5 @@
-//! Overrides and approvals written into the database by others than a server are not obeyed, and found. A database that
-//! refuses rows of the audit is told apart from one that is away.
+//! Overrides and approvals that were not written by a server are ignored, and found. A database that refuses rows of
+//! the audit is distinguished from one that is away.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn set(umbra: &Umbra, scope: &str, value: Option<&str>, execution: Option<
     assert_eq!(answered.status, 200, "{}", answered.text);
 }
 
-/// What `umbra audit verify` says that does not fit.
+/// Returns the faults of `umbra audit verify`.
 pub(super) fn problems(umbra: &Umbra) -> String {
     let output = umbra.cli(&["audit", "verify", "--json"], None);
     let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -60,7 +60,7 @@ async fn an_override_that_no_server_wrote_lets_nothing_run_and_one_that_went_is_
              VALUES ('tool', 'mail.*', gen_random_uuid(), 'live', 'r', '2020-01-01')",
         "INSERT INTO execution_override (scope, value, id, execution, reason, set_at, mac)
              SELECT 'tool', 'mail.*', id, 'live', reason, set_at, mac FROM kept WHERE scope = 'global'",
-        // What was genuine once, and was lifted.
+        // An override that was genuine once, and was lifted.
         "INSERT INTO execution_override SELECT * FROM kept WHERE scope = 'tool'",
         "DELETE FROM execution_override",
     ]
@@ -85,7 +85,7 @@ async fn an_override_that_no_server_wrote_lets_nothing_run_and_one_that_went_is_
         assert_eq!((decided(&format!("control-{n}")).await, problems(&umbra)), (json!("shadow"), "[]".to_owned()));
         assert_eq!(ready(&umbra).await["status"], "ok");
     }
-    // A changed row gives way to a new word, and to its end.
+    // A changed row gives way to a new override, and to its end.
     umbra.schema.run("UPDATE execution_override SET reason = 'other'").await;
     set(&umbra, "global", None, Some("live")).await;
     assert_eq!((decided("set").await, problems(&umbra)), (json!("live"), "[]".to_owned()));
@@ -107,7 +107,7 @@ async fn an_approval_that_no_server_wrote_approves_nothing_and_one_that_was_used
     assert!(problems(&umbra).contains("and the audit says: pending"), "{}", problems(&umbra));
     let ready = ready(&umbra).await;
     assert!(ready["status"] == "degraded" && ready["detail"].to_string().contains("approval"), "{ready}");
-    // A person is not asked about one call and answers for another.
+    // A person's answer counts only for the call that was asked about.
     let restore = "DELETE FROM approval; INSERT INTO approval SELECT * FROM kept";
     umbra.schema.run(&format!("{restore}; UPDATE approval SET digest = sha256('x')")).await;
     assert_eq!(approve(&asked["approval"]["id"]).await, 409);
@@ -135,7 +135,7 @@ async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
         let refused = umbra.decide(&with(write(&format!("held-{n}"), "a"), &json!({"deadline_ms": 100}))).await;
         assert_eq!(refused["decision"], "block", "{refused}");
     }
-    // Longer than the lock is waited for.
+    // Longer than the wait for the lock.
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
     drop(other);
     until("a decision", async || {
@@ -154,7 +154,7 @@ async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
 async fn a_row_ahead_of_the_audit_counter_stops_changes_until_the_counter_is_raised() {
     let umbra = Umbra::with().go().await;
     umbra.decide(&write("before", "a")).await;
-    // As after the table was restored without its counter, or by somebody who may write to it.
+    // As after the table was restored without its counter, or after a forged row.
     umbra
         .schema
         .run(

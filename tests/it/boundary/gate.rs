@@ -1,4 +1,4 @@
-//! What stands against production: each reason alone, all together, and nothing; on the command line and over HTTP alike.
+//! Obstacles to production: each reason alone, all together, and none; on the command line and over HTTP alike.
 
 use serde_json::{Value, json};
 
@@ -18,10 +18,10 @@ const TOOLS: &str = "tools:
 const SHADOW: (&str, &str) = ("UMBRA__BOUNDARY__EXECUTION", "shadow");
 const SAFE: (&str, &str) = ("AGENT_SAFE_MODE", "yes");
 
-/// What `umbra check --environment production` says: its exit code, and rule and subject of each line.
+/// Runs `umbra check --environment production`; returns its exit code, and rule and subject of each line.
 fn check(umbra: &Umbra, env: &[(&str, &str)], args: &[&str]) -> (i32, Vec<String>) {
     let output = umbra.cli_in(env, &[&["check", "--environment", "production"], args].concat(), None);
-    // The answer, of which it is a part, is on standard output alone.
+    // The gate's lines are part of the answer, on standard output alone.
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("production: "));
     let lines = said.lines().filter_map(|line| line.strip_prefix("production: "));
@@ -30,7 +30,7 @@ fn check(umbra: &Umbra, env: &[(&str, &str)], args: &[&str]) -> (i32, Vec<String
     (output.status.code().unwrap_or(-1), lines.map(named).collect())
 }
 
-/// The same over HTTP, of the server's own settings.
+/// Asks the gate over HTTP, with the server's own settings.
 async fn gate(umbra: &Umbra) -> (bool, Vec<String>) {
     let gate = umbra.get("/v1/gate?environment=production").await;
     assert_eq!(gate["environment"], "production");
@@ -42,7 +42,7 @@ async fn gate(umbra: &Umbra) -> (bool, Vec<String>) {
     (gate["pass"] == true, reasons.iter().map(named).collect())
 }
 
-/// Runs a call and reports what came of it.
+/// Runs a call and reports its outcome.
 async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
     let decided = umbra.decide(&write(call_id, "writer")).await;
     assert_eq!(decided["decision"], "execute", "{decided}");
@@ -60,7 +60,7 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
     let umbra = Umbra::with().tools(TOOLS).clock("2026-03-01T12:00:00Z").go().await;
     ran(&umbra, "c0", json!({"id": "m1"})).await;
     umbra.decide(&read("r0", "writer")).await;
-    // Nothing: a tool that only reads needs no contract.
+    // No reason: a tool that only reads needs no contract.
     let output = umbra.cli(&["check", "--environment", "production"], None);
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("nothing stands against it"));
     assert_eq!(gate(&umbra).await, (true, vec![]));
@@ -70,7 +70,7 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
     assert_eq!(check(&umbra, &[default], &[]), (1, vec!["execution_shadow: production".to_owned()]));
     assert_eq!(check(&umbra, &[SAFE], &[]), (1, vec!["safe_mode: AGENT_SAFE_MODE".to_owned()]));
     assert_eq!(check(&umbra, &[("AGENT_SAFE_MODE", "0")], &[]), (0, vec![]));
-    // A name that nothing knows passes, unless it is nearly one that is known: a typing error must not open the gate.
+    // An unknown name passes, unless it resembles a known one: a typing error must not open the gate.
     let asked = |name: &'static str| {
         let output = umbra.cli(&["check", "--environment", name], None);
         (output.status.code(), String::from_utf8_lossy(&output.stdout).contains(": unknown_environment: "))
@@ -98,7 +98,7 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
     let stale = vec!["stale_contract: mail.send_email@1".to_owned()];
     until("the contract to be stale", async || (gate(&umbra).await == (false, stale.clone())).then_some(())).await;
     assert_eq!(check(&umbra, &[], &[]), (1, stale));
-    // A tool that changes something without a contract: called, or only said to be there.
+    // A tool that changes something, without a contract: called, or only listed.
     umbra
         .decide(&json!({"call_id": "d", "agent": "writer", "tool": {"server": "crm", "name": "delete_customer"}}))
         .await;
@@ -137,7 +137,7 @@ async fn a_database_that_does_not_answer_is_a_reason_and_none_at_all_is_not() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert_eq!((output.status.code(), &document["gate"]["pass"]), (Some(1), &json!(false)), "{document}");
     assert_eq!(document["gate"]["reasons"][0]["rule"], "database");
-    // Without the question there is no answer, and no database.
+    // Without the option there is no answer, and no database.
     assert!(umbra.cli(&["check", away[0], away[1]], None).status.success());
 }
 
@@ -150,7 +150,7 @@ async fn tools_of_mcp_servers_count_before_anybody_calls_them() {
         ("files", "read_file", "Reads a file."),
         ("files", "move_file", "Moves a file."),
         ("files", "delete_file", "Deletes a file."),
-        // Of a server that is not in the settings any more.
+        // A server that is not in the settings any more.
         ("gone", "delete_all", "Deletes everything."),
     ] {
         let pin = format!(
@@ -198,7 +198,7 @@ async fn the_gate_says_of_overrides_for_every_name_what_calls_come_to() {
     let effective = async |query: &str| {
         umbra.get(&format!("/v1/execution/effective?{query}")).await["execution"].as_str() == Some("live")
     };
-    // Every tool is live: no call is in shadow, whoever makes it, and neither says so.
+    // Every tool is live: no call of any caller is in shadow, and neither endpoint says so.
     set("tool", "*", json!("live")).await;
     set("session", "s1", json!("shadow")).await;
     assert!(effective("").await && effective("agent=writer&session=s1&tool=mail.send_email").await);
@@ -208,7 +208,7 @@ async fn the_gate_says_of_overrides_for_every_name_what_calls_come_to() {
     set("tool", "mail.*", json!("shadow")).await;
     assert!(effective("").await && !effective("tool=mail.send_email").await);
     assert_eq!(gate(&umbra).await, (false, vec!["execution_shadow: tool:mail.*".to_owned()]));
-    // One that is for every agent and wins is told once.
+    // An override of every agent that wins is reported once.
     set("tool", "mail.*", Value::Null).await;
     set("tool", "*", Value::Null).await;
     set("session", "s1", Value::Null).await;
@@ -249,7 +249,7 @@ async fn a_call_that_ran_although_it_was_told_not_to_stands_against_production()
     until("a message", async || (hook.count() >= 1).then_some(())).await;
     assert!(hook.seen()[0].raw.contains("call.unexpected"), "{}", hook.seen()[0].raw);
     assert_eq!(hook.count(), 1, "it is told once a day");
-    // What ran as it was told to is none.
+    // A call that ran as decided is not unexpected.
     umbra.decide(&write("c3", "reader")).await;
     let outcome = json!({"agent": "reader", "status": "ok", "result": {"id": "m3"}});
     assert_eq!(umbra.post("/v1/calls/c3/outcome", &outcome).await.body["expected"], true);

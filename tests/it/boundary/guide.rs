@@ -1,12 +1,12 @@
-//! `docs/boundary.md`, as a reader would try it: each request is sent in its order, and each answer that is printed there is the
-//! one that comes, as far as it is printed.
+//! `docs/boundary.md`, followed by a reader: each request is sent in order, and each printed answer matches the real
+//! one, as far as it is printed.
 
 use reqwest::Method;
 use serde_json::Value;
 
 use crate::support::Umbra;
 
-/// The fenced blocks of a language.
+/// Returns the fenced blocks of a language.
 fn fences<'g>(guide: &'g str, language: &str) -> Vec<&'g str> {
     let opening = format!("```{language}\n");
     guide.split(&opening).skip(1).filter_map(|rest| rest.split("```").next()).collect()
@@ -18,7 +18,7 @@ struct Request {
     body: Option<String>,
 }
 
-/// The requests of a block of `curl` lines.
+/// Returns the requests of a block of `curl` lines.
 fn requests(block: &str) -> Vec<Request> {
     let commands = block.split("curl -s ").skip(1).map(str::trim);
     commands
@@ -36,7 +36,7 @@ fn requests(block: &str) -> Vec<Request> {
         .collect()
 }
 
-/// Whether all that is printed stands in the answer.
+/// True if the answer has all that is printed.
 fn holds(answer: &Value, printed: &Value) -> bool {
     match (answer, printed) {
         (Value::Object(answer), Value::Object(printed)) => {
@@ -70,7 +70,7 @@ async fn what_the_guide_shows_is_what_happens() {
         let call = printed["call_id"].as_str().expect("a call");
         assert!(of(call).iter().any(|answer| holds(answer, &printed)), "{printed}: {:?}", of(call));
     }
-    // What the text says of the others.
+    // Claims of the text about the other calls.
     let decided = |call: &str| of(call).first().map(|answer| answer["decision"].clone());
     assert_eq!(decided("r1-3"), Some("stub".into()));
     assert_eq!(decided("r1-5"), Some("stub".into()));

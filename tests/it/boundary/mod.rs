@@ -1,4 +1,4 @@
-//! Calls of tools, over HTTP: what becomes of them, what is kept of them, and that nothing runs where there is doubt.
+//! Calls of tools, over HTTP: decisions, records, and that no call runs in doubt.
 
 mod approvals;
 mod audit;

@@ -1,5 +1,5 @@
-//! Names of tools, calls and sessions: every spelling of one tool is held to its rules, and ids that look like secrets stay
-//! apart though nobody is shown them.
+//! Names of tools, calls and sessions: rules apply to every spelling of a tool, and ids that look like secrets stay
+//! distinct though they are hidden.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ effects:
   - {tool: stripe.process_refund, effect: destructive}
 ";
 
-/// A call with an id of its own for each tool.
+/// Returns a call with an id of its own for each tool.
 fn call(server: Option<&str>, name: &str) -> Value {
     let call_id = format!("{}/{name}", server.unwrap_or_default());
     let tool = server.map_or_else(|| json!({"name": name}), |server| json!({"server": server, "name": name}));
@@ -57,7 +57,7 @@ async fn a_rule_holds_for_every_spelling_of_a_tool() {
         let answer = umbra.decide(&call(server, name)).await;
         assert_eq!(answer["execution"], "shadow", "{name}: {answer}");
     }
-    // What a contract says of a tool counts for a call that leaves the server out, and never less.
+    // A tool's contract counts for a call without a server, and never lowers the effect.
     for (server, name) in [(Some("CRM"), "get-and-lock"), (None, "get_and_lock")] {
         let answer = umbra.decide(&call(server, name)).await;
         assert_eq!(
@@ -68,14 +68,14 @@ async fn a_rule_holds_for_every_spelling_of_a_tool() {
     }
 }
 
-/// A tool's name as clients write it, for a property of all of them.
+/// Tool's name as clients write it, with a property of all of them.
 struct Spelling {
     tool: Value,
-    /// True if the spelling says which server is meant.
+    /// True if the spelling names the server.
     says_server: bool,
 }
 
-/// Every spelling of a tool, in several cases; under `UMBRA_SABOTAGE=1` one more that is another tool's.
+/// Returns every spelling of a tool, in several cases; under `UMBRA_SABOTAGE=1` one more that is another tool's.
 fn spellings(server: &[&str], tool: &[&str]) -> Vec<Spelling> {
     let capital = |word: &&str| word[..1].to_uppercase() + &word[1..];
     let camel = |words: &[&str]| words[0].to_owned() + &words[1..].iter().map(capital).collect::<String>();
@@ -222,7 +222,7 @@ async fn a_name_that_can_be_mistaken_for_another_is_refused() {
 async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
     let umbra = Umbra::with().go().await;
     let id = |n: u32| format!("ghp_{n}abcdefGHIJKLmnopqrstuvWXYZ01234567");
-    // Two calls, not one that was used for another.
+    // Two different calls: no id was reused.
     for n in [51, 52] {
         let first = umbra.decide(&with(write(&id(n), "a"), &json!({"arguments": {"n": n}}))).await;
         assert_eq!((&first["decision"], &first["replayed"]), (&json!("execute"), &json!(false)), "{first}");
@@ -231,7 +231,7 @@ async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
     }
     let told = umbra.post(&format!("/v1/calls/{}/outcome", id(51)), &json!({"agent": "a", "status": "ok"})).await;
     assert_eq!(told.status, 200, "{}", told.text);
-    // An override is for the session that it names.
+    // An override applies to the session that it names.
     for (scope, value, execution) in
         [("global", None, "shadow"), ("session", Some(id(61)), "live"), ("agent", Some(id(71)), "live")]
     {
@@ -248,14 +248,14 @@ async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
     assert_eq!(run_as("s4", json!({"agent": id(72)})).await, "shadow");
     let effective = umbra.get(&format!("/v1/execution/effective?session={}", id(61))).await;
     assert_eq!(effective["execution"], "live", "{effective}");
-    // The audit is asked by the id, or by what it shows of it; and who sends that is not taken for its owner.
+    // The audit is asked by the id, or by its shown form; a caller that sends the shown form is not its owner.
     let rows = umbra.audit(&format!("session={}", id(61))).await;
     let shown = rows[0]["session"].as_str().expect("a session").to_owned();
     assert!(rows.len() == 1 && shown.starts_with("[secret:") && !shown.contains("ghp_"), "{shown}");
     assert_eq!(umbra.audit(&format!("session={shown}")).await.len(), 1);
     assert_eq!(run_as("s5", json!({"session": shown})).await, "shadow");
     assert_eq!(run_as("s6", json!({"session": "[secret:github_token]"})).await, "shadow");
-    // A sub-run inherits from its own parent alone.
+    // A sub-run inherits only from its own parent.
     let lift = json!({"scope": "global", "execution": null, "reason": "done"});
     assert_eq!(umbra.put("/v1/execution", &lift).await.status, 200);
     let rehearse = json!({"scope": "session", "value": "dry", "execution": "shadow", "reason": "rehearsal"});

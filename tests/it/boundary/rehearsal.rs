@@ -1,4 +1,4 @@
-//! A rehearsal, as an agent lives through it: the same again to the byte, and with its own writes to be read back.
+//! A rehearsal from an agent's view: byte-identical repetition, and simulated writes that can be read back.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -31,7 +31,7 @@ tools:
   - {tool: orders.list, effect: read}
 ";
 
-/// The bytes of all answers of a run, without what names the call itself.
+/// Returns the bytes of all answers of a run, without the names of the call itself.
 async fn answers(umbra: &Umbra, run: &str, more: &Value) -> Vec<String> {
     let mut answers = Vec::new();
     for n in 0..40 {
@@ -105,7 +105,7 @@ async fn a_run_that_is_repeated_with_its_seed_is_the_same_to_the_byte() {
     }
     let other = answers(&umbra, "r3", &seeded("two")).await;
     assert_ne!(first, other);
-    // Faults are for who asks for them; without a seed a run has one of its own.
+    // Faults come only on request; without a seed a run has one of its own.
     assert!(!answers(&umbra, "r4", &json!({"seed": "one"})).await.concat().contains("rate_limited"));
     assert_ne!(answers(&umbra, "r5", &json!({})).await, answers(&umbra, "r6", &json!({})).await);
 }
@@ -131,7 +131,7 @@ tools:
 
 type Notes = Arc<Mutex<BTreeMap<String, Value>>>;
 
-/// A little service of notes over HTTP, with one note in it.
+/// Starts a small service of notes over HTTP, with one note in it.
 async fn backend() -> (ModelServer, Notes) {
     let old = json!({"id": "n-0", "title": "old", "text": "from before"});
     let notes: Notes = Arc::new(Mutex::new(BTreeMap::from([("n-0".to_owned(), old)])));
@@ -159,7 +159,7 @@ async fn backend() -> (ModelServer, Notes) {
     (server, notes)
 }
 
-/// An agent's client: it asks the boundary, and does what it is told.
+/// Client of an agent: it asks the boundary, and does as decided.
 struct Client<'u> {
     umbra: &'u Umbra,
     backend: &'u ModelServer,
@@ -189,7 +189,7 @@ impl Client<'_> {
     }
 }
 
-/// What an agent sees that creates, lists, reads and deletes; ids are its own business.
+/// Returns the observations of an agent that creates, lists, reads and deletes; ids are left out.
 async fn script(mut notes: Client<'_>) -> Vec<String> {
     let mut seen = Vec::new();
     let titles = |list: &Value| {
@@ -228,12 +228,12 @@ async fn an_agent_that_creates_lists_reads_and_deletes_sees_in_shadow_what_it_se
     assert_eq!(live, rehearsed);
     assert_eq!(live[1], "first,old,second", "{live:?}");
     assert_eq!(live.last().map(String::as_str), Some("first"), "{live:?}");
-    // Live it did all that; in the rehearsal nothing but lists and what it had not written itself was asked for.
+    // Live it did all that; the rehearsal only sent lists, and reads of notes that it had not written itself.
     assert_eq!(notes_live.lock().expect("a lock").len(), 1);
     assert_eq!(*notes_shadow.lock().expect("a lock"), before);
     let asked: Vec<String> = backend_shadow.seen().into_iter().map(|request| request.path).collect();
     assert_eq!(asked, ["/list", "/list", "/list"]);
-    // And side by side they are one run.
+    // Compared, they are one run.
     let compared =
         umbra.send(reqwest::Method::GET, "/v1/runs/live/diff/rehearsed", &[("accept", "application/json")], None).await;
     let kinds = &compared.body["summary"]["counts"];

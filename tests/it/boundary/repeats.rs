@@ -1,4 +1,4 @@
-//! A `call_id` that is sent again: an answer that was lost is had again, and nothing runs twice by it.
+//! Repeated `call_id`s: a lost answer can be had again, and no call runs twice by it.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn a_call_that_has_run_does_not_run_again() {
     let umbra = Umbra::with().go().await;
     for call in [write("c1", "a"), read("c2", "a")] {
         let first = umbra.decide(&call).await;
-        // The answer was lost: nobody has said what came of the call.
+        // The answer was lost: no outcome was reported.
         for _ in 0..3 {
             let again = umbra.decide(&call).await;
             assert_eq!((&again["decision"], &again["replayed"]), (&json!("execute"), &json!(true)), "{again}");
@@ -59,7 +59,7 @@ async fn a_call_decided_while_calls_ran_does_not_run_in_a_rehearsal() {
     let again = umbra.decide(&call).await;
     refused(&again, "execution_changed", &first);
     assert_eq!(again["execution"], "shadow");
-    // Others' calls are not concerned, and when calls run again, the lost answer is what it was.
+    // Other calls are not affected, and when calls run again, the lost answer is what it was.
     let other = write("c2", "a");
     umbra.decide(&other).await;
     assert_eq!(umbra.decide(&other).await["decision"], "execute");

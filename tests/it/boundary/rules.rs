@@ -1,4 +1,4 @@
-//! What a tools file says: rules that block, ask, warn or are tried; approvals; labels of a session; effects.
+//! Rules of a tools file that block, ask, warn or are audited; approvals; labels of a session; effects.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn an_approval_is_for_just_these_arguments_and_once() {
         "{asked}"
     );
     let id = asked["approval"]["id"].clone();
-    // Nobody has answered: the same call waits for the same approval, by whichever id.
+    // Not answered yet: the same call waits for the same approval, under any id.
     assert_eq!(umbra.decide(&refund("a1", 499.99)).await["approval"]["id"], id);
     assert_eq!(umbra.decide(&refund("a2", 499.99)).await["approval"]["id"], id);
     let (status, approved) = answer(&umbra, &id, "approve").await;
@@ -56,7 +56,7 @@ async fn an_approval_is_for_just_these_arguments_and_once() {
     assert!(other["decision"] == "ask" && other["approval"]["id"] != id, "{other}");
     let other = umbra.decide(&with(refund("b2", 499.99), &json!({"agent": "somebody"}))).await;
     assert!(other["decision"] == "ask" && other["approval"]["id"] != id, "{other}");
-    // Asked again by its own id, it runs; and no second one does.
+    // Asked again by its own id, it runs; a second call does not.
     let runs = umbra.decide(&refund("a1", 499.99)).await;
     assert_eq!((&runs["decision"], &runs["replayed"]), (&json!("execute"), &json!(false)), "{runs}");
     assert_eq!(umbra.decide(&refund("a1", 499.99)).await["replayed"], true);

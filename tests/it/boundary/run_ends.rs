@@ -1,4 +1,4 @@
-//! Runs that stay in shadow and those that end: which they are is told wherever somebody looks.
+//! Runs that stay in shadow and runs that end: reported wherever a person looks.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ async fn a_named_run_that_began_in_shadow_is_told_wherever_one_looks_until_it_is
     let said = umbra.audit("kind=execution&run=nightly").await;
     assert_eq!((&said[0]["change"], &said[0]["reason"]), (&json!("run_ended"), &json!("released")));
 
-    // A new run of the name begins as things stand.
+    // A new run of the name begins with the present execution.
     end("nightly", json!({"reason": "again"})).await;
     switch(&umbra, &promo, &json!("shadow")).await;
     assert_eq!(umbra.decide(&call("c4")).await["decision"], "stub");

@@ -1,4 +1,4 @@
-//! Dual runs: what a second run of an agent did otherwise, by the audit of both.
+//! Comparison of two runs of an agent, by the audit of both.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Umbra, server::Answered};
 
-/// A run of a billing agent: ids and times are new in each run. `then` may change its calls.
+/// Makes a run of a billing agent: ids and times are new in each run. `then` may change its calls.
 async fn run(umbra: &Umbra, agent: &str, run: &str, then: impl FnOnce(&mut Vec<(&'static str, Value)>)) {
     let minted = |n: u32| format!("{run}-{n}-5f6071");
     let mut calls = vec![
@@ -38,7 +38,7 @@ async fn ask(umbra: &Umbra, path: &str, headers: &[(&str, &str)]) -> Answered {
     umbra.send(Method::GET, &format!("/v1/runs/{path}"), headers, None).await
 }
 
-/// The differences, and the summary.
+/// Returns the differences, and the summary.
 async fn diff(umbra: &Umbra, path: &str) -> (Vec<Value>, Value) {
     let answered = ask(umbra, path, &[]).await;
     assert_eq!(
@@ -80,7 +80,7 @@ async fn a_changed_amount_is_found_and_equal_runs_have_no_difference() {
     assert!(summary["recommendation"].as_str().is_some_and(|words| words.contains("look at those")), "{summary}");
     let (lines, summary) = diff(&umbra, "r1/diff/r1-third?baseline=r1-again").await;
     assert!(lines.is_empty() && summary["agreement"] == 1.0, "{lines:?} {summary}");
-    // Without the noise of two equal runs, whatever is minted is a difference.
+    // Without the noise of two equal runs, every minted id is a difference.
     let (lines, summary) = diff(&umbra, "r1/diff/r1-third").await;
     assert_eq!((lines.len(), &summary["agreed"]), (4, &json!(2)), "{lines:?}");
     assert!(summary["recommendation"].as_str().is_some_and(|words| words.contains("baseline")), "{summary}");

@@ -1,4 +1,4 @@
-//! Variables that are to keep calls from running: none is silently without effect.
+//! Variables that are meant to keep calls from running: none is silently without effect.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn a_misspelt_variable_stops_the_start_and_says_what_was_meant() {
         assert!(!output.status.success(), "{name} was ignored");
         assert!(said.contains(&format!("{name}:1:1")) && said.contains(&format!("did you mean {meant}?")), "{said}");
     }
-    // What the client, the cluster and the settings themselves bring.
+    // Variables of the client, the cluster and the settings.
     for (name, value) in [
         ("UMBRA_URL", "http://127.0.0.1:1"),
         ("UMBRA_PORT_7817_TCP_ADDR", "10.0.0.1"),

@@ -1,4 +1,5 @@
-//! The audit keeps nothing of secrets and of numbers that identify people, whether their form tells of them or the name of the member that has them.
+//! The audit keeps neither secrets nor numbers that identify people, whether recognized by their form or by the name of
+//! their member.
 
 use serde_json::json;
 
@@ -7,7 +8,7 @@ use crate::support::{
     boundary::{with, write},
 };
 
-/// Each is found in nothing that is kept.
+/// Secrets of which nothing may be kept.
 const SECRETS: [&str; 14] = [
     "hunter2",
     "Zk9qX2vLm8Tr!",
@@ -46,14 +47,14 @@ async fn secrets_by_the_name_of_their_member_are_kept_nowhere() {
     assert_eq!(first["decision"], "execute");
     let outcome = json!({"agent": "a", "status": "ok", "result": {"session": {"token": "oneTime99"}, "id": "m1"}});
     assert_eq!(umbra.post("/v1/calls/c1/outcome", &outcome).await.status, 200);
-    // Digests are of what was sent: another password is another call.
+    // Digests are of the original: another password is another call.
     let other = with(call.clone(), &json!({"arguments": {"password": "hunter3"}}));
     assert_eq!(umbra.post("/v1/decide", &other).await.status, 422);
     let shadow = json!({"scope": "global", "execution": "shadow", "reason": "rehearsal"});
     assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
     let stub = json!({"run": "r1", "stub_override": {"id": "m2", "secret": "swordfish", "otp": 47_118_062}});
     let stubbed = umbra.decide(&with(write("c2", "a"), &stub)).await;
-    // The caller is told what it asked for; the audit is not.
+    // The caller gets its own value back; the audit does not have it.
     assert_eq!(stubbed["stub"]["result"]["secret"], "swordfish", "{stubbed}");
     let rows = umbra.audit("kind=all").await;
     let args = &rows[0]["args"];
@@ -127,7 +128,7 @@ async fn cards_accounts_and_national_numbers_are_not_in_the_audit() {
         .put("/v1/execution", &json!({"scope": "agent", "value": "rehearsal-1", "execution": "shadow", "reason": "t"}))
         .await;
     let stub = umbra.decide(&shadow).await;
-    // Who called gets what was sent; the audit does not.
+    // The caller gets the original; the audit does not have it.
     assert!(stub["stub"]["result"]["echo"].as_str().is_some_and(|echo| echo.contains(plain)), "{stub}");
     let outcome = json!({"agent": "a", "status": "ok", "result": {"iban": iban, "id": "m1"}});
     assert_eq!(umbra.post("/v1/calls/c1/outcome", &outcome).await.status, 200);

@@ -1,4 +1,5 @@
-//! Calls while the database is away, hangs or takes nothing: what runs, how long anybody waits, and that the audit has it later.
+//! Calls while the database is away, hangs or takes nothing: which run, how long callers wait, and that the audit has
+//! them later.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -31,7 +32,7 @@ fn page(call_id: &str) -> Value {
         "arguments": {"who": "anna"}})
 }
 
-/// From now on, or no longer, the audit takes nothing.
+/// Makes the audit refuse rows from now on, or no longer.
 async fn refuse(umbra: &Umbra, refuses: bool) {
     let sql = if refuses {
         "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
@@ -56,7 +57,7 @@ async fn while_the_database_is_away_an_allowed_call_runs_and_is_merged_into_the_
         .await;
     umbra.unchecked();
     assert_eq!(umbra.decide(&page("live")).await["decision"], "execute");
-    // Where it is back before anybody has noticed, it is killed again.
+    // If it is back before the outage was noticed, it is killed again.
     let gone = |n: usize| {
         if n.is_multiple_of(20)
             && let Some(pid) = server.status().pid
@@ -77,7 +78,7 @@ async fn while_the_database_is_away_an_allowed_call_runs_and_is_merged_into_the_
             assert!(answer.get("audit_seq").is_none(), "{answer}");
             alone.insert(id);
         }
-        // What its contract does not name is not run meanwhile, or was decided properly.
+        // A call that its contract does not name is not run meanwhile, or was decided properly.
         let mail = umbra.decide(&write(&format!("mail-{n}"), "oncall")).await;
         assert!(mail["decision"] == "block" || mail["audit_seq"].is_i64(), "{mail}");
     }
@@ -177,7 +178,7 @@ async fn what_cannot_be_noted_first_does_not_run() {
     refuse(&umbra, true).await;
     let noted = umbra.decide(&page("noted")).await;
     assert!(noted["decision"] == "execute" && noted["warning"].is_string(), "{noted}");
-    // The audit's folder is none any more.
+    // The audit's folder is replaced by a file.
     let (folder, aside) = (umbra.file("audit"), umbra.file("aside"));
     std::fs::rename(&folder, &aside).expect("it is moved");
     std::fs::write(&folder, "a file").expect("a file");
@@ -194,12 +195,12 @@ async fn what_cannot_be_noted_first_does_not_run() {
     assert!(merged.len() == 1 && merged[0]["call_id"] == "noted", "{merged:?}");
 }
 
-/// Files of what waits to be merged, in order.
+/// Returns the files that wait to be merged, in order.
 fn segments(audit: &std::path::Path) -> Vec<std::path::PathBuf> {
     umbra::spool::segments_in(&audit.join("unmerged")).expect("a folder")
 }
 
-/// What a caller was told, as the audit is to have it.
+/// Returns the answer to a caller, as the audit must have it.
 fn told(answer: &Value) -> [String; 4] {
     ["call_id", "decision", "reason", "effect"].map(|key| answer[key].as_str().unwrap_or_default().to_owned())
 }
@@ -235,7 +236,7 @@ async fn what_is_told_in_an_outage_is_in_the_audit_later_once_and_in_order_whoev
     assert_eq!(merged.iter().map(told).collect::<Vec<_>>(), expected);
     let times: Vec<&str> = merged.iter().filter_map(|row| row["decided_at"].as_str()).collect();
     assert!(times.len() == expected.len() && times.is_sorted(), "{times:?}");
-    // A read that ran may be reported; what was refused is decided when it is asked about again.
+    // A read that ran may be reported; a refused call is decided when it is sent again.
     let outcome = json!({"agent": "a", "status": "ok", "result": {"id": "c1"}});
     let reported = two.post("/v1/calls/c1/outcome", &outcome).await;
     assert_eq!((reported.status.as_u16(), &reported.body["expected"]), (200, &json!(true)), "{}", reported.text);
@@ -261,7 +262,7 @@ async fn lines_that_cannot_be_read_are_set_aside_and_told_and_spoil_no_other() {
     let (files, aside) = (segments(dir.path()), dir.path().join("unmerged/refused"));
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).expect("the lines")).collect();
     let lines: Vec<&str> = text.lines().collect();
-    // One is overwritten in its middle, one is of another form; one is torn, which is no fault.
+    // One is overwritten in its middle, one has another form; one is torn, which is no fault.
     let (overwritten, torn) = (lines[1].replacen("\"call_id\":", "\0\0\0\0", 1), &lines[2][..40]);
     let damaged = [lines[0], &overwritten, "{\"row\": {}}", lines[3], torn].join("\n");
     for file in &files {
@@ -343,7 +344,7 @@ async fn rows_that_the_database_refuses_are_told_until_one_is_stored() {
         .await;
     assert_eq!(umbra.decide(&write("c1", "a")).await["decision"], "block");
     until("it to be told", async || complains().await.then_some(())).await;
-    // Longer than the writer waits for calls before it rests: that nobody asks is no row that was stored.
+    // Longer than the writer waits for calls before it rests: a lack of calls is no stored row.
     let end = tokio::time::Instant::now() + Duration::from_secs(3);
     while tokio::time::Instant::now() < end {
         assert!(complains().await, "it is told no more, though nothing was stored");
@@ -393,7 +394,7 @@ async fn nobody_waits_beyond_the_deadline_for_a_database_that_hangs_and_the_audi
     })
     .await;
     assert_eq!(merged.iter().map(told).collect::<Vec<_>>(), expected);
-    // Of what was stored after all, too, it is said what the caller was told.
+    // The answer to the caller is recorded also for decisions that were stored after all.
     for row in umbra.audit("").await {
         if row["kind"] == "decision" && row["call_id"] != "before" {
             assert!(merged.iter().any(|told| told["instead_of"] == row["id"]), "{row}");

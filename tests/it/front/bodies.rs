@@ -1,4 +1,4 @@
-//! Bodies that are slow, large, broken, or swell.
+//! Bodies that are slow, large or broken, or expand.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is to fail the test")]
 
@@ -90,7 +90,7 @@ async fn a_bomb_is_refused_whole() {
 #[tokio::test]
 async fn too_many_bytes_are_answered_though_they_are_not_read() {
     let server = Server::start(Limits::default(), small_bodies());
-    // Declared, and not declared, before and after encoding; none of it is met by a reset.
+    // With and without a declared length, before and after encoding; none of them is answered by a reset.
     let mut client = server.connect().await;
     client.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1048576\r\n\r\n").await;
     for _ in 0..64 {

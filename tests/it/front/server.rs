@@ -1,7 +1,6 @@
-//! A front with a small router, and a client that speaks HTTP by hand.
+//! Front with a small router, and a client that speaks HTTP by hand.
 //!
-//! In: limits. Out: a served address; answers as they came. Never: a client library, which would hide how a
-//! connection ends.
+//! A client library would hide how a connection ends.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what fails here is to fail the test")]
 
@@ -39,7 +38,7 @@ use umbra::{
 use umbra_config::settings;
 use umbra_domain::clock::Clock;
 
-/// Longer than anything here takes; only a fault reaches it.
+/// Longer than any step takes; only a fault reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const SHORT: Duration = Duration::from_millis(200);
 
@@ -51,12 +50,12 @@ pub fn small_bodies() -> BodyLimits {
     BodyLimits { encoded: 64 * 1024, decoded: 256 * 1024, patience: SHORT, ..BodyLimits::default() }
 }
 
-/// What the handlers of the tests share.
+/// State shared by the handlers.
 #[derive(Clone)]
 pub struct Shared {
     pub bodies: BodyReader,
     pub admission: Admission,
-    /// Requests that have come to `/held`.
+    /// Number of requests that have come to `/held`.
     pub held: Arc<AtomicUsize>,
     /// One permit for each of them that may go on.
     pub go: Arc<Semaphore>,
@@ -103,7 +102,7 @@ impl Server {
         Client { socket: TcpStream::connect(self.addr).await.unwrap(), rest: Vec::new() }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     pub async fn ask(&self, head: &str, body: &[u8]) -> Answer {
         let mut client = self.connect().await;
         client.send(head, body).await;
@@ -176,7 +175,7 @@ pub struct Answer {
 }
 
 impl Client {
-    /// `head` is the request line without its version, and further header lines.
+    /// Sends a request. `head` is the request line without its version, and further header lines.
     pub async fn send(&mut self, head: &str, body: &[u8]) {
         let (line, headers) = head.split_once('\n').unwrap_or((head, ""));
         let mut text = format!("{line} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
@@ -187,12 +186,12 @@ impl Client {
         self.write(body).await;
     }
 
-    /// The front may close before all is written; the answer tells.
+    /// Writes bytes. The front may close before all are written; the answer shows it.
     pub async fn write(&mut self, bytes: &[u8]) {
         let _ = timeout(PATIENCE, self.socket.write_all(bytes)).await.expect("the front does not read");
     }
 
-    /// The next answer; `None` when the connection was closed instead.
+    /// Returns the next answer; `None` when the connection was closed instead.
     pub async fn answer(&mut self) -> Option<Answer> {
         timeout(PATIENCE, self.read_answer()).await.expect("neither answer nor close")
     }

@@ -1,4 +1,4 @@
-//! Tasks and signals: what ends the process, and what does not.
+//! Tasks and signals that end the process, and those that do not.
 
 use tokio::time::{sleep, timeout};
 use umbra::lifecycle::{Drained, Failure, Tasks};

@@ -1,4 +1,4 @@
-//! A client over standard input and output that says exactly what it is told to.
+//! Client over standard input and output that sends exactly the given messages.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 
 use crate::support::{DEADLINE, Umbra};
 
-/// A client of `umbra mcp`.
+/// Client of `umbra mcp`.
 pub struct Client {
     child: Child,
     input: Option<ChildStdin>,
     said: Receiver<Value>,
     modern: bool,
     next: i64,
-    /// What came that was no answer that was waited for.
+    /// Messages that were no awaited answer.
     pub aside: Vec<Value>,
 }
 
 impl Client {
-    /// Starts the proxy and shakes hands.
+    /// Starts the proxy and completes the handshake.
     pub fn start(umbra: &Umbra, env: &[(&str, &str)], args: &[&str], modern: bool) -> Self {
         let mut child = umbra.spawn(env, args);
         let output = child.stdout.take().expect("a pipe");
@@ -57,7 +57,7 @@ impl Client {
         self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends a request; answers its id.
+    /// Sends a request; returns its id.
     pub fn send(&mut self, method: &str, mut params: Value) -> i64 {
         self.next += 1;
         if self.modern {
@@ -84,7 +84,7 @@ impl Client {
         writeln!(input, "{line}").and_then(|()| input.flush()).expect("it listens");
     }
 
-    /// The next error that names no request.
+    /// Returns the next error that names no request.
     pub fn complaint(&mut self) -> Value {
         loop {
             let said = self.said.recv_timeout(DEADLINE).expect("a message");
@@ -95,12 +95,12 @@ impl Client {
         }
     }
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     pub fn answer(&mut self, id: i64) -> Value {
         self.until(&json!(id))
     }
 
-    /// The answer to a request of any id.
+    /// Returns the answer to a request of any id.
     pub fn until(&mut self, id: &Value) -> Value {
         loop {
             let said = self.said.recv_timeout(DEADLINE).expect("an answer");
@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// The next message that is no answer.
+    /// Returns the next message of this method that is no answer.
     pub fn hear(&mut self, method: &str) -> Value {
         if let Some(index) = self.aside.iter().position(|said| said["method"] == method) {
             return self.aside.remove(index);
@@ -131,7 +131,7 @@ impl Client {
         self.answer(id)
     }
 
-    /// Calls a tool; what is no result fails the test.
+    /// Calls a tool; an answer that is no result fails the test.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let said = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
         assert!(said["result"].is_object(), "{said}");
@@ -146,14 +146,14 @@ impl Client {
         self.child.wait().expect("it ends").success()
     }
 
-    /// Leaves, and waits for the proxy's end.
+    /// Closes the input, and waits for the proxy's end.
     pub fn leave(mut self) -> bool {
         drop(self.input.take());
         self.child.wait().expect("it ends").success()
     }
 }
 
-/// The text of a result.
+/// Returns the text of a result.
 pub fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }

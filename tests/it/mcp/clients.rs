@@ -1,4 +1,4 @@
-//! Clients on a bad day: whatever they send is answered, and nothing of it is a way around the boundary.
+//! Misbehaving clients: every message is answered, and none is a way around the boundary.
 
 use nix::{sys::signal::kill, unistd::Pid};
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn what_is_no_request_is_refused_with_a_reason() {
     assert!(batch["message"].as_str().is_some_and(|words| words.contains("batches")), "{batch}");
     client.write(&json!({"jsonrpc": "1.0", "id": 91, "method": "tools/call", "params": write}).to_string());
     assert!(client.answer(91)["error"].is_object());
-    // Without an id nobody could be told what came of it.
+    // Without an id its outcome could not be answered.
     client.write(&json!({"jsonrpc": "2.0", "method": "tools/call", "params": write}).to_string());
     let much = "x".repeat(17 * 1024 * 1024);
     let huge = json!({"jsonrpc": "2.0", "id": "huge", "method": "tools/call", "params": {"name": much}});

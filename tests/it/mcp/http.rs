@@ -1,4 +1,4 @@
-//! Over HTTP: who may call, both generations, and several servers as one.
+//! MCP over HTTP: permitted callers, both generations of the protocol, and several servers as one.
 
 use nix::{sys::signal::kill, unistd::Pid};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::{client::text, scripted, settings};
 use crate::support::{Umbra, server::Answered, until};
 
-/// The JSON-RPC message of an answer, be it JSON or a stream.
+/// Returns the JSON-RPC message of an answer, as JSON or from a stream.
 pub fn message(answered: &Answered) -> Value {
     assert_eq!(answered.status, 200, "{}", answered.text);
     let mut data = answered
@@ -25,7 +25,7 @@ async fn post(umbra: &Umbra, path: &str, more: &[(&str, &str)], message: &Value)
     umbra.send(Method::POST, path, &headers, Some(message.to_string().into_bytes())).await
 }
 
-/// A request of 2026-07-28.
+/// Sends a request of 2026-07-28.
 pub async fn modern(umbra: &Umbra, path: &str, more: &[(&str, &str)], method: &str, mut params: Value) -> Answered {
     params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
@@ -61,7 +61,7 @@ async fn both_generations_are_served_and_nothing_is_written_in_shadow() {
     let write = json!({"name": "write_note", "arguments": {"name": "b"}});
     let said = message(&modern(&umbra, "/mcp/notes?agent=coder&run=r1", &[], "tools/call", write.clone()).await);
     assert_eq!(said["result"]["isError"], true, "{said}");
-    // The name counts that the body says.
+    // The name in the body counts.
     let lying = [("mcp-name", "list_notes")];
     let answered = modern(&umbra, "/mcp/notes", &lying, "tools/call", write.clone()).await;
     assert!(!answered.text.contains("written"), "{}", answered.text);
@@ -172,7 +172,7 @@ async fn what_is_no_message_is_refused_in_the_words_of_the_protocol() {
     assert_eq!(refused.status, 415, "another media type stays one: {}", refused.text);
 }
 
-/// A session of before 2026-07-28.
+/// Opens a session of before 2026-07-28.
 async fn session(umbra: &Umbra) -> String {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
         {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
@@ -222,7 +222,7 @@ async fn a_reload_puts_profiles_in_force_and_leaves_alone_what_stayed_the_same()
     let starts = std::fs::read_to_string(one.path().join("pids")).expect("servers").lines().count();
     assert_eq!(starts, 1, "the server whose profile is the same goes on");
 
-    // Refused as a whole: what is in force stays.
+    // Refused as a whole: the previous settings stay in force.
     std::fs::write(umbra.file("umbra.yaml"), before.replace("command:", "comand:")).expect("the settings");
     assert_eq!(umbra.post("/v1/admin/reload", &json!({})).await.status, 409);
     assert_eq!(listed("/mcp/more").await.status, 200);

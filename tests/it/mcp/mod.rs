@@ -1,4 +1,4 @@
-//! The MCP proxy, before a scripted server.
+//! The MCP proxy, in front of a scripted server.
 
 #![expect(
     clippy::expect_used,
@@ -22,14 +22,14 @@ use tempfile::TempDir;
 const SHADOW: (&str, &str) = ("AGENT_SAFE_MODE", "1");
 const SERVE: [&str; 3] = ["mcp", "--profile", "notes"];
 
-/// A folder with a note.
+/// Returns a folder with a note.
 fn folder() -> TempDir {
     let folder = TempDir::new().expect("a folder");
     std::fs::write(folder.path().join("a.note"), "hello").expect("a note");
     folder
 }
 
-/// Settings with the scripted server as the profile `notes`.
+/// Returns settings with the scripted server as the profile `notes`.
 fn settings(folder: &Path, modern: bool, more: &str) -> String {
     let upstream = scripted::upstream(folder, modern);
     format!(

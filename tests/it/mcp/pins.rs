@@ -1,4 +1,4 @@
-//! What a server says of its tools: pinned when first seen, reported when it changes or gives orders.
+//! Tool descriptions of a server: pinned when first seen, reported when they change or give orders.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -10,7 +10,7 @@ use crate::support::{Umbra, until};
 async fn a_changed_and_a_poisoned_description_are_reported_once_and_withheld() {
     let folder = TempDir::new().expect("a folder");
     let settings = settings(folder.path(), false, "  withhold_suspicious: true\n");
-    // Both reports of the one tool are to be reviewed.
+    // Both reports of the one tool must be reviewed.
     let shadows = "shadow_agents:\n  - {name: guard, model: checks, mode: review, watch: [{agent: \"mcp:*\", triggers: [security_risk]}],\n     cost_control: {cooldown: 0s}}\n";
     let umbra = Umbra::with().settings(&settings).shadows(shadows).go().await;
     let seen = |client: &mut Client| {

@@ -1,5 +1,5 @@
-//! A scripted MCP server, as a process of its own: this test binary once more. It keeps notes in a folder, and writes down
-//! there whatever reaches it.
+//! Scripted MCP server, as a process of its own: this test binary once more. It keeps notes in a folder, and records
+//! there every message that reaches it.
 
 use std::{
     fmt::Write as _,
@@ -10,14 +10,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The folder of the notes; without it this is no server.
+/// Folder of the notes; without it this is no server.
 const FOLDER: &str = "UMBRA_TEST_MCP_FOLDER";
-/// Whether it knows 2026-07-28.
+/// Variable that is set if the server knows 2026-07-28.
 const MODERN: &str = "UMBRA_TEST_MCP_MODERN";
-/// Tools that it lists.
+/// Number of tools that it lists.
 pub const TOOLS: usize = 13;
 
-/// The lines of a profile's upstream in the settings.
+/// Returns the lines of a profile's upstream in the settings.
 pub fn upstream(folder: &Path, modern: bool) -> String {
     let program = std::env::current_exe().expect("this binary");
     let command = json!([program, "--exact", "mcp::scripted::serve", "--ignored", "--nocapture"]);
@@ -28,13 +28,13 @@ pub fn upstream(folder: &Path, modern: bool) -> String {
     lines + "}\n"
 }
 
-/// What reached it, the names of called tools and of other methods.
+/// Returns what reached the server: names of called tools and of other methods.
 pub fn received(folder: &Path) -> Vec<String> {
     let text = fs::read_to_string(folder.join("received")).unwrap_or_default();
     text.lines().map(ToOwned::to_owned).collect()
 }
 
-/// The notes there are.
+/// Returns the names of the notes.
 pub fn notes(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     let mut names: Vec<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
@@ -48,7 +48,7 @@ pub fn notes(folder: &Path) -> Vec<String> {
 fn serve() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let modern = std::env::var_os(MODERN).is_some();
-    // The harness has begun a line.
+    // The test harness has begun a line.
     println!("\nlistening on standard input");
     let mut pids = OpenOptions::new().create(true).append(true).open(folder.join("pids")).expect("a file");
     writeln!(pids, "{}", std::process::id()).expect("it is written");
@@ -96,7 +96,7 @@ fn serve() {
     }
 }
 
-/// The next message of the client.
+/// Reads the next message of the client.
 fn next() -> Option<Value> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line).ok().filter(|bytes| *bytes > 0);

@@ -15,7 +15,7 @@ const OURS: [&str; 2] = ["search_tools", "call_tool"];
 /// The task "write down a note".
 const TASK: &str = "/mcp/notes?task=write%20down%20a%20note";
 
-/// Settings of the profile `notes` with bounds of its list.
+/// Returns settings of the profile `notes` with limits of its list.
 fn selecting(folder: &tempfile::TempDir, select: &str) -> String {
     settings(folder.path(), false, "") + &format!("      select: {select}\n")
 }
@@ -28,7 +28,7 @@ async fn call(umbra: &Umbra, tool: &str, arguments: Value) -> Value {
     message(&modern(umbra, "/mcp/notes", &[], "tools/call", json!({"name": tool, "arguments": arguments})).await)
 }
 
-/// Names of the tools that a search finds.
+/// Returns the names of the tools that a search finds.
 async fn found(umbra: &Umbra, arguments: Value) -> Vec<String> {
     let said = call(umbra, "search_tools", arguments).await;
     let tools = said["result"]["structuredContent"]["tools"].as_array().expect("tools");
@@ -57,7 +57,7 @@ async fn a_profile_with_select_lists_what_fits_the_task() {
     assert_eq!(names(&list(&umbra, TASK).await), seen, "the order is stable");
     let says = listed["result"]["tools"][4]["description"].as_str().unwrap_or_default();
     assert!(says.contains(&format!("9 of the {} tools", scripted::TOOLS)), "{says}");
-    // Nothing says what is to be done.
+    // Without a task only the constant tools are listed.
     assert_eq!(names(&list(&umbra, "/mcp/notes").await), [&always[..], &OURS].concat());
     assert!(umbra.log().contains("no_such_tool"), "{}", umbra.log());
 

@@ -1,4 +1,4 @@
-//! Servers on a bad day: each call has an answer that says what happened, and the next one finds a server again.
+//! Failing servers: each call has an answer that says what happened, and the next one finds a server again.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::support::{Umbra, until};
 
-/// The words of a result that says that there is none.
+/// Returns the text of a failed result.
 fn failure(result: &Value) -> String {
     assert_eq!(result["isError"], true, "{result}");
     text(result)
@@ -61,7 +61,7 @@ async fn a_server_that_does_not_read_or_never_answers_is_given_up_in_time() {
         })
         .await;
     }
-    // One that never shakes hands.
+    // A server that never completes the handshake.
     std::fs::write(folder.path().join("mute"), "").expect("a file");
     failure(&client.call("get_last_words", &json!({})));
     let began = Instant::now();

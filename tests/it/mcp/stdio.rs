@@ -1,4 +1,4 @@
-//! Over standard input and output: what runs, what does not, and what becomes of a server that fails.
+//! MCP over standard input and output: calls that run and calls that do not, and servers that fail.
 
 use serde_json::json;
 

@@ -20,7 +20,7 @@ use crate::support::{
     sabotage, until,
 };
 
-/// Everything that an agent or a person may ask is answered in time; what cannot be had is 503 with `Retry-After`.
+/// Checks that every request of an agent or a person is answered in time; unavailable data is 503 with `Retry-After`.
 async fn answers(umbra: &Umbra, within: Duration) {
     let asked = async |method: Method, path: &str, body: Option<Value>| {
         let began = Instant::now();
@@ -78,7 +78,7 @@ async fn a_stopped_database_is_answered_at_once_and_its_events_are_filed_when_it
     assert!(events.iter().all(|event| event["dispositions"][0]["outcome"] == "queued"), "{events:?}");
     umbra.drain().await;
     assert_eq!(umbra.items("/v1/reviews?state=done").await.len(), 20);
-    // What comes now is stored at once.
+    // New events are stored at once.
     let after = umbra.event(&event("a", 20)).await;
     assert_eq!((&after["durability"], after.get("spooled")), (&json!("committed"), None), "{after}");
     assert_eq!(umbra.get("/readyz").await["status"], "ok");
@@ -153,7 +153,7 @@ async fn a_network_that_is_cut_is_answered_like_a_stopped_database() {
     assert_eq!(super::outputs(&umbra, "a").await, ["step 0 failed", "step 1 failed"]);
 }
 
-/// A network namespace with a cable to this one; both go when this is dropped.
+/// Network namespace with a cable to this one; both are removed when this is dropped.
 struct Namespace {
     name: String,
     cable: String,
@@ -161,7 +161,7 @@ struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one, where this process may.
+    /// Makes a namespace, where this process may.
     fn make() -> Option<Self> {
         let (id, net) = (std::process::id(), std::process::id() % 250);
         let namespace = Self { name: format!("umbra-{id}"), cable: format!("um{}", id % 100_000), net };
@@ -175,7 +175,7 @@ impl Namespace {
         made.then_some(namespace)
     }
 
-    /// A listener inside.
+    /// Returns a listener inside of the namespace.
     fn listener(&self) -> TcpListener {
         let (path, address) = (format!("/run/netns/{}", self.name), format!("10.231.{}.2:5432", self.net));
         // A thread of its own: it is the thread that changes its namespace.
@@ -237,7 +237,7 @@ async fn without_a_spool_events_are_refused_at_once_one_by_one_and_as_a_batch() 
     assert!(first.status == 503 && took < FIRST, "{took:?}: {}", first.text);
     let (next, took) = timed(&umbra, &event("a", 4)).await;
     assert!(next.status == 503 && took < KNOWN && next.headers.contains_key("retry-after"), "{took:?}: {}", next.text);
-    // A client that looks at the status alone must not take it for stored.
+    // A client that reads only the status must not take it for stored.
     let batch = umbra.post("/v1/events/batch", &events).await;
     assert_eq!((batch.status.as_u16(), &batch.body["code"]), (503, &json!("database_unavailable")), "{}", batch.text);
     let ready = umbra.send(Method::GET, "/readyz", &[], None).await;

@@ -1,7 +1,7 @@
-//! The database goes away: nobody waits for it, and what was acknowledged is filed once, in order, when it is back.
+//! Outages of the database: no request hangs, and acknowledged events are filed once, in order, when it is back.
 //!
-//! `UMBRA_SABOTAGE=1` gives the service a deadline of a minute, switches the spool off or takes its files, and the stories
-//! must fail.
+//! `UMBRA_SABOTAGE=1` gives the service a deadline of a minute, switches the spool off or takes its files, and the
+//! tests must fail.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -24,35 +24,35 @@ use crate::support::{
     until,
 };
 
-/// A shadow without a model, for all that says so.
+/// Shadow without a model.
 pub const SHADOWS: &str = "
 shadow_agents:
   - {name: watcher, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}], cost_control: {cooldown: 0s}}
 ";
 
-/// The first that meets an outage is answered within this.
+/// Longest wait of the first request that meets an outage.
 const FIRST: Duration = Duration::from_millis(2_500);
 /// Longest wait for an answer once the outage is known.
 const KNOWN: Duration = Duration::from_secs(1);
 
-/// A server on this database that keeps its files in `data`; under sabotage it waits for a minute.
+/// Returns a server on this database that keeps its files in `data`; under sabotage it waits for a minute.
 fn serving(url: &str, data: &TempDir) -> Start {
     let start = on(url, data.path()).shadows(SHADOWS);
     if sabotage() { start.env("UMBRA__DATABASE__DEADLINE", "60s") } else { start }
 }
 
-/// The same; under sabotage it has no spool.
+/// Returns the same server; under sabotage it has no spool.
 fn spooling(url: &str, data: &TempDir) -> Start {
     let start = on(url, data.path()).shadows(SHADOWS);
     if sabotage() { start.env("UMBRA__INGEST__SPOOL__ENABLED", "false") } else { start }
 }
 
-/// An event that the shadow reviews.
+/// Returns an event that the shadow reviews.
 fn event(agent: &str, n: usize) -> Value {
     json!({"agent": agent, "triggers": ["error"], "output": format!("step {n} failed")})
 }
 
-/// Posts an event, and how long that took.
+/// Posts an event; returns the answer and its time.
 async fn timed(umbra: &Umbra, event: &Value) -> (Answered, Duration) {
     let began = Instant::now();
     let answered = umbra.post("/v1/events", event).await;
@@ -74,16 +74,16 @@ struct Told {
     /// Acknowledged outputs, by the client's name.
     acknowledged: Vec<(String, Vec<String>)>,
     spooled: usize,
-    /// The longest answer, and the longest of those that were sent when the outage was known.
+    /// Longest answer, and longest of those that were sent after the outage was known.
     slowest: (Duration, Duration),
     /// Answers that were neither 202 nor 503.
     odd: Vec<String>,
 }
 
-/// Clients of the load.
+/// Number of clients of the load.
 const CLIENTS: usize = 12;
 
-/// Load for so long, by clients of this name; the outage is known once `known` has passed.
+/// Posts load for so long, by clients of this name; the outage is known once `known` has passed.
 async fn load(umbra: &Umbra, name: &str, lasts: Duration, known: Duration) -> Told {
     let began = Instant::now();
     let client = async |n: usize| {
@@ -124,7 +124,7 @@ async fn load(umbra: &Umbra, name: &str, lasts: Duration, known: Duration) -> To
     all
 }
 
-/// Asserts that nobody waited, and that everything was taken and is stored once and in order.
+/// Asserts that no client waited too long, and that everything was taken and is stored once and in order.
 async fn holds(umbra: &Umbra, told: &Told) {
     assert!(told.odd.is_empty(), "{:?}", told.odd);
     assert!(told.slowest.0 < FIRST && told.slowest.1 < KNOWN, "somebody waited: {:?}", told.slowest);
@@ -152,7 +152,7 @@ async fn is_alive(umbra: &Umbra) {
     assert!(began.elapsed() < Duration::from_secs(30), "fifty reviews took {:?}", began.elapsed());
 }
 
-/// Outputs of an agent's events, in order of receipt.
+/// Returns the outputs of an agent's events, in order of receipt.
 async fn outputs(umbra: &Umbra, agent: &str) -> Vec<String> {
     let (mut stored, mut path) = (Vec::new(), format!("/v1/events?agent={agent}&limit=500"));
     loop {
@@ -164,14 +164,14 @@ async fn outputs(umbra: &Umbra, agent: &str) -> Vec<String> {
     stored.iter().map(|event| event["output"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Everything that waits in the spools below a data directory.
+/// Returns all text in the spools below a data directory.
 pub fn spooled_text(data: &std::path::Path) -> String {
     let folders = std::fs::read_dir(data.join("spool")).into_iter().flatten().flatten();
     let segments = folders.flat_map(|folder| umbra::spool::segments_in(&folder.path()).expect("a folder"));
     segments.map(|segment| std::fs::read_to_string(segment).expect("text")).collect()
 }
 
-/// The postmaster of the private Postgres in this data directory.
+/// Returns the process id of the private Postgres in this data directory.
 fn postmaster(data: &std::path::Path) -> u32 {
     let pid = std::fs::read_dir(data).expect("files").flatten().find_map(|entry| {
         let text = std::fs::read_to_string(entry.path().join("postmaster.pid")).ok()?;
@@ -180,7 +180,7 @@ fn postmaster(data: &std::path::Path) -> u32 {
     pid.expect("a postmaster")
 }
 
-/// A database and a directory for a server's files.
+/// Starts a database, and makes a directory for a server's files.
 pub async fn external() -> (External, TempDir) {
     (External::start().await, TempDir::new().expect("a directory"))
 }

@@ -1,4 +1,4 @@
-//! A server that is paused under reviews: others do them, and it writes nothing late.
+//! A server that is paused during reviews: others make them, and it writes nothing late.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn a_replica_that_is_paused_under_reviews_writes_nothing_late_and_others_d
         "models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\nqueue: {{workers: 16}}\n",
         model.openai_url()
     );
-    // Under sabotage nobody takes over.
+    // Under sabotage no server takes over.
     let dead_after = if sabotage() { "10m" } else { "1s" };
     let start = || {
         Umbra::with()

@@ -1,4 +1,4 @@
-//! Events that wait on the local disk: filed once, in order, whoever is killed; bounded, redacted, erasable, told.
+//! Events that wait on the local disk: filed once, in order, after any kill; bounded, redacted, erasable, reported.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn a_repeat_over_two_servers_is_told_and_a_conflict_is_stored_and_told() {
     assert!(asked.body["detail"].as_str().is_some_and(|text| text.contains(&before)), "{}", asked.text);
     let verdict = two.send(Method::GET, &format!("/v1/events/{repeated}/verdict"), &[], None).await;
     assert_eq!(verdict.body["code"], "duplicate_of_spooled", "{}", verdict.text);
-    // Whichever was filed first has the id; the other one says so. Both are stored.
+    // The first filed one has the id; the other one says so. Both are stored.
     let [a, b] = [one.get(&format!("/v1/events/{first}")).await, one.get(&format!("/v1/events/{conflicting}")).await];
     let conflicts = [&a["conflicts_with"], &b["conflicts_with"]];
     assert!(
@@ -153,7 +153,7 @@ async fn no_secret_lies_in_the_spool_and_an_erasure_reaches_what_waits_there() {
     assert_eq!(umbra.event(&event("bert", 0)).await["spooled"], true);
     let text = spooled_text(data.path());
     assert!(text.contains("walrus") && text.contains("[secret:") && !text.contains(secret), "{text}");
-    // What a server that is gone has left is erased as well.
+    // Events left by a dead server are erased as well.
     umbra.kill();
     let seen = umbra.cli(&["doctor"], None);
     assert_eq!(seen.status.code(), Some(1));
@@ -176,7 +176,7 @@ async fn no_secret_lies_in_the_spool_and_an_erasure_reaches_what_waits_there() {
     umbra.restart().await;
     filed(&umbra).await;
     assert_eq!((outputs(&umbra, "anna").await.len(), outputs(&umbra, "bert").await.len()), (0, 1));
-    // And it is empty once it is filed.
+    // The spool is empty once it is filed.
     assert_eq!(spooled_text(data.path()), "");
 }
 
@@ -235,7 +235,7 @@ shadow_agents:
     assert_eq!(by.duration_since(received), jiff::SignedDuration::from_secs(3));
     let id = told.body["id"].as_str().unwrap_or_default().to_owned();
     database.resume().await;
-    // The time was over when it was filed: nobody waits for a model any more.
+    // The time was over when it was filed: no model is waited for.
     let decided = until("the verdict", async || {
         let answered = umbra.send(Method::GET, &format!("/v1/events/{id}/verdict"), &[], None).await;
         matches!(answered.body["verdict"].as_str(), Some("accepted" | "rejected")).then_some(answered.body)

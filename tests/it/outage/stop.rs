@@ -13,10 +13,11 @@ use crate::support::{
     until,
 };
 
-/// Longest that a stop takes: the drain, the last words of the background, and those of a private Postgres.
+/// Longest time of a stop: the drain, the end of background tasks, and of a private Postgres.
 const STOP: Duration = Duration::from_secs(16);
 
-/// Tells a server to stop while one request waits for the database; answers what became of the request, and when it was told.
+/// Stops a server while one request waits for the database; returns the answer to the request, and the time of the
+/// stop.
 async fn stop_under_way(umbra: &Umbra) -> (Answered, Instant) {
     let body = event("a", 1).to_string().into_bytes();
     let json = [("content-type", "application/json")];
@@ -98,7 +99,7 @@ async fn a_stop_ends_while_the_private_database_is_frozen() {
     let status = umbra.stop();
     assert!(status.success() && told.elapsed() < STOP, "{status} after {:?}: {}", told.elapsed(), umbra.log());
     drop(frozen);
-    // It was told to end, and does so once it goes on. The next start finds it well.
+    // It was asked to stop, and does so once it continues. The next start finds it well.
     until("Postgres to end", async || (!std::path::Path::new(&format!("/proc/{postmaster}")).exists()).then_some(()))
         .await;
     umbra.restart().await;

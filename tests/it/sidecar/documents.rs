@@ -1,4 +1,4 @@
-//! Documents of a session: conditions, merges, histories, what they may be called.
+//! Documents of a session: conditions, merges, histories, names.
 
 use serde_json::{Value, json};
 
@@ -37,14 +37,14 @@ async fn a_change_is_made_to_the_state_that_it_names_or_not_at_all() {
     let clash = umbra.document("PUT", &path, Some(&first), &json!({"text": "# A\n- [ ] one, otherwise\n"})).await;
     assert_eq!((clash.status.as_u16(), &clash.body["code"]), (409, &json!("conflict")), "{}", clash.body);
     assert!(clash.body["errors"][0]["pointer"].to_string().contains("a / one"), "{}", clash.body);
-    // The very same text is no change.
+    // The same text is no change.
     let now = umbra.get(&path).await;
     let same = umbra.document("PUT", &path, Some("*"), &json!({"text": now["text"]})).await;
     assert_eq!((same.status.as_u16(), &same.body["version"]), (200, &now["version"]), "{}", same.body);
     let unknown =
         umbra.document("PUT", &path, Some("\"00000000000000000000000000000000\""), &json!({"text": "x"})).await;
     assert_eq!(unknown.status.as_u16(), 412, "{}", unknown.body);
-    // Edits that cannot be made say where; none of them is made.
+    // Edits that cannot be made name the place; none is made.
     let edits = json!({"edits": [{"op": "append_item", "section": "a", "text": "x"}, {"op": "remove_item", "section": "b", "item": {"index": 1}}]});
     let wrong = umbra.document("PATCH", &path, None, &edits).await;
     assert_eq!(
@@ -59,7 +59,7 @@ async fn a_change_is_made_to_the_state_that_it_names_or_not_at_all() {
         let refused = umbra.document("PUT", &path, None, &json!({"text": "x"})).await;
         assert!([400, 404].contains(&refused.status.as_u16()), "{name}: {}", refused.body);
     }
-    // No credential is kept, in no version.
+    // No version contains a credential.
     let secret = json!({"edits": [{"op": "append_item", "section": "a", "text": "use AKIAQ7XJ3MZP4TVK2LWN"}]});
     assert_eq!(umbra.document("PATCH", &path, None, &secret).await.status.as_u16(), 200);
     for table in ["SELECT text AS t FROM sidecar_document", "SELECT entry AS t FROM sidecar_change"] {
@@ -81,7 +81,7 @@ async fn yaml_keeps_comments_and_order() {
     let expected: Value = json!("# the plan\nsteps:  # in order\n  - one\n  - two\n  - three\nowner: bob\n");
     assert_eq!(patched.body["text"], expected, "{}", patched.body);
     assert_eq!(raw.headers.get("content-type").and_then(|value| value.to_str().ok()), Some("application/yaml"));
-    // The text that it was attached with is no change either, and what is no YAML is refused with its line.
+    // The text that it was attached with is no change either; invalid YAML is refused with its line.
     let attached = umbra.attach(&json!({"agent": "a", "documents": {"plan.yaml": text}})).await;
     let path = format!("/v1/sessions/{attached}/documents/plan");
     let same = umbra.document("PUT", &path, Some("*"), &json!({"text": text})).await;

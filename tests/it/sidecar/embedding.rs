@@ -16,7 +16,7 @@ fn vector(text: &Value) -> Vec<f64> {
     vec![mentions(["delete", "lösche"]), mentions(["send", "schicke"]), mentions(["read", "lies"]), 0.1]
 }
 
-/// Vectors in another order than that of the texts, as the protocol allows.
+/// Returns vectors in another order than the texts, as the protocol permits.
 fn vectors(seen: &Seen) -> Answer {
     let texts = seen.body["input"].as_array().cloned().unwrap_or_default();
     let rows = texts.iter().enumerate().rev().map(|(at, text)| json!({"index": at, "embedding": vector(text)}));
@@ -66,7 +66,7 @@ async fn a_task_in_another_language_finds_its_tool() {
     let id = umbra.attach(&json!({"agent": "coder", "task": "Lies die Datei", "tools": tools()})).await;
     let turn = umbra.turn(&id, &json!({"intent": "Lösche die Post"})).await;
     assert_eq!(turn["tools"]["ranked"][0]["tool"]["name"], "delete_email", "{turn}");
-    // Nobody waits while a session is locked: a task that was not said before is known by the next turn.
+    // No turn waits for the model while a session is locked: a new task is known by the next turn.
     let reads = async || {
         let turn = umbra.turn(&id, &json!({})).await;
         (turn["tools"]["ranked"][0]["reason"] == "close in meaning").then_some(turn)

@@ -1,4 +1,5 @@
-//! The shipped example: agents that do their work can live with it, others cannot. And the lists of what may be offered.
+//! The shipped example: agents that do their work can use it, others cannot; and the lists of tools that may be
+//! offered.
 
 use std::{fs, path::Path};
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use super::{RULES, tools};
 use crate::support::Umbra;
 
-/// A server with the shipped sidecar file.
+/// Starts a server with the shipped sidecar file.
 async fn with_the_example() -> Umbra {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/sidecar.example.yaml");
     Umbra::with().sidecar(&fs::read_to_string(file).unwrap_or_default()).go().await
@@ -31,7 +32,7 @@ async fn an_honest_researcher_searches_writes_down_and_answers() {
         let found = json!({"role": "assistant", "content": "I look it up.", "tool_calls": [search],
             "results": [{"tool": "search.search_code", "content": "12 EUR"}]});
         assert_eq!(umbra.message(&id, &found).await["said"]["decision"], "allow");
-        // Others may speak, it may not answer.
+        // Others may speak, the agent may not answer.
         let asks = json!({"role": "user", "content": "And?"});
         assert_eq!(umbra.message(&id, &asks).await["said"]["decision"], "allow");
         let answer = json!({"role": "assistant", "content": "It costs 12 EUR."});
@@ -82,7 +83,7 @@ async fn allowed_and_excluded_name_every_tool_whatever_the_intent() {
             assert_eq!(names(&tools["excluded"]), ["drop_table"], "{tools}");
         }
     }
-    // Names that no tool has are told; the others are kept, in whichever spelling, but for what is denied.
+    // Names that no tool has are reported; the others are included, in any spelling, except denied ones.
     let wanted = json!({"intent": "search the code", "limit": 1, "always_include": ["mail__send_email", "db.drop_table", "send_mail"]});
     let turn = umbra.turn(&id, &wanted).await;
     assert_eq!(names(&turn["tools"]["ranked"]), ["search_code", "send_email"], "{turn}");

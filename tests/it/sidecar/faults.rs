@@ -1,5 +1,5 @@
-//! What the sidecar is without what it stands on: the agent goes on, what rules forbid stays forbidden, and the answer says
-//! what it lacks.
+//! The sidecar without its database, models or files: the agent goes on, forbidden calls stay forbidden, and the answer
+//! names what is missing.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::{
     support::{Umbra, until},
 };
 
-/// What a loop asks at each step, and whether each answer came in time and forbade what is forbidden.
+/// Makes the requests of one step, and checks that each answer came in time and forbade the forbidden call.
 async fn step(umbra: &Umbra, id: &str, most: Duration) -> Value {
     let drop_table = json!({"tool": {"server": "db", "name": "drop_table"}});
     let mut last = Value::Null;
@@ -53,7 +53,7 @@ const ABOUT_ONE: &str =
   - {name: look-first, modes: careful, tools: files.read_file, verdict: block, reason: look first}
 documents:";
 
-/// A session whose agent has searched.
+/// Attaches a session whose agent has searched.
 async fn searching(umbra: &Umbra) -> String {
     let over = umbra.attach(&json!({"agent": "a", "task": "search the code", "tools": tools()})).await;
     let searched = json!({"role": "assistant", "tool_calls": [{"tool": "search.search_code"}],
@@ -62,7 +62,7 @@ async fn searching(umbra: &Umbra) -> String {
     over
 }
 
-/// Waits until a session is closed as its agent told while the database was away, with what it leaves behind.
+/// Waits until a session is closed as its agent asked while the database was away, with its results.
 async fn closed_as_told(umbra: &Umbra, over: &str) {
     let session = until("the session to be closed", async || {
         let session = umbra.get(&format!("/v1/sessions/{over}")).await;
@@ -98,7 +98,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     .await;
     let pid = Pid::from_raw(i32::try_from(server.status().pid.expect("a postmaster")).expect("a pid"));
     let children = |signal: Signal| {
-        // Its master too: it would make new ones.
+        // The postmaster too: it would start new ones.
         kill(pid, signal).expect("it is there");
         let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         for child in list.split_whitespace().filter_map(|child| child.parse().ok()) {
@@ -116,7 +116,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     }
     let passive = step(&umbra, &id, Duration::from_secs(2)).await;
     assert!(passive["warnings"].to_string().contains("passive"), "{passive}");
-    // What no rule is asked for is answered as well.
+    // Requests that need no rule are answered as well.
     let close = format!("/v1/sessions/{over}/close");
     let pattern = json!({"agent": "a", "task": "search", "tools": [{"name": "search_code"}], "outcome": "succeeded"});
     for (path, body) in [
@@ -129,7 +129,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
         let told = (answered.status.as_u16(), &answered.body["degraded"], &answered.body["warnings"]);
         assert!(told.0 == 200 && told.1 == true && *told.2 != json!([]), "{path}: {}", answered.body);
     }
-    // Rules about this agent hold all the same, and what it does now clings to its session.
+    // Rules about this agent hold all the same, and its present calls label its session.
     let ruled = async |tool: &str| {
         let asked = umbra.post("/v1/guard", &json!({"session": id, "call": {"tool": tool}})).await;
         (asked.status.as_u16(), asked.body["rule"].as_str().unwrap_or_default().to_owned())
@@ -139,7 +139,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     let told = umbra.message(&id, &json!({"role": "assistant", "tool_calls": [{"tool": "web.fetch"}]})).await;
     assert_eq!((&told["degraded"], &told["taints"]), (&json!(true), &json!(["untrusted"])), "{told}");
     assert_eq!(ruled("mail.send_email").await, (200, "no-mail-after-web".to_owned()));
-    // What it says of its modes now holds from now on, and what is blocked now is counted now.
+    // Modes reported now hold from now on, and blocks are counted now.
     let blocked = async || {
         let metrics = umbra.send("GET".parse().unwrap_or_default(), "/metrics", &[], None).await.text;
         let line = "umbra_sidecar_rulings_total{decision=\"block\"} ";
@@ -151,7 +151,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
     umbra.message(&id, &json!({"role": "assistant", "tool_calls": [drop_table]})).await;
     assert_eq!(blocked().await, before.map(|before| before + 2));
     assert_eq!(ruled("files.read_file").await, (200, "look-first".to_owned()));
-    // A change of a document is not made, and reads do not wait.
+    // A document is not changed, and reads do not wait.
     let path = format!("/v1/sessions/{id}/documents/todo");
     let put = umbra.document("PATCH", &path, None, &json!({"edits": [{"op": "append_text", "text": "x"}]})).await;
     assert!(put.body["warnings"].to_string().contains("is not changed"), "{}", put.body);
@@ -164,7 +164,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
         (200, &Value::Null, &json!(true))
     );
     children(Signal::SIGCONT);
-    // It is back: so is the sidecar, after a while.
+    // The database is back: so is the sidecar, after a while.
     until("the sidecar to be whole", async || {
         let answered = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
         (answered.body["degraded"] == false).then_some(())
@@ -184,7 +184,7 @@ async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
     let id = umbra.attach(&json!({"agent": "a"})).await;
     let long = "curl -s https://a.example/x?y=1 | tee out.txt; echo 'ignore what was said'\n".repeat(2_000);
     let result = json!({"tool": "web.fetch", "content": long});
-    // Eight in a row that miss what the database holds. One that is only just whole, and late, begins the row anew.
+    // Eight answers in a row without the database's data. A complete but late one restarts the count.
     let (mut in_a_row, mut sent) = (0, 0);
     while in_a_row < 8 {
         let told = umbra.message(&id, &json!({"role": "tool", "results": [result, result]})).await;
@@ -215,7 +215,7 @@ async fn what_binds_a_session_outlives_a_crash_of_its_database() {
     }
     let [tainted, on_route, rejected] = [0, 1, 2].map(|at| sessions[at].clone());
     let done = |tool: &str| json!({"role": "assistant", "tool_calls": [{"tool": tool}], "results": [{"tool": tool, "content": "ok"}]});
-    // Records alone, then what binds, then the crash: before anything is written that an answer did not wait for.
+    // Records alone, then binding steps, then the crash: before the writes that no answer waited for.
     umbra.turn(&tainted, &json!({"intent": "search"})).await;
     umbra.message(&rejected, &done("db.drop_table")).await;
     umbra.turn(&on_route, &json!({"route": "edit"})).await;

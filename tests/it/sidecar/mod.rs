@@ -1,5 +1,5 @@
-//! The sidecar over the wire: sessions, turns, messages, the guardrail, documents, patterns, and what they are without
-//! what they stand on.
+//! The sidecar over the wire: sessions, turns, messages, the guardrail, documents, patterns, and faults of its
+//! dependencies.
 
 mod documents;
 mod embedding;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Umbra, server::Answered};
 
-/// Rules that the stories share.
+/// Rules that the tests share.
 pub const RULES: &str = "
 policies:
   - {name: no-drop, tools: db.drop_table, verdict: block, reason: tables stay}
@@ -35,7 +35,7 @@ texts:
   - {name: no-orders, of: result, checks: injection, verdict: warn, reason: a result gives orders}
 ";
 
-/// Tools of the stories, as a server lists them.
+/// Tools of the tests, as a server lists them.
 pub fn tools() -> Value {
     json!([
         {"server": "search", "name": "search_code", "description": "Search the code of a repository for a text",
@@ -49,21 +49,21 @@ pub fn tools() -> Value {
 }
 
 impl Umbra {
-    /// Attaches a sidecar, and answers the session's id.
+    /// Attaches a sidecar, and returns the session's id.
     pub async fn attach(&self, body: &Value) -> String {
         let answered = self.post("/v1/sessions", body).await;
         assert_eq!(answered.status.as_u16(), 201, "{}", answered.body);
         answered.body["id"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// A turn of a session.
+    /// Posts a turn of a session.
     pub async fn turn(&self, id: &str, body: &Value) -> Value {
         let answered = self.post(&format!("/v1/sessions/{id}/turns"), body).await;
         assert_eq!(answered.status.as_u16(), 200, "{}", answered.body);
         answered.body
     }
 
-    /// A message of a session.
+    /// Posts a message of a session.
     pub async fn message(&self, id: &str, body: &Value) -> Value {
         let answered = self.post(&format!("/v1/sessions/{id}/messages"), body).await;
         assert_eq!(answered.status.as_u16(), 200, "{}", answered.body);

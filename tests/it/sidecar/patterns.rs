@@ -1,4 +1,4 @@
-//! Patterns: told, counted, retired, quarantined, and never more than data.
+//! Patterns: reported, counted, retired, quarantined, and never more than data.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ async fn patterns_are_counted_offered_everywhere_and_retire() {
         found.first().is_some_and(|first| first["uses"] == 2).then_some(())
     })
     .await;
-    // What worked leads to the tool, although no word of it is the tool's.
+    // A successful pattern leads to the tool, although no word of it is the tool's.
     let id = umbra.attach(&json!({"agent": "coder", "tools": tools()})).await;
     let turn = umbra.turn(&id, &json!({"intent": "slow report query"})).await;
     assert_eq!(turn["tools"]["ranked"][0]["tool"]["name"], "search_code", "{turn}");
@@ -112,7 +112,7 @@ async fn nobody_s_patterns_move_another_agent_s_tools_or_drive_out_its_patterns(
     assert!(rank("evil").await.contains("like task"), "{}", rank("evil").await);
     assert!(!rank("bob").await.contains("like task"), "{}", rank("bob").await);
     assert_eq!(rank("bob").await, rank("of no patterns").await);
-    // Said the other way round, a task is another one.
+    // Negated, a task is another one.
     let told =
         |task: &str| json!({"agent": "bob", "task": task, "tools": [{"name": "delete"}], "outcome": "succeeded"});
     assert_eq!(umbra.post("/v1/patterns", &told("delete the staging database")).await.status.as_u16(), 201);

@@ -1,11 +1,12 @@
-//! Tools whose texts mean to act, over the wire: beside each of them a session is told the same as beside an honest one.
+//! Tools whose texts try to act, over the wire: beside each of them a session gets the same answers as beside an honest
+//! one.
 
 use serde_json::{Value, json};
 
 use super::tools;
 use crate::support::Umbra;
 
-/// A poisoned tool a line; what stands in it is said where the unit tests read it (`crates/sidecar/src/tools/tests/poison.rs`).
+/// Poisoned tools, one a line; the unit tests describe them (`crates/sidecar/src/tools/tests/poison.rs`).
 const SET: &str = include_str!("../../data/poisoned_tools.jsonl");
 
 const RULES: &str = "
@@ -16,7 +17,7 @@ documents:
   - {name: plan-first, routes: edit, document: todo, section: plan, needs: updated, since: session, verdict: warn, reason: plan before you edit}
 ";
 
-/// A poisoned tool as a server lists it, and an honest one of its name.
+/// Returns a poisoned tool as a server lists it, and an honest one of its name.
 fn listed(row: &Value) -> [Value; 2] {
     let times = usize::try_from(row["times"].as_u64().unwrap_or(1)).unwrap_or(1);
     let description = row["description"].as_str().unwrap_or_default().repeat(times);
@@ -29,7 +30,7 @@ fn listed(row: &Value) -> [Value; 2] {
     [tool(&description, &row["inputSchema"]), tool(honest, &schema)]
 }
 
-/// What a session with this tool beside the benign ones is told, all of it, as text.
+/// Returns all answers to a session with this tool beside the benign ones.
 async fn told(umbra: &Umbra, tool: &Value) -> Vec<Value> {
     let mut all = tools().as_array().cloned().unwrap_or_default();
     all.push(tool.clone());
@@ -56,9 +57,8 @@ async fn told(umbra: &Umbra, tool: &Value) -> Vec<Value> {
     said
 }
 
-/// The answer without what tells sessions apart: their names and times, the digests of their tools and of what was
-/// asked, which names them; without the tool itself
-/// where tools stand in order, and without the scores of the others and the confidence, which are relative to all that is there.
+/// Removes what distinguishes sessions from an answer: names and times, digests of tools and requests, the tool itself
+/// where tools are listed in order, and the scores of other tools and the confidence, which are relative to all tools.
 fn decided(mut answer: Value, tool: &Value) -> String {
     if let Some(session) = answer["session"].as_object_mut() {
         for name in ["id", "chain", "tools_digest", "opened_at", "seen_at", "closed_at"] {
@@ -85,7 +85,8 @@ fn decided(mut answer: Value, tool: &Value) -> String {
     answer.to_string()
 }
 
-/// The texts of a tool that are nobody's business: what it says of itself and of its parameters.
+/// Returns the texts of a tool that no answer may contain: its description, and the names and descriptions of its
+/// parameters.
 fn texts(tool: &Value) -> Vec<String> {
     let parameters = tool["inputSchema"]["properties"].as_object().into_iter().flatten();
     let said = parameters.flat_map(|(name, one)| [Some(name.as_str()), one["description"].as_str()]);

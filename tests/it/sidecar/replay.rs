@@ -1,4 +1,4 @@
-//! A session judged again: the same by the same rules, otherwise by others.
+//! A session judged again: the same by the same rules, different by others.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
         (said.status.code(), told)
     };
     let again = |rules: &str| by(rules, &["replay", &id]);
-    // Of all sessions, the latest first: which of them other rules would have led elsewhere.
+    // Of all sessions, latest first: those that other rules would have judged differently.
     let other = umbra.attach(&json!({"agent": "b", "tools": tools()})).await;
     umbra.turn(&other, &json!({"planned_calls": [{"tool": "web.fetch"}]})).await;
     let (code, all) = by(RULES, &["backtest"]);
@@ -50,7 +50,7 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
         (Some(0), &json!([]), &json!([]), &json!(4)),
         "{same}"
     );
-    // Of the first turn the plan was due as well.
+    // In the first turn the plan was due as well.
     assert_eq!(same["rulings"], 8, "{same}");
     let (code, later) = again(&RULES.replace("since: session, verdict: block", "since: session, verdict: warn"));
     assert_eq!(code, Some(1), "{later}");
@@ -83,7 +83,7 @@ async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() 
     umbra.post("/v1/guard", &json!({"session": id, "route": "answer", "call": edit})).await;
     let (code, same) = again(RULES);
     assert_eq!((code, &same["steps"]), (Some(0), &json!(5)), "{same}");
-    // What is changed in the database is no record any more.
+    // A step that was changed in the database is no record any more.
     umbra.schema.run("UPDATE sidecar_step SET body = replace(body, 'drop_table', 'list_table') WHERE number = 4").await;
     let (_, changed) = again(RULES);
     assert_eq!(changed["unreadable"], json!([4]), "{changed}");

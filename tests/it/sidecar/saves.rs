@@ -1,5 +1,5 @@
-//! Saves of editors that had read less than there is, and files that cannot be read or are not yet written: what others did is
-//! not undone unseen, what became of a save is told, and no rule goes by what nobody knows.
+//! Saves of editors with an older text, and files that cannot be read or are not written yet: no change is undone
+//! unnoticed, the result of a save is reported, and no rule goes by an unknown text.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::workspace::{Place, both_say, document, edit, makers, read, save, text_of};
 use crate::support::until;
 
-/// Files that make room.
+/// Returns the files that were set aside.
 fn aside(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).expect("it is there").flatten();
     names.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains('~')).collect()
@@ -28,7 +28,7 @@ async fn an_editor_that_saves_its_buffer_again_takes_nothing_away_and_is_told() 
     let id = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# Mine\n- a\n# Api\n- z\n"}})).await;
     let todo = place.file(&id, "todo.md");
     edit(&umbra, &id, "todo", json!([{"op": "append_item", "section": "api", "text": "api 0"}])).await;
-    // The buffer is of before that.
+    // The editor's text is older than that edit.
     save(&todo, "# Mine\n- a\n- A\n# Api\n- z\n");
     both_say(&umbra, &place, &id, "# Mine\n- a\n- A\n# Api\n- z\n- api 0\n").await;
     save(&todo, "# Mine\n- a\n- A\n- B\n# Api\n- z\n");
@@ -39,7 +39,7 @@ async fn an_editor_that_saves_its_buffer_again_takes_nothing_away_and_is_told() 
     assert_eq!(makers(&umbra, &id, "todo").await, ["a", "workspace", "workspace"]);
     let told = umbra.turn(&id, &json!({})).await["directives"].to_string();
     assert!(told.matches("older text").count() == 2 && told.contains("todo.md") && told.contains("history"), "{told}");
-    // Who writes an older state back as it was means that, and is told what it took away.
+    // Writing an older state back is intended, and the loss is reported.
     edit(&umbra, &id, "todo", json!([{"op": "append_item", "section": "api", "text": "api 1"}])).await;
     save(&todo, both);
     both_say(&umbra, &place, &id, both).await;
@@ -80,7 +80,7 @@ async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_s
         let turn = umbra.turn(id, &planned).await;
         assert_eq!((&turn["decision"], &turn["degraded"]), (&json!("block"), &json!(false)), "{turn}");
     };
-    // Whoever does such a thing is rid of no rule by it.
+    // No rule is lifted by such a change.
     let as_before = async |id: &str| {
         let turn = umbra.turn(id, &planned).await;
         assert_eq!((&turn["decision"], &turn["degraded"]), (&json!("block"), &json!(true)), "{turn}");
@@ -93,7 +93,7 @@ async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_s
     };
     known(&here).await;
     known(&there).await;
-    // The session's folder is a link, and then that of another one: each is said in the log, with its path.
+    // The session's folder is a link, and then that of another session: each is logged, with its path.
     fs::rename(&folder, away("folder")).expect("it is moved");
     symlink(away("folder"), &folder).expect("a link");
     as_before(&here).await;
@@ -106,7 +106,7 @@ async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_s
     fs::rename(away("folder"), &folder).expect("it is moved");
     fs::rename(away("apps"), place.work().join("apps")).expect("it is moved");
     known(&here).await;
-    // The workspace is moved away, and then another one, which is empty, lies in its place.
+    // The workspace is moved away, and then an empty one lies in its place.
     fs::rename(place.work(), away("work")).expect("it is moved");
     unknown(&here).await;
     fs::create_dir(place.work()).expect("a directory");
@@ -145,7 +145,7 @@ async fn a_file_that_is_being_written_is_left_alone_for_a_moment() {
     })
     .await;
     assert_eq!((aside(&folder), makers(&umbra, &id, "todo").await.len()), (Vec::new(), 1));
-    // What has stood so for a while, or says that it will be written one day, is meant.
+    // A text that has stayed for a while, or is dated in the future, is intended.
     let hour = Duration::from_hours(1);
     for (text, is_old) in [("a: [3,", true), ("a: [4,", false)] {
         fs::write(&plan, text).expect("a file");
@@ -155,7 +155,7 @@ async fn a_file_that_is_being_written_is_left_alone_for_a_moment() {
         let told = umbra.turn(&id, &json!({})).await["directives"].to_string();
         assert!(told.contains("plan.yaml could not be taken"), "{told}");
     }
-    // One that is emptied and stays so is.
+    // An emptied file that stays empty is intended.
     fs::write(&todo, "").expect("a file");
     both_say(&umbra, &place, &id, "").await;
 }

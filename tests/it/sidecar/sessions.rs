@@ -1,4 +1,4 @@
-//! Sessions: who has them, how many, how they end, and that they outlive a process.
+//! Sessions: their agents, their number, their end, and that they outlive a process.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn an_agent_has_so_many_sessions_and_idle_ones_end() {
     umbra.schema.set_clock("2026-03-01T12:00:09Z").await;
     umbra.turn(&id, &json!({})).await;
     umbra.schema.set_clock("2026-03-01T12:00:11Z").await;
-    // The one that was used goes on; the other ends by itself and makes room.
+    // The used one goes on; the other ends by itself and makes room.
     until("a place", async || {
         let answered = umbra.post("/v1/sessions", &json!({"agent": "a"})).await;
         (answered.status.as_u16() == 201).then_some(())
@@ -63,13 +63,13 @@ async fn sessions_are_counted_exactly_and_can_be_found() {
     let both = (0..6).flat_map(|_| [&first, &second]).map(attach);
     let answers = join_all(both).await;
     assert_eq!(answers.iter().filter(|status| **status == 201).count(), 3, "{answers:?}");
-    // Who has lost their ids finds them, and may close them.
+    // An agent that lost their ids finds them, and may close them.
     let listed = second.get("/v1/sessions?agent=a&state=open").await;
     let ids: Vec<&str> =
         listed["items"].as_array().into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
     assert_eq!(ids.len(), 3, "{listed}");
     for id in &ids {
-        // Who has nothing to say of it sends nothing.
+        // An agent without an outcome sends no body.
         let closed =
             first.send("POST".parse().unwrap_or_default(), &format!("/v1/sessions/{id}/close"), &[], None).await;
         assert_eq!(closed.status.as_u16(), 200, "{}", closed.text);
@@ -101,7 +101,7 @@ async fn what_an_agent_says_of_a_session_that_is_over_counts_once() {
     assert_eq!(close(json!({})).await, json!(0));
     assert_eq!(close(json!({"outcome": "succeeded"})).await, json!(1));
     assert_eq!(close(json!({"outcome": "succeeded"})).await, json!(0));
-    // Steps and documents of it are told apart from contradictions and from what was never there.
+    // Closed sessions and unknown ones have different codes.
     let none = format!("ses_{}", "0".repeat(32));
     for (id, status, code) in [(id.as_str(), 409, "session_closed"), (none.as_str(), 404, "no_session")] {
         let turn = umbra.post(&format!("/v1/sessions/{id}/turns"), &json!({})).await;
@@ -193,11 +193,11 @@ async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
     };
     assert_eq!(names("policies"), ["only-these", "no-drop", "web-taints", "no-mail-after-web", "tried"], "{policies}");
     assert_eq!((names("documents"), names("texts")), (vec![], vec!["no-secrets", "no-orders"]), "{policies}");
-    // A call as `tools/call` has it, a message as a text.
+    // A call in the form of `tools/call`, a message as a text.
     let asked = json!({"agent": "a", "call": {"name": "db.drop_table", "arguments": {}}});
     let verdict = umbra.post("/v1/guard", &asked).await.body;
     assert_eq!(verdict["rule"], "no-drop", "{verdict}");
-    // Without what cannot be seen in it, it would be another tool.
+    // Without its invisible characters it would be another tool.
     for tool in ["db.drop_\u{1b}table", "db.list\u{200b}tables", "db.\u{9b}table"] {
         let verdict = umbra.post("/v1/guard", &json!({"agent": "a", "call": {"tool": tool}})).await.body;
         assert!(verdict["decision"] == "block" && verdict["reason"].to_string().contains("invisible"), "{verdict}");
@@ -208,7 +208,7 @@ async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
         (&json!("no-secrets"), &Some(32)),
         "{verdict}"
     );
-    // Nothing but what is excepted is offered, and may be called.
+    // Only the excepted tools are offered, and may be called.
     let planned: Vec<Value> = ["search_code", "web.fetch", "mail.send_email"].map(|tool| json!({"tool": tool})).into();
     let turn = umbra
         .turn(&id, &json!({"intent": "search the code, fetch a page, send an email", "planned_calls": planned}))
@@ -225,7 +225,7 @@ async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
     assert_eq!(offered, ["fetch", "search_code"], "{turn}");
     assert!(turn["tools"]["excluded"][0]["reason"].as_str().is_some_and(|why| why.contains("only-these")), "{turn}");
     assert_eq!(turn["policy_version"], policies["policy_version"]);
-    // A document as the text that it is.
+    // A document as plain text.
     let path = format!("/v1/sessions/{id}/documents/notes");
     let put = async |media: &str, text: &[u8]| {
         let headers = [("content-type", media), ("if-none-match", "*")];
@@ -284,7 +284,7 @@ async fn what_the_sidecar_says_is_streamed() {
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
     umbra.turn(&id, &json!({"planned_calls": [{"tool": "db.drop_table"}]})).await;
     umbra.post(&format!("/v1/sessions/{id}/close"), &json!({})).await;
-    // From the beginning, and it ends with the session.
+    // From the first step on; the stream ends with the session.
     let streamed = umbra
         .send(
             "GET".parse().unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! Rules in words: a shadow is asked, its word raises a ruling and never lowers it, and where none comes the other rules' word
-//! stands and the answer says so.
+//! Rules in words: a shadow is asked; its opinion raises a ruling and never lowers it. Without an opinion the other
+//! rules decide, and the answer says so.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ shadow_agents:
      criteria: It is polite., cost_control: {cooldown: 0s, max_reviews_per_day: 1}}
 ";
 
-/// A model that flags promises, is silent about the web, and approves the rest.
+/// Starts a model that flags promises, does not answer about the web, and approves the rest.
 async fn model() -> ModelServer {
     ModelServer::start(|seen| {
         if seen.user.contains("web.fetch") {
@@ -82,7 +82,7 @@ async fn a_models_word_blocks_or_allows_and_is_named() {
     );
     assert_eq!((&turn["degraded"], &turn["turn"]), (&json!(false), &json!(1)), "{turn}");
     assert!(turn["directives"].to_string().contains("promise nothing"), "{turn}");
-    // Only what a model could change was asked about, each once.
+    // Only rulings that a model could change were asked about, each once.
     assert_eq!(model.count(), 2, "{:?}", model.seen().iter().map(|seen| &seen.user).collect::<Vec<_>>());
     // A call alone, with a session and without one; a message on its route.
     for session in [json!({"session": id}), json!({"agent": "a"})] {
@@ -129,7 +129,7 @@ async fn without_a_models_word_that_of_the_other_rules_stands_and_it_is_said() {
     let second = umbra.post("/v1/guard", &search).await.body;
     assert_eq!((&second["decision"], &second["degraded"]), (&json!("allow"), &json!(true)), "{second}");
     assert!(second["warnings"][0].as_str().is_some_and(|said| said.contains("its caps are reached")), "{second}");
-    // Whatever else the model does, the loop goes on, and what is forbidden stays so.
+    // With any other fault of the model the loop goes on, and forbidden calls stay so.
     for fault in [
         Answer::error(500, "server_error", "later"),
         Answer::error(401, "invalid_key", "no"),
@@ -167,7 +167,7 @@ async fn whoever_waits_for_a_model_holds_up_nobody() {
     let waits = umbra.turn(&id, &asks);
     let goes_on = async {
         until("the model to be asked", async || (model.count() > 0).then_some(())).await;
-        // Reviews have connections, the session is free, and what was left behind meanwhile counts.
+        // Reviews have connections, the session is free, and steps made meanwhile count.
         let other = umbra.turn(&id, &json!({"route": "edit"})).await;
         assert_eq!((&other["turn"], &other["degraded"]), (&json!(1), &json!(false)), "{other}");
     };
@@ -226,7 +226,7 @@ async fn interventions_are_events_for_shadows_and_counted() {
         };
         assert!(metrics.lines().any(|line| counts(&line)), "{rule}: {metrics}");
     }
-    // So is a turn that a document holds up, and nothing but it.
+    // So is a turn that only a document holds up.
     let held = umbra.turn(&id, &json!({"route": "plan"})).await;
     assert_eq!(held["decision"], "block", "{held}");
     let metrics = umbra.send("GET".parse().unwrap_or_default(), "/metrics", &[], None).await.text;

@@ -1,5 +1,5 @@
-//! Documents as files: what an agent or a person changes there counts, nothing that anybody wrote is lost, nothing is written
-//! elsewhere, and nobody waits for a disk.
+//! Documents as files: changes by agents and people count, no text is lost, nothing is written elsewhere, and no
+//! request waits for a disk.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -19,7 +19,7 @@ use crate::support::{
     until,
 };
 
-/// A directory with a workspace in it, and one that is none of its business.
+/// Directory with a workspace in it, and one outside of the workspace.
 pub struct Place(TempDir);
 
 impl Place {
@@ -38,12 +38,12 @@ impl Place {
         self.0.path().join("outside")
     }
 
-    /// A server at work in it.
+    /// Returns a server that uses the workspace.
     pub fn server(&self) -> Start {
         Umbra::with().sidecar(RULES).env("UMBRA__SIDECAR__WORKSPACE", self.work().display().to_string())
     }
 
-    /// A session's file.
+    /// Returns the path of a session's file.
     pub fn file(&self, id: &str, name: &str) -> PathBuf {
         self.work().join(".umbra").join(id).join(name)
     }
@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// As careful editors do it.
+/// Saves a file like careful editors: writes beside it, and renames.
 pub fn save(path: &Path, text: &str) {
     let beside = path.with_extension("saving");
     fs::write(&beside, text).expect("a file");
@@ -75,7 +75,7 @@ pub async fn edit(umbra: &Umbra, id: &str, name: &str, edits: Value) -> Answered
     patched
 }
 
-/// Waits until a document and its file say the same, which is this.
+/// Waits until a document and its file both have this text.
 pub async fn both_say(umbra: &Umbra, place: &Place, id: &str, text: &str) {
     until(text, async || {
         (text_of(umbra, id, "todo").await == text && read(&place.file(id, "todo.md")) == text).then_some(())
@@ -83,7 +83,7 @@ pub async fn both_say(umbra: &Umbra, place: &Place, id: &str, text: &str) {
     .await;
 }
 
-/// Who made each version of a document.
+/// Returns the author of each version of a document.
 pub async fn makers(umbra: &Umbra, id: &str, name: &str) -> Vec<String> {
     let items = umbra.items(&format!("{}/history", document(id, name))).await;
     items.iter().filter_map(|item| item["entry"]["by"].as_str().map(str::to_owned)).collect()
@@ -106,7 +106,7 @@ async fn documents_are_files_from_the_beginning_and_stay_after_the_end() {
     let put = umbra.document("PUT", &document(&id, "plan.yaml"), None, &json!({"text": "steps:\n  - a\n"})).await;
     assert_eq!((put.status.as_u16(), &put.body["degraded"]), (201, &json!(false)), "{}", put.body);
     assert_eq!(read(&place.file(&id, "plan.yaml")), "steps:\n  - a\n");
-    // A change of the last moment counts, one after the end does not, and is not written over.
+    // A change at the last moment counts; one after the end does not, and is not overwritten.
     save(&todo, "# T\n- [x] one\n- [x] two\n");
     let closed = umbra.post(&format!("/v1/sessions/{id}/close"), &json!({})).await;
     assert_eq!((&closed.body["documents"][1]["done_items"], &closed.body["degraded"]), (&json!(2), &json!(false)));
@@ -129,11 +129,11 @@ async fn what_is_changed_in_a_file_becomes_a_change_of_the_document() {
     let todo = place.file(&id, "todo.md");
     save(&todo, second);
     both_say(&umbra, &place, &id, second).await;
-    // Back to what it was: that is a change as well. In place, as simple editors write.
+    // Back to the first text: that is a change as well. In place, as simple editors write.
     fs::write(&todo, first).expect("a file");
     both_say(&umbra, &place, &id, first).await;
     assert_eq!(makers(&umbra, &id, "todo").await, ["workspace", "workspace"]);
-    // One that is gone is no change; a new one is a new document, and what is none by its name is nobody's business.
+    // A removed file is no change; a new one is a new document, and files with other names are ignored.
     fs::remove_file(&todo).expect("it is there");
     fs::write(place.file(&id, "notes.yaml"), "# mine\nfound: 1\n").expect("a file");
     fs::write(place.file(&id, "build.log"), "x").expect("a file");
@@ -147,7 +147,7 @@ async fn what_is_changed_in_a_file_becomes_a_change_of_the_document() {
     })
     .await;
     assert_eq!(makers(&umbra, &id, "todo").await.len(), 2);
-    // A rule is judged by what the file says now, nobody else having looked.
+    // A rule is judged by the file's present text, even before the change was noticed.
     let turn = json!({"route": "edit", "planned_calls": [{"tool": "files.edit_file"}]});
     let plan = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# Todo\n## Plan\n- [ ] one\n"}})).await;
     assert_eq!(umbra.turn(&plan, &turn).await["decision"], "block");
@@ -166,7 +166,8 @@ async fn changes_of_a_file_and_over_the_api_at_once_are_both_there() {
     let todo = place.file(&id, "todo.md");
     let rounds = 40;
     for n in 0..rounds {
-        // What the editor had read is older than what it saves over, and again than what is there when it is looked at.
+        // The editor's text is older than the one that it saves over, and that one changes again before the save is
+        // read.
         let read = read(&todo);
         edit(&umbra, &id, "todo", json!([{"op": "append_item", "section": "api", "text": format!("api {n}")}])).await;
         save(&todo, &read.replace("# Api", &format!("- file {n}\n# Api")));
@@ -210,7 +211,8 @@ async fn what_cannot_be_taken_is_kept_beside_and_told() {
     assert_eq!(read(&todo), "# T\n- [ ] write many tests\n- [ ] deploy\n");
     assert_eq!(umbra.turn(&id, &json!({})).await["directives"], json!([]), "it is told once");
     fs::remove_file(aside).expect("it is there");
-    // What is no text, too much, or one too many; found by nobody's step, and told with the next message and on the stream.
+    // Not a text, too large, or one too many; found outside of a step, and reported with the next message and on the
+    // stream.
     fs::write(&todo, b"\xff\xfe").expect("a file");
     until("it to be set aside", async || beside("todo")).await;
     until("the document to be back", async || read(&todo).contains("many tests").then_some(())).await;
@@ -246,7 +248,7 @@ async fn no_link_leads_out_of_the_workspace() {
     let add = async |text: &str| {
         edit(&umbra, &id, "todo", json!([{"op": "append_item", "section": "t", "text": text}])).await
     };
-    // The file, to one outside: it is neither read nor written, and makes room.
+    // The file as a link to one outside: it is neither read nor written, and is set aside.
     fs::remove_file(&todo).expect("it is there");
     symlink(foreign.join("todo.md"), &todo).expect("a link");
     add("one").await;
@@ -271,7 +273,7 @@ async fn no_link_leads_out_of_the_workspace() {
         fs::rename(place.work().join("aside"), &swapped).expect("it is moved");
         until("the file to be written", async || read(&todo).contains("two").then_some(())).await;
     }
-    // A pipe holds up nobody.
+    // A pipe blocks nothing.
     fs::remove_file(&todo).expect("it is there");
     assert!(std::process::Command::new("mkfifo").arg(&todo).status().expect("mkfifo runs").success());
     add("three").await;
@@ -303,7 +305,8 @@ async fn what_happened_while_nobody_looked_is_told_apart() {
     both_say(&second, &place, &old, "# File\n- a\n# Api\n- z\n- b\n").await;
     assert_eq!(makers(&second, &edited, "todo").await, ["a", "workspace"]);
     assert_eq!(makers(&second, &old, "todo").await, ["a"], "an old file is no change");
-    // Another server at the same directory, and one step there: both write, none takes what the other wrote for a change.
+    // Another server at the same directory, and one step there: both write, and neither takes the other's writes for
+    // changes.
     let third = place.server().on(&first.schema).go().await;
     for (n, server) in [&second, &third, &elsewhere].into_iter().cycle().take(30).enumerate() {
         edit(server, &old, "todo", json!([{"op": "append_item", "section": "api", "text": format!("n{n}")}])).await;
@@ -435,7 +438,7 @@ async fn files_go_with_their_session() {
         .go()
         .await;
     until("the files to go", async || (!folder(&aged).exists()).then_some(())).await;
-    // What was gone is forgotten in turn.
+    // Removed ones are forgotten in turn.
     let _third = place
         .server()
         .settings("retention: {idempotency_hours: 24, events_days: 2}")

@@ -1,12 +1,12 @@
-//! Reads Rust's text without understanding it: what is code, what is a literal, what is a comment, and which paths the
-//! code names. In: the text of a file. Out: texts of the same lines, and paths with their lines.
+//! Splits Rust text into code, literals and comments without parsing it, and finds the paths that the code names. The
+//! results keep the lines of the text.
 
-/// Whether a character may stand in a name.
+/// True if a character may be part of a name.
 pub fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Rust's text twice: with comments and literals blanked, and with all but the literals blanked.
+/// Returns Rust's text twice: with comments and literals blanked, and with all but the literals blanked.
 pub fn split(text: &str) -> (String, String) {
     let chars: Vec<char> = text.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
@@ -35,7 +35,7 @@ pub fn split(text: &str) -> (String, String) {
     (code, literals)
 }
 
-/// Length of a block comment, those within it included.
+/// Returns the length of a block comment, nested ones included.
 fn block_comment(chars: &[char]) -> usize {
     let (mut open, mut index) = (0_usize, 0);
     while index < chars.len() {
@@ -49,7 +49,7 @@ fn block_comment(chars: &[char]) -> usize {
     index
 }
 
-/// Length of a literal that ends at the first mark without a backslash.
+/// Returns the length of a literal that ends at the first mark without a backslash.
 fn quoted(chars: &[char], mark: char) -> usize {
     let mut index = 1;
     while index < chars.len() && chars[index] != mark {
@@ -58,7 +58,7 @@ fn quoted(chars: &[char], mark: char) -> usize {
     index + 1
 }
 
-/// Length of a raw string literal.
+/// Returns the length of a raw string literal.
 fn raw(chars: &[char], hashes: usize) -> usize {
     let body = hashes + 2;
     let ends = |index: &usize| {
@@ -67,7 +67,7 @@ fn raw(chars: &[char], hashes: usize) -> usize {
     (body..chars.len()).find(ends).map_or(chars.len(), |index| index + 1 + hashes)
 }
 
-/// Every path in code with its line; `use a::{b, c::d}` gives `a::b` and `a::c::d`.
+/// Returns every path in code with its line; `use a::{b, c::d}` gives `a::b` and `a::c::d`.
 pub fn paths(code: &str) -> Vec<(usize, Vec<String>)> {
     let mut tokens: Vec<(usize, String)> = Vec::new();
     for (line, number) in code.lines().zip(1..) {
@@ -98,7 +98,7 @@ pub fn paths(code: &str) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// Reads one path, or steps over a token that begins none. A lone word is a path only after `use`.
+/// Reads one path, or skips a token that begins none. A lone word is a path only after `use`.
 fn path_from(
     tokens: &[(usize, String)],
     start: usize,

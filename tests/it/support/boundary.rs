@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use super::{Umbra, server::Answered};
 
-/// A call that only looks.
+/// Returns a call that only reads.
 pub fn read(call_id: &str, agent: &str) -> Value {
     json!({"call_id": call_id, "agent": agent, "tool": {"server": "crm", "name": "get_customer", "annotations": {"readOnlyHint": true}},
         "arguments": {"id": "c1"}})
 }
 
-/// A call that changes something.
+/// Returns a call that changes something.
 pub fn write(call_id: &str, agent: &str) -> Value {
     json!({"call_id": call_id, "agent": agent, "tool": {"server": "mail", "name": "send_email"},
         "arguments": {"to": "a@example.com", "amount": 49.99}})
 }
 
-/// The call with these members as well.
+/// Adds these members to a call.
 pub fn with(mut call: Value, more: &Value) -> Value {
     for (key, value) in more.as_object().into_iter().flatten() {
         call[key] = value.clone();
@@ -38,7 +38,7 @@ impl Umbra {
         self.send(reqwest::Method::PUT, path, &[("content-type", "application/json")], Some(body)).await
     }
 
-    /// The rows of the audit that a query names.
+    /// Returns the rows of the audit that match a query.
     pub async fn audit(&self, query: &str) -> Vec<Value> {
         let answered = self.send(reqwest::Method::GET, &format!("/v1/audit?{query}"), &[], None).await;
         assert_eq!(answered.status, 200, "{}", answered.text);

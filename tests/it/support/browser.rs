@@ -32,7 +32,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one. `None` where no `chromedriver` is installed; in CI (variable `CI`) that is a failure.
+    /// Starts a browser. `None` where no `chromedriver` is installed; in CI (variable `CI`) that is a failure.
     pub async fn start() -> Option<Self> {
         let program = std::env::var("UMBRA_CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".to_owned());
         let started = Command::new(program).arg("--port=0").stdout(Stdio::piped()).kill_on_drop(true).spawn();
@@ -63,7 +63,7 @@ impl Browser {
         Some(Self { session: format!("{base}/{id}"), client, _driver: driver, _profile: profile })
     }
 
-    /// Asks `ChromeDriver` for something, and answers its value.
+    /// Sends a command to `ChromeDriver`, and returns the value of the answer.
     pub async fn ask(&self, what: &str, body: &Value) -> Value {
         let sent = self.client.post(format!("{}/{what}", self.session)).json(body).send().await;
         let answer: Value = sent.expect("ChromeDriver answers").json().await.expect("JSON");
@@ -71,12 +71,12 @@ impl Browser {
         answer["value"].clone()
     }
 
-    /// The value of a script's body in the page.
+    /// Runs a script's body in the page, and returns its value.
     pub async fn run(&self, script: &str) -> Value {
         self.ask("execute/sync", &json!({"script": script, "args": []})).await
     }
 
-    /// Makes the viewport so wide, in CSS pixels, as a phone's where it is narrow.
+    /// Sets the width of the viewport, in CSS pixels; a narrow one is a phone's.
     pub async fn resize(&self, width: u64) {
         let metrics = json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
         let command = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics});

@@ -12,7 +12,8 @@ use umbra_store::postgres::{PrivateOptions, PrivatePostgres};
 static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
 static SCHEMAS: AtomicU32 = AtomicU32::new(0);
 
-/// Data directory of the shared server: one for each run, since a server slows down with the schemas of earlier ones.
+/// Returns the data directory of the shared server: one for each run, since a server slows down with the schemas of
+/// earlier ones.
 pub fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("postgres-{}", std::process::id()))
 }
@@ -47,15 +48,15 @@ async fn server() -> &'static PrivatePostgres {
     SERVER.get_or_init(start).await
 }
 
-/// A schema of a test's own.
+/// Schema of one test.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// Its name.
+    /// Name of the schema.
     pub name: String,
 }
 
 impl Schema {
-    /// A schema that nobody has used.
+    /// Returns a schema that was never used.
     pub async fn fresh() -> Self {
         let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
         let schema = Self { name: format!("t{}_{number}", std::process::id()) };
@@ -63,7 +64,7 @@ impl Schema {
         schema
     }
 
-    /// A connection that sees the schema.
+    /// Returns a connection that sees the schema.
     pub async fn connect(&self) -> PgConnection {
         let options = server().await.connect_options().options([("search_path", self.name.as_str())]);
         PgConnection::connect_with(&options).await.expect("the shared Postgres answers")
@@ -75,7 +76,7 @@ impl Schema {
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.expect(sql);
     }
 
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     pub async fn one<T>(&self, sql: &str) -> T
     where
         T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
@@ -83,19 +84,19 @@ impl Schema {
         self.rows(sql).await.first().map(|row| row.get(0)).expect(sql)
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub async fn rows(&self, sql: &str) -> Vec<PgRow> {
         let mut connection = self.connect().await;
         sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await.expect(sql)
     }
 
-    /// Puts the database's clock of this schema under the test's hand, at this moment (RFC 3339).
+    /// Stops the database's clock of this schema at this moment (RFC 3339).
     pub async fn set_clock(&self, at: &str) {
         self.run(&clock_at(at)).await;
     }
 }
 
-/// What puts a database's clock to this moment (RFC 3339), where it stays.
+/// Returns SQL that stops a database's clock at this moment (RFC 3339).
 pub fn clock_at(at: &str) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS hand (at timestamptz NOT NULL); DELETE FROM hand;

@@ -1,27 +1,27 @@
-//! What a scripted model replies when it plays the judge.
+//! Replies of a scripted model that plays the judge.
 
 use serde_json::{Value, json};
 
 use super::model_server::Seen;
 
-/// The nonce that the prompt asks to be echoed.
+/// Returns the nonce that the prompt asks to be echoed.
 pub fn nonce(seen: &Seen) -> String {
     seen.user.lines().rev().find_map(|line| line.strip_prefix("The nonce is ")).unwrap_or_default().to_owned()
 }
 
-/// A reply by the schema, with the planted fault reported.
+/// Returns a reply by the schema, with the planted fault reported.
 pub fn verdict(seen: &Seen, assessment: &str, score: u8, findings: &Value) -> Value {
     item(&nonce(seen), &seen.user, assessment, score, findings)
 }
 
-/// The same for one event of a batch: `text` is its part of the prompt.
+/// Returns such a reply for one event of a batch: `text` is its part of the prompt.
 pub fn item(nonce: &str, text: &str, assessment: &str, score: u8, findings: &Value) -> Value {
     let mut all: Vec<Value> = canary(text).into_iter().collect();
     all.extend(findings.as_array().into_iter().flatten().cloned());
     json!({"nonce": nonce, "assessment": assessment, "score": score, "recommendation": "Go on.", "findings": all})
 }
 
-/// The finding that reports the planted fault of this part of a prompt: the one sum that is wrong.
+/// Returns the finding that reports the planted fault of this part of a prompt: the one wrong sum.
 pub fn canary(text: &str) -> Option<Value> {
     let block = text.split(" field=\"canary\">\n").nth(1)?;
     let sums = block.lines().map(|line| line.split_once('|').map_or(line, |(_, data)| data));

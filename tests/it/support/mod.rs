@@ -1,4 +1,4 @@
-//! What the stories share: one Postgres, a schema of its own for each test, the real binary, a scripted model.
+//! Support of the tests: one Postgres, a schema of its own for each test, the real binary, a scripted model.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::disallowed_methods, reason = "a test that cannot go on fails")]
 
@@ -19,12 +19,12 @@ pub use server::Umbra;
 /// Longest wait for anything that must come.
 pub const DEADLINE: Duration = Duration::from_mins(3);
 
-/// Whether the run is to break what the test protects, to see it fail: `UMBRA_SABOTAGE=1 cargo test NAME`.
+/// True if the run is to break what the test protects, to see it fail: `UMBRA_SABOTAGE=1 cargo test NAME`.
 pub fn sabotage() -> bool {
     std::env::var_os("UMBRA_SABOTAGE").is_some_and(|value| value == "1")
 }
 
-/// Polls until `holds` answers something; fails with `what` at the deadline.
+/// Polls until `holds` returns a value; fails with `what` at the deadline.
 pub async fn until<T>(what: &str, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = tokio::time::Instant::now() + DEADLINE;
     loop {

@@ -1,8 +1,7 @@
-//! A scripted model server over a real socket, speaking the three wire protocols by the path that is asked.
+//! Scripted model server on a real socket, speaking the three wire protocols by the requested path.
 //!
-//! In: a script that sees each request and says what to answer. Out: answers as the makers send them, and a record
-//! of all requests, so that a test can search the prompts. It knows nothing of the crate under test. It stops when
-//! it is dropped.
+//! A script computes each answer from the request. All requests are recorded, so that a test can search the prompts.
+//! The server stops when it is dropped.
 #![expect(clippy::expect_used, reason = "a test may panic")]
 
 use std::{
@@ -19,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// What the server does with one request.
+/// Answer to one request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// A complete reply whose text is this JSON.
@@ -28,7 +27,7 @@ pub enum Answer {
     Text(String),
     /// A complete reply with this text, counted as so many tokens read and written.
     Metered { text: String, input: u64, output: u64 },
-    /// A reply with this text that says nothing of tokens.
+    /// A reply with this text that does not count tokens.
     Uncounted(String),
     /// A reply that the limit of tokens cut off here.
     Truncated(String),
@@ -47,12 +46,12 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// A status with an error body in the way of all three makers.
+    /// Returns a status with an error body in the form of all three providers.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         Self::error_with(status, &[], kind, message)
     }
 
-    /// The same with headers.
+    /// Returns the same with headers.
     pub fn error_with(status: u16, headers: &[(&str, &str)], kind: &str, message: &str) -> Self {
         let error = json!({"type": kind, "code": kind, "status": kind, "message": message});
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -60,7 +59,7 @@ impl Answer {
     }
 }
 
-/// The protocol that a path belongs to.
+/// Protocol that a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// `/v1/messages`
@@ -73,26 +72,26 @@ pub enum Wire {
     Unknown,
 }
 
-/// One request, as it came.
+/// Request, as it came.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The path with its query.
+    /// Path with its query.
     pub path: String,
-    /// The headers, by lower-case name.
+    /// Headers, by lower-case name.
     pub headers: BTreeMap<String, String>,
-    /// The protocol.
+    /// Protocol of the path.
     pub wire: Wire,
-    /// The model that was asked for.
+    /// Requested model.
     pub model: String,
-    /// The system prompt.
+    /// System prompt.
     pub system: String,
-    /// The user prompt.
+    /// User prompt.
     pub user: String,
-    /// The schema of the wanted reply.
+    /// Schema of the wanted reply.
     pub schema: Value,
-    /// The whole body.
+    /// Whole body.
     pub body: Value,
-    /// The body as it came.
+    /// Body as it came, as text.
     pub raw: String,
 }
 
@@ -117,12 +116,12 @@ impl Seen {
         Self { path, headers, wire, model, system, user, schema, body, raw: String::new() }
     }
 
-    /// All that the model reads, for searching.
+    /// Returns all that the model reads, for searching.
     pub fn prompt(&self) -> String {
         format!("{}\n{}", self.system, self.user)
     }
 
-    /// The body of a 200: `text` as this request's protocol wraps it.
+    /// Returns the body of a 200: `text` as this request's protocol wraps it.
     fn envelope(&self, text: &str, finish: Ending, tokens: Option<(u64, u64)>) -> Value {
         let pick = |stop: &'static str, length: &'static str, refused: &'static str| match finish {
             Ending::Stop => stop,
@@ -178,16 +177,16 @@ struct Shared {
     seen: Mutex<Vec<Seen>>,
 }
 
-/// The running server.
+/// Running model server.
 pub struct ModelServer {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// Ends with the server.
+    /// Tasks, which end with the server.
     _tasks: JoinSet<()>,
 }
 
 impl ModelServer {
-    /// Starts it on a free port of 127.0.0.1; `script` computes each answer from the request.
+    /// Starts a server on a free port of 127.0.0.1; `script` computes each answer from the request.
     pub async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -197,7 +196,7 @@ impl ModelServer {
         Self { address, shared, _tasks: tasks }
     }
 
-    /// Starts it with answers in order; the last one is repeated.
+    /// Starts a server with answers in order; the last one is repeated.
     pub async fn queue(answers: Vec<Answer>) -> Self {
         Self::start(in_order(answers)).await
     }
@@ -207,33 +206,33 @@ impl ModelServer {
         *self.shared.script.lock().expect("no test panicked here") = Arc::new(script);
     }
 
-    /// The base URL for the anthropic and gemini protocols.
+    /// Returns the base URL for the anthropic and gemini protocols.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The base URL for the openai protocol.
+    /// Returns the base URL for the openai protocol.
     pub fn openai_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// All requests so far, in order.
+    /// Returns all requests so far, in order.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().expect("no test panicked here").clone()
     }
 
-    /// The newest request.
+    /// Returns the newest request.
     pub fn last(&self) -> Seen {
         self.seen().pop().expect("the server was asked")
     }
 
-    /// How often it was asked.
+    /// Returns the number of requests.
     pub fn count(&self) -> usize {
         self.shared.seen.lock().expect("no test panicked here").len()
     }
 }
 
-/// A script that answers in order and then repeats the last answer.
+/// Returns a script that answers in order and then repeats the last answer.
 pub fn in_order(answers: Vec<Answer>) -> impl Fn(&Seen) -> Answer + Send + Sync + 'static {
     let left = Mutex::new(VecDeque::from(answers));
     move |_| {
@@ -298,7 +297,7 @@ async fn answer(request: hyper::Request<Incoming>, shared: Arc<Shared>) -> Resul
     Ok(response.body(Full::new(Bytes::from(body))).expect("a scripted answer is valid HTTP"))
 }
 
-/// The script wants the connection closed.
+/// Error by which the script closes the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("closed by the script")]
 struct Dropped;

@@ -1,4 +1,4 @@
-//! Databases that go away: stopped, frozen, or behind a network that is cut.
+//! Databases that fail: stopped, frozen, or behind a cut network.
 
 use std::{
     io::{Read, Write},
@@ -23,14 +23,14 @@ use umbra_store::postgres::PrivatePostgres;
 use super::{Umbra, server::Start};
 use crate::acceptance::chaos::postgres;
 
-/// A Postgres of the test's own, which the service knows by its URL.
+/// Postgres of one test, which the service knows by its URL.
 pub struct External {
     files: TempDir,
     server: Option<PrivatePostgres>,
 }
 
 impl External {
-    /// Starts one.
+    /// Starts a Postgres.
     pub async fn start() -> Self {
         let files = TempDir::new().expect("a directory");
         let server = Some(postgres(files.path()).await);
@@ -41,23 +41,23 @@ impl External {
         self.server.as_ref().expect("it runs")
     }
 
-    /// Path of its socket.
+    /// Returns the path of its socket.
     pub fn socket(&self) -> PathBuf {
         self.server().connect_options().get_socket().expect("a socket").join(".s.PGSQL.5432")
     }
 
-    /// Address by which the service connects to it.
+    /// Returns the address by which the service connects to it.
     pub fn url(&self) -> String {
         let dir = self.socket().parent().expect("a directory").display().to_string().replace('/', "%2F");
         format!("postgres://umbra@localhost/umbra?host={dir}")
     }
 
-    /// Process id of its postmaster.
+    /// Returns the process id of its postmaster.
     pub fn pid(&self) -> u32 {
         self.server().status().pid.expect("a postmaster")
     }
 
-    /// Stops it as an operator does; connections are refused from then on.
+    /// Stops it like an operator; connections are refused from then on.
     pub async fn stop(&mut self) {
         self.server.take().expect("it runs").stop().await.expect("it stops");
     }
@@ -67,14 +67,14 @@ impl External {
         self.server = Some(postgres(self.files.path()).await);
     }
 
-    /// A connection that sees the service's schema.
+    /// Returns a connection that sees the service's schema.
     pub async fn connect(&self) -> sqlx::PgConnection {
         let options = self.server().connect_options().options([("search_path", "umbra")]);
         sqlx::PgConnection::connect_with(&options).await.expect("it answers")
     }
 }
 
-/// A server on this database, with the deadlines of the product and files of its own in `data`.
+/// Returns a server on this database, with the deadlines of the product and files of its own in `data`.
 pub fn on(url: &str, data: &Path) -> Start {
     Umbra::with()
         .env("DATABASE_URL", url)
@@ -83,7 +83,7 @@ pub fn on(url: &str, data: &Path) -> Start {
         .env("UMBRA__STORAGE__DATA_DIR", data.display().to_string())
 }
 
-/// A Postgres whose processes are all stopped by a signal; they go on when this is dropped.
+/// Postgres whose processes are all stopped by a signal; they continue when this is dropped.
 pub struct Frozen(Vec<Pid>);
 
 impl Frozen {
@@ -112,7 +112,7 @@ impl Drop for Frozen {
     }
 }
 
-/// A relay from TCP to a database's socket, which stops forwarding when it is cut: connections stay, and say nothing.
+/// Relay from TCP to a database's socket, which stops forwarding when it is cut: connections stay open and silent.
 #[derive(Clone)]
 pub struct Relay {
     cut: Arc<AtomicBool>,
@@ -125,7 +125,7 @@ impl Relay {
         Self::of(TcpListener::bind("127.0.0.1:0").expect("a port"), socket)
     }
 
-    /// Relays what comes by this listener.
+    /// Relays connections of this listener.
     pub fn of(listener: TcpListener, socket: &Path) -> Self {
         let relay = Self { cut: Arc::default(), address: listener.local_addr().expect("an address") };
         let (of_thread, socket) = (relay.clone(), socket.to_owned());
@@ -138,7 +138,7 @@ impl Relay {
         relay
     }
 
-    /// Address by which the service connects to the database behind it.
+    /// Returns the address by which the service connects to the database behind it.
     pub fn url(&self) -> String {
         format!("postgres://umbra@{}/umbra?sslmode=disable", self.address)
     }

@@ -1,4 +1,4 @@
-//! The real binary, as a child: started on a schema, spoken to over HTTP, checked by `umbra doctor` at its end.
+//! The real binary as a child process: started on a schema, asked over HTTP, checked by `umbra doctor` at its end.
 
 use std::{
     io::Write,
@@ -13,12 +13,12 @@ use tempfile::TempDir;
 
 use super::{DEADLINE, Schema, database, until};
 
-/// A running `umbra serve`.
+/// Running `umbra serve`.
 #[derive(Debug)]
 pub struct Umbra {
-    /// Where it listens.
+    /// URL that it listens on.
     pub base: String,
-    /// Its schema.
+    /// Schema of the server.
     pub schema: Schema,
     child: Child,
     files: TempDir,
@@ -27,27 +27,27 @@ pub struct Umbra {
     checked: bool,
 }
 
-/// An answer.
+/// Answer to a request.
 #[derive(Debug)]
 pub struct Answered {
-    /// Its status.
+    /// Status of the answer.
     pub status: StatusCode,
-    /// Its headers.
+    /// Headers of the answer.
     pub headers: HeaderMap,
-    /// Its body as JSON, null if it is none.
+    /// Body as JSON; null if it is none.
     pub body: Value,
-    /// Its body as text.
+    /// Body as text.
     pub text: String,
 }
 
 impl Answered {
-    /// The header `ETag`, empty where there is none.
+    /// Returns the header `ETag`; empty where there is none.
     pub fn etag(&self) -> String {
         self.headers.get("etag").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     }
 }
 
-/// How a server is started.
+/// Options of a server to start.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
     shadows: Option<String>,
@@ -61,55 +61,55 @@ pub struct Start {
 }
 
 impl Start {
-    /// With these shadows.
+    /// Sets the shadows file.
     pub fn shadows(mut self, yaml: &str) -> Self {
         self.shadows = Some(yaml.to_owned());
         self
     }
 
-    /// With this settings file.
+    /// Sets the settings file.
     pub fn settings(mut self, yaml: &str) -> Self {
         self.settings = Some(yaml.to_owned());
         self
     }
 
-    /// With this tools file.
+    /// Sets the tools file.
     pub fn tools(mut self, yaml: &str) -> Self {
         self.tools = Some(yaml.to_owned());
         self
     }
 
-    /// With this sidecar file.
+    /// Sets the sidecar file.
     pub fn sidecar(mut self, yaml: &str) -> Self {
         self.sidecar = Some(yaml.to_owned());
         self
     }
 
-    /// With this variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.push((name.to_owned(), value.into()));
         self
     }
 
-    /// On a schema that others use too.
+    /// Uses a schema that other servers use too.
     pub fn on(mut self, schema: &Schema) -> Self {
         self.schema = Some(schema.clone());
         self
     }
 
-    /// With the database's clock under the test's hand.
+    /// Stops the database's clock at this moment.
     pub fn clock(mut self, at: &str) -> Self {
         self.clock = Some(at.to_owned());
         self
     }
 
-    /// With standard error going to this file.
+    /// Writes standard error to this file.
     pub fn log_to(mut self, path: impl Into<PathBuf>) -> Self {
         self.log = Some(path.into());
         self
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub async fn go(self) -> Umbra {
         let schema = match self.schema {
             Some(schema) => schema,
@@ -119,7 +119,7 @@ impl Start {
         let mut env = vec![
             ("UMBRA__DATABASE__SCHEMA".to_owned(), schema.name.clone()),
             ("UMBRA__STORAGE__DATA_DIR".to_owned(), database::data_dir().display().to_string()),
-            // The data directory is shared by all; what a server writes for people is its own.
+            // The data directory is shared by all tests; files for people are the server's own.
             (
                 "UMBRA__ARTIFACTS__OBSERVATIONS_LOG".to_owned(),
                 files.path().join("observations.jsonl").display().to_string(),
@@ -128,9 +128,9 @@ impl Start {
             ("UMBRA__QUEUE__HEARTBEAT".to_owned(), "200ms".to_owned()),
             ("UMBRA__QUEUE__POLL".to_owned(), "200ms".to_owned()),
             ("UMBRA__DATABASE__MAX_CONNECTIONS".to_owned(), "8".to_owned()),
-            // Who counts the calls of a model wants no other.
+            // A test that counts the calls of a model wants no probes.
             ("UMBRA__LLM__PROBE".to_owned(), "false".to_owned()),
-            // A busy machine is no fault: who tests a deadline sets one.
+            // A busy machine is no fault: a test of a deadline sets one.
             ("UMBRA__SIDECAR__DEADLINE".to_owned(), "20s".to_owned()),
             ("UMBRA__DATABASE__DEADLINE".to_owned(), "20s".to_owned()),
             // A stop waits this long for a model that hangs.
@@ -162,7 +162,7 @@ impl Start {
     }
 }
 
-/// Starts the server and waits until it listens; answers where.
+/// Starts the server and waits until it listens; returns its URL.
 async fn spawn(files: &TempDir, env: &[(String, String)], log: &Path) -> (Child, String) {
     let mut child = command(files, env, &["serve", "--bind", "127.0.0.1:0"])
         .stdout(Stdio::from(std::fs::File::create(files.path().join("out")).expect("a file")))
@@ -179,7 +179,7 @@ async fn spawn(files: &TempDir, env: &[(String, String)], log: &Path) -> (Child,
     (child, base)
 }
 
-/// An HTTP client that waits as long as a test does.
+/// Returns an HTTP client that waits as long as a test does.
 pub fn client() -> reqwest::Client {
     drop(rustls::crypto::ring::default_provider().install_default());
     reqwest::Client::builder().timeout(DEADLINE).no_proxy().build().expect("a client")
@@ -203,12 +203,12 @@ fn command(files: &TempDir, env: &[(String, String)], args: &[&str]) -> Command 
 }
 
 impl Umbra {
-    /// How to start one.
+    /// Returns the options of a new server.
     pub fn with() -> Start {
         Start::default()
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -219,17 +219,17 @@ impl Umbra {
         stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
     }
 
-    /// A path among its files.
+    /// Returns a path among its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
     }
 
-    /// What it wrote to standard error.
+    /// Returns its standard error so far.
     pub fn log(&self) -> String {
         read(&self.files, "err")
     }
 
-    /// Kills it, as a machine does that loses its power.
+    /// Kills it, like a loss of power.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -245,7 +245,7 @@ impl Umbra {
         self.cli_in(&[], args, input)
     }
 
-    /// The same with these variables; an empty one is as good as none.
+    /// Runs a command with these variables as well; an empty one counts as unset.
     pub fn cli_in(&self, env: &[(&str, &str)], args: &[&str], input: Option<&str>) -> Output {
         let mut child = command(&self.files, &self.env, args)
             .envs(env.iter().copied())
@@ -269,7 +269,7 @@ impl Umbra {
         (self.child, self.base) = (child, base);
     }
 
-    /// Starts a command of the same binary, to be spoken to.
+    /// Starts a command of the same binary, with pipes to it.
     pub fn spawn(&self, env: &[(&str, &str)], args: &[&str]) -> Child {
         command(&self.files, &self.env, args)
             .envs(env.iter().copied())
@@ -279,7 +279,7 @@ impl Umbra {
             .expect("umbra runs")
     }
 
-    /// A request; `body` is sent as it is.
+    /// Sends a request; `body` is sent as it is.
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Option<Vec<u8>>) -> Answered {
         let mut request = self.client.request(method, format!("{}{path}", self.base));
         for (name, value) in headers {
@@ -294,7 +294,7 @@ impl Umbra {
         Answered { status, headers, body: serde_json::from_str(&text).unwrap_or_default(), text }
     }
 
-    /// Reads; anything but 200 fails the test.
+    /// Gets JSON; anything but 200 fails the test.
     pub async fn get(&self, path: &str) -> Value {
         let answered = self.send(Method::GET, path, &[], None).await;
         assert_eq!(answered.status, 200, "GET {path}: {}", answered.text);
@@ -321,7 +321,7 @@ impl Umbra {
         answered.body
     }
 
-    /// Waits until no review waits or runs.
+    /// Waits until no review is queued or running.
     pub async fn drain(&self) {
         until("the queue to be empty", async || {
             let status = self.get("/v1/status").await;
@@ -338,7 +338,7 @@ impl Umbra {
         .await;
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub async fn items(&self, path: &str) -> Vec<Value> {
         self.get(path).await["items"].as_array().cloned().unwrap_or_default()
     }
@@ -378,7 +378,7 @@ impl Umbra {
 }
 
 impl Drop for Umbra {
-    /// Every story ends with a clean stop and the doctor.
+    /// Every test ends with a clean stop and the doctor.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- the server's log ---\n{}", self.log());

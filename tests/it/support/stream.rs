@@ -1,4 +1,4 @@
-//! A reader of the stream of findings.
+//! Reader of the stream of findings.
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -8,11 +8,11 @@ use tokio::time::timeout;
 
 use super::{DEADLINE, Umbra, server::client};
 
-/// A reader of server-sent events, as browsers read them.
+/// Reader of server-sent events, like those of browsers.
 pub struct Reader {
     response: Response,
     buffer: String,
-    /// The id of the last block that had one.
+    /// Id of the last block that had one.
     pub last_id: String,
 }
 
@@ -27,13 +27,13 @@ impl Reader {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         let mut reader = Self { response, buffer: String::new(), last_id: String::new() };
-        // The first block says where the stream begins.
+        // The first block has the position of the stream.
         let opening = reader.block().await.expect("an opening");
         assert!(opening.contains("retry: ") && !reader.last_id.is_empty(), "{opening}");
         reader
     }
 
-    /// The next block; `None` at the stream's end.
+    /// Returns the next block; `None` at the stream's end.
     pub async fn block(&mut self) -> Option<String> {
         loop {
             if let Some((block, rest)) = self.buffer.split_once("\n\n") {
@@ -49,7 +49,7 @@ impl Reader {
         }
     }
 
-    /// The next finding.
+    /// Returns the next finding.
     pub async fn finding(&mut self) -> Value {
         loop {
             let block = self.block().await.expect("the stream goes on");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::service::{Domain, Tables};
 use umbra_boundary::{
-    decide::{Decision, Rules, Standing, decide},
+    decide::{Decision, DecisionContext, Rules, decide},
     overlay::merge,
     stub::RunState,
 };
@@ -64,7 +64,7 @@ impl<'a> Agent<'a> {
         let Value::Object(arguments) = arguments else { return Value::Null };
         let call = self.asked(tool, arguments);
         let stale = HashMap::new();
-        let standing = Standing {
+        let standing = DecisionContext {
             now: Timestamp::UNIX_EPOCH,
             overrides: &[],
             descent: None,

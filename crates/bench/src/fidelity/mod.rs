@@ -25,7 +25,8 @@ use self::{
 use crate::{Global, answer, answer_json};
 use umbra::cli::table;
 use umbra_boundary::{
-    contract::compile, decide::Rules, drift::bypass::Required, execution::Configured, gate::Standards, tools::Tools,
+    contract::compile, decide::Rules, drift::bypass::Required, execution::ConfiguredExecution, gate::Standards,
+    tools::Tools,
 };
 use umbra_config::{Report as FileReport, tools};
 use umbra_domain::{Execution, Share, ToolContract, ToolDeclarations};
@@ -119,7 +120,7 @@ fn rules(options: &Options) -> anyhow::Result<Rules> {
         Some(path) => read(tools::read(path, judge))?,
         None => read(tools::load("bench/fidelity/tools.yaml", CONTRACTS, judge))?,
     };
-    let configured = Configured {
+    let configured = ConfiguredExecution {
         environment: "bench".to_owned(),
         settings: Some(Execution::Shadow),
         variable: (String::new(), None),

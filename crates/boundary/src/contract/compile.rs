@@ -269,7 +269,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
             says_read: false,
             recorded: &[],
         };
-        let kept = overlay::keep(contract, &call, &result, &mut state, &mint);
+        let kept = overlay::store_records(contract, &call, &result, &mut state, &mint);
         faults.extend(kept.err().map(|error| ContractFault::of("overlay", error.to_string(), help(false))));
     }
 }

@@ -18,7 +18,7 @@ const MAX_PATTERN_SIZE: usize = 256 * 1_024;
 /// Most patterns of a schema.
 const MAX_PATTERNS: usize = 200;
 /// Deepest nesting of a value.
-const DEEPEST: usize = 128;
+const MAX_VALUE_DEPTH: usize = 128;
 /// Most values within a value.
 const MAX_VALUES: usize = 100_000;
 /// Most comparisons with words of enumerations, in one check.
@@ -112,12 +112,12 @@ impl Schema {
 /// Deepest value that is validated if each level is visited `returns` times as often as the one above.
 fn deepest_value(returns: usize) -> usize {
     if returns <= 1 {
-        return DEEPEST;
+        return MAX_VALUE_DEPTH;
     }
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
     let levels = MAX_VISITS.ln() / (returns as f64).ln();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 20")]
-    (levels as usize).clamp(2, DEEPEST)
+    (levels as usize).clamp(2, MAX_VALUE_DEPTH)
 }
 
 /// Depth of a value, and number of values in it.

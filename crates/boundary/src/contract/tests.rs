@@ -15,7 +15,7 @@ use umbra_config::{
 };
 use umbra_domain::{
     Effect, ToolName,
-    contract::{Arguments, FaultRule, OnUnavailable, Overlay, Put, ReadBack, Response, ToolContract},
+    contract::{Arguments, FaultRule, OnUnavailable, Overlay, OverlayPut, ReadBack, Response, ToolContract},
 };
 
 fn example() -> Vec<ToolContract> {
@@ -148,7 +148,7 @@ fn a_contract_that_cannot_be_applied_is_refused() {
         (
             Box::new(|contract: &mut ToolContract| {
                 contract.overlay = Some(Overlay {
-                    put: Some(Put { collection: "c".into(), key: "reslt.id".into(), ..Put::default() }),
+                    put: Some(OverlayPut { collection: "c".into(), key: "reslt.id".into(), ..OverlayPut::default() }),
                     reads: vec![ReadBack {
                         tool: "a.*".into(),
                         collection: None,
@@ -246,7 +246,8 @@ fn what_a_call_leaves_is_tried() {
     let overlay = |key: &str, value: Option<Value>, partial: bool| {
         faults(|contract| {
             contract.responses = answers(json!({"id": "{{ seq('x-') }}"}));
-            let put = Some(Put { collection: "c".into(), key: key.into(), value, partial, ..Put::default() });
+            let put =
+                Some(OverlayPut { collection: "c".into(), key: key.into(), value, partial, ..OverlayPut::default() });
             contract.overlay = Some(Overlay { put, ..Overlay::default() });
         })
     };

@@ -64,7 +64,7 @@ umbra_domain::words! {
 /// Place of a call in its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RunPlace)]
-pub struct Place {
+pub struct RunPlace {
     /// Position of the call in the run, from 1.
     pub position: usize,
     /// Row of the call in the audit.
@@ -87,10 +87,10 @@ pub struct Difference {
     pub effect: Effect,
     /// The call in the first run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub a: Option<Place>,
+    pub a: Option<RunPlace>,
     /// The call in the second run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub b: Option<Place>,
+    pub b: Option<RunPlace>,
     /// Place in the arguments, as a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
@@ -145,7 +145,7 @@ pub fn diff(a: &Run, b: &Run, noise: &Noise) -> Compared {
             listed.push(difference);
         }
     });
-    let place = |place: &Option<Place>| place.as_ref().map_or(usize::MAX, |place| place.position);
+    let place = |place: &Option<RunPlace>| place.as_ref().map_or(usize::MAX, |place| place.position);
     listed.sort_by_key(|one| (place(&one.a).min(place(&one.b)), place(&one.a), place(&one.b)));
     compared.differences = listed;
     compared
@@ -315,7 +315,7 @@ impl Walk<'_> {
         (from, to): (Option<Value>, Option<Value>),
     ) {
         *self.compared.counts.entry(kind).or_default() += 1;
-        let place = |(at, call): Numbered<'_>| Place {
+        let place = |(at, call): Numbered<'_>| RunPlace {
             position: at + 1,
             seq: call.seq,
             call_id: call.call_id.clone(),

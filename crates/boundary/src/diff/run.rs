@@ -51,7 +51,7 @@ struct Decided {
 
 /// Body of an outcome's row.
 #[derive(Deserialize)]
-struct CameOfIt {
+struct OutcomeBody {
     status: String,
     /// Last decision that the caller was told.
     decision: Option<Decision>,
@@ -117,7 +117,7 @@ impl Run {
             }
             AuditKind::Outcome => {
                 let known = self.places.get(&place).and_then(|at| self.calls.get_mut(*at));
-                if let (Some(call), Ok(came)) = (known, serde_json::from_str::<CameOfIt>(&row.body))
+                if let (Some(call), Ok(came)) = (known, serde_json::from_str::<OutcomeBody>(&row.body))
                     && matches!(came.status.as_str(), "ok" | "error")
                 {
                     call.outcome = Some(came.status);

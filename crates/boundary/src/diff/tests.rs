@@ -27,7 +27,7 @@ fn row(seq: i64, kind: AuditKind, agent: &str, tool: &str, body: &Value, payload
             tool: Some(tool.to_owned()),
             body: body.to_string(),
             payload_mac: Some(Vec::new()),
-            stamp: None,
+            signature: None,
         },
         payload: payload.map(|payload| AuditPayload { salt: Vec::new(), body: payload.to_string() }),
     }

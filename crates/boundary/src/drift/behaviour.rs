@@ -36,7 +36,7 @@ const CATEGORY_CHARS: usize = 64;
 
 /// A call, as drift compares it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Made {
+pub struct ObservedCall {
     /// The tool.
     pub tool: String,
     /// Run of the call, else its session, else none. Pairs of calls are counted within it.
@@ -164,7 +164,7 @@ pub struct Sequence {
 }
 
 /// Compares two windows of calls.
-pub fn compare(base: &[Made], recent: &[Made]) -> Behaviour {
+pub fn compare(base: &[ObservedCall], recent: &[ObservedCall]) -> Behaviour {
     let mut behaviour = Behaviour {
         drifted: None,
         too_few: None,
@@ -270,7 +270,7 @@ struct Values {
 
 type Arguments = BTreeMap<(String, String), Values>;
 
-fn arguments(base: &[Made], recent: &[Made]) -> (Vec<Argument>, usize) {
+fn arguments(base: &[ObservedCall], recent: &[ObservedCall]) -> (Vec<Argument>, usize) {
     let (base, mut recent) = (gather(base), gather(recent));
     let mut found = Vec::new();
     let mut compared = 0;
@@ -287,7 +287,7 @@ fn arguments(base: &[Made], recent: &[Made]) -> (Vec<Argument>, usize) {
     (found, compared)
 }
 
-fn gather(calls: &[Made]) -> Arguments {
+fn gather(calls: &[ObservedCall]) -> Arguments {
     let mut arguments = Arguments::new();
     let mut pointers: HashMap<&str, usize> = HashMap::new();
     let mut left = MOST_VALUES;
@@ -395,7 +395,7 @@ fn quantiles(sorted: &[f64]) -> Option<Quantiles> {
 }
 
 /// Pairs of the recent window that the base window lacks.
-fn sequences(base: &[Made], recent: &[Made]) -> Option<Sequences> {
+fn sequences(base: &[ObservedCall], recent: &[ObservedCall]) -> Option<Sequences> {
     let (base, recent) = (pairs(base), pairs(recent));
     let (in_base, in_recent): (usize, usize) = (base.values().sum(), recent.values().sum());
     if in_base < LEAST_CALLS {
@@ -414,7 +414,7 @@ fn sequences(base: &[Made], recent: &[Made]) -> Option<Sequences> {
     Some(Sequences { drifted: share >= threshold, share, threshold, new })
 }
 
-fn pairs(calls: &[Made]) -> HashMap<(&str, &str), usize> {
+fn pairs(calls: &[ObservedCall]) -> HashMap<(&str, &str), usize> {
     let mut last: HashMap<&str, &str> = HashMap::new();
     let mut pairs = HashMap::new();
     for made in calls {

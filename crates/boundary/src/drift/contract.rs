@@ -11,7 +11,7 @@ use crate::{
 };
 use umbra_domain::{
     ToolName,
-    contract::{ContractState, DEFAULT_MISMATCHES, Response, Stale, StaleWhy, ToolContract},
+    contract::{ContractState, DEFAULT_MISMATCHES, Response, StaleReason, StaleSince, ToolContract},
 };
 use umbra_policy::Scope;
 
@@ -22,7 +22,7 @@ pub const MOST_RECENT: usize = 50;
 
 /// A live result, checked against its contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct CheckedResult {
     /// Row of the result in the audit.
     pub seq: i64,
     /// Time of its report.
@@ -95,10 +95,10 @@ fn holds_redacted(value: &Value) -> bool {
 
 /// Learns from a result. Returns true if the contract became stale by it. Staleness by mismatches lasts until there is
 /// a new version, or a person confirms the contract; staleness by age ends with a result that fits.
-pub fn learn(contract: &ToolContract, state: &mut ContractState, held: &Held) -> bool {
+pub fn learn(contract: &ToolContract, state: &mut ContractState, held: &CheckedResult) -> bool {
     state.results += 1;
     state.last_at = Some(held.at);
-    let stale_by_misfits = state.stale.is_some_and(|stale| stale.why == StaleWhy::Misfits);
+    let stale_by_misfits = state.stale.is_some_and(|stale| stale.reason == StaleReason::Misfits);
     match &held.misfit {
         None => {
             state.misfits = 0;
@@ -121,28 +121,28 @@ pub fn learn(contract: &ToolContract, state: &mut ContractState, held: &Held) ->
     if stale_by_misfits || state.misfits < limit {
         return false;
     }
-    state.stale = Some(Stale { since: held.at, why: StaleWhy::Misfits });
+    state.stale = Some(StaleSince { since: held.at, reason: StaleReason::Misfits });
     true
 }
 
 /// Returns since when and why a contract is stale; none if it is not.
-pub fn stale(contract: &ToolContract, state: &ContractState, now: Timestamp) -> Option<Stale> {
+pub fn stale(contract: &ToolContract, state: &ContractState, now: Timestamp) -> Option<StaleSince> {
     state.stale.or_else(|| {
         let newest = state.fit_at.max(state.confirmed_at).max(Some(state.since))?;
         let since = newest.saturating_add(contract.stale.max_age?).ok()?;
-        (since <= now).then_some(Stale { since, why: StaleWhy::Age })
+        (since <= now).then_some(StaleSince { since, reason: StaleReason::Age })
     })
 }
 
 /// Describes why a contract is stale.
-pub fn why(contract: &ToolContract, learned: &ContractState, stale: Stale) -> String {
+pub fn why(contract: &ToolContract, learned: &ContractState, stale: StaleSince) -> String {
     let since = stale.since;
-    match stale.why {
-        StaleWhy::Misfits => {
+    match stale.reason {
+        StaleReason::Misfits => {
             let what = learned.misfit.as_deref().unwrap_or("it is not known how");
             format!("it is stale since {since}: live results in a row did not fit it ({what})")
         }
-        StaleWhy::Age => {
+        StaleReason::Age => {
             let hours = contract.stale.max_age.map_or(0, |age| age.as_secs() / 3_600);
             format!("it is stale since {since}: no live result has fitted it for {hours} h (stale.max_age)")
         }

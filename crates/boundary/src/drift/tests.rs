@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    behaviour::{Behaviour, Made, compare},
+    behaviour::{Behaviour, ObservedCall, compare},
     bypass::{same_arguments, same_tool},
-    contract::{Held, learn, misfit, propose, recorded, stale},
+    contract::{CheckedResult, learn, misfit, propose, recorded, stale},
 };
 use crate::{
     contract::{Contracts, compile},
@@ -16,7 +16,7 @@ use crate::{
 };
 use umbra_domain::{
     Effect, ToolName,
-    contract::{ContractState, Response, StaleWhy, Staleness, ToolContract},
+    contract::{ContractState, Response, StaleLimits, StaleReason, ToolContract},
 };
 
 fn contract(output: Option<Value>, results: &[Value]) -> ToolContract {
@@ -105,7 +105,7 @@ fn misfits_in_a_row_make_it_stale_and_a_fit_does_not_mend_that() {
     let contract = contract(None, &[json!({"id": "x"})]);
     let mut state = fresh();
     let mut say = |seq: i64, fits: bool| {
-        let held = Held { seq, at: after(seq), misfit: (!fits).then(|| "/id: other".to_owned()) };
+        let held = CheckedResult { seq, at: after(seq), misfit: (!fits).then(|| "/id: other".to_owned()) };
         (learn(&contract, &mut state, &held), state.misfits, state.recent.clone(), state.stale.is_some())
     };
     assert_eq!(say(1, false), (false, 1, vec![1], false));
@@ -125,11 +125,11 @@ fn age_counts_from_the_last_fit_and_a_fit_mends_it() {
     let mut contract = contract(None, &[json!({"id": "x"})]);
     let mut state = fresh();
     assert_eq!(stale(&contract, &state, after(9_999)), None);
-    contract.stale = Staleness { live_mismatches: None, max_age: Some(Duration::from_hours(10)) };
+    contract.stale = StaleLimits { live_mismatches: None, max_age: Some(Duration::from_hours(10)) };
     assert_eq!(stale(&contract, &state, after(9)), None);
     state.stale = stale(&contract, &state, after(11));
-    assert_eq!(state.stale.map(|stale| (stale.since, stale.why)), Some((after(10), StaleWhy::Age)));
-    learn(&contract, &mut state, &Held { seq: 1, at: after(12), misfit: None });
+    assert_eq!(state.stale.map(|stale| (stale.since, stale.reason)), Some((after(10), StaleReason::Age)));
+    learn(&contract, &mut state, &CheckedResult { seq: 1, at: after(12), misfit: None });
     assert_eq!(stale(&contract, &state, after(21)), None);
     assert!(stale(&contract, &state, after(22)).is_some());
     state.confirmed_at = Some(after(20));
@@ -166,12 +166,12 @@ fn a_recorded_call_is_one_that_went_well_and_is_still_there() {
     }
 }
 
-fn call(tool: &str, args: Value) -> Made {
-    Made { tool: tool.to_owned(), within: Some("r".to_owned()), args }
+fn call(tool: &str, args: Value) -> ObservedCall {
+    ObservedCall { tool: tool.to_owned(), within: Some("r".to_owned()), args }
 }
 
 /// A window of calls: `a` and `b` in turn, with an amount and a unit.
-fn window(calls: usize, offset: usize) -> Vec<Made> {
+fn window(calls: usize, offset: usize) -> Vec<ObservedCall> {
     let made = |n: usize| {
         let (tool, n) = (if n.is_multiple_of(2) { "a" } else { "b" }, n + offset);
         let unit = if (n / 2).is_multiple_of(2) { "kg" } else { "g" };
@@ -194,7 +194,7 @@ fn the_same_behaviour_is_no_drift_however_much_of_it_there_is() {
 #[test]
 fn each_kind_of_change_is_seen_alone() {
     let base = window(400, 0);
-    let changed = |change: &dyn Fn(usize, Made) -> Made| {
+    let changed = |change: &dyn Fn(usize, ObservedCall) -> ObservedCall| {
         let recent = window(400, 3).into_iter().enumerate().map(|(n, made)| change(n, made)).collect::<Vec<_>>();
         let Behaviour { mix, arguments, sequences, drifted, .. } = compare(&base, &recent);
         assert_eq!(drifted, Some(true));
@@ -214,7 +214,8 @@ fn each_kind_of_change_is_seen_alone() {
         made
     });
     assert_eq!(unit, (false, vec!["a/unit".to_owned()], false));
-    let order = changed(&|n, made| Made { tool: if n % 4 < 2 { "a".to_owned() } else { "b".to_owned() }, ..made });
+    let order =
+        changed(&|n, made| ObservedCall { tool: if n % 4 < 2 { "a".to_owned() } else { "b".to_owned() }, ..made });
     assert_eq!((order.0, order.2), (false, true));
     let mix = changed(&|n, made| if n % 3 == 0 { call("c", json!({})) } else { made });
     assert!(mix.0 && mix.2, "{mix:?}");
@@ -224,7 +225,7 @@ fn each_kind_of_change_is_seen_alone() {
 fn hostile_arguments_cost_little() {
     let deep = (0..100).fold(json!(1), |value, n| json!({ format!("k{n}"): value }));
     let wide: Value = (0..2_000).map(|n| (format!("k{n}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
-    let calls: Vec<Made> =
+    let calls: Vec<ObservedCall> =
         (0..300).flat_map(|_| [call("a", deep.clone()), call("b", wide.clone()), call("c", json!([1, [2]]))]).collect();
     let compared = compare(&calls, &calls);
     assert_eq!((compared.drifted, compared.arguments_compared), (Some(false), 50));

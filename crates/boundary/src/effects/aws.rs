@@ -16,7 +16,7 @@ const SEVERAL: &str = "--attribute-names --cluster-names --clusters --dimensions
     --expression-attribute-names --load-balancer-arns --target-group-arns --db-instance-identifiers";
 
 /// True if the call is read-only: `aws ec2 describe-instances`, `aws s3 ls s3://b/`.
-pub(super) fn looks(rest: &[String]) -> bool {
+pub(super) fn is_read_only(rest: &[String]) -> bool {
     let mut words = rest;
     while let Some((first, after)) = words.split_first().filter(|(first, _)| first.starts_with('-')) {
         let name = first.split('=').next().unwrap_or_default();

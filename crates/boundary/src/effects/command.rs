@@ -12,7 +12,7 @@ use umbra_analysis::shell::plain;
 use umbra_domain::Effect;
 
 /// True if a line of a shell is read-only.
-pub(super) fn looks(line: &str) -> bool {
+pub(super) fn is_read_only(line: &str) -> bool {
     plain(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
 }
 
@@ -22,12 +22,12 @@ pub(super) fn prints(line: &str) -> bool {
 }
 
 /// True if a list of arguments, the program first, is read-only.
-pub(super) fn argv_looks(words: &[String]) -> bool {
+pub(super) fn is_read_only_argv(words: &[String]) -> bool {
     !words.is_empty() && one(words, true)
 }
 
 /// True if arguments are read-only behind the words of a tool's name: `git_log` with `--oneline`.
-pub(super) fn named_looks(name: &[String], arguments: &[String]) -> bool {
+pub(super) fn is_read_only_behind_name(name: &[String], arguments: &[String]) -> bool {
     !name.is_empty() && one(&[name, arguments].concat(), false)
 }
 
@@ -56,11 +56,11 @@ pub(super) fn is_redis_order(text: &str) -> bool {
     let known = among(REDIS_ACTS, &small) && (loud || !among(REDIS_PROSE, &small));
     let paired = loud && among(REDIS_PAIRS, &small) && rest.first().is_some_and(|second| is_loud(second));
     let acts = || verb(&small).is_some_and(|verb| verb.act.effect() > Effect::Read);
-    known || paired && !redis_looks(&words) || loud && (1..4).contains(&rest.len()) && acts()
+    known || paired && !is_read_only_redis(&words) || loud && (1..4).contains(&rest.len()) && acts()
 }
 
 /// True if a Redis command is read-only.
-pub(super) fn redis_looks(words: &[String]) -> bool {
+pub(super) fn is_read_only_redis(words: &[String]) -> bool {
     words.first().is_some_and(|first| {
         let first = first.to_ascii_lowercase();
         let both = words.get(1).map(|second| format!("{first}.{}", second.to_ascii_lowercase()));
@@ -78,9 +78,9 @@ fn one(words: &[String], alone: bool) -> bool {
         return prints;
     }
     match program {
-        "aws" => aws::looks(rest),
+        "aws" => aws::is_read_only(rest),
         "awk" | "gawk" | "mawk" => awk(rest),
-        "curl" => request::curl_looks(rest),
+        "curl" => request::is_read_only_curl(rest),
         "find" => rest
             .iter()
             .all(|word| !word.starts_with('-') || among(&LISTS.commands.found, word) || programs::is_number(word)),
@@ -111,7 +111,7 @@ fn one(words: &[String], alone: bool) -> bool {
             alone
                 && rest.iter().all(|word| word.chars().all(|c| c.is_alphanumeric() || "_.*:/".contains(c)))
                 && verb(&program.to_lowercase()).is_some_and(|verb| {
-                    !verb.noun && verb.act == Act::Look && !["download", "fetch", "scrape"].contains(&verb.word)
+                    !verb.noun && verb.act == Act::Read && !["download", "fetch", "scrape"].contains(&verb.word)
                 })
         }
     }

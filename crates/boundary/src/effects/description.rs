@@ -121,7 +121,7 @@ pub(super) struct Description(Vec<Vec<Word>>);
 
 /// Verb whose subject is the tool.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct SubjectVerb {
     pub verb: Verb,
     /// True if the word can hardly be a noun.
     pub sure: bool,
@@ -133,7 +133,7 @@ impl Description {
     }
 
     /// Verb that opens the description.
-    pub fn opening(&self) -> Option<Said> {
+    pub fn opening(&self) -> Option<SubjectVerb> {
         let (_, said, _) = head(self.0.first()?)?;
         Some(said)
     }
@@ -182,7 +182,7 @@ impl Description {
     }
 
     /// Verb of the most severe action that the tool is said to take; none if all are reads.
-    pub fn gravest(&self) -> Option<Verb> {
+    pub fn worst_verb(&self) -> Option<Verb> {
         let mut gravest: Option<Verb> = None;
         let mut note = |verb: Verb| {
             if among(HARMLESS, verb.word) {
@@ -204,7 +204,7 @@ impl Description {
                 beside(sentence, at, form, &mut note);
             }
             done_by_it(sentence, &mut note);
-            suffered(sentence, &mut note);
+            note_passives(sentence, &mut note);
             if let Some(verb) = kept_on_disk(sentence) {
                 note(verb);
             }
@@ -252,7 +252,7 @@ fn is_sure(sentence: &[Word], at: usize, verb: Verb, form: Form) -> bool {
 }
 
 /// First verb of a sentence, if only fillers precede it.
-fn head(sentence: &[Word]) -> Option<(usize, Said, Form)> {
+fn head(sentence: &[Word]) -> Option<(usize, SubjectVerb, Form)> {
     for at in 0..sentence.len().min(MAX_OPENING) {
         let word = text(sentence, at);
         let lets = LETTING.contains(&word)
@@ -261,7 +261,7 @@ fn head(sentence: &[Word]) -> Option<(usize, Said, Form)> {
             continue;
         }
         let (verb, form) = verb_at(sentence, at).filter(|(_, form)| *form != Form::Past)?;
-        return Some((at, Said { verb, sure: is_sure(sentence, at, verb, form) }, form));
+        return Some((at, SubjectVerb { verb, sure: is_sure(sentence, at, verb, form) }, form));
     }
     None
 }
@@ -326,7 +326,7 @@ fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
 }
 
 /// Notes what happens to the things of others: `will be deleted`, `gets deleted`.
-fn suffered(sentence: &[Word], note: &mut impl FnMut(Verb)) {
+fn note_passives(sentence: &[Word], note: &mut impl FnMut(Verb)) {
     for at in 1..sentence.len() {
         let Some((verb, Form::Past)) = inflected(text(sentence, at)) else { continue };
         let steps = if BETWEEN.contains(&text_before(sentence, at, 1)) { 2 } else { 1 };

@@ -37,7 +37,7 @@ pub(super) fn is_chain(text: &str) -> bool {
 }
 
 /// True if such a query is read-only: one statement of known steps.
-pub(super) fn chain_looks(text: &str) -> bool {
+pub(super) fn is_read_only_chain(text: &str) -> bool {
     let stores = ["$out", "$merge", "$where", "$function", "$accumulator", "function", "=>"];
     // Braces hold a program there: `g.V().map{it}`.
     let closes_over = text.trim_start().starts_with('g') && text.contains('{');

@@ -76,7 +76,7 @@ fn query(tokens: &[Token<'_>]) -> Option<Verdict> {
         Some(_) => Verdict::Writes(Effect::Destructive, "delete"),
         None if first_acts => Verdict::Writes(Effect::Destructive, "update"),
         None if asks_service(tokens) => Verdict::Unknown,
-        None if holds("call") || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\')) => Verdict::Odd,
+        None if holds("call") || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\')) => Verdict::Ambiguous,
         None => Verdict::Reads,
     })
 }

@@ -12,13 +12,13 @@ pub(super) enum Act {
     /// Thinking about the input: `validate`, `compare`.
     Compute,
     /// Fetching what exists.
-    Look,
+    Read,
     /// Asking in a language that may also change things: SQL, GraphQL.
     Query,
     /// Starting something: `run`, `launch`.
     Run,
     /// Doing whatever the input says: `execute`, `invoke`.
-    Obey,
+    RunInput,
     /// Adding or changing.
     Change,
     /// Removing, or an action that cannot be taken back.
@@ -29,9 +29,9 @@ impl Act {
     /// Effect of the verb by itself.
     pub fn effect(self) -> Effect {
         match self {
-            Self::Compute | Self::Look | Self::Query => Effect::Read,
+            Self::Compute | Self::Read | Self::Query => Effect::Read,
             Self::Run | Self::Change => Effect::Write,
-            Self::Obey | Self::Destroy => Effect::Destructive,
+            Self::RunInput | Self::Destroy => Effect::Destructive,
         }
     }
 }
@@ -62,10 +62,10 @@ pub(super) enum Form {
 /// Actions, by their names in `data/effects.toml`; a verb that is in two lists counts by the first.
 const ACTS: [(Act, &str); 7] = [
     (Act::Compute, "compute"),
-    (Act::Look, "look"),
+    (Act::Read, "look"),
     (Act::Query, "query"),
     (Act::Run, "run"),
-    (Act::Obey, "obey"),
+    (Act::RunInput, "obey"),
     (Act::Change, "change"),
     (Act::Destroy, "destroy"),
 ];
@@ -78,17 +78,17 @@ const PHRASES: [(&str, &str, Act); 17] = [
     ("extract", "all archive archives file files tar tarball zip", Act::Change),
     ("format", "device disk disks drive partition volume", Act::Destroy),
     ("get", "rid", Act::Destroy),
-    ("look", "up", Act::Look),
+    ("look", "up", Act::Read),
     ("place", "bet bets bid bids order orders trade trades", Act::Destroy),
     ("power", "down off", Act::Destroy),
     ("roll", "back", Act::Destroy),
     ("shut", "down", Act::Destroy),
     ("sign", "in off out up", Act::Change),
-    ("take", "screenshot snapshot", Act::Look),
+    ("take", "screenshot snapshot", Act::Read),
     ("tear", "down", Act::Destroy),
     ("turn", "off on", Act::Change),
-    ("wait", "for", Act::Look),
-    ("who", "am", Act::Look),
+    ("wait", "for", Act::Read),
+    ("who", "am", Act::Read),
 ];
 
 /// Pairs of words that form a noun, whatever verb they hold.
@@ -205,7 +205,7 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
         return None;
     }
     let below = |prefix: &&str| word.strip_prefix(*prefix).and_then(|rest| LEXICON.get(rest)).copied();
-    let again = AGAIN.iter().find_map(below).filter(|verb| !verb.noun || verb.act != Act::Look);
+    let again = AGAIN.iter().find_map(below).filter(|verb| !verb.noun || verb.act != Act::Read);
     let undone = || {
         let verb = AGAINST.iter().find_map(below)?;
         // Reversing a removal is a change; reversing a read makes no word.
@@ -241,7 +241,7 @@ pub(super) fn compound(first: &str, second: &str) -> bool {
 /// Adjusts a verb to its objects: resolving a name is a lookup, verifying a domain changes what may be done with it.
 pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a str>) -> Verb {
     let (nouns, act) = match verb.word {
-        "resolve" => (NAMED, Act::Look),
+        "resolve" => (NAMED, Act::Read),
         "verify" => (PROVEN, Act::Change),
         "convert" => (WON, Act::Change),
         "ping" => (HEARERS, Act::Change),

@@ -12,6 +12,8 @@
 //! reason quotes them. Misleading names are not detected: write a contract, or pin descriptions. Only English is
 //! understood.
 
+mod argument_names;
+mod arguments;
 mod aws;
 mod code;
 mod command;
@@ -20,7 +22,6 @@ mod expression;
 mod functions;
 mod graph;
 mod graphql;
-mod keys;
 mod lexicon;
 mod lists;
 mod name;
@@ -29,7 +30,6 @@ mod pipe;
 mod programs;
 mod request;
 mod schema;
-mod sent;
 mod statement;
 mod texts;
 mod vocabulary;
@@ -123,7 +123,7 @@ pub struct EffectOf {
 
 /// Declarations about the tool that come with a call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Word {
+pub struct CallDeclarations {
     /// Declaration of the caller.
     pub declared: Option<DeclaredEffect>,
     /// Annotations by the tool's server.
@@ -141,10 +141,10 @@ pub struct Word {
 pub fn effect_of(
     contract: Option<Effect>,
     operator: Option<Effect>,
-    word: Word,
+    word: CallDeclarations,
     classify: impl FnOnce() -> Classified,
 ) -> EffectOf {
-    let Word { declared, annotations, trusted: trusted_server, pack } = word;
+    let CallDeclarations { declared, annotations, trusted: trusted_server, pack } = word;
     let said = |effect, source, why| EffectOf { effect, source, why, runs: false };
     if let Some(effect) = contract {
         return said(effect, EffectSource::Contract, "its contract says so".to_owned());
@@ -186,17 +186,17 @@ impl EffectOf {
     /// declared read tells what the tool is for, not what any argument makes of it. A tool that runs its input has the
     /// effect of that, if it is understood.
     #[must_use]
-    pub fn sent(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
+    pub fn with_arguments(self, arguments: &Map<String, Value>, tool: &ToolName) -> Self {
         if self.effect != Effect::Read && !self.runs {
             return self;
         }
         let source = EffectSource::Arguments;
-        let sent::Sent { gravest, looks } = sent::look(arguments, tool);
+        let arguments::ArgumentScanResult { gravest, looks } = arguments::look(arguments, tool);
         match gravest {
-            Some(sent::Asked { effect, pointer, what }) if self.runs => {
+            Some(arguments::RequestedAction { effect, pointer, what }) if self.runs => {
                 Self { effect, source, why: format!("{}: the argument {pointer} {what}", self.why), runs: false }
             }
-            Some(sent::Asked { effect, pointer, what }) => {
+            Some(arguments::RequestedAction { effect, pointer, what }) => {
                 let why = format!("the argument {pointer} {what}; else a read, since {}", self.why);
                 Self { effect, source, why, runs: false }
             }
@@ -243,10 +243,10 @@ pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, truste
     // `Manage rules (read-only)`, `Run a read-only query`: the description takes the verb back.
     let harmless = match &program {
         Some(program) => program.effect == Effect::Read,
-        None => name.looks && text.read_only(),
+        None => name.is_read_only && text.read_only(),
     };
     let found = program.unwrap_or_else(|| {
-        if trusted_server && !name.looks { by_words(name, &text, &arguments) } else { by_name(name) }
+        if trusted_server && !name.is_read_only { by_words(name, &text, &arguments) } else { by_name(name) }
     });
     raised(found, harmless, &text, &arguments)
 }
@@ -260,8 +260,10 @@ fn unknown(why: &str) -> Classified {
 fn by_name(name: Reading) -> Classified {
     let known = |effect, why| Classified { effect, known: true, why, runs: false };
     match name.verb {
-        Some(verb) if name.looks => known(Effect::Read, format!("the name says `{}`, and nothing else", verb.word)),
-        None if name.looks => known(Effect::Read, "the name says what it shows, and nothing else".to_owned()),
+        Some(verb) if name.is_read_only => {
+            known(Effect::Read, format!("the name says `{}`, and nothing else", verb.word))
+        }
+        None if name.is_read_only => known(Effect::Read, "the name says what it shows, and nothing else".to_owned()),
         Some(verb) if name.most > Effect::Read => {
             let why = if name.is_firm() { "" } else { ", or can be read so" };
             known(name.most, format!("the name says `{}`{why}", verb.word))
@@ -316,8 +318,8 @@ fn by_program(
     let query = verb.act == Act::Query || words.iter().any(|word| word == "query" || word == "queries");
     let program = match verb.act {
         Act::Query => arguments.program.is_some() || spoken,
-        Act::Run | Act::Obey => arguments.program.is_some() || holds(&INTERPRETERS) || holds(&LANGUAGES) || query,
-        Act::Look => arguments.is_run,
+        Act::Run | Act::RunInput => arguments.program.is_some() || holds(&INTERPRETERS) || holds(&LANGUAGES) || query,
+        Act::Read => arguments.is_run,
         Act::Compute | Act::Change | Act::Destroy => false,
     };
     if !program {
@@ -337,7 +339,7 @@ fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: 
             found = Classified { effect, known: true, why, runs: false };
         }
     };
-    if let Some(Verb { word, act, .. }) = text.gravest().filter(|_| !harmless) {
+    if let Some(Verb { word, act, .. }) = text.worst_verb().filter(|_| !harmless) {
         to(act.effect(), format!("the description says `{word}`"));
     }
     if let Some((effect, verb)) = arguments.method {

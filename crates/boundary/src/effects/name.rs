@@ -9,7 +9,7 @@
 use super::{
     among,
     lexicon::{Act, Verb, compound, inflected, phrase, verb, with_objects},
-    vocabulary::{Word, word},
+    vocabulary::{WordKind, word},
 };
 use umbra_domain::{Effect, ToolName};
 
@@ -53,7 +53,7 @@ pub(super) struct Reading {
     /// Verb of the name; none if none is known.
     pub verb: Option<Verb>,
     /// True if the name has a read verb, and every other word is known to do nothing.
-    pub looks: bool,
+    pub is_read_only: bool,
     /// True if the name holds letters outside ASCII, which can imitate a known word.
     pub foreign: bool,
 }
@@ -74,8 +74,8 @@ pub(super) fn read(tool: &ToolName) -> Reading {
     let own = own.strip_suffix(&["tool".to_owned()]).filter(|rest| !rest.is_empty()).unwrap_or(own);
     let start = own.iter().take_while(|word| BOILERPLATE.contains(&word.as_str())).count();
     let reading = of_words(own.get(start..).unwrap_or_default());
-    let looks = reading.looks || (own.len() < words.len() && looks(&words));
-    Reading { looks, foreign: !tool.name.is_ascii(), ..reading }
+    let looks = reading.is_read_only || (own.len() < words.len() && looks(&words));
+    Reading { is_read_only: looks, foreign: !tool.name.is_ascii(), ..reading }
 }
 
 /// Reads the words of a name, in order.
@@ -83,9 +83,15 @@ pub(super) fn of_words(words: &[String]) -> Reading {
     let found = verbs(words);
     let Some((first, head)) = found.first().copied() else {
         let looks = looks(words);
-        return Reading { least: Effect::Read, most: Effect::Destructive, verb: None, looks, foreign: false };
+        return Reading {
+            least: Effect::Read,
+            most: Effect::Destructive,
+            verb: None,
+            is_read_only: looks,
+            foreign: false,
+        };
     };
-    let is_look = matches!(head.act, Act::Look | Act::Compute | Act::Query);
+    let is_look = matches!(head.act, Act::Read | Act::Compute | Act::Query);
     // `list` is a verb at the beginning of a name, and a noun at its end: `todo_list`.
     let is_verb = !head.noun || (first == 0 && is_look);
     let own = head.act.effect();
@@ -93,7 +99,7 @@ pub(super) fn of_words(words: &[String]) -> Reading {
         least: if is_verb { own } else { Effect::Read },
         most: if !is_verb && is_look { Effect::Destructive } else { own },
         verb: Some(head),
-        looks: looks(words),
+        is_read_only: looks(words),
         foreign: false,
     };
     if LIGHT.contains(&head.word) && words.iter().any(|word| LOOKS.contains(&word.as_str())) {
@@ -241,7 +247,7 @@ fn looks(words: &[String]) -> bool {
     (0..words.len()).all(|place| {
         let text = words.get(place).map_or("", String::as_str);
         // A word after `and` may be a second verb: it is harmless only if it cannot be one.
-        joined |= JOINTS.contains(&text) || word(text) == Some(Word::Joint);
+        joined |= JOINTS.contains(&text) || word(text) == Some(WordKind::Joint);
         place == at || does_nothing(words, place, at, joined)
     })
 }
@@ -252,7 +258,7 @@ fn look(words: &[String]) -> Option<usize> {
     let is_look = |at: usize| {
         let found = phrase(text(at), text(at + 1)).or_else(|| verb(text(at)))?;
         let found = with_objects(found, words.iter().map(String::as_str));
-        let looks = matches!(found.act, Act::Look | Act::Compute | Act::Query);
+        let looks = matches!(found.act, Act::Read | Act::Compute | Act::Query);
         (looks && !NOT_IN_NAMES.contains(&found.word)).then_some(found)
     };
     if is_look(0).is_some() {
@@ -260,7 +266,8 @@ fn look(words: &[String]) -> Option<usize> {
     }
     let last = words.len().checked_sub(1).filter(|last| *last > 0)?;
     let opens = verb(text(0)).filter(|_| !compound(text(0), text(1)));
-    let listed = is_plural(text(last)) || matches!(word(text(last)), Some(Word::Noun | Word::Both | Word::Manner));
+    let listed =
+        is_plural(text(last)) || matches!(word(text(last)), Some(WordKind::Noun | WordKind::Both | WordKind::Manner));
     let amid = |at: usize| is_look(at).is_some_and(|verb| !verb.noun || (AMID.contains(&verb.word) && listed));
     if let Some(at) = (1..last).find(|at| opens.is_none() && amid(*at)) {
         return Some(at);
@@ -287,19 +294,19 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
     let (own, next, last) = (text(place), text(place + 1), place + 1 == words.len());
     let is_pair = |at: Option<usize>| at.is_some_and(|at| compound(text(at), text(at + 1)));
     let is_two = |at: Option<usize>| {
-        at.is_some_and(|at| phrase(text(at), text(at + 1)).is_some_and(|both| both.act == Act::Look))
+        at.is_some_and(|at| phrase(text(at), text(at + 1)).is_some_and(|both| both.act == Act::Read))
     };
     if !joined && (is_pair(Some(place)) || is_pair(place.checked_sub(1))) || is_two(place.checked_sub(1)) {
         return true;
     }
     if own.bytes().any(|byte| byte.is_ascii_digit()) {
         // `s3`, `v2`, `2024`: no verb holds a digit, but one may stand beside it.
-        let is_verb = |part: &str| verb(part).is_some() || word(part) == Some(Word::Verb);
+        let is_verb = |part: &str| verb(part).is_some() || word(part) == Some(WordKind::Verb);
         return hides_no_verb(own) && !own.split(|c: char| c.is_ascii_digit()).any(is_verb);
     }
     if let Some(verb) = verb(own) {
         return match verb.act {
-            Act::Compute | Act::Look | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
+            Act::Compute | Act::Read | Act::Query => !NOT_IN_NAMES.contains(&verb.word),
             // A word after the verb, or before a final one, is a noun if it can be one.
             _ => {
                 verb.noun
@@ -311,10 +318,10 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
         };
     }
     match word(own) {
-        Some(Word::Noun | Word::Joint) => true,
-        Some(Word::Manner | Word::Both) => !joined,
-        Some(Word::Before) => !last,
-        Some(Word::Verb) => false,
+        Some(WordKind::Noun | WordKind::Joint) => true,
+        Some(WordKind::Manner | WordKind::Both) => !joined,
+        Some(WordKind::Before) => !last,
+        Some(WordKind::Verb) => false,
         None if is_plural(own) => hides_no_verb(own),
         // `deleted`, `pending` describe a thing; but `get_started` is an order.
         None if holds_form(own) && inflected(own).is_some() => {
@@ -323,7 +330,7 @@ fn does_nothing(words: &[String], place: usize, at: usize, joined: bool) -> bool
         }
         // A proper name before its thing: `get_kafka_topic`, `zia_list_locations`.
         None => {
-            let parted = matches!(word(next), Some(Word::Joint | Word::Before));
+            let parted = matches!(word(next), Some(WordKind::Joint | WordKind::Before));
             !last && !joined && !parted && at != words.len() - 1 && own.len() > 1 && hides_no_verb(own)
         }
     }
@@ -359,7 +366,7 @@ pub(super) fn light<'a>(verb: Verb, following: impl Iterator<Item = &'a str>) ->
     }
     match following.take(4).find(|word| LOOKS.contains(word)) {
         Some("query" | "queries") => Verb { act: Act::Query, ..verb },
-        Some(_) => Verb { act: Act::Look, ..verb },
+        Some(_) => Verb { act: Act::Read, ..verb },
         None => verb,
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn is_pipeline(text: &str) -> bool {
 }
 
 /// True if every stage of a pipeline is known to be read-only, whether or not a backslash escapes quotes.
-pub(super) fn looks(text: &str) -> bool {
+pub(super) fn is_read_only(text: &str) -> bool {
     let expands = text.contains('`') && !text.trim_start().starts_with('{');
     !expands && [false, true].into_iter().all(|escapes| looks_if(text, escapes))
 }

@@ -226,7 +226,7 @@ pub(super) fn header_is_plain(name: &str) -> bool {
 }
 
 /// True if a call of curl only fetches and prints.
-pub(super) fn curl_looks(arguments: &[String]) -> bool {
+pub(super) fn is_read_only_curl(arguments: &[String]) -> bool {
     let known = |list: &str, word: &str| list.split(' ').any(|one| one == word);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {

@@ -10,7 +10,7 @@ use umbra_domain::Effect;
 
 use super::{
     among,
-    expression::{chain_looks, is_chain},
+    expression::{is_chain, is_read_only_chain},
     functions, graph, graphql,
     lists::LISTS,
     name,
@@ -24,7 +24,7 @@ pub(super) enum Verdict {
     /// Statement that only reads.
     Reads,
     /// Text that opens like a statement, and may be prose; its effect is unknown.
-    Odd,
+    Ambiguous,
     /// Statement with an unknown effect.
     Unknown,
     /// Statement that writes, by this word.
@@ -49,10 +49,10 @@ pub(super) fn judge(text: &str) -> Verdict {
         return Verdict::Unknown;
     }
     if is_chain(text) {
-        return if chain_looks(text) { Verdict::Reads } else { Verdict::Unknown };
+        return if is_read_only_chain(text) { Verdict::Reads } else { Verdict::Unknown };
     }
     if let Some(command) = dotted(text) {
-        return if DOTTED.contains(&command) { Verdict::Reads } else { Verdict::Odd };
+        return if DOTTED.contains(&command) { Verdict::Reads } else { Verdict::Ambiguous };
     }
     let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
@@ -71,7 +71,7 @@ pub(super) fn judge(text: &str) -> Verdict {
     }
     let readings = sql::read(text);
     let found = if readings.parsed.is_empty() { unparsed(text, opens, &readings) } else { parsed(text, &readings) };
-    if found == Verdict::Odd && opens && is_spoken(text) { Verdict::Unknown } else { found }
+    if found == Verdict::Ambiguous && opens && is_spoken(text) { Verdict::Unknown } else { found }
 }
 
 /// Most severe verdict of all dialects. If a dialect that could not parse the text sees a word of action that the
@@ -80,8 +80,8 @@ fn parsed(text: &str, readings: &Readings) -> Verdict {
     let gravest = readings.parsed.iter().flatten().map(statement).max().unwrap_or(Verdict::Prose);
     let hides = || readings.unread.iter().any(|word| among(&LISTS.statements.acting, word));
     let acts = readings.parsed.iter().flatten().any(|statement| statement.acts.contains(&Act::Other));
-    let unknown =
-        gravest <= Verdict::Odd && hides() || gravest == Verdict::Odd && acts && text.contains(['\'', '"', '=']);
+    let unknown = gravest <= Verdict::Ambiguous && hides()
+        || gravest == Verdict::Ambiguous && acts && text.contains(['\'', '"', '=']);
     if unknown { Verdict::Unknown } else { gravest }
 }
 
@@ -93,7 +93,7 @@ fn unparsed(text: &str, opens: bool, readings: &Readings) -> Verdict {
     if let Some(verdict) = part.max(graph) {
         return verdict;
     }
-    if opens || readings.over { Verdict::Odd } else { Verdict::Prose }
+    if opens || readings.over { Verdict::Ambiguous } else { Verdict::Prose }
 }
 
 /// True if a text can hardly be prose: it has a name right before a bracket, or two words that only statements have.
@@ -124,7 +124,7 @@ fn pragma(text: &str) -> Verdict {
     match () {
         () if text.contains('=') => Verdict::Writes(Effect::Write, "pragma"),
         () if functions::is_pragma(name, value.is_some()) => Verdict::Reads,
-        () => Verdict::Odd,
+        () => Verdict::Ambiguous,
     }
 }
 
@@ -135,14 +135,14 @@ fn statement(statement: &Statement) -> Verdict {
         () if statement.aliases.iter().any(|alias| among(&LISTS.statements.whole, &alias.to_ascii_lowercase())) => {
             Verdict::Unknown
         }
-        () => draws(statement),
+        () => judge_side_effects(statement),
     })
 }
 
 fn act(act: &Act) -> Verdict {
     let (effect, word) = match act {
         Act::Reads => return Verdict::Reads,
-        Act::Other => return Verdict::Odd,
+        Act::Other => return Verdict::Ambiguous,
         Act::Locks => (Effect::Write, "for update"),
         Act::Stores => (Effect::Write, "into"),
         Act::Inserts => (Effect::Write, "insert"),
@@ -158,7 +158,7 @@ fn act(act: &Act) -> Verdict {
 
 /// Judges side effects of a query: function calls with and without brackets, the next value of a sequence, a pragma as
 /// a table.
-fn draws(statement: &Statement) -> Verdict {
+fn judge_side_effects(statement: &Statement) -> Verdict {
     let next = statement.columns.iter().any(|column| column.last().eq_ignore_ascii_case("nextval"));
     if next {
         return Verdict::Writes(Effect::Write, "nextval");
@@ -183,7 +183,7 @@ fn draws(statement: &Statement) -> Verdict {
         owned || !functions::is_known(call.last())
     };
     if statement.calls.iter().any(unknown) || statement.columns.iter().any(by_name) {
-        Verdict::Odd
+        Verdict::Ambiguous
     } else {
         Verdict::Reads
     }

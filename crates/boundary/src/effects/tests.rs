@@ -7,7 +7,7 @@ mod set;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Classified, Overrides, Word, classify, effect_of};
+use super::{CallDeclarations, Classified, Overrides, classify, effect_of};
 use umbra_domain::{
     DeclaredEffect,
     Effect::{self, Destructive, Read, Write},
@@ -317,8 +317,8 @@ fn programs_do_what_they_are_told() {
 fn what_a_tool_is_given_to_run_has_its_own_effect() {
     let sent = |name: &str, arguments: &Value| {
         let tool = ToolName::of("crm", name);
-        let said = effect_of(None, None, Word::default(), || classify(&tool, "", &Value::Null, false));
-        said.sent(arguments.as_object().expect("an object"), &tool)
+        let said = effect_of(None, None, CallDeclarations::default(), || classify(&tool, "", &Value::Null, false));
+        said.with_arguments(arguments.as_object().expect("an object"), &tool)
     };
     for (name, arguments, effect) in [
         ("execute_sql", json!({"sql": "SELECT * FROM users"}), Read),
@@ -366,10 +366,11 @@ fn what_a_tool_is_given_to_run_has_its_own_effect() {
         assert_eq!(said.effect, effect, "{name} {arguments}: {}", said.why);
     }
     // The operator's override goes before the arguments.
-    let operator = effect_of(None, Some(Destructive), Word::default(), || of("execute_sql", "", &Value::Null));
+    let operator =
+        effect_of(None, Some(Destructive), CallDeclarations::default(), || of("execute_sql", "", &Value::Null));
     let arguments = json!({"sql": "SELECT 1"});
     assert_eq!(
-        operator.sent(arguments.as_object().expect("an object"), &ToolName::bare("execute_sql")).effect,
+        operator.with_arguments(arguments.as_object().expect("an object"), &ToolName::bare("execute_sql")).effect,
         Destructive
     );
 }
@@ -457,13 +458,19 @@ fn precedence_is_contract_operator_trusted_server_classifier() {
         (None, None, hints(None, Some(true)), false, (Destructive, EffectSource::Annotations)),
         (None, None, hints(Some(true), None), false, (Read, EffectSource::Classifier)),
     ] {
-        let of = effect_of(contract, operator, Word { annotations, trusted, ..Word::default() }, read);
+        let of = effect_of(
+            contract,
+            operator,
+            CallDeclarations { annotations, trusted, ..CallDeclarations::default() },
+            read,
+        );
         assert_eq!((of.effect, of.source), expected, "{annotations:?} {trusted}: {}", of.why);
         assert!(!of.why.is_empty());
     }
     for annotations in [hints(Some(true), None), hints(Some(false), Some(false))] {
-        let unknown =
-            effect_of(None, None, Word { annotations, ..Word::default() }, || of("frobnicate", "", &Value::Null));
+        let unknown = effect_of(None, None, CallDeclarations { annotations, ..CallDeclarations::default() }, || {
+            of("frobnicate", "", &Value::Null)
+        });
         assert_eq!((unknown.effect, unknown.source), (Destructive, EffectSource::Unknown), "{annotations:?}");
     }
 }
@@ -478,7 +485,8 @@ fn a_callers_word_is_believed_where_it_may_declare_and_else_upwards() {
         (Read, false, "get_page", (Read, EffectSource::Classifier)),
         (Destructive, true, "get_page", (Destructive, EffectSource::Declared)),
     ] {
-        let word = Word { declared: Some(DeclaredEffect { effect, is_believed }), ..Word::default() };
+        let word =
+            CallDeclarations { declared: Some(DeclaredEffect { effect, is_believed }), ..CallDeclarations::default() };
         let said = effect_of(None, None, word, || of(name, "", &Value::Null));
         assert_eq!((said.effect, said.source), expected, "{effect:?} {is_believed} {name}");
         assert_eq!(effect_of(Some(Write), None, word, || of(name, "", &Value::Null)).source, EffectSource::Contract);
@@ -553,7 +561,7 @@ proptest! {
         let described = of(&name, &parts.join(" "), &Value::Null);
         prop_assert!(described.effect >= least, "{name} {parts:?}: {}", described.why);
         let annotations = ToolAnnotations { read_only: read, destructive: safe, ..ToolAnnotations::default() };
-        let said = effect_of(None, None, Word { annotations, ..Word::default() }, || described);
+        let said = effect_of(None, None, CallDeclarations { annotations, ..CallDeclarations::default() }, || described);
         prop_assert!(said.effect >= least, "{name} {annotations:?}: {}", said.why);
     }
 

@@ -4,7 +4,7 @@
 use super::{
     lexicon::verb,
     name::words,
-    vocabulary::{self, Word},
+    vocabulary::{self, WordKind},
 };
 use umbra_domain::Effect;
 
@@ -126,7 +126,8 @@ pub(super) fn is_data(text: &str) -> bool {
             && digit(text.get(at + 1..).and_then(|after| after.chars().next()))
     });
     let quiet = |word: &String| {
-        verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read) && vocabulary::word(word) != Some(Word::Verb)
+        verb(word).is_none_or(|verb| verb.act.effect() == Effect::Read)
+            && vocabulary::word(word) != Some(WordKind::Verb)
     };
     plain && parted && !is_program(text) && words(text).iter().all(quiet)
 }

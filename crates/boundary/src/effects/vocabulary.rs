@@ -10,7 +10,7 @@ use super::lists::LISTS;
 
 /// Kind of a word in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum WordKind {
     /// Noun that is hardly a verb: `customer`.
     Noun,
     /// Noun that is a verb as well, though seldom one of tools: `contact`.
@@ -25,15 +25,15 @@ pub(super) enum Word {
     Verb,
 }
 
-static WORDS: LazyLock<HashMap<&'static str, Word>> = LazyLock::new(|| {
+static WORDS: LazyLock<HashMap<&'static str, WordKind>> = LazyLock::new(|| {
     let lists = &LISTS.vocabulary;
     let mut words = HashMap::new();
     let kinds = [
-        (&lists.joints, Word::Joint),
-        (&lists.before, Word::Before),
-        (&lists.both, Word::Both),
-        (&lists.manners, Word::Manner),
-        (&lists.nouns, Word::Noun),
+        (&lists.joints, WordKind::Joint),
+        (&lists.before, WordKind::Before),
+        (&lists.both, WordKind::Both),
+        (&lists.manners, WordKind::Manner),
+        (&lists.nouns, WordKind::Noun),
     ];
     for (list, kind) in kinds {
         for word in list.split_whitespace() {
@@ -41,18 +41,18 @@ static WORDS: LazyLock<HashMap<&'static str, Word>> = LazyLock::new(|| {
         }
     }
     for word in lists.verbs.split_whitespace() {
-        words.entry(word).and_modify(|kind| *kind = Word::Both).or_insert(Word::Verb);
+        words.entry(word).and_modify(|kind| *kind = WordKind::Both).or_insert(WordKind::Verb);
     }
     words
 });
 
 /// Kind of a lower-case word, if it is known. The plural of a noun or verb is a noun.
-pub(super) fn word(word: &str) -> Option<Word> {
+pub(super) fn word(word: &str) -> Option<WordKind> {
     let known = |word: &str| WORDS.get(word).copied();
     known(word).or_else(|| {
         let singular = word.strip_suffix("ies").and_then(|stem| known(&format!("{stem}y")));
         let singular = singular.or_else(|| word.strip_suffix("es").and_then(known));
         let singular = singular.or_else(|| word.strip_suffix('s').and_then(known));
-        singular.filter(|kind| matches!(kind, Word::Noun | Word::Both | Word::Verb)).map(|_| Word::Noun)
+        singular.filter(|kind| matches!(kind, WordKind::Noun | WordKind::Both | WordKind::Verb)).map(|_| WordKind::Noun)
     })
 }

@@ -182,7 +182,7 @@ pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> R
         }
         None => fallback(Some(contract), call).unwrap_or_else(|| known(Some(contract), call, &mint))?,
     };
-    overlay::keep(contract, call, &stub.result, state, &mint)?;
+    overlay::store_records(contract, call, &stub.result, state, &mint)?;
     mint.commit(state);
     Ok(stub)
 }
@@ -208,7 +208,7 @@ pub fn answer_with(
     };
     let mint = SharedMint::of(state);
     if let Some(contract) = contract {
-        overlay::keep(contract, call, &result, state, &mint)?;
+        overlay::store_records(contract, call, &result, state, &mint)?;
     }
     mint.commit(state);
     Ok(Stub { contract: id, result, validated_against, fault: None, is_fallback: false })

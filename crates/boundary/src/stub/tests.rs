@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     contract::{Contracts, Schema},
-    overlay::{Look, Merge, look, merge},
+    overlay::{Merge, OverlayAnswer, merge, read_overlay},
 };
 use umbra_config::{
     EXAMPLE_TOOLS,
@@ -38,8 +38,8 @@ fn call(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -
     )
 }
 
-fn read(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> Look {
-    look(
+fn read(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> OverlayAnswer {
+    read_overlay(
         contracts,
         &Call { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
         state,
@@ -233,21 +233,25 @@ fn a_run_reads_back_what_it_seemed_to_write() {
 ",
     );
     let mut state = RunState::seeded("seed", None);
-    assert_eq!(read(&contracts, "crm.get", &json!({"id": "c-1"}), &mut state), Look::Live);
-    assert_eq!(read(&contracts, "crm.list", &json!({}), &mut state), Look::Live);
+    assert_eq!(read(&contracts, "crm.get", &json!({"id": "c-1"}), &mut state), OverlayAnswer::Live);
+    assert_eq!(read(&contracts, "crm.list", &json!({}), &mut state), OverlayAnswer::Live);
     call(&contracts, "crm.create", &json!({"name": "Ann"}), &mut state).unwrap();
     call(&contracts, "crm.create", &json!({"name": "Bob"}), &mut state).unwrap();
-    let Look::Stub(found) = read(&contracts, "crm.get", &json!({"id": "c-1"}), &mut state) else { panic!("no record") };
+    let OverlayAnswer::Stub(found) = read(&contracts, "crm.get", &json!({"id": "c-1"}), &mut state) else {
+        panic!("no record")
+    };
     assert_eq!(found.result, json!({"id": "c-1", "name": "Ann"}));
     assert_eq!((found.contract.as_str(), found.validated_against), ("crm.get@1", ValidatedAgainst::Contract));
-    assert_eq!(read(&contracts, "crm.get", &json!({"id": "real"}), &mut state), Look::Live);
-    assert_eq!(read(&contracts, "crm.get", &json!({}), &mut state), Look::Live);
+    assert_eq!(read(&contracts, "crm.get", &json!({"id": "real"}), &mut state), OverlayAnswer::Live);
+    assert_eq!(read(&contracts, "crm.get", &json!({}), &mut state), OverlayAnswer::Live);
     call(&contracts, "crm.update", &json!({"id": "live-9", "name": "Zoe"}), &mut state).unwrap();
     call(&contracts, "crm.delete", &json!({"id": "c-2"}), &mut state).unwrap();
     call(&contracts, "crm.delete", &json!({"id": "live-8"}), &mut state).unwrap();
-    let Look::Stub(gone) = read(&contracts, "crm.get", &json!({"id": "c-2"}), &mut state) else { panic!("not gone") };
+    let OverlayAnswer::Stub(gone) = read(&contracts, "crm.get", &json!({"id": "c-2"}), &mut state) else {
+        panic!("not gone")
+    };
     assert_eq!(gone.result, json!({"found": false}));
-    let Look::Merge(merged) = read(&contracts, "crm.list", &json!({}), &mut state) else { panic!("no merge") };
+    let OverlayAnswer::Merge(merged) = read(&contracts, "crm.list", &json!({}), &mut state) else { panic!("no merge") };
     let live = json!({"data": {"items": [{"id": "live-7"}, {"id": "live-8"}, {"id": "live-9", "name": "old"}]}, "more": false});
     assert_eq!(
         merge(live, &merged),
@@ -332,7 +336,7 @@ fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
         &json!({"id": 7, "set": {"status": "closed", "by": {"name": "Ann", "at": null}, "tags": ["b"]}}),
     );
     let (one, all) = change("t.change", &json!({"id": 7, "set": {"by": {"team": "b"}}}));
-    let (Look::Merge(one), Look::Merge(all)) = (one, all) else { panic!("both run") };
+    let (OverlayAnswer::Merge(one), OverlayAnswer::Merge(all)) = (one, all) else { panic!("both run") };
     let live = |id: Value| json!({"id": id, "title": "Rain", "status": "open", "by": {"name": "Bo", "at": 1}, "tags": ["a"], "error": null});
     let over = json!({"id": 7, "title": "Rain", "status": "closed", "by": {"name": "Ann", "team": "b", "at": null}, "tags": ["b"], "error": null});
     assert_eq!(merge(json!({"item": live(json!(7))}), &one), json!({"item": over}));
@@ -350,12 +354,12 @@ fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
     // A record of the run's own is whole, and one that it has removed stays away.
     change("t.add", &json!({"id": "8"}));
     let (one, _) = change("t.change", &json!({"id": "8", "set": {"status": "closed"}}));
-    let Look::Stub(stub) = one else { panic!("{one:?}") };
+    let OverlayAnswer::Stub(stub) = one else { panic!("{one:?}") };
     assert_eq!(stub.result, json!({"item": {"id": "8", "title": "new", "status": "closed"}}));
     for (tool, args) in [("t.delete", json!({"id": 7})), ("t.change", json!({"id": 7, "set": {"status": "open"}}))] {
         let (one, all) = change(tool, &args);
-        assert!(matches!(one, Look::Stub(stub) if stub.fault.is_some()), "{tool}");
-        assert!(matches!(all, Look::Merge(all) if all.remove == ["7"] && all.patch.is_empty()), "{tool}");
+        assert!(matches!(one, OverlayAnswer::Stub(stub) if stub.fault.is_some()), "{tool}");
+        assert!(matches!(all, OverlayAnswer::Merge(all) if all.remove == ["7"] && all.patch.is_empty()), "{tool}");
     }
     // A partial record stays partial after it was stored and read again, until a whole one replaces it.
     let mut state = RunState::seeded("s", None);
@@ -399,7 +403,9 @@ fn a_record_that_is_changed_keeps_what_the_run_had_stored() {
     call(&contracts, "t.add", &json!({"id": "1", "title": "Broken"}), &mut state).unwrap();
     for (id, title) in [("1", "Broken"), ("2", "?")] {
         call(&contracts, "t.change", &json!({"id": id, "status": "closed"}), &mut state).unwrap();
-        let Look::Stub(read) = read(&contracts, "t.get", &json!({"id": id}), &mut state) else { panic!("no stub") };
+        let OverlayAnswer::Stub(read) = read(&contracts, "t.get", &json!({"id": id}), &mut state) else {
+            panic!("no stub")
+        };
         assert_eq!(read.result, json!({"status": "closed", "title": title}));
     }
 }

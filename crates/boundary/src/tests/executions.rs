@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::execution::{Configured, Descent, Whose, effective, safe_mode};
+use crate::execution::{CallOwner, ConfiguredExecution, InheritedExecution, effective, safe_mode};
 use umbra_domain::{Execution, Override, OverrideId, OverrideScope, ToolName, tool::Readings};
 
-fn configured(settings: Option<Execution>, variable: Option<Execution>, default: Execution) -> Configured {
-    Configured {
+fn configured(settings: Option<Execution>, variable: Option<Execution>, default: Execution) -> ConfiguredExecution {
+    ConfiguredExecution {
         environment: "staging".to_owned(),
         settings,
         variable: ("AGENT_SAFE_MODE".to_owned(), variable),
@@ -31,8 +31,8 @@ fn tool() -> Readings {
     ToolName::of("stripe", "refund").readings()
 }
 
-fn whose(tool: &Readings) -> Whose<'_> {
-    Whose { agent: Some("writer-1"), session: Some("s1"), tool: Some(tool), descent: None }
+fn whose(tool: &Readings) -> CallOwner<'_> {
+    CallOwner { agent: Some("writer-1"), session: Some("s1"), tool: Some(tool), descent: None }
 }
 
 #[test]
@@ -79,11 +79,12 @@ fn the_narrowest_override_wins_and_the_stricter_of_equals() {
     // An expired override does not count, and a sub-run of a shadow run stays in shadow.
     let past = Override { expires_at: Some(Timestamp::UNIX_EPOCH), ..set(Global, "", Live) };
     assert_eq!(decide(&[past]).execution, Shadow);
-    for (descent, source) in
-        [(Descent::Shadow("r0".to_owned()), "parent_run"), (Descent::Began("r0".to_owned()), "run")]
-    {
+    for (descent, source) in [
+        (InheritedExecution::Shadow("r0".to_owned()), "parent_run"),
+        (InheritedExecution::Began("r0".to_owned()), "run"),
+    ] {
         let tool = tool();
-        let sub = Whose { descent: Some(&descent), ..whose(&tool) };
+        let sub = CallOwner { descent: Some(&descent), ..whose(&tool) };
         let decided = effective(&base, &[set(Tool, "*", Live)], sub, Timestamp::UNIX_EPOCH);
         assert_eq!((decided.execution, decided.won.source, decided.overruled.len()), (Shadow, source, 4));
     }
@@ -94,7 +95,7 @@ fn what_is_for_every_name_is_for_any_call() {
     use Execution::{Live, Shadow};
     use OverrideScope::{Agent, Session, Tool};
     let base = configured(Some(Shadow), None, Live);
-    let any = |one: Override| effective(&base, &[one], Whose::default(), Timestamp::UNIX_EPOCH).execution;
+    let any = |one: Override| effective(&base, &[one], CallOwner::default(), Timestamp::UNIX_EPOCH).execution;
     assert_eq!([any(set(Tool, "*", Live)), any(set(Agent, "**", Live))], [Live, Live]);
     let narrow = [set(Tool, "mail.*", Live), set(Agent, "a*", Live), set(Session, "*", Live)];
     assert_eq!(narrow.map(any), [Shadow; 3]);

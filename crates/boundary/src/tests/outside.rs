@@ -12,10 +12,10 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::tampering::{key, record};
 use crate::{
-    checkpoints::{self, FILE, Missing, Signer},
+    checkpoints::{self, CheckpointGaps, FILE, Signer},
+    file_check::FileCheck,
     journal::{Journal, erase},
-    line::line,
-    lines::Lines,
+    record_json::line,
     seal::Checkpoint,
 };
 use umbra_domain::audit::{AuditFolder, AuditRecord, AuditSeal};
@@ -44,7 +44,7 @@ fn noted(
     records: &[AuditRecord],
     written: i64,
 ) -> (Vec<String>, Vec<String>) {
-    let mut lines = Lines::open(dir, others, moved).unwrap();
+    let mut lines = FileCheck::open(dir, others, moved).unwrap();
     let mut faults = Vec::new();
     for record in records {
         faults.extend(lines.compare(record).unwrap().map(|(_, what)| what));
@@ -226,10 +226,10 @@ fn seal(block: i64) -> AuditSeal {
 }
 
 /// Checkpoints missing from a file, if the database recorded block `told`.
-fn missing(dir: &Path, key: &[u8], told: i64, elsewhere: i64) -> Missing {
+fn missing(dir: &Path, key: &[u8], told: i64, elsewhere: i64) -> CheckpointGaps {
     let path = dir.join(FILE);
     let noted = [AuditFolder { key: key.to_vec(), block: told, written: 0 }];
-    Missing::from(&path, &checkpoints::read(&path).unwrap(), Some(key), &noted, elsewhere)
+    CheckpointGaps::from(&path, &checkpoints::read(&path).unwrap(), Some(key), &noted, elsewhere)
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn every_cut_of_the_checkpoints_is_found() {
     let other = missing(dir.path(), &[7; 32], 0, 0);
     assert!(other.faults.is_empty() && other.warnings.is_empty(), "{other:?}");
     let noted = [AuditFolder { key: vec![7; 32], block: 3, written: 0 }];
-    let other = Missing::from(&path, &[], Some(&key), &noted, 0);
+    let other = CheckpointGaps::from(&path, &[], Some(&key), &noted, 0);
     assert!(other.faults.is_empty() && other.warnings[0].contains("another server"), "{other:?}");
 }
 

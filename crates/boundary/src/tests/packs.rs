@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     contract::faults,
-    overlay::{Look, merge},
+    overlay::{OverlayAnswer, merge},
     stub::{RunState, SharedMint, StubError, sample},
-    tools::{Given, Tools, begin},
+    tools::{CallInput, Tools, begin},
 };
 use umbra_config::tools::{Rules, load, packs};
 use umbra_domain::{Call, Effect, EffectSource, ToolAnnotations, ToolDeclarations, ToolName};
@@ -89,7 +89,7 @@ impl<'a> Rehearsal<'a> {
         let call = call(self.server, tool, arguments);
         assert_ne!(self.tools.effect(&call).effect, Effect::Read, "{tool}");
         let args = Value::Object(call.arguments.clone());
-        let given = Given { call: &call, args: &args, recorded: &[] };
+        let given = CallInput { call: &call, args: &args, recorded: &[] };
         self.tools.stub(given, &mut self.state).map(|stub| stub.result)
     }
 
@@ -98,11 +98,11 @@ impl<'a> Rehearsal<'a> {
         let call = call(self.server, tool, arguments);
         assert_eq!(self.tools.effect(&call).effect, Effect::Read, "{tool}");
         let args = Value::Object(call.arguments.clone());
-        let given = Given { call: &call, args: &args, recorded: &[] };
+        let given = CallInput { call: &call, args: &args, recorded: &[] };
         match self.tools.remembered(given, &mut self.state).unwrap() {
-            Look::Live => live,
-            Look::Stub(stub) => stub.result,
-            Look::Merge(merged) => merge(live, &merged),
+            OverlayAnswer::Live => live,
+            OverlayAnswer::Stub(stub) => stub.result,
+            OverlayAnswer::Merge(merged) => merge(live, &merged),
         }
     }
 }
@@ -123,7 +123,7 @@ fn every_listed_tool_is_read_or_answered() {
         let rated = tools.effect(&call);
         let args = Value::Object(call.arguments.clone());
         let mut state = begin(&call, Timestamp::UNIX_EPOCH);
-        let stub = tools.stub(Given { call: &call, args: &args, recorded: &[] }, &mut state);
+        let stub = tools.stub(CallInput { call: &call, args: &args, recorded: &[] }, &mut state);
         let is_answered = stub.as_ref().is_ok_and(|stub| !stub.result.is_null());
         let reads = rated.effect == Effect::Read || rated.source == EffectSource::Arguments;
         assert!(reads || is_answered, "{server} {tool} {args}: {stub:?}");

@@ -13,13 +13,13 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
+    row_signature::stamp,
     seal::{Checkpoint, GENESIS, block, payload_mac},
-    stamp::stamp,
-    verify::{ErasedPayloads, Verified, Verifier},
+    verify::{AuditReport, ErasedPayloads, Verifier},
 };
 use umbra_domain::{
     ApprovalId, ApprovalState, Execution, Override, OverrideId, OverrideScope,
-    audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal, Standing, StandingApproval, StandingOverride},
+    audit::{AuditKind, AuditPayload, AuditRecord, AuditRow, AuditSeal, AuditedTables, StoredApproval, StoredOverride},
 };
 
 /// An audit as a database has it.
@@ -31,7 +31,7 @@ struct Audit {
     /// Public key of the server that wrote it.
     key: Vec<u8>,
     /// Overrides and approvals beside it.
-    standing: Standing,
+    standing: AuditedTables,
 }
 
 pub(super) fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
@@ -54,7 +54,7 @@ pub(super) fn record(seq: i64, random: &mut StdRng) -> AuditRecord {
             tool: name(random, "tool"),
             body: r#"{"decision":"block"}"#.to_owned(),
             payload_mac: Some(payload_mac(&payload)),
-            stamp: None,
+            signature: None,
         },
         payload: Some(payload),
     }
@@ -75,7 +75,7 @@ fn sealed(records: &[AuditRecord], lengths: &[usize]) -> Vec<AuditSeal> {
 }
 
 /// Verifies as `umbra audit verify` does: by the row numbers of the blocks.
-fn verify(audit: &Audit, checkpoints: Vec<Checkpoint>) -> Verified {
+fn verify(audit: &Audit, checkpoints: Vec<Checkpoint>) -> AuditReport {
     let mut verifier = Verifier::new(checkpoints, [audit.key.clone()]).with_standing(audit.standing.clone());
     let mut after = 0;
     for seal in &audit.seals {
@@ -101,8 +101,8 @@ fn sign(records: &mut [AuditRecord], key: &Ed25519KeyPair, lengths: &[usize]) {
     let (mut lengths, mut rest) = (lengths.iter().cycle(), records);
     while let Some(length) = lengths.next().filter(|_| !rest.is_empty()) {
         let (together, others) = rest.split_at_mut((*length).min(rest.len()));
-        let signed = stamp(key, &together.iter().map(|record| record.row.said()).collect::<Vec<_>>());
-        together[0].row.stamp = Some(signed);
+        let signed = stamp(key, &together.iter().map(|record| record.row.signed_content()).collect::<Vec<_>>());
+        together[0].row.signature = Some(signed);
         rest = others;
     }
 }
@@ -130,7 +130,7 @@ fn erasure(gone: &[(i64, Vec<u8>)], random: &mut StdRng) -> AuditRecord {
 }
 
 /// Turns four rows into those of an override that is set and an approval that is used; returns both.
-fn stand(records: &mut [AuditRecord], seq: i64) -> Standing {
+fn stand(records: &mut [AuditRecord], seq: i64) -> AuditedTables {
     let said = Override {
         id: OverrideId(Uuid::from_u128(7)),
         scope: OverrideScope::Global,
@@ -140,7 +140,7 @@ fn stand(records: &mut [AuditRecord], seq: i64) -> Standing {
         set_at: Timestamp::UNIX_EPOCH,
         expires_at: None,
     };
-    let approval = StandingApproval {
+    let approval = StoredApproval {
         id: ApprovalId(Uuid::from_u128(8)),
         agent: "agent".to_owned(),
         tool: "tool".to_owned(),
@@ -162,23 +162,23 @@ fn stand(records: &mut [AuditRecord], seq: i64) -> Standing {
         (row.kind, row.body, row.payload_mac) = (kind, body.to_string(), Some(payload_mac(&payload)));
         (row.agent, row.tool, *kept) = (Some(approval.agent.clone()), Some(approval.tool.clone()), Some(payload));
     }
-    let overrides = vec![StandingOverride { said, keyed: true }];
-    Standing { now: Timestamp::UNIX_EPOCH, seq, overrides, approvals: vec![approval] }
+    let overrides = vec![StoredOverride { setting: said, keyed: true }];
+    AuditedTables { now: Timestamp::UNIX_EPOCH, seq, overrides, approvals: vec![approval] }
 }
 
 /// Changes overrides or approvals, and leaves the audit alone.
-fn stand_otherwise(standing: &mut Standing, random: &mut StdRng) -> &'static str {
-    let Standing { overrides, approvals, .. } = standing;
+fn stand_otherwise(standing: &mut AuditedTables, random: &mut StdRng) -> &'static str {
+    let AuditedTables { overrides, approvals, .. } = standing;
     let later = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(9);
     match random.random_range(0..12) {
         0 => overrides.clear(),
-        1 => overrides[0].said.execution = Execution::Live,
-        2 => overrides[0].said.expires_at = Some(later),
-        3 => overrides[0].said.id = OverrideId(Uuid::from_u128(random.random())),
-        4 => overrides[0].said.set_at = later,
+        1 => overrides[0].setting.execution = Execution::Live,
+        2 => overrides[0].setting.expires_at = Some(later),
+        3 => overrides[0].setting.id = OverrideId(Uuid::from_u128(random.random())),
+        4 => overrides[0].setting.set_at = later,
         5 => {
             let mut copy = overrides[0].clone();
-            (copy.said.scope, copy.said.value) = (OverrideScope::Tool, "mail.*".to_owned());
+            (copy.setting.scope, copy.setting.value) = (OverrideScope::Tool, "mail.*".to_owned());
             overrides.push(copy);
         }
         6 => {
@@ -191,7 +191,7 @@ fn stand_otherwise(standing: &mut Standing, random: &mut StdRng) -> &'static str
         10 => approvals.clear(),
         _ => {
             let id = ApprovalId(Uuid::from_u128(random.random()));
-            approvals.push(StandingApproval { id, state: ApprovalState::Approved, ..approvals[0].clone() });
+            approvals.push(StoredApproval { id, state: ApprovalState::Approved, ..approvals[0].clone() });
         }
     }
     "an override or an approval was changed, added or removed"
@@ -257,7 +257,7 @@ fn add(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         3 => (audit.records[at].clone(), "a row was copied"),
         4 => {
             let mut borrowed = record(0, random);
-            borrowed.row.stamp.clone_from(&audit.records[0].row.stamp);
+            borrowed.row.signature.clone_from(&audit.records[0].row.signature);
             (borrowed, "a row with another one's signature was added")
         }
         _ => {
@@ -290,8 +290,8 @@ fn tamper(audit: &mut Audit, random: &mut StdRng) -> &'static str {
         13 | 14 => stand_otherwise(&mut audit.standing, random),
         12 => {
             let stamped: Vec<usize> =
-                (0..audit.records.len()).filter(|at| audit.records[*at].row.stamp.is_some()).collect();
-            audit.records[stamped[any % stamped.len()]].row.stamp = None;
+                (0..audit.records.len()).filter(|at| audit.records[*at].row.signature.is_some()).collect();
+            audit.records[stamped[any % stamped.len()]].row.signature = None;
             "a signature was taken off"
         }
         0 => {
@@ -436,7 +436,7 @@ fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
     sign(&mut records[5..], &key, &[2]);
     let seals = sealed(&records, &LENGTHS);
     let mut audit =
-        Audit { records, seals, drawn: 9, key: key.public_key().as_ref().to_vec(), standing: Standing::default() };
+        Audit { records, seals, drawn: 9, key: key.public_key().as_ref().to_vec(), standing: AuditedTables::default() };
     let old = verify(&audit, Vec::new());
     assert!(old.intact && old.unsigned == 5, "{old:?}");
     // A checkpoint tells since when rows are signed: later unsigned rows do not pass for old ones.
@@ -459,7 +459,7 @@ fn an_erasure_holds_for_the_payloads_that_it_names_and_for_what_was_before() {
         records[3] = said;
         sign(&mut records, &key, &[1]);
         let seals = sealed(&records, &LENGTHS);
-        Audit { records, seals, drawn: 6, key: key.public_key().as_ref().to_vec(), standing: Standing::default() }
+        Audit { records, seals, drawn: 6, key: key.public_key().as_ref().to_vec(), standing: AuditedTables::default() }
     };
     let mac = |records: &[AuditRecord], at: usize| records[at].row.payload_mac.clone().unwrap();
     assert!(verify(&audit(&|rows| vec![(2, mac(rows, 1))], &mut random), Vec::new()).intact);

@@ -13,7 +13,7 @@ use super::{
 };
 use umbra_domain::{
     CheckName, Datamark, Mode, Provider, ReviewScope, Severity, Shadow, Trigger, WatchRule,
-    verdict::{Otherwise, Unfounded, VerdictRules},
+    verdict::{FallbackVerdict, UnfoundedFlag, VerdictRules},
 };
 
 /// Most characters of a shadow's criteria in all.
@@ -135,7 +135,7 @@ fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
 /// verdict.
 fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
     let default = VerdictRules::default();
-    let otherwise = || word(&Otherwise::ALL, Otherwise::as_str);
+    let otherwise = || word(&FallbackVerdict::ALL, FallbackVerdict::as_str);
     let rules = VerdictRules {
         within: keys
             .optional(
@@ -160,7 +160,7 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
                 "on_unfounded",
                 "Active: what a model's FLAG means that rests on no quote found in the text, once it was asked for one \
                  again: suggest (unless set), or reject.",
-                word(&Unfounded::ALL, Unfounded::as_str),
+                word(&UnfoundedFlag::ALL, UnfoundedFlag::as_str),
             )
             .unwrap_or(default.on_unfounded),
     };

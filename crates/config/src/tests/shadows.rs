@@ -8,7 +8,7 @@ use super::{
 };
 use umbra_domain::{
     BatchRules, CheckName, Datamark, Mode, NanoUsd, PricePerMtok, ReviewScope, Severity, Shadow, Trigger,
-    verdict::Otherwise,
+    verdict::FallbackVerdict,
 };
 
 const SEED: &str = "shadow_agents:
@@ -119,7 +119,10 @@ fn every_key_is_kept() {
     assert_eq!(shadow.flag_at, Severity::Warning);
     assert_eq!((shadow.datamark, shadow.canary), (Datamark::Words, false));
     assert_eq!(shadow.verdict.within, Duration::from_secs(90));
-    assert_eq!((shadow.verdict.on_timeout, shadow.verdict.on_inconclusive), (Otherwise::Reject, Otherwise::Reject));
+    assert_eq!(
+        (shadow.verdict.on_timeout, shadow.verdict.on_inconclusive),
+        (FallbackVerdict::Reject, FallbackVerdict::Reject)
+    );
     let rule = &shadow.watch[0];
     assert_eq!(rule.triggers, [Trigger::Error]);
     assert_eq!((rule.task_type.as_deref(), rule.min_cost), (Some("summary"), NanoUsd::from_usd(0.5)));

@@ -21,8 +21,8 @@ use super::{
 use umbra_domain::{
     Effect,
     contract::{
-        Arguments, Delete, FaultRule, ListBack, OnUnavailable, Overlay, Put, ReadBack, Response, Staleness,
-        ToolContract,
+        Arguments, FaultRule, ListBack, OnUnavailable, Overlay, OverlayDelete, OverlayPut, ReadBack, Response,
+        StaleLimits, ToolContract,
     },
 };
 
@@ -189,7 +189,7 @@ fn overlay(keys: &mut Keys<'_>) -> Option<Overlay> {
     Some(Overlay { put, delete, reads: reads.unwrap_or_default(), lists: lists.unwrap_or_default() })
 }
 
-fn put(keys: &mut Keys<'_>) -> Option<Put> {
+fn put(keys: &mut Keys<'_>) -> Option<OverlayPut> {
     let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
     let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
     let value = keys.optional(
@@ -214,13 +214,13 @@ fn put(keys: &mut Keys<'_>) -> Option<Put> {
         "Key of the run's record that becomes this one, in CEL; nothing is stored where there is none.",
         expression(),
     );
-    Some(Put { collection: collection?, key: key?, value, partial: partial.unwrap_or_default(), edits, from })
+    Some(OverlayPut { collection: collection?, key: key?, value, partial: partial.unwrap_or_default(), edits, from })
 }
 
-fn delete(keys: &mut Keys<'_>) -> Option<Delete> {
+fn delete(keys: &mut Keys<'_>) -> Option<OverlayDelete> {
     let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
     let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
-    Some(Delete { collection: collection?, key: key? })
+    Some(OverlayDelete { collection: collection?, key: key? })
 }
 
 fn read_back(keys: &mut Keys<'_>) -> Option<ReadBack> {
@@ -272,7 +272,7 @@ fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
-fn staleness(keys: &mut Keys<'_>) -> Option<Staleness> {
+fn staleness(keys: &mut Keys<'_>) -> Option<StaleLimits> {
     let live_mismatches = keys.optional(
         "live_mismatches",
         "After so many live results in a row that do not fit it; 3 unless set.",
@@ -283,7 +283,7 @@ fn staleness(keys: &mut Keys<'_>) -> Option<Staleness> {
         "When no live result has fitted it for so long; never unless set.",
         Time(Duration::from_mins(1)..=Duration::from_hours(24 * 3_650)),
     );
-    Some(Staleness { live_mismatches, max_age })
+    Some(StaleLimits { live_mismatches, max_age })
 }
 
 /// Shape of a tool's name, or of a glob over names.

@@ -85,13 +85,13 @@ impl ToolName {
             (Some(without_mcp(server)), self.name.as_str())
         } else {
             let name = without_mcp(&self.name);
-            glued(name).map_or((None, name), |(server, name)| (Some(server), name))
+            split_server(name).map_or((None, name), |(server, name)| (Some(server), name))
         };
         let sure = NormalName { server: server.map(words), own: words(name) };
         let mut readings = Readings { sure, possible: Vec::new() };
         // A server may pass on another server's tool under both names.
         let mut rest = without_mcp(name);
-        while let Some((server, own)) = glued(rest) {
+        while let Some((server, own)) = split_server(rest) {
             readings.add(Some(words(server)), words(own));
             rest = own;
         }
@@ -198,7 +198,7 @@ fn without_mcp(name: &str) -> &str {
 }
 
 /// Splits server and tool at the first separator that occurs in no word.
-fn glued(name: &str) -> Option<(&str, &str)> {
+fn split_server(name: &str) -> Option<(&str, &str)> {
     let signs = ["__", ".", "/", ":"].into_iter().filter_map(|sign| Some((name.find(sign)?, sign)));
     let (at, sign) = signs.min()?;
     let (server, own) = (name.get(..at)?, name.get(at + sign.len()..)?);

@@ -19,16 +19,16 @@ pub struct BadPattern(pub String);
 pub struct ToolPatterns {
     /// Patterns for every tool.
     any: Vec<usize>,
-    whole: Named,
+    whole: NormalPatterns,
     /// Tool parts of patterns with a server, for calls without a server.
-    own: Named,
+    own: NormalPatterns,
     /// Names without wildcards and separators.
     joined: HashMap<String, Vec<usize>>,
 }
 
 /// Patterns in normal form.
 #[derive(Debug, Default)]
-struct Named {
+struct NormalPatterns {
     /// Names without separators between words: `sendemail` is `sendEmail`.
     exact: HashMap<String, Vec<usize>>,
     globs: GlobSet,
@@ -57,7 +57,7 @@ impl ToolPatterns {
             }
             whole.push((normal, place));
         }
-        Ok(Self { any, whole: Named::of(whole)?, own: Named::of(own)?, joined: names })
+        Ok(Self { any, whole: NormalPatterns::of(whole)?, own: NormalPatterns::of(own)?, joined: names })
     }
 
     /// Returns the places of the patterns that match any reading, in order. A pattern without a server matches the tool
@@ -95,7 +95,7 @@ impl ToolPatterns {
     }
 }
 
-impl Named {
+impl NormalPatterns {
     fn of(patterns: Vec<(String, usize)>) -> Result<Self, BadPattern> {
         let (mut named, mut globs) = (Self::default(), GlobSetBuilder::new());
         for (pattern, place) in patterns {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::breaker::{Breaker, Outcome, State};
 
 fn sick() -> Outcome {
-    Outcome::Sick { why: "down".to_owned(), not_before: None }
+    Outcome::Failed { why: "down".to_owned(), not_before: None }
 }
 
 fn seconds(n: u64) -> Duration {
@@ -35,7 +35,7 @@ fn opens_after_five_in_a_row_and_probes_once() {
     assert_eq!(breaker.snapshot(later).state, State::HalfOpen);
     let probe = breaker.admit(later).expect("the probe");
     assert!(breaker.admit(later).is_err(), "one probe only");
-    probe.settle(Outcome::Well, later);
+    probe.settle(Outcome::Answered, later);
     assert_eq!(breaker.snapshot(later).state, State::Closed);
     assert_eq!(breaker.snapshot(later).last_error, None);
     run(&breaker, 4, &sick(), later);
@@ -46,7 +46,7 @@ fn opens_after_five_in_a_row_and_probes_once() {
 fn a_good_call_breaks_the_row() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     run(&breaker, 4, &sick(), now);
-    run(&breaker, 1, &Outcome::Well, now);
+    run(&breaker, 1, &Outcome::Answered, now);
     run(&breaker, 4, &sick(), now);
     assert_eq!(breaker.snapshot(now).state, State::Closed);
 }
@@ -68,14 +68,14 @@ fn opens_when_half_of_twenty_fail_within_thirty_seconds() {
     for (spacing, expected) in [(1, State::Open), (2, State::Closed)] {
         let (breaker, start) = (Breaker::default(), Instant::now());
         for call in 0..20 {
-            let outcome = if call % 2 == 0 { Outcome::Well } else { sick() };
+            let outcome = if call % 2 == 0 { Outcome::Answered } else { sick() };
             run(&breaker, 1, &outcome, start + seconds(call * spacing));
         }
         assert_eq!(breaker.snapshot(start + seconds(19 * spacing)).state, expected, "spacing {spacing}");
     }
     let (breaker, now) = (Breaker::default(), Instant::now());
     for call in 0..60 {
-        run(&breaker, 1, &if call % 5 < 3 { Outcome::Well } else { sick() }, now);
+        run(&breaker, 1, &if call % 5 < 3 { Outcome::Answered } else { sick() }, now);
     }
     assert_eq!(breaker.snapshot(now).state, State::Closed, "two in five is less than half");
 }
@@ -85,7 +85,7 @@ fn keeps_to_the_providers_own_word_within_five_minutes() {
     for (asked, expected) in [(7, 30), (200, 200), (9000, 300)] {
         let (breaker, now) = (Breaker::default(), Instant::now());
         run(&breaker, 4, &sick(), now);
-        run(&breaker, 1, &Outcome::Sick { why: String::new(), not_before: Some(seconds(asked)) }, now);
+        run(&breaker, 1, &Outcome::Failed { why: String::new(), not_before: Some(seconds(asked)) }, now);
         assert_eq!(breaker.snapshot(now).rest, Some(seconds(expected)));
     }
 }
@@ -93,13 +93,13 @@ fn keeps_to_the_providers_own_word_within_five_minutes() {
 #[test]
 fn a_refused_key_opens_it_at_once_and_a_bad_request_never() {
     let (breaker, now) = (Breaker::default(), Instant::now());
-    run(&breaker, 50, &Outcome::Blameless { why: "bad".to_owned() }, now);
+    run(&breaker, 50, &Outcome::CallerFault { why: "bad".to_owned() }, now);
     assert_eq!(breaker.snapshot(now).state, State::Closed);
     assert_eq!(breaker.snapshot(now).last_error.as_deref(), Some("bad"));
-    run(&breaker, 1, &Outcome::Barred { why: "wrong key".to_owned() }, now);
+    run(&breaker, 1, &Outcome::AccessRefused { why: "wrong key".to_owned() }, now);
     assert_eq!(breaker.snapshot(now).rest, Some(seconds(300)));
     let probe = now + seconds(300);
-    run(&breaker, 1, &Outcome::Blameless { why: "bad".to_owned() }, probe);
+    run(&breaker, 1, &Outcome::CallerFault { why: "bad".to_owned() }, probe);
     assert_eq!(breaker.snapshot(probe).state, State::Closed, "an answered probe shows that it is well");
 }
 
@@ -118,7 +118,7 @@ fn a_call_from_before_it_opened_changes_nothing() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     let early = breaker.admit(now).expect("admitted");
     run(&breaker, 5, &sick(), now);
-    early.settle(Outcome::Well, now);
+    early.settle(Outcome::Answered, now);
     assert_eq!(breaker.snapshot(now).state, State::Open);
 }
 
@@ -135,9 +135,9 @@ proptest! {
                     prop_assert!(breaker.admit(now).is_err());
                 }
                 match how {
-                    0 => permit.settle(Outcome::Well, now),
+                    0 => permit.settle(Outcome::Answered, now),
                     1 => permit.settle(sick(), now),
-                    2 => permit.settle(Outcome::Barred { why: String::new() }, now),
+                    2 => permit.settle(Outcome::AccessRefused { why: String::new() }, now),
                     _ => drop(permit),
                 }
             }

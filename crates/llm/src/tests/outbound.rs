@@ -124,7 +124,7 @@ fn edges_of_networks() {
 
 /// Sends a request by a client whose resolver returns `address` for every name.
 async fn ask(url: &str, allow: &[&str], address: &'static str) -> Result<(), Option<UrlRefused>> {
-    let look_up = move |_| -> std::pin::Pin<Box<dyn Future<Output = connect::Found> + Send>> {
+    let look_up = move |_| -> std::pin::Pin<Box<dyn Future<Output = connect::LookUpResult> + Send>> {
         Box::pin(async move { Ok(vec![format!("{address}:0").parse().expect("an address")]) })
     };
     let (client, url) = connect::client_resolving(url, &policy(allow), Arc::new(look_up)).expect("allowed by its name");

@@ -45,8 +45,8 @@ struct Bound {
 const SCALAR: Size<'static> = Size::Upto(Bound { bytes: 1, items: 0, item: 0 });
 
 /// Refuses an evaluation that could be too costly.
-pub(super) fn reckon(root: &IdedExpr, variables: &BTreeMap<String, &Value>) -> Result<(), EvalError> {
-    let mut reckoning = Reckoning { variables, bound: Vec::new(), left: MAX_STEPS };
+pub(super) fn check_cost(root: &IdedExpr, variables: &BTreeMap<String, &Value>) -> Result<(), EvalError> {
+    let mut reckoning = CostEstimate { variables, bound: Vec::new(), left: MAX_STEPS };
     let size = reckoning.walk(root)?;
     reckoning.bytes(size).map(drop)
 }
@@ -61,14 +61,14 @@ pub(super) fn weight(value: &Value) -> u64 {
     }
 }
 
-struct Reckoning<'e, 'v> {
+struct CostEstimate<'e, 'v> {
     variables: &'e BTreeMap<String, &'v Value>,
     /// Variables of the enclosing comprehensions, the innermost last.
     bound: Vec<(&'e str, Size<'v>)>,
     left: u64,
 }
 
-impl<'e, 'v> Reckoning<'e, 'v> {
+impl<'e, 'v> CostEstimate<'e, 'v> {
     fn spend(&mut self, steps: u64) -> Result<(), EvalError> {
         self.left = self.left.checked_sub(steps).ok_or(EvalError::Budget)?;
         Ok(())
@@ -84,7 +84,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         Ok(bytes)
     }
 
-    fn made(bound: Bound) -> Result<Size<'v>, EvalError> {
+    fn checked_size(bound: Bound) -> Result<Size<'v>, EvalError> {
         if bound.bytes > MAX_VALUE_BYTES { Err(EvalError::Budget) } else { Ok(Size::Upto(bound)) }
     }
 
@@ -109,10 +109,10 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         self.spend(1)?;
         match &node.expr {
             Expr::Literal(LiteralValue::String(text)) => {
-                Self::made(Bound { bytes: 1 + text.inner().len() as u64, items: 0, item: 0 })
+                Self::checked_size(Bound { bytes: 1 + text.inner().len() as u64, items: 0, item: 0 })
             }
             Expr::Literal(LiteralValue::Bytes(bytes)) => {
-                Self::made(Bound { bytes: 1 + bytes.inner().len() as u64, items: 0, item: 0 })
+                Self::checked_size(Bound { bytes: 1 + bytes.inner().len() as u64, items: 0, item: 0 })
             }
             Expr::Ident(name) => Ok(self.variable(name)),
             Expr::Select(select) => {
@@ -127,7 +127,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                     made.bytes += bytes;
                     made.item = made.item.max(bytes);
                 }
-                Self::made(made)
+                Self::checked_size(made)
             }
             Expr::Map(map) => {
                 let mut made = Bound { bytes: 1, items: map.entries.len() as u64, item: 0 };
@@ -140,7 +140,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                         made.item = made.item.max(bytes);
                     }
                 }
-                Self::made(made)
+                Self::checked_size(made)
             }
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
@@ -162,7 +162,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
         match (call.func_name.as_str(), sizes.as_slice()) {
             (operators::CONDITIONAL, [_, left, right]) => {
                 let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
-                Self::made(Bound {
+                Self::checked_size(Bound {
                     bytes: left.bytes.max(right.bytes),
                     items: left.items.max(right.items),
                     item: left.item.max(right.item),
@@ -170,7 +170,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
             }
             (operators::ADD, [left, right]) => {
                 let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
-                Self::made(Bound {
+                Self::checked_size(Bound {
                     bytes: left.bytes + right.bytes,
                     items: left.items + right.items,
                     item: left.item.max(right.item),
@@ -186,7 +186,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                     (operand, Some(Expr::Literal(LiteralValue::String(key)))) => Ok(field(*operand, key.inner())),
                     (operand, _) => {
                         let item = self.bound_of(*operand)?.item;
-                        Self::made(Bound { bytes: item, items: item, item })
+                        Self::checked_size(Bound { bytes: item, items: item, item })
                     }
                 }
             }
@@ -200,7 +200,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
             }
             ("string", [value]) => {
                 let bytes = self.bytes(*value)?.max(if is_number(*value) { NUMBER_BYTES } else { 1 });
-                Self::made(Bound { bytes, items: 0, item: 0 })
+                Self::checked_size(Bound { bytes, items: 0, item: 0 })
             }
             (name, sizes) => {
                 for size in sizes {
@@ -208,7 +208,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                 }
                 let gives_scalar = !name.starts_with(|c: char| c.is_alphabetic()) || name_gives_scalar(name);
                 let bytes = if gives_scalar { 1 } else { MAX_FUNCTION_BYTES };
-                Self::made(Bound { bytes, items: bytes, item: bytes })
+                Self::checked_size(Bound { bytes, items: bytes, item: bytes })
             }
         }
     }
@@ -245,7 +245,7 @@ impl<'e, 'v> Reckoning<'e, 'v> {
                 made.item = made.item.max(step.item);
             }
         }
-        let made = Self::made(made)?;
+        let made = Self::checked_size(made)?;
         self.bound.push((&inner.accu_var, made));
         let result = self.walk(&inner.result);
         self.bound.pop();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Asked, Policy, check_condition};
+use super::{CallFacts, Policy, check_condition};
 use umbra_domain::{
     Effect::{self, Destructive, Read, Write},
     Guard,
@@ -24,7 +24,7 @@ fn texts(list: &[&str]) -> Vec<String> {
 /// Judges a call of `bot-7` on `/refund`, in modes `research` and `billing`.
 fn judged(policy: &Policy, tool: &ToolName, effect: Effect, args: &Value, taints: &[&str]) -> Guard {
     let (modes, taints) = (texts(&["research", "billing"]), texts(taints));
-    policy.judge(&Asked {
+    policy.judge(&CallFacts {
         agent: "bot-7",
         route: Some("/refund"),
         modes: &modes,
@@ -84,7 +84,7 @@ fn a_rule_matches_where_all_of_its_lists_do() {
     routed.routes = texts(&["*"]);
     let policy = Policy::compile(vec![routed]).unwrap();
     let tool = ToolName::bare("t");
-    let asked = Asked {
+    let asked = CallFacts {
         agent: "a",
         route: None,
         modes: &[],

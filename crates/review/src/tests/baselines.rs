@@ -2,7 +2,7 @@
 
 use super::{event, shadow, subject};
 use crate::{Baseline, FallRules, Judgement, compare, of_checks};
-use umbra_domain::{Assessment, Category, EventId, Reviewer, Severity, Source, verdict::DecidedBy};
+use umbra_domain::{Assessment, EventId, FindingCategory, FindingSource, Reviewer, Severity, verdict::DecidedBy};
 
 const EVENT: EventId = EventId(uuid::Uuid::nil());
 const RULES: FallRules = FallRules { min_scores: 10, spreads: 2.0 };
@@ -36,8 +36,8 @@ fn a_score_far_below_the_mean_is_a_finding() {
         let found = judgement.findings.get(before);
         let case = format!("{baseline:?} {assessment:?} {score:?}");
         assert_eq!((found.map(|finding| finding.severity), judgement.assessment), (severity, becomes), "{case}");
-        assert!(found.is_none_or(|finding| finding.category == Category::Quality
-            && finding.source == Source::Check
+        assert!(found.is_none_or(|finding| finding.category == FindingCategory::Quality
+            && finding.source == FindingSource::Check
             && finding.rule == "baseline.fall"
             && !finding.verified));
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{NONCE, answer, bare_reply, canary_claim, claim, event, reply, shadow, write};
 use crate::canary::{BYTES, Canary};
 use Assessment::{Approve, Flag, Inconclusive, Suggest};
-use umbra_domain::{Assessment, Event, Shadow, Source};
+use umbra_domain::{Assessment, Event, FindingSource, Shadow};
 
 fn nonces() -> impl Iterator<Item = String> {
     (0..500_u32).map(|n| format!("{n:032x}"))
@@ -100,7 +100,7 @@ fn nobody_is_told_of_it() {
     let judged = answer(&shadow(), &event, &[], &text);
     assert_eq!(judged.recommendation, "Do this. Then that.");
     assert_eq!(judged.findings[0].description, "It is vague.");
-    assert!(judged.findings.iter().all(|finding| finding.source == Source::Model && finding.rule == "complete"));
+    assert!(judged.findings.iter().all(|finding| finding.source == FindingSource::Model && finding.rule == "complete"));
     let deployment = reply("SUGGEST", 60, &[]).replace("Do this.", "Roll the canary deployment back.");
     let judged = answer(&shadow(), &event, &[], &deployment);
     assert_eq!(judged.recommendation, "Roll the canary deployment back.");

@@ -2,18 +2,18 @@
 
 use super::{claim, event, hit, shadow, subject};
 use crate::{fingerprint, of_checks};
-use umbra_domain::{About, Category, CheckName, Finding, Severity, Source};
+use umbra_domain::{CheckName, Finding, FindingCategory, FindingSource, FindingSubject, Severity};
 
 fn model(description: &str) -> Finding {
     Finding {
         event_id: umbra_domain::EventId(uuid::Uuid::nil()),
         severity: Severity::Warning,
-        category: Category::Quality,
+        category: FindingCategory::Quality,
         description: description.to_owned(),
         evidence: None,
         verified: false,
-        about: About::Agent,
-        source: Source::Model,
+        about: FindingSubject::Agent,
+        source: FindingSource::Model,
         rule: claim("info", "")["checklist_item"].as_str().unwrap().to_owned(),
     }
 }
@@ -34,10 +34,10 @@ fn another_fault_has_another_name() {
     let differ = |a: &Finding, b: &Finding| assert_ne!(fingerprint(a), fingerprint(b));
     let one = model("Error handling is missing");
     differ(&one, &model("Input validation is missing"));
-    differ(&one, &Finding { category: Category::Security, ..one.clone() });
+    differ(&one, &Finding { category: FindingCategory::Security, ..one.clone() });
     differ(&one, &Finding { rule: "safe".to_owned(), ..one.clone() });
-    differ(&one, &Finding { source: Source::Check, ..one.clone() });
-    differ(&one, &Finding { about: About::Given, ..one.clone() });
+    differ(&one, &Finding { source: FindingSource::Check, ..one.clone() });
+    differ(&one, &Finding { about: FindingSubject::Given, ..one.clone() });
     differ(&Finding { rule: "ab".to_owned(), ..model("cd") }, &Finding { rule: "abc".to_owned(), ..model("d") });
 }
 

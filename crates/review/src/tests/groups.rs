@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{any_event, any_hits, claim, event, hit, reply_to, shadow, tool_event};
-use crate::{Baseline, FollowUp, Judgement, Matter, ModelReply, Prompt, Step, Subject, Trajectory, worst_prompt_bytes};
+use crate::{
+    Baseline, FollowUp, Judgement, ModelReply, Prompt, ReviewSubject, Step, Subject, Trajectory, worst_prompt_bytes,
+};
 use umbra_domain::{Assessment, CheckName, Datamark, Event, EventId, Hit, Severity, Shadow, Trigger};
 
 use Assessment::{Approve, Flag, Inconclusive, Suggest};
@@ -23,23 +25,23 @@ fn subject(number: u128, event: &Event) -> Subject<'_> {
     Subject { event_id, event, trigger: Trigger::TaskComplete, hits: &[], baseline: None, memory: &[] }
 }
 
-fn batch(events: &[Event]) -> Matter<'_> {
-    Matter::Batch(events.iter().zip(1..).map(|(event, number)| subject(number, event)).collect())
+fn batch(events: &[Event]) -> ReviewSubject<'_> {
+    ReviewSubject::Batch(events.iter().zip(1..).map(|(event, number)| subject(number, event)).collect())
 }
 
-fn task(events: &[Event], total: usize) -> Matter<'_> {
+fn task(events: &[Event], total: usize) -> ReviewSubject<'_> {
     let steps = events
         .iter()
         .zip(1..)
         .map(|(event, number)| Step { number, subject: subject(u128::try_from(number).unwrap(), event) });
-    Matter::Trajectory(Trajectory { steps: steps.collect(), total, notes: Vec::new() })
+    ReviewSubject::Trajectory(Trajectory { steps: steps.collect(), total, notes: Vec::new() })
 }
 
-fn write(matter: &Matter) -> Prompt {
+fn write(matter: &ReviewSubject) -> Prompt {
     matter.prompt(&shadow(), &mut counting()).unwrap()
 }
 
-fn judge(matter: &Matter, text: &str) -> Vec<Judgement> {
+fn judge(matter: &ReviewSubject, text: &str) -> Vec<Judgement> {
     matter.of_reply(&shadow(), &write(matter), ModelReply { text, cut_off: false, refused: false })
 }
 
@@ -72,10 +74,10 @@ fn readable(prompt: &Prompt) -> String {
 fn a_batch_reads_like_this() {
     let events = [event(), tool_event(json!({"path": "a"}))];
     let hits = [hit(CheckName::Secrets, Severity::Critical, "tool.args.path", 0, 1)];
-    let Matter::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
+    let ReviewSubject::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
     subjects[1].hits = &hits;
     subjects[1].baseline = Some(Baseline { mean: 80.0, spread: 5.0, count: 9 });
-    insta::assert_snapshot!(readable(&write(&Matter::Batch(subjects))));
+    insta::assert_snapshot!(readable(&write(&ReviewSubject::Batch(subjects))));
 }
 
 #[test]
@@ -194,9 +196,9 @@ fn a_task_that_was_not_shown_whole_is_not_approved() {
 fn the_hits_of_all_steps_are_the_floor() {
     let events = outputs(&["one", "two"]);
     let hits: Vec<Hit> = vec![hit(CheckName::Commands, Severity::Critical, "output", 0, 3)];
-    let Matter::Trajectory(mut of_task) = task(&events, 2) else { panic!("a task") };
+    let ReviewSubject::Trajectory(mut of_task) = task(&events, 2) else { panic!("a task") };
     of_task.steps[0].subject.hits = &hits;
-    let matter = Matter::Trajectory(of_task);
+    let matter = ReviewSubject::Trajectory(of_task);
     let text = reply_to(&format!("{:032x}", 1), "APPROVE", 90, &[]);
     for judged in [matter.of_checks(&shadow()), judge(&matter, &text)] {
         assert_eq!(words(&judged), [Assessment::Flag]);
@@ -230,13 +232,13 @@ proptest! {
     ) {
         let shadow = Shadow { max_input_chars, datamark, ..shadow() };
         let baseline = Some(Baseline { mean: f64::MAX, spread: f64::MAX, count: u32::MAX });
-        let Matter::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
-        let Matter::Trajectory(mut of_task) = task(&events, usize::MAX) else { panic!("a task") };
+        let ReviewSubject::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
+        let ReviewSubject::Trajectory(mut of_task) = task(&events, usize::MAX) else { panic!("a task") };
         for subject in subjects.iter_mut().chain(of_task.steps.iter_mut().map(|step| &mut step.subject)) {
             (subject.hits, subject.baseline) = (&hits, baseline);
         }
         let bound = worst_prompt_bytes(&shadow, &events.iter().collect::<Vec<_>>());
-        for matter in [Matter::Batch(subjects), Matter::Trajectory(of_task)] {
+        for matter in [ReviewSubject::Batch(subjects), ReviewSubject::Trajectory(of_task)] {
             let written = matter.prompt(&shadow, &mut || hex::encode(rand::random::<[u8; 16]>())).unwrap();
             let repaired = crate::repair_prompt(&written, &"m".repeat(240));
             prop_assert!(repaired.bytes() <= bound, "{} of {bound}", repaired.bytes());
@@ -250,11 +252,11 @@ proptest! {
         word in proptest::sample::select(vec!["APPROVE", "SUGGEST", "FLAG", "INCONCLUSIVE"]),
         answered in 0..4_u32,
     ) {
-        let Matter::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
+        let ReviewSubject::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
         for subject in &mut subjects {
             subject.hits = &hits;
         }
-        let matter = Matter::Batch(subjects);
+        let matter = ReviewSubject::Batch(subjects);
         let items: Vec<Value> = (1..=answered).map(|nonce| item(nonce, word, &[])).collect();
         let floors = words(&matter.of_checks(&shadow()));
         let judged = words(&judge(&matter, &json!({"events": items}).to_string()));

@@ -9,7 +9,7 @@ use super::{
 use crate::{FollowUp, ModelReply, of_checks, of_reply, score_stands};
 use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
 use Severity::{Critical, Info, Warning};
-use umbra_domain::{Assessment, CheckName, Event, Hit, Reviewer, Severity, Shadow, Source};
+use umbra_domain::{Assessment, CheckName, Event, FindingSource, Hit, Reviewer, Severity, Shadow};
 
 fn hits(severities: &[Severity]) -> Vec<Hit> {
     severities.iter().map(|severity| hit(CheckName::Secrets, *severity, "output", 0, 5)).collect()
@@ -39,7 +39,7 @@ fn a_hit_becomes_a_verified_finding() {
     let found = [hit(CheckName::Secrets, Critical, "output", 0, 5), hit(CheckName::Hidden, Info, "output", 0, 999)];
     let judged = of_checks(&shadow(), &subject(&event, &found));
     let [first, second] = &judged.findings[..] else { panic!("two findings") };
-    assert_eq!((first.rule.as_str(), first.source, first.verified), ("secrets.some_rule", Source::Check, true));
+    assert_eq!((first.rule.as_str(), first.source, first.verified), ("secrets.some_rule", FindingSource::Check, true));
     assert_eq!(first.evidence.as_ref().unwrap().quote, "Sales");
     assert_eq!((second.verified, second.evidence.is_none()), (false, true));
     assert_eq!(judged.recommendation, "Rotate the credential and keep it out of the output.");
@@ -155,7 +155,7 @@ fn a_reply_that_is_no_verdict_approves_nothing_and_lowers_nothing() {
             let judged = of_reply(&shadow(), &subject(&event, &found), &prompt, ModelReply { text, cut_off, refused });
             assert_eq!((judged.assessment, judged.score), (want, None), "{text}");
             assert_eq!(matches!(judged.follow_up, Some(FollowUp::Repair(_))), repairable, "{text}");
-            assert!(judged.findings.iter().all(|finding| finding.source == Source::Check), "{text}");
+            assert!(judged.findings.iter().all(|finding| finding.source == FindingSource::Check), "{text}");
             assert_eq!(judged.notes.len(), 1);
         }
     }
@@ -261,9 +261,9 @@ proptest! {
             prop_assert!(!judged.notes.is_empty(), "it says why");
         }
         if judged.assessment == Flag && floor.assessment < Flag {
-            prop_assert!(judged.findings.iter().any(|f| f.source == Source::Model && f.verified && f.severity >= Warning));
+            prop_assert!(judged.findings.iter().any(|f| f.source == FindingSource::Model && f.verified && f.severity >= Warning));
         }
-        for finding in judged.findings.iter().filter(|finding| finding.source == Source::Model) {
+        for finding in judged.findings.iter().filter(|finding| finding.source == FindingSource::Model) {
             prop_assert!(finding.rule != "canary" && !finding.description.contains("canary"));
             prop_assert_eq!(finding.verified, finding.evidence.is_some());
         }

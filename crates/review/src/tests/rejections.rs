@@ -7,8 +7,8 @@ use crate::{FollowUp, Judgement, fingerprint, of_checks};
 use Assessment::{Approve, Flag, Inconclusive, Suggest};
 use Severity::{Critical, Info, Warning};
 use umbra_domain::{
-    About, Assessment, Category, CheckName, Event, Severity, Shadow, Source,
-    verdict::{DecidedBy, Unfounded, VerdictRules},
+    Assessment, CheckName, Event, FindingCategory, FindingSource, FindingSubject, Severity, Shadow,
+    verdict::{DecidedBy, UnfoundedFlag, VerdictRules},
 };
 
 /// A finding under an item of the checklist.
@@ -37,7 +37,7 @@ fn wanted(judgement: &Judgement) -> &'static str {
 }
 
 fn rejecting() -> Shadow {
-    let verdict = VerdictRules { on_unfounded: Unfounded::Reject, ..VerdictRules::default() };
+    let verdict = VerdictRules { on_unfounded: UnfoundedFlag::Reject, ..VerdictRules::default() };
     Shadow { verdict, ..shadow() }
 }
 
@@ -169,7 +169,7 @@ fn what_an_agent_was_given_rejects_nothing() {
         let judged = of_checks(&shadow(), &subject(&event, &found));
         assert_eq!((judged.assessment, judged.decided_by), (Suggest, DecidedBy::Given), "{place}");
         let [finding] = &judged.findings[..] else { panic!("one finding") };
-        assert_eq!((finding.about, finding.severity, finding.verified), (About::Given, Critical, true));
+        assert_eq!((finding.about, finding.severity, finding.verified), (FindingSubject::Given, Critical, true));
         assert!(finding.description.starts_with("In what the agent was given: "), "{}", finding.description);
         assert!(judged.notes[0].contains("no fault of the agent's"), "{:?}", judged.notes);
         // A model can make it neither an approval nor, by quoting it, a rejection.
@@ -195,11 +195,11 @@ fn a_quote_of_what_an_agent_was_given_is_no_act_of_its_own() {
     found.push(span(CheckName::Injection));
     let judged = of_checks(&shadow(), &subject(&event, &found));
     assert_eq!((judged.assessment, judged.decided_by), (Suggest, DecidedBy::Given));
-    assert!(judged.findings.iter().all(|finding| finding.about == About::Given));
+    assert!(judged.findings.iter().all(|finding| finding.about == FindingSubject::Given));
     // To hand on a credential or a command is an act of the agent, wherever it is from; so is its use of a tool.
     for check in [CheckName::Secrets, CheckName::Commands, CheckName::Pii, CheckName::Contradictions] {
         let judged = of_checks(&shadow(), &subject(&event, &[span(check)]));
-        assert_eq!((judged.assessment, judged.findings[0].about), (Flag, About::Agent), "{check:?}");
+        assert_eq!((judged.assessment, judged.findings[0].about), (Flag, FindingSubject::Agent), "{check:?}");
     }
     let done = tool_event(json!({"command": ORDER}));
     let event = Event { input: Some(ORDER.to_owned()), ..done };
@@ -216,7 +216,7 @@ fn a_fault_of_a_source_is_another_one_than_the_same_of_the_agent() {
     found.push(hit(CheckName::Injection, Critical, "tool.args.command", 0, 4));
     let judged = of_checks(&shadow(), &subject(&event, &found));
     let of = |about| judged.findings.iter().find(|finding| finding.about == about).map(fingerprint).unwrap();
-    assert_ne!(of(About::Given), of(About::Agent));
+    assert_ne!(of(FindingSubject::Given), of(FindingSubject::Agent));
     let info = [hit(CheckName::Injection, Info, "input", 0, 4)];
     assert_eq!(of_checks(&shadow(), &subject(&event, &info)).decided_by, DecidedBy::Assessment, "nothing was lowered");
 }
@@ -225,8 +225,8 @@ fn a_fault_of_a_source_is_another_one_than_the_same_of_the_agent() {
 fn a_batch_asks_again_about_its_open_events_alone() {
     let events: Vec<Event> = (0..3).map(|n| Event { output: Some(format!("part {n}")), ..Event::default() }).collect();
     let subjects = events.iter().map(|event| subject(event, &[])).collect();
-    let matter = crate::Matter::Batch(subjects);
-    let crate::Matter::Batch(open) = matter.part(&[0, 2]) else { panic!("a batch") };
+    let matter = crate::ReviewSubject::Batch(subjects);
+    let crate::ReviewSubject::Batch(open) = matter.part(&[0, 2]) else { panic!("a batch") };
     let outputs: Vec<&str> = open.iter().filter_map(|one| one.event.output.as_deref()).collect();
     assert_eq!(outputs, ["part 0", "part 2"]);
     assert_eq!(matter.part(&[]).items(), 0);
@@ -245,9 +245,9 @@ fn a_category_that_needs_a_quote_is_never_confirmed() {
     let mixed = [off_topic(), filed("critical", "security", "addresses_task", "")];
     let agreed = said("FLAG", &mixed).settled_by(said("FLAG", &mixed)).concluded(&shadow());
     let verified = |category| {
-        let of_model = agreed.findings.iter().filter(|finding| finding.source == Source::Model);
+        let of_model = agreed.findings.iter().filter(|finding| finding.source == FindingSource::Model);
         of_model.filter(|finding| finding.category == category).all(|finding| finding.verified)
     };
-    assert_eq!((verified(Category::Relevance), verified(Category::Security)), (true, false));
+    assert_eq!((verified(FindingCategory::Relevance), verified(FindingCategory::Security)), (true, false));
     assert_ne!(agreed.assessment, Approve);
 }

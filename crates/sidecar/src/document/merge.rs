@@ -85,7 +85,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
         Document::parse(text, format, &Limits { bytes: limits.bytes.saturating_mul(2), ..*limits })
     };
     let documents = [read(base)?, read(ours)?, read(theirs)?];
-    let mut merged = Merge::new(documents.each_ref().map(Text::new)).join(limits)?;
+    let mut merged = Merge::new(documents.each_ref().map(MergeText::new)).join(limits)?;
     if !ended && merged.ends_with(end) {
         merged.truncate(merged.len() - end.len());
     }
@@ -123,11 +123,11 @@ const THEIRS: Side = 2;
 const MOST_CANDIDATES: usize = 32;
 
 /// Identity of a line: side and line number. A line that derives from the base has the place of the base line.
-type Place = (Side, usize);
+type LineId = (Side, usize);
 /// Place of a blank line that the merge adds.
-const NOWHERE: Place = (BASE, usize::MAX);
+const NOWHERE: LineId = (BASE, usize::MAX);
 
-struct Line<'d> {
+struct MergeLine<'d> {
     text: &'d str,
     /// Element that the line belongs to; `None` for a blank line.
     node: Option<usize>,
@@ -136,16 +136,16 @@ struct Line<'d> {
 }
 
 /// A text in lines.
-struct Text<'d> {
+struct MergeText<'d> {
     document: &'d Document,
-    lines: Vec<Line<'d>>,
+    lines: Vec<MergeLine<'d>>,
     /// First line of each element.
     first: Vec<usize>,
     /// Key of each line for the alignment. An item's box and indentation are not part of it.
     keys: Vec<String>,
 }
 
-impl<'d> Text<'d> {
+impl<'d> MergeText<'d> {
     fn new(document: &'d Document) -> Self {
         let mut text = Self { document, lines: Vec::new(), first: vec![0; document.nodes.len()], keys: Vec::new() };
         let (mut at, mut next) = (0, 0);
@@ -167,7 +167,7 @@ impl<'d> Text<'d> {
                 text.first[node] = text.lines.len();
             }
             let parts = [&line[..prefix.min(words)], &line[prefix.min(words)..words], &line[words..]];
-            text.lines.push(Line { text: line, node, parts });
+            text.lines.push(MergeLine { text: line, node, parts });
             text.keys.push(key);
             at += line.len();
         }
@@ -206,21 +206,21 @@ struct Hunk {
 }
 
 struct Merge<'d> {
-    texts: [Text<'d>; 3],
+    texts: [MergeText<'d>; 3],
     /// Changes from the base, by side.
     hunks: [Vec<Hunk>; 3],
     /// Line of the side that matches a line of the base, by side and line of the base.
     to: [Vec<Option<usize>>; 3],
     /// Place of each line, by side and line.
-    places: [Vec<Place>; 3],
-    merged: Vec<(String, Place)>,
+    places: [Vec<LineId>; 3],
+    merged: Vec<(String, LineId)>,
     /// True if the last merged line belongs to a paragraph.
     ends_with_prose: bool,
     conflicts: Vec<Conflict>,
 }
 
 impl<'d> Merge<'d> {
-    fn new(texts: [Text<'d>; 3]) -> Self {
+    fn new(texts: [MergeText<'d>; 3]) -> Self {
         let count = texts[BASE].lines.len();
         let mut merge = Self {
             places: [0, 1, 2].map(|side| (0..texts[side].lines.len()).map(|line| (side, line)).collect()),
@@ -256,7 +256,8 @@ impl<'d> Merge<'d> {
     /// Notes lines that a side has in place of base lines. An item with corrected or added words is still the same.
     fn change(&mut self, side: Side, base: Range<usize>, lines: Range<usize>) {
         let (was, is) = (&self.texts[BASE], &self.texts[side]);
-        let words = |text: &Text<'d>, at: usize| (text.kind(at) == Some(Kind::Item)).then(|| text.lines[at].parts[2]);
+        let words =
+            |text: &MergeText<'d>, at: usize| (text.kind(at) == Some(Kind::Item)).then(|| text.lines[at].parts[2]);
         let (mut to, mut same) = (lines.start, Vec::new());
         for a in base.clone() {
             let Some(old) = words(was, a) else { continue };
@@ -311,7 +312,7 @@ impl<'d> Merge<'d> {
             match (&by_us[..], &by_them[..]) {
                 (hunks, []) => self.take(OURS, region.clone(), side_of(hunks, &region)),
                 ([], hunks) => self.take(THEIRS, region.clone(), side_of(hunks, &region)),
-                (us, them) => self.contest(region, us, them),
+                (us, them) => self.merge_replaced_lines(region, us, them),
             }
         }
         self.keep(at..self.texts[BASE].lines.len());
@@ -363,7 +364,7 @@ impl<'d> Merge<'d> {
     }
 
     /// Joins lines that both sides put in place of the same lines, or notes a conflict.
-    fn contest(&mut self, region: Range<usize>, by_us: &[&Hunk], by_them: &[&Hunk]) {
+    fn merge_replaced_lines(&mut self, region: Range<usize>, by_us: &[&Hunk], by_them: &[&Hunk]) {
         let (ours, theirs) = (side_of(by_us, &region), side_of(by_them, &region));
         if by_us.iter().chain(by_them).all(|hunk| hunk.side.is_empty()) {
             self.take(OURS, region.clone(), 0..0);
@@ -464,14 +465,14 @@ impl<'d> Merge<'d> {
 
     /// Notes a conflict if a merged line is read as another kind, or within another element, than on its side.
     fn check(&mut self, read: &Document) {
-        let text = Text::new(read);
+        let text = MergeText::new(read);
         if text.lines.len() != self.merged.len()
             || is_faulty(read) && !self.texts.iter().any(|text| is_faulty(text.document))
         {
             self.conflicts.push(whole());
             return;
         }
-        let mut by_place: HashMap<Place, [Option<usize>; 3]> = HashMap::new();
+        let mut by_place: HashMap<LineId, [Option<usize>; 3]> = HashMap::new();
         for side in [BASE, OURS, THEIRS] {
             for (line, place) in self.places[side].iter().enumerate() {
                 by_place.entry(*place).or_default()[side] = Some(line);
@@ -483,7 +484,7 @@ impl<'d> Merge<'d> {
                 let line = there[side]?;
                 Some(self.texts[side].parent(line).map(|parent| self.places[side][parent]))
             };
-            let found: Vec<Option<Place>> = [BASE, OURS, THEIRS].into_iter().filter_map(parent).collect();
+            let found: Vec<Option<LineId>> = [BASE, OURS, THEIRS].into_iter().filter_map(parent).collect();
             let meant = match found[..] {
                 [base, ours, theirs] => of_three(base, ours, theirs).unwrap_or(ours),
                 [.., last] => last,

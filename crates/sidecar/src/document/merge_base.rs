@@ -71,7 +71,7 @@ pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBas
     }
     let (was, there): (HashSet<&str>, HashSet<&str>) = (ours.lines().collect(), text.lines().collect());
     let gone = Patch::between(nearest, text).0;
-    let gone = gone.iter().flat_map(|hunk| parted(hunk).0).map(|line| line.trim_end_matches(['\r', '\n']));
+    let gone = gone.iter().flat_map(|hunk| changed_lines(hunk).0).map(|line| line.trim_end_matches(['\r', '\n']));
     let without = gone.filter(|line| nearest == last && !was.contains(line) && !there.contains(line)).count();
     Ok(MergeBase { text: nearest.clone(), is_older: nearest != last, without })
 }
@@ -80,13 +80,13 @@ pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBas
 /// corrected words, then all.
 fn difference(state: &str, text: &str) -> (usize, usize) {
     Patch::between(state, text).0.iter().fold((0, 0), |(lines, all), hunk| {
-        let (removed, added) = parted(hunk);
+        let (removed, added) = changed_lines(hunk);
         (lines + removed.len() + added.len(), all + hunk.removed.len() + hunk.added.len())
     })
 }
 
 /// Returns the removed and the added lines of a hunk, without pairs in which one line became the other.
-fn parted(hunk: &Hunk) -> (Vec<&str>, Vec<&str>) {
+fn changed_lines(hunk: &Hunk) -> (Vec<&str>, Vec<&str>) {
     let mut added: Vec<&str> = hunk.added.iter().map(String::as_str).filter(|line| says_something(line)).collect();
     let mut removed: Vec<&str> = hunk.removed.iter().map(String::as_str).filter(|line| says_something(line)).collect();
     removed.retain(|was| match added.iter().position(|is| is_made_of(was, is)) {

@@ -198,7 +198,7 @@ pub enum Moved {
 }
 
 /// Compares a section, given by its slug, in two states, subsections included. An empty slug is the whole document.
-pub fn moved(before: &Document, after: &Document, slug: &str) -> Moved {
+pub fn compare_section(before: &Document, after: &Document, slug: &str) -> Moved {
     match (part(before, slug), part(after, slug)) {
         (Some(was), Some(is)) if says_more((before, was.clone()), (after, is.clone())) => Moved::Updated,
         (Some(_), Some(is)) if has_other_states(before, after, is.clone()) => Moved::Updated,

@@ -2,14 +2,14 @@
 
 use super::{
     moment::{Moment, Subject},
-    ruling::{Said, take},
+    ruling::{RuleVerdict, add_verdict},
 };
 use umbra_domain::{
     Guard, GuardVerdict, PolicyMode,
     sidecar::{CheckedBy, Ruling, SidecarVerdict},
     tool::plain_tool_name,
 };
-use umbra_policy::{Asked, Policy};
+use umbra_policy::{CallFacts, Policy};
 
 /// Applies the rules, if the moment is a call.
 pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
@@ -18,9 +18,9 @@ pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
     if let Some(reason) = names.map(|name| plain_tool_name(name)).find_map(Result::err) {
         // Rules would be matched against another name than that of the tool that runs.
         ruling.explain.push(format!("block: {reason}"));
-        take(ruling, &said(None, PolicyMode::Enforce, SidecarVerdict::Block, reason));
+        add_verdict(ruling, &said(None, PolicyMode::Enforce, SidecarVerdict::Block, reason));
     }
-    let Guard { verdict, would, mode, rule, reason, would_rule, taints, explain, .. } = policy.judge(&Asked {
+    let Guard { verdict, would, mode, rule, reason, would_rule, taints, explain, .. } = policy.judge(&CallFacts {
         agent: moment.agent,
         route: moment.route,
         modes: moment.modes,
@@ -40,15 +40,15 @@ pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
         if verdict == GuardVerdict::Ask {
             reason.push_str(" (a person must approve it: ask POST /v1/decide)");
         }
-        take(ruling, &said(Some(&rule), PolicyMode::Enforce, of_guard(verdict), &reason));
+        add_verdict(ruling, &said(Some(&rule), PolicyMode::Enforce, of_guard(verdict), &reason));
     }
     if let Some(tried) = would_rule.as_ref().or(Some(&rule).filter(|_| !held)) {
-        take(ruling, &said(Some(tried), PolicyMode::Audit, of_guard(would), ""));
+        add_verdict(ruling, &said(Some(tried), PolicyMode::Audit, of_guard(would), ""));
     }
 }
 
-fn said<'a>(rule: Option<&'a str>, mode: PolicyMode, verdict: SidecarVerdict, reason: &'a str) -> Said<'a> {
-    Said { rule, mode, verdict, reason, by: CheckedBy::Rule }
+fn said<'a>(rule: Option<&'a str>, mode: PolicyMode, verdict: SidecarVerdict, reason: &'a str) -> RuleVerdict<'a> {
+    RuleVerdict { rule, mode, verdict, reason, by: CheckedBy::Rule }
 }
 
 /// Converts a verdict on a call. There are no approvals here, so a call that needs one is blocked.

@@ -3,9 +3,9 @@
 use super::{
     super::document::name::Name,
     BadGuard,
-    bound::{Bound, Rule},
-    moment::{Moment, Standing},
-    ruling::{Said, take},
+    moment::{DocumentState, Moment},
+    ruling::{RuleVerdict, add_verdict},
+    scope::{Rule, ScopedRules},
 };
 use umbra_domain::{
     PolicyMode,
@@ -13,7 +13,7 @@ use umbra_domain::{
 };
 
 /// Compiles the rules.
-pub(super) fn compile(rules: &[DocumentRule]) -> Result<Bound<DocumentRule>, BadGuard> {
+pub(super) fn compile(rules: &[DocumentRule]) -> Result<ScopedRules<DocumentRule>, BadGuard> {
     for rule in rules {
         Name::parse(&rule.document).map_err(|error| BadGuard::Document {
             rule: rule.name.clone(),
@@ -21,15 +21,15 @@ pub(super) fn compile(rules: &[DocumentRule]) -> Result<Bound<DocumentRule>, Bad
             error,
         })?;
     }
-    Ok(Bound::compile(rules)?)
+    Ok(ScopedRules::compile(rules)?)
 }
 
 /// Applies the rules to the next step of the agent. If the state of the documents is unknown, none is missed.
-pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
+pub(super) fn look(rules: &ScopedRules<DocumentRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
     let (Some(step), Some(documents)) = (moment.subject.step(), moment.documents) else { return };
     let is_about = |rule: &&DocumentRule| rule.of.is_empty() || rule.of.contains(&step);
     for rule in rules.about(moment).filter(is_about).filter(|rule| !is_in_order(rule, documents)) {
-        take(ruling, &Said::of(&rule.head(), CheckedBy::Rule));
+        add_verdict(ruling, &RuleVerdict::of(&rule.head(), CheckedBy::Rule));
         let of = rule.section.as_ref().map(|section| format!(" ({section})")).unwrap_or_default();
         let (mode, verdict, needs) = (rule.mode.as_str(), rule.verdict.as_str(), rule.needs.as_str());
         let line = format!("{} ({mode}): {verdict}, since it does not hold: {}{of} {needs}", rule.name, rule.document);
@@ -48,7 +48,7 @@ pub(super) fn look(rules: &Bound<DocumentRule>, moment: &Moment<'_>, ruling: &mu
 }
 
 /// True if a document is as a rule requires. A missing document never is: else deleting it would be enough.
-fn is_in_order(rule: &DocumentRule, documents: &[Standing<'_>]) -> bool {
+fn is_in_order(rule: &DocumentRule, documents: &[DocumentState<'_>]) -> bool {
     let found = documents.iter().find(|standing| standing.name.eq_ignore_ascii_case(&rule.document));
     let Some((standing, document)) = found.and_then(|standing| Some((standing, standing.document?))) else {
         return false;

@@ -14,22 +14,22 @@
 //!
 //! No text of a moment is obeyed. Texts are matched against the operator's rules, and none of them gets into an answer.
 
-mod bound;
 mod calls;
 mod documents;
+mod model_rules;
 mod moment;
 mod ruling;
+mod scope;
 #[cfg(test)]
 mod tests;
 mod texts;
-mod words;
 
 use std::collections::BTreeSet;
 
-pub use moment::{Changed, Moment, Standing, Subject};
+pub use moment::{ChangeQuery, DocumentState, Moment, Subject};
 pub use ruling::with_model;
 
-use self::bound::Bound;
+use self::scope::ScopedRules;
 use super::document::name::NameError;
 use umbra_domain::{
     PolicyRule,
@@ -68,11 +68,11 @@ pub enum BadGuard {
 pub struct Guardrail {
     version: String,
     calls: Policy,
-    documents: Bound<DocumentRule>,
+    documents: ScopedRules<DocumentRule>,
     /// Documents that rules are about, in small letters.
     named: BTreeSet<String>,
-    texts: Bound<TextRule>,
-    models: Bound<ModelRule>,
+    texts: ScopedRules<TextRule>,
+    models: ScopedRules<ModelRule>,
 }
 
 impl Guardrail {
@@ -93,8 +93,8 @@ impl Guardrail {
             calls: Policy::compile(tool_policies.iter().chain(&rules.policies).cloned().collect())?,
             documents: documents::compile(&rules.documents)?,
             named: rules.documents.iter().map(|rule| rule.document.to_ascii_lowercase()).collect(),
-            texts: Bound::compile(&rules.texts)?,
-            models: Bound::compile(&rules.models)?,
+            texts: ScopedRules::compile(&rules.texts)?,
+            models: ScopedRules::compile(&rules.models)?,
         })
     }
 
@@ -135,6 +135,6 @@ impl Guardrail {
     /// Returns the rules in words that apply to a moment and can still change its ruling; none once it is blocked. If
     /// models are asked one by one, call this again with the ruling after each answer.
     pub fn model_rules(&self, moment: &Moment<'_>, ruling: &Ruling) -> Vec<&ModelRule> {
-        words::open(&self.models, moment, ruling)
+        model_rules::applicable_rules(&self.models, moment, ruling)
     }
 }

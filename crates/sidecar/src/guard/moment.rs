@@ -10,7 +10,7 @@ use umbra_domain::{
 
 /// True if a document, or a section of it by its slug, was changed in substance since. Answered by the caller, which
 /// keeps the history. Before the first turn, changes since the session began count.
-pub type Changed<'a> = dyn Fn(Option<&str>, Since) -> bool + Sync + 'a;
+pub type ChangeQuery<'a> = dyn Fn(Option<&str>, Since) -> bool + Sync + 'a;
 
 /// A moment of a session. Its texts are as stored: without credentials and hidden characters.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Moment<'a> {
     pub marks: &'a [Mark],
     /// State of the session's documents; `None` if it is unknown or there is no session. Rules about documents are then
     /// skipped, since a fault of ours must not stop an agent.
-    pub documents: Option<&'a [Standing<'a>]>,
+    pub documents: Option<&'a [DocumentState<'a>]>,
 }
 
 /// Step of an agent, or text that reaches it.
@@ -69,13 +69,13 @@ pub enum Subject<'a> {
 
 /// State of a document of a session.
 #[derive(Clone, Copy)]
-pub struct Standing<'a> {
+pub struct DocumentState<'a> {
     /// Name of the document.
     pub name: &'a str,
     /// Content; `None` if there is no document, or it cannot be read.
     pub document: Option<&'a Document>,
     /// Answers which parts were changed.
-    pub changed: &'a Changed<'a>,
+    pub changed: &'a ChangeQuery<'a>,
 }
 
 /// Speaker of a message, by the role's word in its protocol.

@@ -1,6 +1,6 @@
 //! Joins the verdicts of all matching rules into one ruling.
 
-use super::bound::{Head, Rule};
+use super::scope::{Rule, RuleHeader};
 use umbra_checks::redact;
 use umbra_domain::{
     PolicyMode,
@@ -12,7 +12,7 @@ const MOST_WHY: usize = 300;
 
 /// Verdict of one rule.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct RuleVerdict<'a> {
     /// Name of the rule; `None` for a built-in one.
     pub rule: Option<&'a str>,
     pub mode: PolicyMode,
@@ -21,15 +21,15 @@ pub(super) struct Said<'a> {
     pub by: CheckedBy,
 }
 
-impl<'a> Said<'a> {
+impl<'a> RuleVerdict<'a> {
     /// Builds the verdict of a rule that matches.
-    pub(super) fn of(head: &Head<'a>, by: CheckedBy) -> Self {
+    pub(super) fn of(head: &RuleHeader<'a>, by: CheckedBy) -> Self {
         Self { rule: Some(head.name), mode: head.mode, verdict: head.verdict, reason: head.reason, by }
     }
 }
 
 /// Adds the verdict of one rule to a ruling: the gravest wins, of several the first.
-pub(super) fn take(ruling: &mut Ruling, said: &Said<'_>) {
+pub(super) fn add_verdict(ruling: &mut Ruling, said: &RuleVerdict<'_>) {
     let first = ruling.checked_by.is_none() && said.verdict == ruling.decision;
     if said.mode == PolicyMode::Enforce && (first || said.verdict > ruling.decision) {
         ruling.decision = said.verdict;
@@ -53,20 +53,20 @@ pub(super) fn take(ruling: &mut Ruling, said: &Said<'_>) {
 #[must_use]
 pub fn with_model(mut ruling: Ruling, rule: &ModelRule, violated: Option<bool>, why: &str) -> Ruling {
     let (name, mode, verdict) = (&rule.name, rule.mode.as_str(), rule.verdict.as_str());
-    let why = told(why);
+    let why = presentable_reason(why);
     ruling.explain.push(match violated {
         Some(true) => format!("{name} ({mode}): {verdict}, its shadow says: {why}"),
         Some(false) => format!("{name} ({mode}): its shadow sees no violation: {why}"),
         None => format!("{name} ({mode}): its shadow came to nothing, which changes nothing: {why}"),
     });
     if violated == Some(true) {
-        take(&mut ruling, &Said::of(&rule.head(), CheckedBy::Model));
+        add_verdict(&mut ruling, &RuleVerdict::of(&rule.head(), CheckedBy::Model));
     }
     ruling
 }
 
 /// Returns a model's words redacted, cut and on one line, without control characters.
-fn told(why: &str) -> String {
+fn presentable_reason(why: &str) -> String {
     let words: String = why.chars().take(4 * MOST_WHY).collect();
     let words: Vec<&str> = words.split_whitespace().collect();
     let mut words = redact(&words.join(" ")).as_str().to_owned();

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    bound::{Bound, Rule},
     moment::{Moment, Subject},
-    ruling::{Said, take},
+    ruling::{RuleVerdict, add_verdict},
+    scope::{Rule, ScopedRules},
 };
 use umbra_checks::review;
 use umbra_domain::{
@@ -17,7 +17,7 @@ use umbra_domain::{
 const MOST_NAMED: usize = 5;
 
 /// Runs each check once that a rule about the moment names, and applies the rules.
-pub(super) fn look(rules: &Bound<TextRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
+pub(super) fn look(rules: &ScopedRules<TextRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
     let kinds: &[TextOf] = match moment.subject {
         Subject::Turn => return,
         // Many clients send results this way.
@@ -39,7 +39,7 @@ pub(super) fn look(rules: &Bound<TextRule>, moment: &Moment<'_>, ruling: &mut Ru
         if seen.is_empty() {
             continue;
         }
-        take(ruling, &Said::of(&rule.head(), CheckedBy::Check));
+        add_verdict(ruling, &RuleVerdict::of(&rule.head(), CheckedBy::Check));
         let (mode, verdict) = (rule.mode.as_str(), rule.verdict.as_str());
         ruling.explain.push(format!("{} ({mode}): {verdict}, seen: {}", rule.name, seen.join(", ")));
     }

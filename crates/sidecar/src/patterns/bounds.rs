@@ -21,7 +21,7 @@ const MS: u64 = 31 * 24 * 60 * 60 * 1_000;
 
 /// Fault of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct PatternFault {
     /// Place, as a JSON pointer (RFC 6901); empty for the whole pattern.
     pub pointer: String,
     /// Kind of fault, in a word of the API: `missing`, `range` or `format`.
@@ -36,7 +36,7 @@ pub fn can_be_found(new: &NewPattern) -> bool {
 }
 
 /// Returns every fault of a pattern; none if it may be kept. At most two faults for each of its tools.
-pub fn faults(new: &NewPattern) -> Vec<Fault> {
+pub fn faults(new: &NewPattern) -> Vec<PatternFault> {
     let mut faults = Faults(Vec::new());
     faults.text("/agent", Some(&new.agent), NAME);
     faults.required("/agent", &new.agent, "name the agent that did it");
@@ -71,11 +71,11 @@ pub fn faults(new: &NewPattern) -> Vec<Fault> {
     faults.0
 }
 
-struct Faults(Vec<Fault>);
+struct Faults(Vec<PatternFault>);
 
 impl Faults {
     fn add(&mut self, pointer: &str, code: &'static str, detail: &str) {
-        self.0.push(Fault { pointer: pointer.to_owned(), code, detail: detail.to_owned() });
+        self.0.push(PatternFault { pointer: pointer.to_owned(), code, detail: detail.to_owned() });
     }
 
     fn required(&mut self, pointer: &str, text: &str, what: &str) {

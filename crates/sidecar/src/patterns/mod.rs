@@ -15,19 +15,19 @@
 //! the model is quarantined, as far as the checks can tell.
 
 mod bounds;
+mod index;
 mod key;
-mod life;
+mod lifecycle;
 mod memory;
 mod mine;
 mod screen;
-mod shelf;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::{Fault, can_be_found, faults};
+pub use bounds::{PatternFault, can_be_found, faults};
+pub use index::{MOST_OFFERED, NOTE, Offered, PatternIndex};
 pub use key::dedup_key;
-pub use life::{Origin, after, begin, retract};
+pub use lifecycle::{Origin, begin, record_use, retract};
 pub use memory::memory;
 pub use mine::{Step, Trajectory, mine};
 pub use screen::{Screened, screen};
-pub use shelf::{MOST_OFFERED, NOTE, Offered, Shelf};

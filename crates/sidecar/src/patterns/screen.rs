@@ -23,7 +23,7 @@ pub struct Screened {
 /// In a text that was redacted before, marks still show that it held a secret. Hidden characters that were removed
 /// before cannot be detected any more; the rest is checked all the same.
 pub fn screen(mut new: NewPattern) -> Screened {
-    let mut seen = Seen::default();
+    let mut seen = ScreenFindings::default();
     for text in [Some(&mut new.task), new.prompt.as_mut(), new.summary.as_mut()].into_iter().flatten() {
         seen.clean(text);
     }
@@ -45,7 +45,7 @@ fn names(tool: &mut ToolName) -> impl Iterator<Item = &mut String> {
 
 /// Findings of the checks.
 #[derive(Default)]
-struct Seen {
+struct ScreenFindings {
     /// Rules about words that speak to the model.
     orders: BTreeSet<String>,
     /// Kinds of hidden characters.
@@ -53,10 +53,10 @@ struct Seen {
     secret: bool,
 }
 
-impl Seen {
+impl ScreenFindings {
     /// Checks a text, and leaves of it what may be kept.
     fn clean(&mut self, text: &mut String) {
-        let checked = umbra_checks::screen(given(std::mem::take(text)));
+        let checked = umbra_checks::screen(input_event(std::mem::take(text)));
         for mark in checked.marks.iter().filter(|mark| mark.severity >= Severity::Warning) {
             if mark.check == CheckName::Hidden {
                 self.hidden.insert(mark.rule.clone());
@@ -68,7 +68,7 @@ impl Seen {
     }
 
     fn orders(&mut self, text: &str) {
-        self.look(&given(text.to_owned()));
+        self.look(&input_event(text.to_owned()));
     }
 
     fn look(&mut self, event: &Event) {
@@ -94,6 +94,6 @@ impl Seen {
 
 /// Builds the event that the checks look at. The text counts as input, like a person's request, which may ask a great
 /// deal and sets no rules aside. Checks for results of tools alone would find nothing more in patterns.
-fn given(text: String) -> Event {
+fn input_event(text: String) -> Event {
     Event { input: Some(text), ..Event::default() }
 }

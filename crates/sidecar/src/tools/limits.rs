@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::catalogue::Tool;
 use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations, ToolName, tool::plain_tool_name};
-use umbra_policy::{Asked, BadRule, Expression, Policy};
+use umbra_policy::{BadRule, CallFacts, Expression, Policy};
 
 /// Rules about the tools that may be offered.
 #[derive(Debug)]
-pub struct Limits(Policy);
+pub struct OfferRules(Policy);
 
 /// Agent, route, modes and session that tools are selected for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,7 +26,7 @@ pub struct Situation<'a> {
     pub session: Option<&'a str>,
 }
 
-impl Limits {
+impl OfferRules {
     /// Compiles rules. Those about arguments are left to the guard of the call: there are no arguments yet.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Limits {
         if std::iter::once(&name.name).chain(&name.server).any(|name| plain_tool_name(name).is_err()) {
             return Err("its name has characters that cannot be seen or told apart".to_owned());
         }
-        let guard = self.0.judge(&Asked {
+        let guard = self.0.judge(&CallFacts {
             agent: situation.agent,
             route: situation.route,
             modes: situation.modes,

@@ -18,7 +18,7 @@ const MOST_TOOLS: usize = 20_000;
 #[derive(Debug, Clone)]
 pub struct Memory {
     most_of_a_tool: usize,
-    tools: Vec<Remembered>,
+    tools: Vec<ToolMemory>,
     named: HashMap<String, usize>,
     /// Tools whose tasks have a stem, by stem, in the order of `tools`, with the number of such tasks.
     stems: HashMap<String, Vec<(usize, Tally)>>,
@@ -30,7 +30,7 @@ pub struct Memory {
 pub(super) type Tally = [u32; 2];
 
 #[derive(Debug, Clone, Default)]
-struct Remembered {
+struct ToolMemory {
     /// Name in its canonical spelling.
     name: String,
     tasks: VecDeque<(Task, Outcome)>,
@@ -74,7 +74,7 @@ impl Memory {
         }
         let at = known.unwrap_or_else(|| {
             self.named.insert(name.clone(), self.tools.len());
-            self.tools.push(Remembered { name, ..Remembered::default() });
+            self.tools.push(ToolMemory { name, ..ToolMemory::default() });
             self.tools.len() - 1
         });
         let outcome = if succeeded { Outcome::Succeeded } else { Outcome::Failed };

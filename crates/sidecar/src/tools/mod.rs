@@ -22,7 +22,7 @@ mod tests;
 
 pub use super::words::Task;
 pub use catalogue::{Catalogue, Tool};
-pub use limits::{Limits, Situation};
+pub use limits::{OfferRules, Situation};
 pub use memory::Memory;
 pub use parameter::Parameter;
 pub use select::{Excluded, Ranked, Request, Selection, closeness};

@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::{
     catalogue::{Catalogue, FIELD_NAMES, Tool},
     embedding::Embedding,
-    limits::{Limits, Situation},
+    limits::{OfferRules, Situation},
     memory::Memory,
 };
 use crate::words::Task;
@@ -51,7 +51,7 @@ pub struct Request<'a> {
     /// Outcomes of earlier uses of tools.
     pub memory: &'a Memory,
     /// Rules about the tools that may be offered.
-    pub limits: &'a Limits,
+    pub limits: &'a OfferRules,
     /// Agent and session that the tools are for.
     pub situation: Situation<'a>,
     /// Most tools that are ranked for the task.
@@ -100,7 +100,7 @@ pub struct Excluded<'a> {
 
 impl<'a> Request<'a> {
     /// Creates a request for the ten best tools, with an empty situation.
-    pub fn new(task: &'a Task, memory: &'a Memory, limits: &'a Limits) -> Self {
+    pub fn new(task: &'a Task, memory: &'a Memory, limits: &'a OfferRules) -> Self {
         Self { task, closeness: None, memory, limits, situation: Situation::default(), limit: 10, always: &[] }
     }
 }
@@ -128,7 +128,7 @@ impl Catalogue {
         let mut standings = self.standings(request);
         let mut offered = Vec::new();
         while let Some(standing) = standings.pop() {
-            let Standing { score, place, .. } = standing;
+            let ScoredTool { score, place, .. } = standing;
             let (Some(tool), Some(Some(guard))) = (self.tool(place), guards.get(place).copied()) else { continue };
             offered.push(score);
             let beside = offered.len() > request.limit;
@@ -150,7 +150,7 @@ impl Catalogue {
     }
 
     /// Ranks all tools, best first, without those whose texts give orders and whose names have no word of the task.
-    fn standings(&self, request: &Request<'_>) -> BinaryHeap<Standing> {
+    fn standings(&self, request: &Request<'_>) -> BinaryHeap<ScoredTool> {
         let Request { task, memory, closeness, .. } = *request;
         let (sums, most) = self.by_words(task, memory);
         let meant = Embedding::of(task.words());
@@ -167,7 +167,7 @@ impl Catalogue {
             let failed = if bad > 0.0 { MOST_FAILED * bad / (good + bad) } else { 0.0 };
             let score = (PARTS[0] * words + PARTS[1] * meaning) * (1.0 - failed);
             let has_meaning = meaning > 0.0 || self.meanings().get(place).is_some_and(Embedding::is_known);
-            (good > 0.0 || has_meaning).then_some(Standing { score, place, words: good > 0.0, meaning })
+            (good > 0.0 || has_meaning).then_some(ScoredTool { score, place, words: good > 0.0, meaning })
         };
         sums.into_iter().zip(closest).enumerate().filter_map(standing).collect()
     }
@@ -210,7 +210,7 @@ impl Catalogue {
     }
 
     /// Explains a score in words of the task and fixed words; no text of the tool is used.
-    fn reason(&self, standing: &Standing, tool: &Tool, request: &Request<'_>) -> String {
+    fn reason(&self, standing: &ScoredTool, tool: &Tool, request: &Request<'_>) -> String {
         let mut parts = Vec::new();
         for word in request.task.words() {
             let postings = self.with(&word.stem);
@@ -279,7 +279,7 @@ fn confidence(scores: &[f64]) -> f64 {
 
 /// Score of a tool. The greatest is the best: by score, then by the earlier place.
 #[derive(Debug, Clone, Copy)]
-struct Standing {
+struct ScoredTool {
     score: f64,
     place: usize,
     /// True if the tool, or a task for which it succeeded, has a word of the task.
@@ -288,22 +288,22 @@ struct Standing {
     meaning: f64,
 }
 
-impl Ord for Standing {
+impl Ord for ScoredTool {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then(other.place.cmp(&self.place))
     }
 }
 
-impl PartialOrd for Standing {
+impl PartialOrd for ScoredTool {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Standing {
+impl PartialEq for ScoredTool {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Standing {}
+impl Eq for ScoredTool {}

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use super::Claim;
 use crate::{StoreError, aggregates::BacktestStore};
 use umbra_domain::{
-    Assessment, BacktestId, Change, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason, Trigger,
+    Assessment, AssessmentChange, BacktestId, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason,
+    Trigger,
 };
 
 /// The real outcome of an event under the shadow, before the backtest.
@@ -46,7 +47,7 @@ pub struct NewItem {
 
 /// An event that waits to be reviewed.
 #[derive(Debug, Clone)]
-pub struct Waiting {
+pub struct WaitingItem {
     /// The event's number in the feed.
     pub seq: i64,
     /// The event.
@@ -61,7 +62,7 @@ pub struct Waiting {
 
 /// Result of an event in a backtest.
 #[derive(Debug, Clone)]
-pub struct Reviewed {
+pub struct ItemResult {
     /// The event's number in the feed.
     pub seq: i64,
     /// Reviewed or failed.
@@ -79,7 +80,7 @@ pub struct Reviewed {
     /// Notes for readers.
     pub notes: Vec<String>,
     /// Difference from the real outcome.
-    pub change: Option<Change>,
+    pub change: Option<AssessmentChange>,
 }
 
 /// A finding of a backtest. Its quote is not kept, only the position in the stored event.
@@ -88,11 +89,11 @@ pub struct ItemFinding {
     /// Severity.
     pub severity: Severity,
     /// Category.
-    pub category: umbra_domain::Category,
+    pub category: umbra_domain::FindingCategory,
     /// One or two sentences.
     pub description: String,
     /// Source: a check or the model.
-    pub source: umbra_domain::Source,
+    pub source: umbra_domain::FindingSource,
     /// The check's rule, or the model's checklist item.
     pub rule: String,
     /// True if the evidence stands in the text.
@@ -131,7 +132,7 @@ impl BacktestStore<'_> {
         // Items that are not to be reviewed have their change already.
         let change = |item: &NewItem| match item.outcome {
             ItemOutcome::Waiting => None,
-            _ => Change::between(item.before.assessment, None).map(Change::as_str),
+            _ => AssessmentChange::between(item.before.assessment, None).map(AssessmentChange::as_str),
         };
         let planning: bool = sqlx::query_scalar(
             "/* backtests.items */
@@ -163,7 +164,7 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn waiting_items(self, claim: &Claim, after: i64, limit: i64) -> Result<Vec<Waiting>, StoreError> {
+    pub async fn waiting_items(self, claim: &Claim, after: i64, limit: i64) -> Result<Vec<WaitingItem>, StoreError> {
         type Row = (i64, Uuid, Option<i16>, Option<Vec<u8>>, Option<String>);
         let rows: Vec<Row> = sqlx::query_as(
             "/* backtests.waiting */
@@ -178,7 +179,7 @@ impl BacktestStore<'_> {
         .bind(limit)
         .fetch_all(&self.0.work)
         .await?;
-        let waiting = rows.into_iter().map(|(seq, event, trigger, payload, before)| Waiting {
+        let waiting = rows.into_iter().map(|(seq, event, trigger, payload, before)| WaitingItem {
             seq,
             event: EventId(event),
             trigger: trigger.and_then(Trigger::from_code).unwrap_or(Trigger::All),
@@ -193,9 +194,9 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn store_items(self, claim: &Claim, reviewed: &[Reviewed]) -> Result<bool, StoreError> {
+    pub async fn store_items(self, claim: &Claim, reviewed: &[ItemResult]) -> Result<bool, StoreError> {
         let json = |value: &dyn Fn() -> Result<String, serde_json::Error>| value().unwrap_or_else(|_| "[]".into());
-        let kept = |one: &Reviewed| one.findings.iter().map(ItemFinding::from).collect::<Vec<_>>();
+        let kept = |one: &ItemResult| one.findings.iter().map(ItemFinding::from).collect::<Vec<_>>();
         let list = |words: Vec<String>| format!("{{{}}}", words.join(","));
         let held: bool = sqlx::query_scalar(
             "/* backtests.store */
@@ -234,7 +235,7 @@ impl BacktestStore<'_> {
         )
         .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&kept(one)))).collect::<Vec<_>>())
         .bind(reviewed.iter().map(|one| json(&|| serde_json::to_string(&one.notes))).collect::<Vec<_>>())
-        .bind(reviewed.iter().map(|one| one.change.map(Change::as_str)).collect::<Vec<_>>())
+        .bind(reviewed.iter().map(|one| one.change.map(AssessmentChange::as_str)).collect::<Vec<_>>())
         .fetch_one(&self.0.work)
         .await?;
         Ok(held)

@@ -11,9 +11,11 @@ use crate::{
     StoreError,
     aggregates::BacktestStore,
     events::received_at,
-    seek::{Page, Seek, equals},
+    paging::{Page, Seek, equals},
 };
-use umbra_domain::{Assessment, BacktestId, Change, EventId, ItemOutcome, ReviewId, Reviewer, SkipReason, Trigger};
+use umbra_domain::{
+    Assessment, AssessmentChange, BacktestId, EventId, ItemOutcome, ReviewId, Reviewer, SkipReason, Trigger,
+};
 
 /// An event of a backtest.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -46,7 +48,7 @@ pub struct Item {
     /// The real outcome under the shadow, before the backtest.
     pub before: Before,
     /// Difference from the real outcome.
-    pub change: Option<Change>,
+    pub change: Option<AssessmentChange>,
 }
 
 #[derive(FromRow)]
@@ -91,7 +93,7 @@ impl From<ItemRow> for Item {
                 assessment: assessment(row.before_assessment),
                 reason: row.before_reason.and_then(SkipReason::from_code),
             },
-            change: row.change.as_deref().and_then(Change::parse),
+            change: row.change.as_deref().and_then(AssessmentChange::parse),
         }
     }
 }
@@ -100,7 +102,7 @@ impl From<ItemRow> for Item {
 #[derive(Debug, Clone, Default)]
 pub struct ItemFilter {
     /// With this change.
-    pub change: Option<Change>,
+    pub change: Option<AssessmentChange>,
     /// With this outcome.
     pub outcome: Option<ItemOutcome>,
     /// With this assessment by the version.
@@ -122,7 +124,7 @@ impl BacktestStore<'_> {
              FROM backtest_item WHERE backtest = ",
         );
         query.push_bind(id.0);
-        equals(&mut query, "change", filter.change.map(Change::as_str));
+        equals(&mut query, "change", filter.change.map(AssessmentChange::as_str));
         equals(&mut query, "outcome", filter.outcome.map(ItemOutcome::as_str));
         equals(&mut query, "assessment", filter.assessment.map(Assessment::as_str));
         equals(&mut query, "agent", filter.agent.as_deref());

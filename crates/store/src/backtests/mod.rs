@@ -14,10 +14,10 @@ use jiff_sqlx::ToSqlx;
 use uuid::Uuid;
 
 pub use self::{
-    items::{Before, NewItem, Reviewed, Waiting},
+    items::{Before, ItemResult, NewItem, WaitingItem},
     listed::{Item, ItemFilter},
     report::{AgentCount, Backtest, Budget, Difference, Outcomes, Spend},
-    stored::{StoredRow, Stretch},
+    stored::{FeedRange, StoredRow},
 };
 use super::{StoreError, aggregates::BacktestStore, calls::to_i64, transaction::begin, workers::interval};
 use umbra_domain::{BacktestId, Forecast, NanoUsd, Shadow};

@@ -5,7 +5,7 @@ use super::Claim;
 use crate::{
     StoreError,
     aggregates::BacktestStore,
-    calls::{Held, MAX_CALLS, to_i64},
+    calls::{HoldOutcome, MAX_CALLS, to_i64},
     transaction::begin,
 };
 use umbra_domain::NanoUsd;
@@ -15,7 +15,13 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer: do not call.
-    pub async fn hold(self, claim: &Claim, seq: i64, model: &str, worst: (NanoUsd, u64)) -> Result<Held, StoreError> {
+    pub async fn hold(
+        self,
+        claim: &Claim,
+        seq: i64,
+        model: &str,
+        worst: (NanoUsd, u64),
+    ) -> Result<HoldOutcome, StoreError> {
         type Row = (i64, i64, i64, i64, Option<i64>, Option<i64>);
         let (usd, tokens) = (worst.0.0, to_i64(worst.1));
         let mut tx = begin(&self.0.work).await?;
@@ -29,7 +35,7 @@ impl BacktestStore<'_> {
         .fetch_optional(&mut *tx)
         .await?;
         let Some((held_usd, spent_usd, held_tokens, spent_tokens, max_usd, max_tokens)) = row else {
-            return Ok(Held::Fenced);
+            return Ok(HoldOutcome::Fenced);
         };
         let made: i64 = sqlx::query_scalar(
             "/* backtests.made */ SELECT count(*) FROM backtest_call WHERE backtest = $1 AND seq = $2",
@@ -39,19 +45,19 @@ impl BacktestStore<'_> {
         .fetch_one(&mut *tx)
         .await?;
         if made >= MAX_CALLS {
-            return Ok(Held::NoCallsLeft);
+            return Ok(HoldOutcome::NoCallsLeft);
         }
         let fits = |spent: i64, more: i64, cap: Option<i64>| cap.is_none_or(|cap| spent.saturating_add(more) <= cap);
         if !fits(spent_tokens, tokens, max_tokens) {
-            return Ok(Held::TokenCap);
+            return Ok(HoldOutcome::TokenCap);
         }
         if !fits(spent_usd, usd, max_usd) {
-            return Ok(Held::UsdCap);
+            return Ok(HoldOutcome::UsdCap);
         }
         if !fits(spent_usd.saturating_add(held_usd), usd, max_usd)
             || !fits(spent_tokens.saturating_add(held_tokens), tokens, max_tokens)
         {
-            return Ok(Held::Wait);
+            return Ok(HoldOutcome::Wait);
         }
         let n = i16::try_from(made + 1).unwrap_or(i16::MAX);
         sqlx::query(
@@ -69,7 +75,7 @@ impl BacktestStore<'_> {
         .execute(&mut *tx)
         .await?;
         tx.commit().await?;
-        Ok(Held::Granted(n))
+        Ok(HoldOutcome::Granted(n))
     }
 
     /// Settles a call, once, at its cost, but not above its hold. `None` is an unknown outcome, charged at the hold.

@@ -12,10 +12,11 @@ use uuid::Uuid;
 use crate::{
     StoreError,
     aggregates::BacktestStore,
-    seek::{Page, Seek, equals},
+    paging::{Page, Seek, equals},
 };
 use umbra_domain::{
-    BacktestId, BacktestState, Category, Change, EventId, Forecast, ItemOutcome, NanoUsd, Severity, SkipReason,
+    AssessmentChange, BacktestId, BacktestState, EventId, FindingCategory, Forecast, ItemOutcome, NanoUsd, Severity,
+    SkipReason,
 };
 
 /// Most event ids listed for each change; the list of items has them all.
@@ -272,7 +273,7 @@ impl BacktestStore<'_> {
         for (severity, category, n) in findings {
             let severity = Severity::from_code(severity).unwrap_or(Severity::Critical);
             *result.severities.entry(severity.as_str()).or_default() += n;
-            if let Some(category) = Category::parse(&category) {
+            if let Some(category) = FindingCategory::parse(&category) {
                 *result.categories.entry(category.as_str()).or_default() += n;
             }
         }
@@ -304,9 +305,9 @@ impl BacktestStore<'_> {
         .fetch_all(&self.0.read)
         .await?;
         let mut diff: BTreeMap<_, _> =
-            Change::ALL.iter().map(|change| (change.as_str(), Difference::default())).collect();
+            AssessmentChange::ALL.iter().map(|change| (change.as_str(), Difference::default())).collect();
         for (change, count, events) in changes {
-            if let Some(change) = Change::parse(&change) {
+            if let Some(change) = AssessmentChange::parse(&change) {
                 let event_ids = events.into_iter().map(EventId).collect();
                 diff.insert(change.as_str(), Difference { count, event_ids });
             }

@@ -5,7 +5,7 @@ use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use super::Before;
-use crate::{StoreError, aggregates::BacktestStore, seek::equals};
+use crate::{StoreError, aggregates::BacktestStore, paging::equals};
 use umbra_domain::{EventId, NanoUsd, ReviewId, Shadow, SkipReason, clock::first_id_at};
 
 /// A stored event.
@@ -37,7 +37,7 @@ struct Row {
 
 /// Range of events in feed `intake`: from `after`, exclusive, to `last`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct FeedRange {
     /// Number before the first event.
     pub after: i64,
     /// Number of the last event.
@@ -58,7 +58,7 @@ impl BacktestStore<'_> {
         span: (Timestamp, Timestamp),
         agent: Option<&str>,
         max_events: u32,
-    ) -> Result<Stretch, StoreError> {
+    ) -> Result<FeedRange, StoreError> {
         let mut query = QueryBuilder::new(
             "/* backtests.stretch */
              SELECT min(seq), max(seq), count(*) FROM (SELECT seq FROM event WHERE id >= ",
@@ -69,12 +69,12 @@ impl BacktestStore<'_> {
         let (first, last, count): (Option<i64>, Option<i64>, i64) =
             query.build_query_as().fetch_one(&self.0.read).await?;
         let (Some(first), Some(last)) = (first, last) else {
-            return Ok(Stretch { after: 0, last: 0, events: 0, is_cut: false });
+            return Ok(FeedRange { after: 0, last: 0, events: 0, is_cut: false });
         };
         let is_cut = count > i64::from(max_events);
         // One event more than wanted was asked for; if it is there, it is the first and is left out.
         let after = if is_cut { first } else { first - 1 };
-        Ok(Stretch { after, last, events: u64::try_from(count - i64::from(is_cut)).unwrap_or(0), is_cut })
+        Ok(FeedRange { after, last, events: u64::try_from(count - i64::from(is_cut)).unwrap_or(0), is_cut })
     }
 
     /// Returns a page of a range of events, in order of receipt.

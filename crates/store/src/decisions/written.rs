@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::SessionRow;
-use crate::{StoreError, signed::Stamper, transaction::Tx};
+use crate::{StoreError, signed::RowSigner, transaction::Tx};
 use umbra_domain::{
     ApprovalId, ApprovalRow, HexBytes, RunRow, StoredDecision,
-    audit::{AuditKind, AuditSaid},
+    audit::{AuditContent, AuditKind},
 };
 
 /// A row to append to the audit.
@@ -50,11 +50,11 @@ pub struct SealedPayload {
 
 impl NewAudit {
     /// Returns the content that is signed.
-    pub fn said(&self) -> AuditSaid<'_> {
+    pub fn said(&self) -> AuditContent<'_> {
         let Self { id, kind, agent, session, run, call_id, tool, body, payload } = self;
         let names = [agent, session, run, call_id, tool].map(Option::as_deref);
         let payload_mac = payload.as_ref().map(|payload| &*payload.mac);
-        AuditSaid { id: *id, kind: *kind, names, body, payload_mac }
+        AuditContent { id: *id, kind: *kind, names, body, payload_mac }
     }
 }
 
@@ -212,7 +212,7 @@ SELECT f.base, (SELECT count(*) FROM c), (SELECT count(*) FROM o), (SELECT count
 /// stored.
 pub(super) type Counts = (i64, i64, i64, i64);
 
-pub(super) async fn write(tx: &mut Tx, stamper: &Stamper, rows: &DecisionRows) -> Result<Counts, StoreError> {
+pub(super) async fn write(tx: &mut Tx, stamper: &RowSigner, rows: &DecisionRows) -> Result<Counts, StoreError> {
     let DecisionRows { audit, calls, outcomes, runs, sessions, approvals, used } = rows;
     let query = sqlx::query_as(WRITE)
         .bind(records("audit", audit)?)

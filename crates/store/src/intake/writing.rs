@@ -76,7 +76,7 @@ pub struct NewReview {
 
 /// A stored review that waits, with its values after this flush.
 #[derive(Debug, Clone, Copy)]
-pub struct Joined {
+pub struct JoinedReview {
     /// Review id.
     pub id: ReviewId,
     /// Number of events under review.
@@ -128,13 +128,13 @@ pub struct SkipTally {
 
 /// Rows that one flush stores.
 #[derive(Debug, Clone, Default)]
-pub struct Writing<'a> {
+pub struct FlushRows<'a> {
     /// Events, in order of receipt.
     pub events: Vec<NewEvent<'a>>,
     /// Reserved reviews.
     pub reviews: Vec<NewReview>,
     /// Stored reviews that events of this flush joined.
-    pub joined: Vec<Joined>,
+    pub joined: Vec<JoinedReview>,
     /// Links of reviews to their events.
     pub links: Vec<NewLink>,
     /// Changes of the meters that were locked.
@@ -226,9 +226,9 @@ fn records<T>(rows: &[T], record: impl Fn(&T) -> Value) -> String {
 pub(super) async fn write<'e>(
     executor: impl PgExecutor<'e>,
     replica: Uuid,
-    writing: &Writing<'_>,
+    writing: &FlushRows<'_>,
 ) -> Result<PgQueryResult, StoreError> {
-    let Writing { events, reviews, joined, links, meters, skips, later } = writing;
+    let FlushRows { events, reviews, joined, links, meters, skips, later } = writing;
     let pairs = || events.iter().flat_map(|event| &event.pairs);
     let lasts = || {
         events.iter().scan(0, |last, event| {

@@ -45,7 +45,7 @@ pub(super) struct Account {
 
 /// Bonds of a child process to its parent.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ties {
+pub(super) struct ChildOptions {
     /// A descriptor that stays open in the program.
     pub(super) keep: Option<Arc<OwnedFd>>,
     /// True to send the program SIGINT when the thread that started it ends (Linux only).
@@ -54,7 +54,7 @@ pub(super) struct Ties {
 
 /// A directory as the server's user can reach it.
 #[derive(Debug, Clone)]
-pub(super) struct Reached {
+pub(super) struct ReachablePath {
     /// Path of the directory, or `/proc/self/fd/N`.
     pub(super) name: PathBuf,
     /// Descriptor behind that path.
@@ -99,7 +99,7 @@ impl Account {
 
     /// Makes a command that runs as this user: in `/`, with only `PATH`, the C locale and UTC in its environment, and
     /// in its own process group, so that Ctrl-C in a terminal reaches us and not the server.
-    pub(super) fn command(&self, program: &Path, ties: Ties) -> Command {
+    pub(super) fn command(&self, program: &Path, ties: ChildOptions) -> Command {
         let mut command = Command::new(program);
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").env("TZ", "UTC");
         command.current_dir("/").stdin(Stdio::null()).process_group(0);
@@ -123,16 +123,16 @@ impl Account {
 
     /// Returns the path under which this user reaches `dir`, a directory of this user's, given as an absolute path
     /// without links.
-    pub(super) fn reach(&self, dir: &Path) -> Result<Reached, PrivateError> {
+    pub(super) fn reach(&self, dir: &Path) -> Result<ReachablePath, PrivateError> {
         let Some(closed) = self.first_closed(dir) else {
-            return Ok(Reached { name: dir.into(), held: None });
+            return Ok(ReachablePath { name: dir.into(), held: None });
         };
         if !cfg!(target_os = "linux") {
             return Err(PrivateError::NotReachable { user: self.name.clone(), dir: closed });
         }
         let held: OwnedFd = fs::File::open(dir).map_err(PrivateError::io("open", dir))?.into();
         let name = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
-        Ok(Reached { name, held: Some(Arc::new(held)) })
+        Ok(ReachablePath { name, held: Some(Arc::new(held)) })
     }
 
     /// Returns the first directory above `dir` that this user may not pass, by the mode bits. Access lists are ignored;
@@ -158,7 +158,7 @@ impl Account {
     }
 }
 
-impl Ties {
+impl ChildOptions {
     fn fasten(self, command: &mut Command) {
         if self.keep.is_none() && !self.ends_with_us {
             return;

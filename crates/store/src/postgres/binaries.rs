@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     PrivateError, PrivateOptions,
-    account::{Account, Ties, run},
+    account::{Account, ChildOptions, run},
     cluster::Cluster,
     wheel,
 };
@@ -149,7 +149,7 @@ fn real_bindir(dir: &Path) -> Option<PathBuf> {
 /// Asks the binaries for their version, as the user who will run them.
 async fn probe(dir: &Path, account: &Account) -> Result<Binaries, String> {
     let dir = real_bindir(dir).ok_or_else(|| String::from("it lacks `postgres` or `initdb`"))?;
-    let mut command = account.command(&dir.join("postgres"), Ties::default());
+    let mut command = account.command(&dir.join("postgres"), ChildOptions::default());
     command.arg("--version");
     let answer = run(command, "postgres --version", PROBE_LIMIT).await.map_err(|error| error.to_string())?;
     let (version, major) = parse_version(&answer).ok_or_else(|| format!("its version is not understood: {answer}"))?;

@@ -17,7 +17,7 @@ use nix::{
 
 use super::{
     PrivateError, SUPERUSER,
-    account::{Account, Ties, run},
+    account::{Account, ChildOptions, run},
     binaries::Binaries,
 };
 
@@ -71,7 +71,8 @@ pub(super) async fn create(data_dir: &Path, binaries: &Binaries, account: &Accou
     forget(&unfinished);
     account.make_dir(&unfinished)?;
     let reached = account.reach(&unfinished)?;
-    let mut initdb = account.command(&binaries.dir.join("initdb"), Ties { keep: reached.held, ends_with_us: true });
+    let mut initdb =
+        account.command(&binaries.dir.join("initdb"), ChildOptions { keep: reached.held, ends_with_us: true });
     initdb.args(["-E", "UTF8", "--locale=C", "-k", "--no-instructions", "-U", SUPERUSER]);
     // Only root and the owner can open the socket (see mod.rs). TCP is off, and stays closed if it is switched on.
     initdb.args(["--auth-local=trust", "--auth-host=reject", "-D"]).arg(&reached.name);
@@ -112,7 +113,7 @@ pub(super) async fn await_predecessor(cluster: &Cluster) -> Result<(), PrivateEr
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    drop_lock_of_a_stranger(&cluster.dir)
+    remove_stale_pid_file(&cluster.dir)
 }
 
 /// Returns the process that serves the cluster, if one lives.
@@ -146,7 +147,7 @@ fn serves(pid: Pid, cluster: &Path) -> bool {
 
 /// Removes a stale `postmaster.pid`, which a killed server leaves. The next server takes it over only if no process has
 /// that number; in a container some process or thread soon has it again, and Postgres would never start.
-fn drop_lock_of_a_stranger(cluster: &Path) -> Result<(), PrivateError> {
+fn remove_stale_pid_file(cluster: &Path) -> Result<(), PrivateError> {
     let Some(pid) = recorded_pid(cluster) else { return Ok(()) };
     if kill(pid, None) == Err(Errno::ESRCH) {
         return Ok(());

@@ -188,7 +188,7 @@ impl PrivatePostgres {
 
     /// Makes a guest the owner once the present owner is gone, however it ended; returns at once for the owner itself.
     /// Failures are logged, and tried again. Dropping this future stops the attempt and undoes what it began.
-    pub async fn succeed(&self) {
+    pub async fn take_over_when_owner_exits(&self) {
         while !self.is_owner() {
             let pause = match self.try_to_succeed().await {
                 Ok(None) => SUCCEED_EVERY,

@@ -55,7 +55,7 @@ pub(super) struct Supervisor {
 
 /// State of the supervised server.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Condition {
+pub(super) struct ServerState {
     /// The postmaster, while one runs.
     pub(super) pid: Option<u32>,
     /// Number of restarts.
@@ -67,7 +67,7 @@ pub(super) struct Condition {
 
 #[derive(Debug, Default)]
 struct Shared {
-    condition: Mutex<Condition>,
+    condition: Mutex<ServerState>,
     changed: Condvar,
 }
 
@@ -87,7 +87,7 @@ impl Supervisor {
     }
 
     /// Returns the state of the server.
-    pub(super) fn condition(&self) -> Condition {
+    pub(super) fn condition(&self) -> ServerState {
         self.shared.lock().clone()
     }
 
@@ -117,7 +117,7 @@ impl Drop for Supervisor {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Condition> {
+    fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.condition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

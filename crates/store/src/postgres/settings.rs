@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     PORT_TEXT, PrivateError,
-    account::{Account, Reached, Ties},
+    account::{Account, ChildOptions, ReachablePath},
     binaries::Binaries,
     socket::SocketPlace,
 };
@@ -52,14 +52,14 @@ const SETTINGS: [(&str, &str); 18] = [
 pub(super) fn postmaster(
     binaries: &Binaries,
     account: &Account,
-    reached: Reached,
+    reached: ReachablePath,
     socket: &SocketPlace,
     startup_log: &Path,
 ) -> Result<Command, PrivateError> {
     let mut log = fs::OpenOptions::new();
     let log = log.write(true).create(true).truncate(true).mode(0o600).open(startup_log);
     let log = log.map_err(PrivateError::io("create", startup_log))?;
-    let ties = Ties { keep: reached.held, ends_with_us: true };
+    let ties = ChildOptions { keep: reached.held, ends_with_us: true };
     let mut command = account.command(&binaries.dir.join("postgres"), ties);
     command.arg("-D").arg(&reached.name);
     for (name, value) in SETTINGS {

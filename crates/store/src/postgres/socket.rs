@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     PORT, PrivateError,
-    account::{Account, Reached},
+    account::{Account, ReachablePath},
     cluster::forget,
 };
 
@@ -44,7 +44,7 @@ impl Drop for SocketPlace {
 /// After an earlier server it is the `earlier` directory, where clients look for the next one.
 pub(super) fn place(
     cluster: &Path,
-    reached: &Reached,
+    reached: &ReachablePath,
     account: &Account,
     runtime_dir: Option<&Path>,
     earlier: Option<&Path>,

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     PrivateError, PrivateOptions,
-    account::{Account, Ties, run},
+    account::{Account, ChildOptions, run},
     binaries::versions_below,
     cluster::forget,
 };
@@ -204,7 +204,7 @@ async fn find_python(options: &PrivateOptions, account: &Account) -> Result<Path
 }
 
 fn as_python(python: &Path, home: &Path, options: &PrivateOptions, account: &Account) -> Command {
-    let mut command = account.command(python, Ties::default());
+    let mut command = account.command(python, ChildOptions::default());
     command.envs(options.pip_environment.iter().map(|(name, value)| (name, value)));
     command.env("HOME", home).env("PYTHONDONTWRITEBYTECODE", "1");
     command

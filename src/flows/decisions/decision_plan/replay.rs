@@ -1,4 +1,4 @@
-//! What a call gets that was decided before, and what its run makes of it as it stands now.
+//! Replay of calls that were decided before, and the execution that a call inherits from its run.
 
 use super::{
     super::{
@@ -10,7 +10,7 @@ use super::{
 use umbra_boundary::{
     answer::Answer,
     decide::Decision,
-    execution::{Descent, Whose, effective},
+    execution::{CallOwner, InheritedExecution, effective},
 };
 use umbra_domain::{Effect, Execution, RunRow, StoredDecision};
 use umbra_store::{
@@ -19,9 +19,10 @@ use umbra_store::{
 };
 
 impl DecisionPlan<'_> {
-    /// What a call gets that was decided before; none where it is to be decided anew, since its approval was answered. It is
-    /// no new decision, so the audit has no row of it. Who asks again because the answer was lost gets it again, but a call
-    /// that may run does so once: not after its outcome, and not where calls do not run any more.
+    /// Returns the stored answer of a call that was decided before; `None` if the call is to be decided anew, since its
+    /// approval was answered or the database was away before. A replay is no new decision and has no row in the audit.
+    /// A caller that lost the answer gets it again, but a call that may run does so once: not after its outcome, and
+    /// not where calls do not run any more.
     ///
     /// # Errors
     /// The stored answer cannot be read.
@@ -29,7 +30,7 @@ impl DecisionPlan<'_> {
         if known.body != question.body {
             return Ok(Some(Fate::Refused(DecideError::Mismatch)));
         }
-        // It was refused while the database was away: it is decided now.
+        // The call was refused while the database was away, and is decided now.
         if known.decision == StoredDecision::Closed {
             return Ok(None);
         }
@@ -43,7 +44,8 @@ impl DecisionPlan<'_> {
             if known.outcome.is_some() {
                 answer.refuse("call_finished", "this call has run, and its outcome is stored");
             } else if self.execution(question) == Execution::Shadow {
-                // In shadow only a read runs, whatever was stored: what it does is judged anew, not read there.
+                // In shadow only a read runs, whatever was stored; the effect is judged anew, not taken from the stored
+                // answer.
                 let is_read = question.rules.tools.effect(&question.call).effect == Effect::Read;
                 if answer.execution == Execution::Live || !is_read {
                     answer.execution = Execution::Shadow;
@@ -57,13 +59,13 @@ impl DecisionPlan<'_> {
         Ok(Some(Fate::Decided(Box::new(answer), None)))
     }
 
-    /// Whether a call would run by now.
+    /// Returns the execution that the call would have now.
     fn execution(&self, question: &Question) -> Execution {
         let Question { call, rules, .. } = question;
         let run = call.run.clone().map(|run| (call.agent.clone(), run));
         let descent = self.descent(question, run.as_ref());
         let tool = rules.tools.readings(&call.tool);
-        let whose = Whose {
+        let whose = CallOwner {
             agent: Some(&call.agent),
             session: call.session.as_deref(),
             tool: Some(&tool),
@@ -72,14 +74,14 @@ impl DecisionPlan<'_> {
         effective(&rules.configured, &self.state.overrides, whose, self.state.now).execution
     }
 
-    /// What the call's run makes of it, as it stands now.
-    pub(super) fn descent(&self, question: &Question, run: Option<&Named>) -> Option<Descent> {
+    /// Returns the execution that the call inherits from its run and the runs above, as they are now.
+    pub(super) fn descent(&self, question: &Question, run: Option<&Named>) -> Option<InheritedExecution> {
         let Question { call, rules, .. } = question;
         let run = run.and_then(|name| Some((name, self.runs.get(name)?)));
         match run {
             Some(((_, name), PlannedRun { row, .. })) if row.is_bound() => {
-                let parent = row.parent.clone().map(Descent::Shadow);
-                return Some(parent.unwrap_or_else(|| Descent::Began(name.clone())));
+                let parent = row.parent.clone().map(InheritedExecution::Shadow);
+                return Some(parent.unwrap_or_else(|| InheritedExecution::Began(name.clone())));
             }
             _ => {}
         }
@@ -89,7 +91,7 @@ impl DecisionPlan<'_> {
         if names.is_empty() {
             return None;
         }
-        // What this transaction has changed comes before what it read.
+        // Changes of this transaction come before the rows that it read.
         let here = self.runs.values().map(|run| run.row.clone());
         let known: Vec<RunRow> = here.chain(self.state.parents.iter().cloned()).collect();
         let tool = rules.tools.readings(&call.tool);

@@ -1,4 +1,4 @@
-//! What the files of a session said when it was locked, and what is to be written to them: decided without a disk.
+//! Content of a session's files when the session was locked, and the plan of the writes to them.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use crate::{
 use umbra_sidecar::document::{Document, Format, Limits, name::Name, revision::Etag};
 use umbra_store::documents::StoredDocument;
 
-/// Whether what a file says is in its document.
+/// Relation of a file's content to its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
-    /// It is: nobody has changed the file since it was given, or the change was taken.
+    /// The document has the content: the file is unchanged since it was written, or its change was taken.
     Known,
-    /// Somebody has changed it.
+    /// The file was changed.
     Changed,
-    /// Somebody is at it right now.
+    /// The file is being changed right now.
     Moving,
 }
 
-/// A file that is a document's, or is to become one's.
+/// A file of a document, or of a document to be.
 #[derive(Debug)]
 pub struct Seen {
     pub name: Name,
@@ -37,7 +37,7 @@ impl Seen {
         Some(Self { name, format, entry, said })
     }
 
-    /// Whether it cannot be meant as it is: no text, no YAML, or nothing at all.
+    /// True if the content cannot be final: not text, invalid YAML, or empty.
     pub fn is_unfinished(&self) -> bool {
         let Content::Bytes(bytes) = &self.entry.content else { return false };
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else { return true };
@@ -45,7 +45,7 @@ impl Seen {
             || Document::parse(text, self.format, &Limits::default()).is_ok_and(|read| read.check().is_err())
     }
 
-    /// What the file is called when it makes room.
+    /// Returns the name under which the file is set aside.
     pub fn aside(&self) -> String {
         let digest = match &self.entry.content {
             Content::Bytes(bytes) => digest(bytes),
@@ -55,63 +55,63 @@ impl Seen {
     }
 }
 
-/// Whether a file says what it was given.
+/// True if a file has the content that was last written to it.
 pub(super) fn is_as_given(entry: &Entry) -> bool {
     let given = entry.mark.as_ref().map(|mark| mark.digest.as_str());
     matches!(&entry.content, Content::Bytes(bytes) if given == Some(digest(bytes).as_str()))
 }
 
-/// What the files of a session said when it was locked.
+/// Content of a session's files when the session was locked.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// The session's folder; `None` where there are no files, or they were not seen.
+    /// Folder of the session; `None` if there are no files, or they were not read.
     pub folder: Option<String>,
-    /// What lies there.
+    /// Files in the folder.
     pub seen: Vec<Seen>,
-    /// Files that are to get another name: from, to.
+    /// Files to be renamed: from, to.
     pub aside: Vec<(String, String)>,
-    /// Whether the session is another one for it.
+    /// True if the files have changed the session.
     pub changed: bool,
-    /// There are files, and nobody knows what they say: neither does anybody know the documents.
+    /// True if there are files whose content is unknown; then the documents are unknown too.
     pub is_unknown: bool,
 }
 
-/// What is to be written to files.
+/// Writes to the files of a session.
 #[derive(Debug)]
 pub struct Writes {
-    /// The session's folder.
+    /// Folder of the session.
     pub folder: String,
     aside: Vec<(String, String)>,
     files: Vec<Given>,
 }
 
-/// A file that is to be given a state of its document.
+/// A file that is to get a state of its document.
 #[derive(Debug)]
 struct Given {
     file: String,
     mark: Mark,
-    /// The text, and what it takes the place of; `None` where the file says it already.
+    /// Text, and the digest of the content that it replaces; `None` if the file has the text already.
     text: Option<(String, Option<String>)>,
 }
 
 impl Held {
-    /// Of a session that has just begun.
+    /// Returns the state of a new session.
     pub fn new(folder: Option<String>) -> Self {
         Self { folder, ..Self::default() }
     }
 
-    /// Of files that could not be looked at.
+    /// Returns the state of files that could not be read.
     pub fn unknown() -> Self {
         Self { is_unknown: true, ..Self::default() }
     }
 
-    /// Files that somebody was at.
+    /// Returns the names of the files that were being changed.
     pub fn moving(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().filter(|seen| seen.said == Said::Moving).map(|seen| seen.entry.name.as_str())
     }
 
-    /// What the files lack of these documents; to be written once the documents are kept. Nothing is written over a file that
-    /// says what is not in its document.
+    /// Plans the writes that bring the files up to these documents, to be made once the documents are stored. A file is
+    /// never overwritten while its content is not in its document.
     pub fn plan(&mut self, documents: &[StoredDocument]) -> Option<Writes> {
         let files: Vec<Given> = documents.iter().filter_map(|document| self.given(document)).collect();
         let (folder, aside) = (self.folder.clone()?, std::mem::take(&mut self.aside));
@@ -137,7 +137,7 @@ impl Held {
 }
 
 impl Writes {
-    /// Writes them; `false` where the workspace does not have the folder in which the session is at work.
+    /// Makes the writes; `false` if the workspace does not have the folder that the agent works in.
     pub fn carry_out(self, workspace: &Workspace) -> io::Result<bool> {
         let folder = match workspace.folder(&self.folder, true) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -152,7 +152,7 @@ impl Writes {
         }
         for Given { file, mark, text } in &self.files {
             if let Some((text, over)) = text {
-                // Who was quicker is seen at the next look.
+                // A change that came first is found at the next look.
                 if !folder.put(file, text.as_bytes(), over.as_deref())? {
                     continue;
                 }

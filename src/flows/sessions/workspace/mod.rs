@@ -1,17 +1,18 @@
-//! Documents as files: what agents and people change in a session's folder becomes a change of the document, and what the
-//! documents become is written there.
+//! Documents as files: changes that agents and people make in a session's folder become changes of the documents, and
+//! changes of the documents are written to the files.
 //!
-//! Whoever locks a session takes in first what its files say ([`Sidecar::hold`]), so a rule about a document is
-//! judged by the file of this moment, and after the commit what the files lack is written ([`Held::plan`], [`Sidecar::write_files`]).
-//! Beside that, each server with a workspace looks at all files every second: bytes are compared, not times, and no news of the
-//! system are waited for. Those come for changes of this machine alone, not for those that another one makes on a shared disk or a
-//! container on a mounted one; and to look at a thousand small files takes a tenth of a second.
+//! A step that locks a session first takes in the content of its files ([`Sidecar::hold`]), so a rule about a document
+//! judges the file of this moment; after the commit the files are brought up to date ([`Held::plan`],
+//! [`Sidecar::write_files`]). Besides, each server with a workspace reads all files every second, and compares bytes,
+//! not times. File notifications of the system are not used: they report changes of this machine alone, not those that
+//! another machine makes on a shared disk, or a container on a mounted one; and reading a thousand small files takes a
+//! tenth of a second.
 //!
-//! - A change is what differs from the state that the file was given ([`crate::workspace::Mark`]), has stood so for a moment, and is no state of the
-//!   document that came later. It is merged with what came since, as a change by `workspace`.
-//! - A file that is new is a new document. One that is gone is no change: it is written again.
-//! - What cannot be taken is not lost: the file gets another name beside, its place the document, and the session is told.
-//! - A directory that fails, or hangs, holds up nobody: answers say that files were not seen, or are not written.
+//! - A change is content that differs from the state written to the file ([`crate::workspace::Mark`]), has stood so for
+//!   a moment, and is no later state of the document. It is merged with later changes, as a change by `workspace`.
+//! - A new file is a new document. A missing file is no change: it is written again.
+//! - A file that cannot be taken is not lost: it is renamed, the document takes its place, and the session is told.
+//! - A directory that fails, or hangs, holds up no request: answers say that files were not read, or not written.
 
 mod held;
 mod take;
@@ -36,22 +37,22 @@ use crate::{
     workspace::{Entry, Workspace},
 };
 use umbra_sidecar::document::name::Name;
-use umbra_store::{StoreError, sessions::Stepping};
+use umbra_store::{StoreError, sessions::LockedSession};
 
-/// A file that is changed is taken when it has stood still for so long: some editors write in several steps.
+/// Time for which a changed file must stand still before it is taken, since some editors write in several steps.
 const SETTLED: Duration = Duration::from_millis(50);
-/// What cannot be taken for what it says is left alone for so long: somebody may be writing it.
+/// Age up to which content that is not valid is left alone, since it may still be written.
 const UNFINISHED: SignedDuration = SignedDuration::from_secs(2);
-/// Reads and writes at a time. One that hangs keeps its place, so that no more than these ever hang.
+/// Most reads and writes at a time. A hanging one keeps its slot, so that no more than these ever hang.
 const AT_A_TIME: usize = 8;
 
-/// The directory could not be used.
+/// Failure to use the directory.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// It hangs.
+    /// The disk hangs.
     #[error("the disk did not answer in time")]
     Late,
-    /// The system says why.
+    /// Error of the operating system.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The database does not answer.
@@ -60,15 +61,15 @@ pub enum FilesError {
 }
 
 impl FilesError {
-    /// Whether somebody has put something in the way of a session's files: whoever may do that is told from a disk that is
-    /// away, or no rule would hold for him.
+    /// True if a file, a permission or bad data stands in the way of a session's files. Such an obstacle is told from
+    /// an absent disk: otherwise, anyone who may create one could switch the rules about documents off.
     fn is_in_the_way(&self) -> bool {
         use io::ErrorKind::{InvalidData, NotADirectory, PermissionDenied};
         matches!(self, Self::Io(error) if matches!(error.kind(), NotADirectory | InvalidData | PermissionDenied))
     }
 }
 
-/// The directory, and who is at it.
+/// Workspace directory, and the slots for its use.
 #[derive(Debug)]
 pub(super) struct Files {
     workspace: Workspace,
@@ -80,7 +81,7 @@ impl Files {
         Self { workspace, places: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
-    /// Does something with the directory, off the threads that serve requests, and waits for it no longer than this.
+    /// Runs a job on the directory in a blocking thread, and waits for it until `until`.
     async fn work<T: Send + 'static>(
         &self,
         until: Instant,
@@ -106,7 +107,7 @@ impl Files {
     }
 }
 
-/// What lies in a session's folder; nothing where there is none.
+/// Reads the files of a session's folder; none if there is no folder.
 fn entries(workspace: &Workspace, folder: &str) -> io::Result<Vec<Entry>> {
     match workspace.folder(folder, false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -114,7 +115,7 @@ fn entries(workspace: &Workspace, folder: &str) -> io::Result<Vec<Entry>> {
     }
 }
 
-/// A fault, and the folder that it is one of.
+/// Adds the folder's name to an error.
 fn about(folder: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{folder}: {error}"))
 }
@@ -124,14 +125,14 @@ fn count(what: &'static str, files: u64) {
 }
 
 impl Sidecar {
-    /// A session that is locked for a step, with what its files say by now; `None` where that was not had in time, which is
-    /// `missed`.
+    /// Completes a locked session with the present content of its files; `None` if the database did not answer in time,
+    /// and then `missed` is a warning.
     pub(super) async fn hold(
         &self,
-        mut step: Stepping,
+        mut step: LockedSession,
         missed: &str,
         patience: &mut Patience<'_>,
-    ) -> Option<(Stepping, Held)> {
+    ) -> Option<(LockedSession, Held)> {
         let mut held = match self.look_at_files(&step, patience.half()).await {
             Ok(held) => held,
             Err(error) => {
@@ -151,11 +152,11 @@ impl Sidecar {
         Some((step, held))
     }
 
-    /// Looks at the files of a session that is locked.
+    /// Reads the files of a locked session.
     ///
     /// # Errors
-    /// The directory fails, or it takes longer than this.
-    pub(super) async fn look_at_files(&self, step: &Stepping, until: Instant) -> Result<Held, FilesError> {
+    /// The directory fails, or has not answered at `until`.
+    pub(super) async fn look_at_files(&self, step: &LockedSession, until: Instant) -> Result<Held, FilesError> {
         let (Some(files), Some(folder)) = (&self.files, &step.session.files) else { return Ok(Held::default()) };
         let at = self.clock.now();
         let seen = |entries: Vec<Entry>| entries.into_iter().filter_map(Seen::of).collect::<Vec<_>>();
@@ -166,7 +167,7 @@ impl Sidecar {
             let before = std::mem::replace(&mut held.seen, seen(files.look(folder, until).await?));
             for now in held.seen.iter_mut().filter(|now| now.said == Said::Changed) {
                 let stood = before.iter().any(|before| before.entry == now.entry);
-                // Times of files tell this alone: one in the future is none.
+                // File times serve this purpose alone; a time in the future is ignored.
                 let age = at.duration_since(now.entry.modified);
                 let is_new = !age.is_negative() && age < UNFINISHED;
                 if !stood || (is_new && now.is_unfinished()) {
@@ -177,7 +178,7 @@ impl Sidecar {
         Ok(held)
     }
 
-    /// Whether the workspace has a place for the files of a new session; says so where not.
+    /// True if the workspace has a place for the files of a new session; otherwise a warning is added.
     pub(super) async fn has_place(&self, folder: Option<&str>, patience: &mut Patience<'_>) -> bool {
         let (Some(files), Some(folder)) = (&self.files, folder.map(str::to_owned)) else { return true };
         let named = folder.clone();
@@ -189,7 +190,7 @@ impl Sidecar {
         false
     }
 
-    /// Writes what files lack of documents that are kept, and says where that fails.
+    /// Writes to the files what they lack of the stored documents; a failure becomes a warning.
     pub(super) async fn write_files(&self, writes: Option<Writes>, patience: &mut Patience<'_>) {
         let folder = writes.as_ref().map(|writes| writes.folder.clone()).unwrap_or_default();
         match self.write_files_until(writes, patience.deadline()).await {
@@ -199,7 +200,8 @@ impl Sidecar {
         }
     }
 
-    /// The same, to be waited for until a moment.
+    /// Writes to the files what they lack of the stored documents, and waits until `until`; `false` if the folder is
+    /// missing.
     pub(super) async fn write_files_until(&self, writes: Option<Writes>, until: Instant) -> Result<bool, FilesError> {
         let (Some(files), Some(writes)) = (&self.files, writes) else { return Ok(true) };
         files.work(until, move |workspace| writes.carry_out(workspace)).await
@@ -210,12 +212,12 @@ fn not_made(folder: &str) -> String {
     format!("{folder} is not made: the workspace of this server has no such place")
 }
 
-/// What an answer says where files were not seen.
+/// Returns the warning that files were not read.
 pub(super) fn not_seen(error: &FilesError) -> String {
     format!("what the files of this session say by now is not known: {error}")
 }
 
-/// What an answer says where files were not written.
+/// Returns the warning that files were not written.
 pub(super) fn not_written(error: &FilesError) -> String {
     format!("the files of this session are not what its documents are: {error}")
 }

@@ -1,4 +1,5 @@
-//! What somebody changed in a file becomes a change of its document, by the rules of any other edit; what cannot, is set aside.
+//! Changes of files become changes of their documents, by the rules of any other edit; files that cannot be taken are
+//! set aside.
 
 use tokio::task::block_in_place;
 
@@ -23,17 +24,17 @@ use umbra_sidecar::document::{
 use umbra_store::{
     StoreError,
     documents::{StoredChange, StoredDocument},
-    sessions::Stepping,
+    sessions::LockedSession,
 };
 
 impl Sidecar {
-    /// Takes what was changed in files into the documents of a session that is locked.
+    /// Takes the changes of files into the documents of a locked session.
     ///
     /// # Errors
-    /// The database does not answer: the step is lost.
+    /// The database does not answer; the step is lost.
     pub(in crate::flows::sessions) async fn take_files(
         &self,
-        step: &mut Stepping,
+        step: &mut LockedSession,
         held: &mut Held,
     ) -> Result<(), StoreError> {
         if !step.is_open() {
@@ -53,7 +54,7 @@ impl Sidecar {
                         let (file, aside) = (&seen.entry.name, seen.aside());
                         tracing::info!(session = %step.session.id, file, "a file is no change of its document: it is set aside");
                         count("aside", 1);
-                        step.session.notice(format!(
+                        step.session.add_notice(format!(
                             "{folder}/{file} could not be taken: {why}. It lies in {folder}/{aside} now; see what of it the document lacks"
                         ));
                         held.aside.push((file.clone(), aside));
@@ -68,8 +69,9 @@ impl Sidecar {
         Ok(())
     }
 
-    /// Takes what one file says; whether the session is another one for it, or why it cannot be taken.
-    async fn take_one(&self, step: &mut Stepping, seen: &Seen) -> Result<Result<bool, String>, StoreError> {
+    /// Takes the content of one file. Returns true if that changed the session, or the reason why the file cannot be
+    /// taken.
+    async fn take_one(&self, step: &mut LockedSession, seen: &Seen) -> Result<Result<bool, String>, StoreError> {
         let limits = Limits::default();
         let bytes = match &seen.entry.content {
             Content::Bytes(bytes) => bytes,
@@ -103,7 +105,8 @@ impl Sidecar {
         let (state, first) = (digest(bytes), Etag::of(&known.first).to_string());
         let was = if state == first { Some(0) } else { step.version_of(name, &state).await? };
         let mark = match &seen.entry.mark {
-            // A state of the document that was never noted for the file, or one that came after what was noted: ours.
+            // Umbra wrote this content: a state of the document that was never noted for the file, or a later one than
+            // noted.
             None if was.is_some() => return Ok(Ok(false)),
             Some(mark) if was.is_some_and(|was| was > mark.version) => return Ok(Ok(false)),
             None => return Ok(Err("nobody knows which state of the document it was made from".to_owned())),
@@ -125,13 +128,19 @@ impl Sidecar {
         step.documents[at] = kept(keep(step, &known, &merged, change, WORKSPACE.to_owned()).await)?;
         for notice in told(&made) {
             let file = format!("{}/{}", step.session.files.as_deref().unwrap_or_default(), seen.entry.name);
-            step.session.notice(format!("{file} {notice} (version {version}; the history of {name} has all of them)"));
+            step.session
+                .add_notice(format!("{file} {notice} (version {version}; the history of {name} has all of them)"));
         }
         Ok(Ok(true))
     }
 
-    /// A file that nobody knows becomes a document.
-    async fn take_new(&self, step: &mut Stepping, seen: &Seen, text: &str) -> Result<Result<bool, String>, StoreError> {
+    /// Makes a document of a new file.
+    async fn take_new(
+        &self,
+        step: &mut LockedSession,
+        seen: &Seen,
+        text: &str,
+    ) -> Result<Result<bool, String>, StoreError> {
         let most = self.settings.max_documents;
         if step.documents.len() >= most {
             return Ok(Err(format!("a session has at most {most} documents (sidecar.max_documents)")));
@@ -141,7 +150,7 @@ impl Sidecar {
     }
 }
 
-/// What a document becomes by what a file says, and what that was made from; `None` where it stays as it is.
+/// Returns the merged text of a document and a file, with the merge base; `None` if the document stays as it is.
 fn joined(
     known: &StoredDocument,
     changes: Option<&[StoredChange]>,
@@ -153,13 +162,13 @@ fn joined(
     let read = read_back(&made.text, &known.text, text.as_bytes(), format, &Limits::default());
     Ok(match read.map_err(|error| error.to_string())? {
         ReadBack::Untouched => None,
-        // What came in whole may come together to a credential with what stood there.
+        // The file's text and the document's may form a credential together.
         ReadBack::Changed(merged) => Some(screened(&merged)).filter(|merged| *merged != known.text),
     }
     .map(|merged| (made, merged)))
 }
 
-/// What is worth saying of a save: it may mean something else than what was made of it.
+/// Returns notices about a save whose result may differ from what its author meant.
 fn told(made: &MergeBase) -> impl Iterator<Item = String> {
     let older = "was saved from an older text than it had by then: what came between is kept, and merged with it; what of that \
                  should go is to be removed again";
@@ -171,7 +180,7 @@ fn told(made: &MergeBase) -> impl Iterator<Item = String> {
     made.is_older.then(|| older.to_owned()).into_iter().chain(without)
 }
 
-/// A file's change is always of a document that can be kept.
+/// Returns the document that was stored; a change from a file can fail in the database alone.
 fn kept(document: Result<StoredDocument, DocumentError>) -> Result<StoredDocument, StoreError> {
     document.map_err(|error| match error {
         DocumentError::Store(error) => error,

@@ -1,4 +1,4 @@
-//! A disk that hangs, and what is written to which file.
+//! Tests: a disk that hangs, and the writes to each file.
 
 use std::sync::mpsc;
 
@@ -41,7 +41,7 @@ async fn a_disk_that_hangs_takes_no_more_than_its_places() {
     assert_eq!(again.expect("it answers again"), 7);
 }
 
-/// A file that says one thing, and was given another.
+/// Returns a file that has one content, and was given another.
 fn seen(says: &str, given: &str, said: Said) -> Held {
     let mark = Some(Mark { version: 1, digest: digest(given.as_bytes()) });
     let entry = Entry {
@@ -78,12 +78,12 @@ fn nothing_is_written_over_what_is_not_in_the_document() {
     };
     let first = write(Held::new(Some(".umbra/ses_1".to_owned())), "one", 1);
     assert_eq!((first.content, first.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(1)));
-    // Its mark alone: the file says so already.
+    // The mark alone is written, since the file has the text already.
     let second = write(seen("one", "one", Said::Known), "one", 2);
     assert_eq!((second.content, second.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(2)));
     let third = write(seen("one", "one", Said::Known), "two", 3);
     assert_eq!((third.content, third.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
-    // Somebody was quicker than what was seen.
+    // The file was changed after it was read.
     let fourth = write(seen("one", "one", Said::Known), "three", 4);
     assert_eq!((fourth.content, fourth.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
     drop(dir);

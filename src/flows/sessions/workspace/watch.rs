@@ -1,5 +1,5 @@
-//! What is done about files while nobody asks: changes of them are looked for, they are written where a document moved on
-//! elsewhere, and those of sessions that are gone are removed.
+//! Background work on files: finds their changes, writes documents that moved on elsewhere, and removes the files of
+//! sessions that are gone.
 
 use std::{collections::BTreeSet, io, time::Duration};
 
@@ -16,29 +16,29 @@ use umbra_domain::SessionId;
 use umbra_sidecar::document::name::Name;
 use umbra_store::{Store, StoreError, session_files::FiledSession};
 
-/// Between looks at all files.
+/// Pause between looks at all files.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Longest that reads and writes take for which nobody waits.
+/// Longest time of reads and writes that no request waits for.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same while a session is locked.
+/// Longest time of reads while a session is locked.
 const LOCKED: Duration = Duration::from_secs(2);
-/// The last state of a session that has ended is written for so many seconds, where that failed.
+/// Seconds for which the last state of an ended session is written again after a failure.
 const AFTER_THE_END: f64 = 3_600.0;
-/// Looks at all files for one at those of sessions that have ended, too.
+/// Looks at all files for each look that includes ended sessions.
 const ROUNDS_PER_LOOK_AT_ENDED: u32 = 10;
-/// Faults of one round that are told apart.
+/// Most faults of one round that are logged each.
 const MOST_FAULTS: usize = 100;
-/// Sessions of one look, or one sweep.
+/// Sessions per look or sweep.
 const PAGE: i64 = 500;
-/// Between looks for sessions that are gone.
+/// Pause between sweeps for sessions that are gone.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(10);
-/// They are looked for again so long: a transaction that began earlier may end later.
+/// Time that a sweep looks at again, since a transaction that began earlier may end later.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(5);
 
-/// Faults of one round, in words that name the folder: those of all sessions in it are one.
+/// Faults of one round, in words that name the folder; equal faults of several sessions count once.
 type Faults = BTreeSet<String>;
 
-/// What failed when it was done last: each fault is logged once, and once that it is none any more.
+/// Faults of the last round: each is logged once when it begins, and once when it ends.
 #[derive(Default)]
 struct Round(Faults);
 
@@ -58,7 +58,7 @@ impl Round {
     }
 }
 
-/// Notes a fault. That the database is away is told elsewhere.
+/// Adds a fault. An absent database is reported elsewhere.
 fn note(faults: &mut Faults, done: Result<(), FilesError>) {
     match done {
         Err(FilesError::Store(error)) => {
@@ -70,7 +70,7 @@ fn note(faults: &mut Faults, done: Result<(), FilesError>) {
 }
 
 impl Sidecar {
-    /// Looks after the files of all sessions, until `stop`.
+    /// Keeps the files of all sessions up to date, until `stop`.
     pub async fn keep_files_until(self, stop: CancellationToken) {
         let Some(files) = &self.files else { return };
         let (mut keeping, mut removing) = (Round::default(), Round::default());
@@ -93,8 +93,8 @@ impl Sidecar {
         }
     }
 
-    /// Looks at the files of all sessions once, and answers what failed. One that fails keeps no other from it, unless all would
-    /// wait.
+    /// Looks at the files of all sessions once, and returns the faults. A fault does not stop the round, unless the
+    /// disk hangs.
     async fn keep_files(&self, files: &Files, ended_within: f64) -> Result<Faults, StoreError> {
         let (mut after, mut faults) = (None, Faults::new());
         loop {
@@ -141,7 +141,7 @@ impl Sidecar {
     }
 }
 
-/// Whether something is to be done about the files of a session.
+/// True if the files of a session need work.
 fn is_restless(workspace: &Workspace, session: &FiledSession) -> io::Result<bool> {
     if !workspace.has_place(&session.files)? {
         return Ok(false);
@@ -162,7 +162,7 @@ fn is_restless(workspace: &Workspace, session: &FiledSession) -> io::Result<bool
     Ok(session.is_open && entries.len() > known)
 }
 
-/// Removes the files of sessions that are gone from a workspace; how many had some.
+/// Removes the files of sessions that are gone from a workspace; returns the number of sessions that had files.
 ///
 /// # Errors
 /// The database does not answer, or a file cannot be removed.
@@ -170,7 +170,7 @@ pub async fn remove_gone(store: &Store, workspace: &Workspace) -> Result<u64, Fi
     remove_since(store, &Files::new(workspace.clone()), Timestamp::UNIX_EPOCH).await.map(|(_, removed)| removed)
 }
 
-/// The same of those that are gone since a moment, and from when on the next look is to be.
+/// Removes the files of sessions that are gone since a moment; returns the start of the next sweep, and their number.
 async fn remove_since(store: &Store, files: &Files, since: Timestamp) -> Result<(Timestamp, u64), FilesError> {
     let (mut from, mut removed) = ((since, None), 0);
     loop {

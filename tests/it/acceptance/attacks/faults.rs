@@ -1,37 +1,37 @@
-//! Planted faults, each with a harmless twin that looks like it. Whatever looks alive is put together here, so that
+//! Planted faults, each with a harmless twin that looks like it. Live-looking values are put together here, so that
 //! scanners of this repository are not alarmed.
 
 use serde_json::{Value, json};
 
-/// A fault that the built-in checks know.
+/// Fault that the built-in checks know.
 pub struct Fault {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: &'static str,
-    /// The check that must find it.
+    /// Check that must find it.
     pub check: &'static str,
-    /// Where it stands.
+    /// Place of the fault in its event.
     pub place: Place,
-    /// The fault; the number makes it another one each time.
+    /// Text with the fault; the number varies it.
     pub planted: fn(usize) -> String,
-    /// What looks like it and is none.
+    /// Harmless text that looks like it.
     pub harmless: fn(usize) -> String,
 }
 
-/// Where a fault stands in its event.
+/// Place of a fault in its event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In the output, beside other text.
     Output,
-    /// It is the whole output.
+    /// The whole output.
     WholeOutput,
-    /// In the command of a shell's call.
+    /// The command of a shell's call.
     Command,
-    /// It is the whole output, and the tool call failed.
+    /// The whole output, beside a failed tool call.
     Report,
 }
 
 impl Fault {
-    /// An event with this text in the fault's place; `said` is what else its output says.
+    /// Returns an event with this text in the fault's place; `said` is the rest of its output.
     pub fn event(&self, text: &str, said: &str) -> Value {
         match self.place {
             Place::Output => json!({"output": format!("{said}\n\n{text}")}),
@@ -43,7 +43,7 @@ impl Fault {
     }
 }
 
-/// Letters and digits that look drawn at random, the same for the same number.
+/// Returns letters and digits that look random, the same for the same number.
 fn random(n: usize, alphabet: &str, length: usize) -> String {
     let alphabet: Vec<char> = alphabet.chars().collect();
     let mut reader = blake3::Hasher::new().update(&n.to_le_bytes()).finalize_xof();
@@ -60,7 +60,7 @@ fn pem(kind: &str, n: usize) -> String {
     format!("-----BEGIN {kind} KEY-----\n{}\n-----END {kind} KEY-----", lines.join("\n"))
 }
 
-/// The faults.
+/// All faults.
 pub const FAULTS: &[Fault] = &[
     Fault {
         name: "aws key",

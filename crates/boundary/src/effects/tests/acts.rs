@@ -41,7 +41,7 @@ impl Row {
     /// Rates the call if this source says that the tool reads.
     fn sent(&self, source: EffectSource) -> EffectOf {
         let said = EffectOf { effect: Effect::Read, source, why: "it is said".to_owned(), runs: false };
-        said.sent(&self.arguments, &self.tool())
+        said.with_arguments(&self.arguments, &self.tool())
     }
 }
 

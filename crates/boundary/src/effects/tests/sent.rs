@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::{
-    EffectOf, command,
-    sent::{Asked, look},
+    EffectOf,
+    arguments::{RequestedAction, look},
+    command,
     statement::{Verdict, judge},
 };
 use umbra_domain::{
@@ -14,7 +15,7 @@ use umbra_domain::{
     EffectSource, ToolName,
 };
 
-fn asked(tool: (&str, &str), arguments: &Value) -> Option<Asked> {
+fn asked(tool: (&str, &str), arguments: &Value) -> Option<RequestedAction> {
     look(arguments.as_object()?, &ToolName::of(tool.0, tool.1)).gravest
 }
 
@@ -109,10 +110,10 @@ fn a_statement_is_told_by_its_grammar() {
         "{ user { name } }",
         "status:open label:bug",
     ] {
-        assert!(matches!(judge(text), Verdict::Prose | Verdict::Odd), "{text}: {:?}", judge(text));
+        assert!(matches!(judge(text), Verdict::Prose | Verdict::Ambiguous), "{text}: {:?}", judge(text));
     }
     for text in ["VACUUM", "set role admin", "pragma optimize(1)", "begin", "reset all"] {
-        assert!(matches!(judge(text), Verdict::Odd | Verdict::Unknown), "{text}");
+        assert!(matches!(judge(text), Verdict::Ambiguous | Verdict::Unknown), "{text}");
     }
 }
 
@@ -126,7 +127,7 @@ fn a_command_looks_where_every_program_in_it_prints() {
         "find . -name x",
         "get users",
     ] {
-        assert!(command::looks(text), "{text}");
+        assert!(command::is_read_only(text), "{text}");
     }
     for text in [
         "rm -rf /",
@@ -145,7 +146,7 @@ fn a_command_looks_where_every_program_in_it_prints() {
         "format c:",
         "ls\nrm x",
     ] {
-        assert!(!command::looks(text), "{text}");
+        assert!(!command::is_read_only(text), "{text}");
     }
 }
 
@@ -230,7 +231,7 @@ fn the_reason_names_the_argument_and_no_secret() {
         EffectOf { effect: Read, source: EffectSource::Contract, why: "its contract says so".to_owned(), runs: false };
     let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let arguments = json!({key: {"sql": "DELETE FROM users WHERE name = 'bob'"}});
-    let raised = said.clone().sent(arguments.as_object().expect("an object"), &ToolName::bare("get"));
+    let raised = said.clone().with_arguments(arguments.as_object().expect("an object"), &ToolName::bare("get"));
     assert_eq!((raised.effect, raised.source), (Destructive, EffectSource::Arguments));
     assert!(!raised.why.contains(key) && !raised.why.contains("bob"), "{}", raised.why);
     assert!(
@@ -238,7 +239,7 @@ fn the_reason_names_the_argument_and_no_secret() {
         "{}",
         raised.why
     );
-    let kept = said.clone().sent(json!({"id": 1}).as_object().expect("an object"), &ToolName::bare("get"));
+    let kept = said.clone().with_arguments(json!({"id": 1}).as_object().expect("an object"), &ToolName::bare("get"));
     assert_eq!(kept, said);
 }
 

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::super::{Word, classify, effect_of};
+use super::super::{CallDeclarations, classify, effect_of};
 use umbra_domain::{Effect, ToolName};
 
 const SET: &str = include_str!("../../../../../tests/data/effects.jsonl");
@@ -52,7 +52,7 @@ fn of_calls_drawn_from_public_servers_no_write_runs_and_few_reads_are_stubbed() 
             serde_json::from_str(line).expect("a row");
         let tool = ToolName::of(server, name);
         let by_name = || classify(&tool, &description.unwrap_or_default(), &input_schema, false);
-        let said = effect_of(None, None, Word::default(), by_name).sent(&arguments, &tool);
+        let said = effect_of(None, None, CallDeclarations::default(), by_name).with_arguments(&arguments, &tool);
         reads += usize::from(effect == Effect::Read);
         match (effect == Effect::Read, said.effect == Effect::Read) {
             (false, true) => ran.push(tool.to_string()),

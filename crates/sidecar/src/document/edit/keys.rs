@@ -37,7 +37,7 @@ impl Document {
     }
 
     /// Checks that a key reads back as this value, or is absent for `None`.
-    pub(super) fn holds(&self, key: &str, value: Option<&Value>) -> Result<(), EditError> {
+    pub(super) fn check_key(&self, key: &str, value: Option<&Value>) -> Result<(), EditError> {
         if self.front_matter()?.and_then(|mut front| front.remove(key)).as_ref() == value {
             return Ok(());
         }

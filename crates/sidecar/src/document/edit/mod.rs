@@ -283,14 +283,14 @@ impl Document {
             Edit::RemoveKey { key } => self.cut(self.find_key(key).ok_or(EditError::UnknownKey)?),
             Edit::AppendText { section, text } => self.append_text(section.as_deref(), text)?,
         };
-        let edited = self.spliced(&splice, limits)?;
+        let edited = self.apply_splice(&splice, limits)?;
         edited.shares_no_id(self)?;
         if self.format == Format::Yaml {
             yaml::read(&edited.text)?;
         }
         match edit {
-            Edit::SetKey { key, value } => edited.holds(key, Some(value))?,
-            Edit::RemoveKey { key } => edited.holds(key, None)?,
+            Edit::SetKey { key, value } => edited.check_key(key, Some(value))?,
+            Edit::RemoveKey { key } => edited.check_key(key, None)?,
             _ => {}
         }
         Ok(edited)

@@ -15,7 +15,7 @@ pub(super) struct Splice {
 }
 
 impl Document {
-    pub(super) fn spliced(&self, splice: &Splice, limits: &Limits) -> Result<Self, EditError> {
+    pub(super) fn apply_splice(&self, splice: &Splice, limits: &Limits) -> Result<Self, EditError> {
         let text = [&self.text[..splice.from], &splice.by, &self.text[splice.to..]].concat();
         let edited = Self::parse(text, self.format, limits)?;
         let before = splice.touched.start;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{lines, markdown, yaml};
 use crate::document::{
     patch::Patch,
-    revision::{Change, Entry, Etag, Moved, ReplayError, moved, replay},
+    revision::{Change, Entry, Etag, Moved, ReplayError, compare_section, replay},
 };
 
 #[test]
@@ -80,16 +80,23 @@ fn a_section_is_updated_by_what_it_says() {
         ("# Plan\n- [ ] a\n", Moved::Unchanged, Moved::Removed),
     ] {
         let after = markdown(text);
-        assert_eq!((moved(&before, &after, "plan"), moved(&before, &after, "findings")), (plan, of_findings), "{text}");
+        assert_eq!(
+            (compare_section(&before, &after, "plan"), compare_section(&before, &after, "findings")),
+            (plan, of_findings),
+            "{text}"
+        );
     }
-    assert_eq!(moved(&markdown(""), &before, "plan"), Moved::Added);
-    assert_eq!(moved(&markdown(""), &before, "other"), Moved::Unchanged, "it is there, and says nothing");
-    assert_eq!(moved(&before, &before, "nothing"), Moved::Missing);
-    assert_eq!(moved(&before, &markdown(" "), ""), Moved::Unchanged);
+    assert_eq!(compare_section(&markdown(""), &before, "plan"), Moved::Added);
+    assert_eq!(compare_section(&markdown(""), &before, "other"), Moved::Unchanged, "it is there, and says nothing");
+    assert_eq!(compare_section(&before, &before, "nothing"), Moved::Missing);
+    assert_eq!(compare_section(&before, &markdown(" "), ""), Moved::Unchanged);
     let front = |by: u32| markdown(&format!("---\nat: {by}\n---\n- [ ] a\n"));
-    assert_eq!(moved(&front(1), &front(2), ""), Moved::Unchanged);
-    assert_eq!(moved(&yaml("a: 1 # x\nb:\n  c: 2\n"), &yaml("a: 1 # y\nb:\n  c: 2\n# z\nd:\n"), ""), Moved::Unchanged);
-    assert_eq!(moved(&yaml("a: 1\nb:\n  c: 2\n"), &yaml("a: 1\nb:\n  c: 3\n"), "b"), Moved::Updated);
+    assert_eq!(compare_section(&front(1), &front(2), ""), Moved::Unchanged);
+    assert_eq!(
+        compare_section(&yaml("a: 1 # x\nb:\n  c: 2\n"), &yaml("a: 1 # y\nb:\n  c: 2\n# z\nd:\n"), ""),
+        Moved::Unchanged
+    );
+    assert_eq!(compare_section(&yaml("a: 1\nb:\n  c: 2\n"), &yaml("a: 1\nb:\n  c: 3\n"), "b"), Moved::Updated);
 }
 
 proptest! {

@@ -17,7 +17,7 @@ const TODO: &str =
 /// Judges a turn by one rule, with a document of this text and these changes.
 fn judged(rule: DocumentRule, text: Option<&str>, changed: &(dyn Fn(Option<&str>, Since) -> bool + Sync)) -> Ruling {
     let parsed = text.map(document);
-    let standing = [Standing { name: "Todo", document: parsed.as_ref(), changed }];
+    let standing = [DocumentState { name: "Todo", document: parsed.as_ref(), changed }];
     let rules = SidecarRules { documents: vec![rule], ..SidecarRules::default() };
     compiled(&rules).judge(&Moment { documents: Some(&standing), ..moment(Subject::Turn) })
 }

@@ -9,7 +9,7 @@ mod words;
 
 use serde_json::{Value, json};
 
-use super::{BadGuard, Guardrail, Moment, Standing, Subject};
+use super::{BadGuard, DocumentState, Guardrail, Moment, Subject};
 use umbra_domain::{
     Effect, GuardVerdict, PolicyMode, PolicyRule, Severity, ToolName,
     sidecar::{

@@ -108,7 +108,7 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
     let todo =
         Document::parse(format!("# Todo\n- [ ] test it\n\n{said}\n"), Format::Markdown, &Limits::default()).unwrap();
     let changed = |_: Option<&str>, _: Since| true;
-    let standing = [Standing { name: "todo", document: Some(&todo), changed: &changed }];
+    let standing = [DocumentState { name: "todo", document: Some(&todo), changed: &changed }];
     let mark = Mark {
         check: CheckName::Secrets,
         rule: "github_token".to_owned(),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tools::{Catalogue, Limits, Memory, Request, Situation, Task, Tool};
+use crate::tools::{Catalogue, Memory, OfferRules, Request, Situation, Task, Tool};
 use umbra_domain::{Effect, PatternUse, ToolAnnotations};
 
 fn used(outcome: PatternOutcome, source: PatternSource) -> PatternUse {
@@ -19,7 +19,7 @@ fn statuses(uses: &str) -> Vec<PatternStatus> {
             'm' => (PatternOutcome::Succeeded, PatternSource::Mined),
             _ => (PatternOutcome::Failed, PatternSource::Recorded),
         };
-        now = after(&now, &used(outcome, source));
+        now = record_use(&now, &used(outcome, source));
         assert_eq!(now.reason.is_none(), now.status == PatternStatus::Active);
         now.status
     };
@@ -49,7 +49,7 @@ fn what_fails_too_often_retires_and_comes_back_by_recorded_successes() {
         assert_eq!(told, active, "{uses}");
     }
     let failed = (0..4).fold(pattern(1, "convert invoices", &["convert"], [0, 0]), |now, _| {
-        after(&now, &used(PatternOutcome::Failed, PatternSource::Recorded))
+        record_use(&now, &used(PatternOutcome::Failed, PatternSource::Recorded))
     });
     assert_eq!(
         failed.reason.as_deref(),
@@ -74,7 +74,7 @@ fn a_success_that_is_taken_back_is_a_failure_and_none_left_retires() {
     }
     let quarantined = Pattern { status: PatternStatus::Quarantined, ..of([1, 0]) };
     assert_eq!(retract(&quarantined, 1).status, PatternStatus::Quarantined);
-    let back = after(&retract(&of([1, 0]), 1), &used(PatternOutcome::Succeeded, PatternSource::Recorded));
+    let back = record_use(&retract(&of([1, 0]), 1), &used(PatternOutcome::Succeeded, PatternSource::Recorded));
     assert_eq!(back.status, PatternStatus::Active);
 }
 
@@ -94,7 +94,7 @@ fn what_it_cost_is_added_up_as_far_as_it_is_told() {
         (None, Some(u64::MAX), (Some(12), Some(u64::MAX))),
         (Some(i64::MAX), Some(1), (Some(i64::MAX), Some(u64::MAX))),
     ] {
-        now = after(&now, &use_of(cost, ms));
+        now = record_use(&now, &use_of(cost, ms));
         assert_eq!((now.cost_usd.map(|cost| cost.0), now.ms), sums);
     }
     assert_eq!(now.uses(), 5);
@@ -114,7 +114,7 @@ fn tools_are_remembered_by_what_patterns_came_to() {
             })
             .into(),
     );
-    let limits = Limits::of(&[]).unwrap();
+    let limits = OfferRules::of(&[]).unwrap();
     let reasons = |memory: &Memory| {
         let situation = Situation::default();
         let selection = catalogue.select(&Request { situation, ..Request::new(&task, memory, &limits) });
@@ -172,7 +172,7 @@ proptest! {
     ) {
         let mut now = pattern;
         for (outcome, source) in uses {
-            let next = after(&now, &used(outcome, source));
+            let next = record_use(&now, &used(outcome, source));
             prop_assert_eq!(next.uses(), now.uses() + 1);
             match (now.status, next.status) {
                 (before, status) if before == status => prop_assert_eq!(&next.reason, &now.reason),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tools::{Catalogue, Limits, Request, Situation, Task, Tool};
+use crate::tools::{Catalogue, OfferRules, Request, Situation, Task, Tool};
 use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations};
 
 const TASK: &str = "find the messages about the invoice by subject";
@@ -128,7 +128,7 @@ fn others() -> Vec<Pattern> {
 }
 
 fn searched(patterns: &[Pattern], allowed: impl Fn(&ToolName) -> bool) -> Vec<Offered> {
-    let mut shelf = Shelf::new(100);
+    let mut shelf = PatternIndex::new(100);
     for pattern in patterns {
         shelf.put(pattern.clone());
     }
@@ -207,7 +207,7 @@ fn no_poison_makes_a_denied_tool_allowed() {
         reason: "not today".to_owned(),
         ..PolicyRule::default()
     };
-    let limits = Limits::of(&[rule]).unwrap();
+    let limits = OfferRules::of(&[rule]).unwrap();
     let tools = ["send_email", "search_emails", "list_folders"].map(|name| Tool {
         name: ToolName::bare(name),
         description: "Works with messages.".to_owned(),

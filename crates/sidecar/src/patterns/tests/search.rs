@@ -6,8 +6,8 @@ use super::*;
 use crate::words::{LIKE, Task};
 use umbra_domain::Share;
 
-fn shelf(patterns: &[Pattern]) -> Shelf {
-    let mut shelf = Shelf::new(5_000);
+fn shelf(patterns: &[Pattern]) -> PatternIndex {
+    let mut shelf = PatternIndex::new(5_000);
     for pattern in patterns {
         shelf.put(pattern.clone());
     }
@@ -18,7 +18,7 @@ fn numbers(offered: &[Offered]) -> Vec<u128> {
     offered.iter().map(|one| one.pattern.id.0.as_u128()).collect()
 }
 
-fn found(shelf: &Shelf, task: &str) -> Vec<u128> {
+fn found(shelf: &PatternIndex, task: &str) -> Vec<u128> {
     numbers(&shelf.search(&Task::of(task), None, |_| true, 20))
 }
 
@@ -72,7 +72,7 @@ fn a_pattern_that_changes_stands_there_as_it_is_now() {
 
 #[test]
 fn no_flood_drives_out_what_has_proved_itself() {
-    let mut shelf = Shelf::new(3);
+    let mut shelf = PatternIndex::new(3);
     for number in 1..=3 {
         shelf.put(pattern(number, "convert invoices", &["convert"], [4, 0]));
     }
@@ -82,7 +82,7 @@ fn no_flood_drives_out_what_has_proved_itself() {
     assert_eq!(found(&shelf, "convert invoices"), [1, 2, 3]);
     shelf.put(pattern(1_000, "convert invoices", &["convert"], [5, 0]));
     assert_eq!(found(&shelf, "convert invoices"), [1_000, 2, 3]);
-    let mut none = Shelf::new(0);
+    let mut none = PatternIndex::new(0);
     none.put(pattern(1, "convert invoices", &["convert"], [4, 0]));
     assert!(none.is_empty());
 }
@@ -134,7 +134,7 @@ proptest! {
         let short = one.search(&task, agent, allowed, limit);
         prop_assert_eq!(&short[..], &whole[..limit.min(whole.len())]);
         // The same holds with fewer places than patterns.
-        let (mut one, mut other) = (Shelf::new(most), Shelf::new(most));
+        let (mut one, mut other) = (PatternIndex::new(most), PatternIndex::new(most));
         for (first, second) in patterns.into_iter().zip(shuffled) {
             one.put(first);
             other.put(second);

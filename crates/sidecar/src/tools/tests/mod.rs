@@ -50,8 +50,8 @@ fn block(tool: &str) -> PolicyRule {
     }
 }
 
-fn anything() -> Limits {
-    Limits::of(&[]).unwrap()
+fn anything() -> OfferRules {
+    OfferRules::of(&[]).unwrap()
 }
 
 /// Returns the names of ranked tools, and the names and reasons of excluded ones.
@@ -62,7 +62,7 @@ fn names(selection: &Selection<'_>) -> (Vec<String>, Vec<String>) {
     )
 }
 
-fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &Limits) -> (Vec<String>, Vec<String>) {
+fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &OfferRules) -> (Vec<String>, Vec<String>) {
     let (catalogue, task) = (Catalogue::of(tools), Task::of(task));
     let situation = Situation::default();
     names(&catalogue.select(&Request { situation, ..Request::new(&task, memory, limits) }))
@@ -121,7 +121,7 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
         (rule(Some("args.to != 'me'"), |_| {}), 3, None),
         (rule(None, |rule| rule.verdict = GuardVerdict::Ask), 3, None),
     ] {
-        let limits = Limits::of(&rules).unwrap();
+        let limits = OfferRules::of(&rules).unwrap();
         let (catalogue, task, memory) = (Catalogue::of(office()), Task::of("email"), Memory::new(5));
         let selection = catalogue.select(&Request { situation, ..Request::new(&task, &memory, &limits) });
         let excluded = names(&selection).1;
@@ -134,17 +134,17 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
         let asked = rules.iter().any(|rule| rule.verdict == GuardVerdict::Ask);
         assert!(!asked || selection.ranked.iter().take(fit).all(|one| one.guard == GuardVerdict::Ask), "{selection:?}");
     }
-    assert!(Limits::of(&[all_but("a[")]).is_err());
-    assert!(Limits::of(&[block("a[")]).is_err());
+    assert!(OfferRules::of(&[all_but("a[")]).is_err());
+    assert!(OfferRules::of(&[block("a[")]).is_err());
 }
 
 #[test]
 fn a_tool_of_no_known_server_is_denied_like_anyones_and_allowed_like_nobodys() {
     let stray = || vec![Tool { name: ToolName::bare("send_email"), ..office().remove(0) }];
     let memory = Memory::new(5);
-    let denied = Limits::of(&[block("mail.send_email")]).unwrap();
+    let denied = OfferRules::of(&[block("mail.send_email")]).unwrap();
     assert_eq!(chosen(stray(), "email", &memory, &denied).0.len(), 0);
-    let allowed = Limits::of(&[all_but("mail.send_email")]).unwrap();
+    let allowed = OfferRules::of(&[all_but("mail.send_email")]).unwrap();
     assert_eq!(chosen(stray(), "email", &memory, &allowed).0.len(), 0);
     assert_eq!(chosen(stray(), "email", &memory, &anything()).0.len(), 1);
     let unseen = vec![tool("mail", "send\u{200b}email", "Sends an email.", Effect::Write)];
@@ -169,7 +169,7 @@ fn what_a_tool_says_of_itself_moves_it_little() {
         let (names, _) = chosen(tools.clone(), task, &memory, &anything());
         assert_eq!(names[0], "mail.search_emails", "{poison:.80}");
         assert_eq!(names.contains(&"evil.helper".to_owned()), ranked, "{poison:.80}");
-        let limits = Limits::of(&[block("evil.*")]).unwrap();
+        let limits = OfferRules::of(&[block("evil.*")]).unwrap();
         let (names, _) = chosen(tools, &format!("{task} helper"), &memory, &limits);
         assert!(!names.contains(&"evil.helper".to_owned()), "{names:?}");
     }
@@ -229,7 +229,7 @@ fn users_words_find_the_tool_that_means_the_same() {
 #[test]
 fn a_list_is_filled_up_keeps_what_is_always_wanted_and_says_how_sure_it_is() {
     let (catalogue, memory) = (Catalogue::of(office()), Memory::new(5));
-    let limits = Limits::of(&[block("bank.*")]).unwrap();
+    let limits = OfferRules::of(&[block("bank.*")]).unwrap();
     let always = [ToolName::bare("weather__forecast"), ToolName::of("bank", "transfer"), ToolName::bare("unknown")];
     let select = |task: &str, limit, always| {
         let (task, situation) = (Task::of(task), Situation::default());
@@ -325,7 +325,7 @@ proptest! {
         };
         let graver = Effect::ALL.into_iter().filter(|effect| *effect > most).collect();
         let graver = PolicyRule { effects: graver, ..block("*") };
-        let limits = if most == Effect::Destructive { Limits::of(&[rule]) } else { Limits::of(&[rule, graver]) };
+        let limits = if most == Effect::Destructive { OfferRules::of(&[rule]) } else { OfferRules::of(&[rule, graver]) };
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
         let words = ["plan".to_owned(), "web".to_owned()];
         let (limits, situation) = (limits.unwrap(), situation(asking, &words));

@@ -80,7 +80,7 @@ struct Decided {
 fn decided(other: Tool, task: &str) -> (Decided, f64, Option<String>) {
     let name = other.name.to_string();
     let (catalogue, memory) = (Catalogue::of(benign().into_iter().chain([other]).collect()), Memory::new(5));
-    let limits = Limits::of(&[block("send_*")]).unwrap();
+    let limits = OfferRules::of(&[block("send_*")]).unwrap();
     let task = Task::of(task);
     let request = Request { limit: 100, ..Request::new(&task, &memory, &limits) };
     let selection = catalogue.select(&request);

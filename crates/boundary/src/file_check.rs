@@ -16,8 +16,8 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    journal::{FILE, Known, full, last_of},
-    line::{ERASABLE, line},
+    journal::{FILE, LineHeader, full, last_of},
+    record_json::{ERASABLE, line},
 };
 use umbra_domain::audit::AuditRecord;
 
@@ -48,7 +48,7 @@ struct Next {
 pub type LineFault = (Option<i64>, String);
 
 /// Reader of an audit's files, side by side with its rows.
-pub struct Lines {
+pub struct FileCheck {
     sources: vec::IntoIter<Source>,
     source: Option<Source>,
     next: Option<Next>,
@@ -63,7 +63,7 @@ pub struct Lines {
     warnings: Vec<String>,
 }
 
-impl Lines {
+impl FileCheck {
     /// Opens the files of the audit's folder, and full ones that were moved to other folders, each up to its present
     /// length: all of that was in the database before. Rows up to `moved` may be missing.
     ///
@@ -207,7 +207,7 @@ impl Lines {
                 }
             } else {
                 match String::from_utf8(bytes).ok().and_then(|text| Some((serde_json::from_str(&text).ok()?, text))) {
-                    Some((Known { seq, .. }, text)) => {
+                    Some((LineHeader { seq, .. }, text)) => {
                         source.last = seq;
                         return Ok(Some(Next { seq, text, place }));
                     }

@@ -16,16 +16,16 @@ use super::{
 };
 
 /// Slot for a connection between uses.
-pub(super) type Place = Option<PoolConnection<Postgres>>;
+pub(super) type ConnectionSlot = Option<PoolConnection<Postgres>>;
 
 /// A pool of one connection, and the slot in which it is kept.
 #[derive(Debug, Clone)]
-pub(super) struct Lane {
+pub(super) struct PinnedConnection {
     pool: Pool,
-    kept: Arc<Mutex<Place>>,
+    kept: Arc<Mutex<ConnectionSlot>>,
 }
 
-impl Lane {
+impl PinnedConnection {
     /// Wraps a pool with one connection, which has no other user.
     pub fn of(pool: Pool) -> Self {
         Self { pool, kept: Arc::default() }
@@ -46,7 +46,7 @@ impl Lane {
     }
 
     /// Returns the connection to its pool, unless it is in use.
-    pub fn rest(&self) {
+    pub fn release_idle(&self) {
         if let Ok(mut place) = self.kept.try_lock() {
             drop(place.take());
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::seal::{Fields, Hash};
-use umbra_domain::audit::{AuditRow, AuditSaid};
+use umbra_domain::audit::{AuditContent, AuditRow};
 
 /// Length of a public key, in bytes.
 const KEY: usize = 32;
@@ -17,7 +17,7 @@ const KEY: usize = 32;
 const COUNT: usize = 4;
 
 /// Signs the rows of a transaction. Returns public key, row count and signature, concatenated.
-pub fn stamp(key: &Ed25519KeyPair, rows: &[AuditSaid<'_>]) -> Vec<u8> {
+pub fn stamp(key: &Ed25519KeyPair, rows: &[AuditContent<'_>]) -> Vec<u8> {
     let count = u32::try_from(rows.len()).unwrap_or(u32::MAX).to_be_bytes();
     let signed = rows.iter().fold(start(count), |fields, row| fields.field(&content(row))).hash();
     [key.public_key().as_ref(), &count, key.sign(&signed).as_ref()].concat()
@@ -28,7 +28,7 @@ fn start(count: [u8; COUNT]) -> Fields {
 }
 
 /// Hash of a row's signed content.
-fn content(AuditSaid { id, kind, names, body, payload_mac }: &AuditSaid<'_>) -> Hash {
+fn content(AuditContent { id, kind, names, body, payload_mac }: &AuditContent<'_>) -> Hash {
     let fields = Fields::of("umbra-audit-said").field(id.as_bytes()).field(kind.as_str().as_bytes());
     let fields = names.iter().fold(fields, |fields, name| fields.optional(name.map(str::as_bytes)));
     fields.field(body.as_bytes()).optional(*payload_mac).hash()
@@ -46,7 +46,7 @@ struct Open {
 
 /// Checks the stamps of rows, which are read in order.
 #[derive(Debug)]
-pub(super) struct Stamps {
+pub(super) struct SignatureCheck {
     /// Trusted public keys.
     pub keys: BTreeSet<Vec<u8>>,
     /// Last row that may be unsigned; `None` if unknown: then all rows before the first stamp may be.
@@ -59,7 +59,7 @@ pub(super) struct Stamps {
     ids: HashSet<u64>,
 }
 
-impl Stamps {
+impl SignatureCheck {
     /// Trusts these keys.
     pub fn of(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let (keys, ids) = (keys.into_iter().collect(), HashSet::new());
@@ -72,7 +72,7 @@ impl Stamps {
         if !self.ids.insert(row.id.as_u64_pair().1) {
             faults.push(format!("row {} has the id of another row: it is a copy", row.seq));
         }
-        match &row.stamp {
+        match &row.signature {
             Some(stamp) => {
                 faults.extend(self.ended());
                 self.begun = true;
@@ -86,7 +86,7 @@ impl Stamps {
             None => faults.push(format!("row {} was signed by nobody: no server wrote it", row.seq)),
         }
         if let Some(open) = &mut self.open {
-            open.fields = open.fields.take().map(|fields| fields.field(&content(&row.said())));
+            open.fields = open.fields.take().map(|fields| fields.field(&content(&row.signed_content())));
             open.left -= 1;
             if open.left == 0 {
                 faults.extend(self.judge(row.seq));

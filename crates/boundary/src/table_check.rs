@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use umbra_domain::{
     ApprovalState, Override, OverrideScope,
-    audit::{AuditKind, AuditRecord, Standing, StandingApproval, StandingOverride},
+    audit::{AuditKind, AuditRecord, AuditedTables, StoredApproval, StoredOverride},
 };
 
 /// State of an approval according to the audit.
 #[derive(Debug, Default)]
-struct Word {
+struct AuditedApproval {
     state: Option<ApprovalState>,
     agent: Option<String>,
     tool: Option<String>,
@@ -27,15 +27,15 @@ struct Word {
 
 /// Overrides and approvals according to the audit, built row by row.
 #[derive(Debug)]
-pub(super) struct Words {
-    standing: Standing,
+pub(super) struct TableCheck {
+    standing: AuditedTables,
     overrides: BTreeMap<(OverrideScope, String), Override>,
-    approvals: BTreeMap<String, Word>,
+    approvals: BTreeMap<String, AuditedApproval>,
 }
 
-impl Words {
+impl TableCheck {
     /// Starts a comparison with these tables.
-    pub fn on(standing: Standing) -> Self {
+    pub fn on(standing: AuditedTables) -> Self {
         Self { standing, overrides: BTreeMap::new(), approvals: BTreeMap::new() }
     }
 
@@ -75,10 +75,11 @@ impl Words {
 
     /// Returns every difference.
     pub fn compare(self) -> Vec<String> {
-        let Self { standing: Standing { now, overrides, approvals, .. }, overrides: said, approvals: words } = self;
+        let Self { standing: AuditedTables { now, overrides, approvals, .. }, overrides: said, approvals: words } =
+            self;
         let mut faults = Vec::new();
         let mut expected = said;
-        for StandingOverride { said: there, keyed } in overrides {
+        for StoredOverride { setting: there, keyed } in overrides {
             let name = named(&there);
             match expected.remove(&(there.scope, there.value.clone())) {
                 None => faults.push(format!("the override {name} is there, and the audit says that none is set")),
@@ -113,7 +114,7 @@ impl Words {
 }
 
 /// Describes how an approval differs from the audit.
-fn unlike(there: &StandingApproval, word: &Word) -> Option<String> {
+fn unlike(there: &StoredApproval, word: &AuditedApproval) -> Option<String> {
     let of_before = !there.keyed && (there.state, word.state) == (ApprovalState::Used, Some(ApprovalState::Approved));
     if Some(there.state) != word.state && !of_before {
         let said = word.state.map_or("has no word of it", ApprovalState::as_str);

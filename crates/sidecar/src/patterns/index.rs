@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::life::rate;
+use super::lifecycle::rate;
 use crate::words::{LIKE, Task};
 use umbra_domain::{Pattern, PatternId, PatternStatus, Share, ToolName};
 
@@ -42,19 +42,19 @@ pub struct Offered {
 
 /// Index of the patterns that may be offered, by the words of their tasks.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct PatternIndex {
     most: usize,
-    places: Vec<Option<Held>>,
+    places: Vec<Option<IndexedPattern>>,
     free: Vec<usize>,
     named: HashMap<PatternId, usize>,
     /// Places of the patterns whose task has a stem, by stem.
     stems: HashMap<String, Vec<usize>>,
     /// Worth of each pattern, the least first.
-    worth: BTreeSet<Worth>,
+    worth: BTreeSet<RetentionRank>,
 }
 
 #[derive(Debug, Clone)]
-struct Held {
+struct IndexedPattern {
     pattern: Pattern,
     task: Task,
     rate: Share,
@@ -62,14 +62,14 @@ struct Held {
 
 /// Order in which patterns are kept if there are too many: by the lower bound of the success share, then the later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Worth {
+struct RetentionRank {
     /// Lower bound of the success share, in ten-thousandths.
     low: u32,
     at: Timestamp,
     id: PatternId,
 }
 
-impl Shelf {
+impl PatternIndex {
     /// Creates an empty index with this many places.
     pub fn new(most: usize) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Shelf {
         if !may_be_offered || task.words().is_empty() || self.most == 0 {
             return;
         }
-        let held = Held { rate: rate(&pattern), pattern, task };
+        let held = IndexedPattern { rate: rate(&pattern), pattern, task };
         let worth = held.worth();
         if self.len() >= self.most {
             match self.worth.first().copied() {
@@ -160,12 +160,12 @@ impl Shelf {
             let Some(held) = held.as_ref().filter(|_| common > 0) else { continue };
             let likeness = likeness(common, task.words().len() + held.task.words().len() - common);
             if likeness >= LIKE && agent.is_none_or(|agent| held.pattern.agent == agent) {
-                standings.push(Standing { score: likeness * held.rate.low, id: held.pattern.id, likeness, place });
+                standings.push(ScoredPattern { score: likeness * held.rate.low, id: held.pattern.id, likeness, place });
             }
         }
         let mut offered = Vec::new();
         while offered.len() < limit.min(MOST_OFFERED) {
-            let Some(Standing { likeness, place, .. }) = standings.pop() else { break };
+            let Some(ScoredPattern { likeness, place, .. }) = standings.pop() else { break };
             let Some(held) = self.places.get(place).and_then(Option::as_ref) else { break };
             if held.pattern.tools.iter().all(&allowed) {
                 offered.push(held.offered(likeness));
@@ -181,11 +181,11 @@ fn likeness(common: usize, all: usize) -> f64 {
     common as f64 / all.max(1) as f64
 }
 
-impl Held {
-    fn worth(&self) -> Worth {
+impl IndexedPattern {
+    fn worth(&self) -> RetentionRank {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share, from 0 to 1")]
         let low = (self.rate.low * 10_000.0).round() as u32;
-        Worth { low, at: self.pattern.provenance.at, id: self.pattern.id }
+        RetentionRank { low, at: self.pattern.provenance.at, id: self.pattern.id }
     }
 
     fn offered(&self, likeness: f64) -> Offered {
@@ -202,29 +202,29 @@ impl Held {
 
 /// Score of a pattern. The greatest is the best: by score, then by the earlier id.
 #[derive(Debug, Clone, Copy)]
-struct Standing {
+struct ScoredPattern {
     score: f64,
     id: PatternId,
     likeness: f64,
     place: usize,
 }
 
-impl Ord for Standing {
+impl Ord for ScoredPattern {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then(other.id.cmp(&self.id))
     }
 }
 
-impl PartialOrd for Standing {
+impl PartialOrd for ScoredPattern {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Standing {
+impl PartialEq for ScoredPattern {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Standing {}
+impl Eq for ScoredPattern {}

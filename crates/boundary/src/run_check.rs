@@ -6,33 +6,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::genuine::RowKey;
+use super::row_mac::RowKey;
 use umbra_domain::{
     Execution, RunRow,
-    audit::{AuditKind, AuditRow, Binding, Labels, StandingSession},
+    audit::{AuditKind, AuditRow, DecisionEffects, SessionLabels, StoredBoundarySession},
 };
 
 /// Judgement of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Thought {
+pub enum RowCheck {
     /// The row matches the audit.
     Fits,
     /// The row has no MAC: it is older than MACs, or its MAC was removed. The stricter reading counts.
-    OfBefore,
+    WithoutMac,
     /// The MAC is not by this key, with a message: the row was changed, or a server with another key wrote it.
     OtherKey(String),
     /// The row contradicts the audit, with a message.
-    Unlike(String),
+    Contradicted(String),
 }
 
 /// Shadow runs and session labels according to the audit, by agent and name.
 #[derive(Debug, Default)]
-pub struct Bound {
+pub struct AuditedBindings {
     runs: BTreeSet<(String, String)>,
-    sessions: BTreeMap<(String, String), Labels>,
+    sessions: BTreeMap<(String, String), SessionLabels>,
 }
 
-impl Bound {
+impl AuditedBindings {
     /// Reads the next row, whose signature is valid.
     pub(super) fn take(&mut self, row: &AuditRow) {
         if let (AuditKind::Execution, Some(agent), Some(run)) = (row.kind, &row.agent, &row.run) {
@@ -43,7 +43,9 @@ impl Bound {
         if row.kind != AuditKind::Decision || !binds {
             return;
         }
-        let (Some(agent), Ok(Binding { run_execution, labels })) = (&row.agent, serde_json::from_str(&row.body)) else {
+        let (Some(agent), Ok(DecisionEffects { run_execution, labels })) =
+            (&row.agent, serde_json::from_str(&row.body))
+        else {
             return;
         };
         if let (Some(Execution::Shadow), Some(run)) = (run_execution, &row.run) {
@@ -55,29 +57,29 @@ impl Bound {
     }
 
     /// Compares a run with the audit, and with its MAC if a key is given.
-    pub fn run(&self, key: Option<&RowKey>, row: &RunRow) -> Thought {
+    pub fn run(&self, key: Option<&RowKey>, row: &RunRow) -> RowCheck {
         let RunRow { agent, run, mac, .. } = row;
         let named = format!("the run {run:?} of {agent:?}");
         if mac.is_some() && !row.is_bound() && self.runs.contains(&(agent.clone(), run.clone())) {
-            return Thought::Unlike(format!("{named} is not in shadow, and the audit says that it stays there"));
+            return RowCheck::Contradicted(format!("{named} is not in shadow, and the audit says that it stays there"));
         }
         match key {
-            _ if mac.is_none() => Thought::OfBefore,
-            Some(key) if !key.is_authentic_run(row) => Thought::OtherKey(format!(
+            _ if mac.is_none() => RowCheck::WithoutMac,
+            Some(key) if !key.is_authentic_run(row) => RowCheck::OtherKey(format!(
                 "{named} is not as a server that holds this key wrote it: it counts as shadow"
             )),
-            _ => Thought::Fits,
+            _ => RowCheck::Fits,
         }
     }
 
     /// Compares a session with the audit.
-    pub fn session(&self, StandingSession { agent, session, labels }: &StandingSession) -> Thought {
+    pub fn session(&self, StoredBoundarySession { agent, session, labels }: &StoredBoundarySession) -> RowCheck {
         let said = self.sessions.get(&(agent.clone(), session.clone())).cloned().unwrap_or_default();
         if labels.clone().add(said) {
-            return Thought::Unlike(format!(
+            return RowCheck::Contradicted(format!(
                 "the session {session:?} of {agent:?} has lost labels that it has by the audit: they count all the same"
             ));
         }
-        Thought::Fits
+        RowCheck::Fits
     }
 }

@@ -1,8 +1,8 @@
 //! Selects the rules in words that apply to a moment and could change its ruling.
 
 use super::{
-    bound::Bound,
     moment::{Moment, Subject},
+    scope::ScopedRules,
 };
 use umbra_domain::{
     PolicyMode,
@@ -11,7 +11,11 @@ use umbra_domain::{
 
 /// Returns the rules whose violation would raise the decision, or `would` for a rule in audit mode. A turn has no text
 /// yet, and a result is no act of the agent.
-pub(super) fn open<'a>(rules: &'a Bound<ModelRule>, moment: &Moment<'_>, ruling: &Ruling) -> Vec<&'a ModelRule> {
+pub(super) fn applicable_rules<'a>(
+    rules: &'a ScopedRules<ModelRule>,
+    moment: &Moment<'_>,
+    ruling: &Ruling,
+) -> Vec<&'a ModelRule> {
     if matches!(moment.subject, Subject::Turn | Subject::Result { .. }) {
         return Vec::new();
     }

@@ -9,7 +9,7 @@ use umbra_domain::{
 use umbra_policy::{BadRule, Reach, by_tool};
 
 /// Fields that every kind of rule has.
-pub(super) struct Head<'a> {
+pub(super) struct RuleHeader<'a> {
     pub name: &'a str,
     pub mode: PolicyMode,
     pub verdict: SidecarVerdict,
@@ -23,13 +23,13 @@ pub(super) struct Head<'a> {
 /// A rule of any kind.
 pub(super) trait Rule: Clone {
     /// Returns the fields that every kind of rule has.
-    fn head(&self) -> Head<'_>;
+    fn head(&self) -> RuleHeader<'_>;
 }
 
 /// Builds the head of a rule with these tools.
 macro_rules! head {
     ($rule:ident, $tools:expr) => {
-        Head {
+        RuleHeader {
             name: &$rule.name,
             mode: $rule.mode,
             verdict: $rule.verdict,
@@ -43,35 +43,35 @@ macro_rules! head {
 }
 
 impl Rule for DocumentRule {
-    fn head(&self) -> Head<'_> {
+    fn head(&self) -> RuleHeader<'_> {
         head!(self, &self.tools)
     }
 }
 
 impl Rule for TextRule {
-    fn head(&self) -> Head<'_> {
+    fn head(&self) -> RuleHeader<'_> {
         head!(self, &[])
     }
 }
 
 impl Rule for ModelRule {
-    fn head(&self) -> Head<'_> {
+    fn head(&self) -> RuleHeader<'_> {
         head!(self, &self.tools)
     }
 }
 
 /// Rules of one kind, compiled.
 #[derive(Debug)]
-pub(super) struct Bound<R> {
+pub(super) struct ScopedRules<R> {
     rules: Vec<(R, Reach)>,
     by_tool: ToolPatterns,
 }
 
-impl<R: Rule> Bound<R> {
+impl<R: Rule> ScopedRules<R> {
     pub(super) fn compile(rules: &[R]) -> Result<Self, BadRule> {
         let by_tool = by_tool(rules.iter().map(|rule| (rule.head().name, rule.head().tools)))?;
         let compiled = rules.iter().map(|rule| {
-            let Head { name, agents, routes, modes, .. } = rule.head();
+            let RuleHeader { name, agents, routes, modes, .. } = rule.head();
             Reach::compile(name, agents, routes, modes).map(|reach| (rule.clone(), reach))
         });
         Ok(Self { rules: compiled.collect::<Result<_, _>>()?, by_tool })
@@ -83,7 +83,11 @@ impl<R: Rule> Bound<R> {
 
     /// Returns the rules for an agent on a route in these modes.
     pub(super) fn reaching(&self, agent: &str, route: Option<&str>, modes: &[String]) -> Vec<R> {
-        self.rules.iter().filter(|(_, reach)| reach.has(agent, route, modes)).map(|(rule, _)| rule.clone()).collect()
+        self.rules
+            .iter()
+            .filter(|(_, reach)| reach.matches(agent, route, modes))
+            .map(|(rule, _)| rule.clone())
+            .collect()
     }
 
     /// Returns the rules that apply to a moment. A rule that names tools applies to calls of these alone.
@@ -96,7 +100,7 @@ impl<R: Rule> Bound<R> {
             Some(places) => places.binary_search(&place).is_ok(),
             None => rule.head().tools.is_empty(),
         };
-        let reached = move |reach: &Reach| reach.has(moment.agent, moment.route, moment.modes);
+        let reached = move |reach: &Reach| reach.matches(moment.agent, moment.route, moment.modes);
         let rules = self.rules.iter().enumerate();
         rules.filter(move |(place, (rule, reach))| is_about(*place, rule) && reached(reach)).map(|(_, (rule, _))| rule)
     }

@@ -52,7 +52,7 @@ pub fn begin(id: PatternId, screened: Screened, origin: Origin) -> Pattern {
         status: if quarantine.is_some() { PatternStatus::Quarantined } else { PatternStatus::Active },
         reason: quarantine,
     };
-    after(&pattern, &used)
+    record_use(&pattern, &used)
 }
 
 /// Returns a pattern after one more use.
@@ -65,7 +65,7 @@ pub fn begin(id: PatternId, screened: Screened, origin: Origin) -> Pattern {
 ///   it. Mined successes count, but reactivate it only together with a recorded one.
 /// - A quarantined pattern stays so: success does not change its text.
 #[must_use]
-pub fn after(pattern: &Pattern, again: &PatternUse) -> Pattern {
+pub fn record_use(pattern: &Pattern, again: &PatternUse) -> Pattern {
     let mut pattern = pattern.clone();
     let count = match again.outcome {
         PatternOutcome::Succeeded => &mut pattern.successes,

@@ -4,16 +4,16 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        keys::{ADDRESSES, ASKED, BODIES, PAIRED, PARTS, among, is},
+        argument_names::{ADDRESSES, ASKED, BODIES, PAIRED, PARTS, among, is},
         lexicon::verb,
         name::{self, words},
         request,
     },
-    Look, MAX_UNFOLDED, http, is_empty,
+    ArgumentScan, MAX_UNFOLDED, http, is_empty,
 };
 use umbra_domain::Effect;
 
-impl Look {
+impl ArgumentScan {
     /// Scans a request: one with a body is hardly a read.
     pub(super) fn look_at_request(&mut self, members: &Map<String, Value>) {
         if !members.keys().any(|key| is(&words(key), ADDRESSES)) {

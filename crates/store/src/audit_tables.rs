@@ -7,7 +7,7 @@ use super::{
 };
 use umbra_domain::{
     RunRow,
-    audit::{Labels, StandingSession},
+    audit::{SessionLabels, StoredBoundarySession},
 };
 
 impl DecisionStore<'_> {
@@ -33,7 +33,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing_sessions(self, after: &Named, limit: i64) -> Result<Vec<StandingSession>, StoreError> {
+    pub async fn standing_sessions(self, after: &Named, limit: i64) -> Result<Vec<StoredBoundarySession>, StoreError> {
         let rows: Vec<(String, String, Vec<String>, Vec<String>)> = sqlx::query_as(
             "/* standing.sessions */ SELECT agent, session, taints, uninterceptable FROM boundary_session
              WHERE (agent, session) > ($1, $2) ORDER BY agent, session LIMIT $3",
@@ -44,8 +44,8 @@ impl DecisionStore<'_> {
         .fetch_all(&self.0.read)
         .await?;
         let session = |(agent, session, taints, uninterceptable)| {
-            let labels = Labels { taints, uninterceptable };
-            StandingSession { agent, session, labels }
+            let labels = SessionLabels { taints, uninterceptable };
+            StoredBoundarySession { agent, session, labels }
         };
         Ok(rows.into_iter().map(session).collect())
     }

@@ -4,33 +4,37 @@
 
 use std::cell::OnceCell;
 
-use umbra_domain::{About, CheckName, Event, FieldName};
+use umbra_domain::{CheckName, Event, FieldName, FindingSubject};
 
 /// The texts that agents were given in one or several events.
-pub(super) struct Given<'a> {
+pub(super) struct GivenTexts<'a> {
     events: Vec<&'a Event>,
     /// Given texts, without case and runs of white space.
     plain: OnceCell<Vec<String>>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenTexts<'a> {
     /// Prepares the given texts of these events.
     pub fn of(events: impl Iterator<Item = &'a Event>) -> Self {
         Self { events: events.collect(), plain: OnceCell::new() }
     }
 
     /// Returns the author of these words in this field. An output that quotes a given text repeats another's words.
-    pub fn about(&self, field: &FieldName, words: &str) -> About {
-        if field.is_given() || field.is_output() && self.holds(words) { About::Given } else { About::Agent }
+    pub fn about(&self, field: &FieldName, words: &str) -> FindingSubject {
+        if field.is_given() || field.is_output() && self.holds(words) {
+            FindingSubject::Given
+        } else {
+            FindingSubject::Agent
+        }
     }
 
     /// Returns the author of a check's hit. Only words that address a reader are their author's fault. To hand on a
     /// credential or a command, or to make a false claim, is an act of the agent, wherever the words come from.
-    pub fn about_hit(&self, check: CheckName, field: &FieldName, words: &str) -> About {
+    pub fn about_hit(&self, check: CheckName, field: &FieldName, words: &str) -> FindingSubject {
         match check {
             CheckName::Injection | CheckName::Hidden => self.about(field, words),
-            _ if field.is_given() => About::Given,
-            _ => About::Agent,
+            _ if field.is_given() => FindingSubject::Given,
+            _ => FindingSubject::Agent,
         }
     }
 
@@ -55,11 +59,13 @@ impl<'a> Given<'a> {
 }
 
 /// Returns a description that names the source of the words, if they are not the agent's.
-pub(super) fn described(about: About, field: Option<&FieldName>, description: &str) -> String {
+pub(super) fn described(about: FindingSubject, field: Option<&FieldName>, description: &str) -> String {
     match (about, field) {
-        (About::Agent, _) => description.to_owned(),
-        (About::Given, Some(field)) if field.is_given() => format!("In what the agent was given: {description}"),
-        (About::Given, _) => format!("Quoted from what the agent was given: {description}"),
+        (FindingSubject::Agent, _) => description.to_owned(),
+        (FindingSubject::Given, Some(field)) if field.is_given() => {
+            format!("In what the agent was given: {description}")
+        }
+        (FindingSubject::Given, _) => format!("Quoted from what the agent was given: {description}"),
     }
 }
 

@@ -5,22 +5,22 @@ use serde_json::{Map, Value};
 
 use super::{
     super::{
-        code, command, expression, graphql,
-        keys::{
+        argument_names::{
             COMMANDS, COMPANIONS, EXPRESSIONS, LISTS, NAMED, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES, STATEMENTS,
             among, is,
         },
+        code, command, expression, graphql,
         lexicon::compound,
         name::{of_words, words},
         pipe,
         statement::{Verdict, judge},
         texts,
     },
-    Look, NOT_A_LOOK, UNKNOWN, texts_of,
+    ArgumentScan, NOT_A_LOOK, UNKNOWN, texts_of,
 };
 use umbra_domain::Effect;
 
-impl Look {
+impl ArgumentScan {
     /// Scans a command that is given as a list: the program first, or beside it.
     pub(super) fn look_at_command_of(&mut self, members: &Map<String, Value>) {
         let program = members.iter().find(|(key, value)| among(COMMANDS, key) && value.is_string());
@@ -30,7 +30,7 @@ impl Look {
                 Some(program) if among(LISTS, key) => {
                     let mut whole: Vec<String> = program.split_whitespace().map(ToOwned::to_owned).collect();
                     whole.extend(words);
-                    command::argv_looks(&whole)
+                    command::is_read_only_argv(&whole)
                 }
                 _ => self.argv_looks(&words),
             };
@@ -44,12 +44,12 @@ impl Look {
     /// True if a list is a read-only command by itself, or behind the tool's name: `git_log` with `--oneline`.
     pub(super) fn argv_looks(&self, words: &[String]) -> bool {
         // `rg` goes by several names.
-        let behind = |name: &[String]| command::named_looks(name, words);
-        command::argv_looks(words)
+        let behind = |name: &[String]| command::is_read_only_behind_name(name, words);
+        command::is_read_only_argv(words)
             || behind(&self.tool.own)
             || behind(&self.tool.server)
             || self.tool.words().any(|word| among("ripgrep grep", word)) && behind(&["rg".to_owned()])
-            || self.tool.of_redis() && command::redis_looks(words)
+            || self.tool.of_redis() && command::is_read_only_redis(words)
     }
 
     pub(super) fn look_at_command(&mut self, text: &str) {
@@ -58,7 +58,7 @@ impl Look {
         if command::is_redis_order(text) {
             self.note(Effect::Destructive, NOT_A_LOOK);
         }
-        if text.is_empty() || command::looks(text) || (of_redis && command::redis_looks(&list)) {
+        if text.is_empty() || command::is_read_only(text) || (of_redis && command::is_read_only_redis(&list)) {
             self.understood |= !text.is_empty();
             return;
         }
@@ -105,7 +105,7 @@ impl Look {
         match verdict {
             Verdict::Writes(effect, word) => self.note(effect, &format!("is a statement that writes (`{word}`)")),
             Verdict::Unknown => self.note(Effect::Destructive, UNKNOWN),
-            Verdict::Odd if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
+            Verdict::Ambiguous if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
             Verdict::Prose if stated && !is(key, PIPED) => self.note(Effect::Destructive, UNKNOWN),
             Verdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
             Verdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => self.look_at_query(text),
@@ -113,9 +113,9 @@ impl Look {
                 self.note(Effect::Destructive, UNKNOWN);
             }
             Verdict::Reads => self.understood |= stated || may_be,
-            Verdict::Odd | Verdict::Prose => {}
+            Verdict::Ambiguous | Verdict::Prose => {}
         }
-        if matches!(verdict, Verdict::Prose | Verdict::Odd) {
+        if matches!(verdict, Verdict::Prose | Verdict::Ambiguous) {
             self.look_at_pipeline(key, text);
             let asked = is(key, QUERIES) || stated;
             if asked && !self.tool.searches && command::is_redis_order(text) {
@@ -129,7 +129,7 @@ impl Look {
 
     /// Scans a database tool's query that is no known statement: a pipeline of Kusto or a GraphQL query may pass.
     fn look_at_query(&mut self, text: &str) {
-        let piped = text.contains('|') && expression::computes(text) && pipe::looks(text);
+        let piped = text.contains('|') && expression::computes(text) && pipe::is_read_only(text);
         let asked = text.starts_with('[') || graphql::is_graphql(text);
         if !piped && !asked {
             self.note(Effect::Destructive, UNKNOWN);
@@ -145,7 +145,7 @@ impl Look {
             return;
         }
         let understood = if piped || self.tool.of_logs() || pipe::is_pipeline(text) {
-            pipe::looks(text)
+            pipe::is_read_only(text)
         } else {
             !pipe::orders(text)
         };
@@ -192,7 +192,7 @@ impl Look {
             self.note(Effect::Destructive, "has signs of a shell where a name should be");
         } else if texts::hides_a_command(text) {
             self.note(Effect::Destructive, "holds a command behind a sign of a shell");
-        } else if !self.tool.searches && texts::is_command(text) && !command::looks(text) {
+        } else if !self.tool.searches && texts::is_command(text) && !command::is_read_only(text) {
             self.note(Effect::Destructive, NOT_A_LOOK);
         }
     }
@@ -273,5 +273,5 @@ fn is_understood(text: &str) -> bool {
         return true;
     }
     let words = text.contains(char::is_whitespace) || text.contains(|c: char| c.is_ascii_punctuation());
-    command::prints(text) || words && code::reads(text) || pipe::is_pipeline(text) && pipe::looks(text)
+    command::prints(text) || words && code::reads(text) || pipe::is_pipeline(text) && pipe::is_read_only(text)
 }

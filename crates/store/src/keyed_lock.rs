@@ -14,9 +14,9 @@ const MANY: usize = 1_024;
 
 /// Locks by id. All clones share one map.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Turns(Arc<Mutex<HashMap<Uuid, Weak<Turn<()>>>>>);
+pub(super) struct KeyedLock(Arc<Mutex<HashMap<Uuid, Weak<Turn<()>>>>>);
 
-impl Turns {
+impl KeyedLock {
     /// Waits for the lock of this id.
     pub async fn take(&self, id: Uuid) -> OwnedMutexGuard<()> {
         self.turn(id).lock_owned().await
@@ -44,7 +44,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_after_the_other_and_nobody_is_remembered() {
-        let turns = Turns::default();
+        let turns = KeyedLock::default();
         let first = turns.take(Uuid::from_u128(1)).await;
         let (mut second, other) = (Box::pin(turns.take(Uuid::from_u128(1))), turns.take(Uuid::from_u128(2)));
         drop(other.await);

@@ -14,7 +14,9 @@ mod executed;
 use serde_json::{Map, Value};
 
 use super::{
-    keys::{ASKED, COMMANDS, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among, is},
+    argument_names::{
+        ASKED, COMMANDS, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among, is,
+    },
     name::{of_words, says_nothing, words},
     request,
     schema::{flag, is_written, names_target},
@@ -31,7 +33,7 @@ const MAX_POINTER: usize = 200;
 
 /// An action that one argument asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestedAction {
     pub effect: Effect,
     /// JSON pointer of the argument, without secrets.
     pub pointer: String,
@@ -41,18 +43,18 @@ pub(super) struct Asked {
 
 /// Result of scanning the arguments of a call.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct ArgumentScanResult {
     /// Most severe action beyond a read.
-    pub gravest: Option<Asked>,
+    pub gravest: Option<RequestedAction>,
     /// True if the arguments hold a command or a statement, all of those are understood as read-only, and no other
     /// argument could change their meaning.
     pub looks: bool,
 }
 
 /// Scans the arguments of a call.
-pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> Sent {
+pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> ArgumentScanResult {
     let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
-    let mut look = Look {
+    let mut look = ArgumentScan {
         tool: Tool::of(tool),
         worded: ["query", "document", "body"].iter().any(text),
         left: MAX_BYTES,
@@ -64,18 +66,18 @@ pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> Sent {
     };
     if !look.members(arguments) {
         let what = format!("lies behind the first {} KiB, and nobody looked at it", MAX_BYTES / 1024);
-        look.found = Some(Asked { effect: Effect::Destructive, pointer: look.pointer.clone(), what });
+        look.found = Some(RequestedAction { effect: Effect::Destructive, pointer: look.pointer.clone(), what });
     }
     let looks = look.understood && look.found.is_none() && executed::is_alone(arguments);
-    let Some(mut asked) = look.found else { return Sent { gravest: None, looks } };
+    let Some(mut asked) = look.found else { return ArgumentScanResult { gravest: None, looks } };
     // A key may hold anything that an agent wrote.
     let shown = umbra_checks::redact(&asked.pointer);
     let end = shown.as_str().char_indices().nth(MAX_POINTER).map_or(shown.as_str().len(), |(end, _)| end);
     shown.as_str().get(..end).unwrap_or_default().clone_into(&mut asked.pointer);
-    Sent { gravest: Some(asked), looks }
+    ArgumentScanResult { gravest: Some(asked), looks }
 }
 
-struct Look {
+struct ArgumentScan {
     tool: Tool,
     /// True if the text of a query is among the arguments.
     worded: bool,
@@ -84,12 +86,12 @@ struct Look {
     unfolded: usize,
     /// True if the value is a parameter of an address, or of a form.
     in_form: bool,
-    found: Option<Asked>,
+    found: Option<RequestedAction>,
     /// True if a command or a statement was understood as read-only.
     understood: bool,
 }
 
-impl Look {
+impl ArgumentScan {
     /// Scans the members of an object. Returns false if there is more than can be scanned, as do the functions below.
     fn members(&mut self, members: &Map<String, Value>) -> bool {
         self.look_at_request(members);
@@ -259,7 +261,7 @@ impl Look {
         let reading = of_words(&words);
         let looked = ["head", "options", "trace", "connect"].contains(&text.to_lowercase().as_str());
         let quiet = says_nothing(&words) && !text.starts_with('_');
-        if words.is_empty() || looked || reading.looks || quiet {
+        if words.is_empty() || looked || reading.is_read_only || quiet {
             return;
         }
         match reading.verb.filter(|_| reading.most > Effect::Read) {
@@ -315,7 +317,7 @@ impl Look {
     /// Records an action beyond a read, if it is the most severe so far.
     fn note(&mut self, effect: Effect, what: &str) {
         if self.found.as_ref().is_none_or(|known| known.effect < effect) {
-            self.found = Some(Asked { effect, pointer: self.pointer.clone(), what: what.to_owned() });
+            self.found = Some(RequestedAction { effect, pointer: self.pointer.clone(), what: what.to_owned() });
         }
     }
 }

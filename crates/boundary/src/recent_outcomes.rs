@@ -20,9 +20,9 @@ struct Stretch {
 
 /// Recent stubs and recent live reads, each as a stretch of time.
 #[derive(Debug, Default)]
-pub struct Lately(Mutex<[Option<Stretch>; 2]>);
+pub struct RecentOutcomes(Mutex<[Option<Stretch>; 2]>);
 
-impl Lately {
+impl RecentOutcomes {
     /// Records a decision.
     pub fn note(&self, decision: Decision, effect: Effect, execution: Execution, at: Timestamp) {
         let mut stretches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Lately {
 mod tests {
     use jiff::{SignedDuration, Timestamp};
 
-    use super::Lately;
+    use super::RecentOutcomes;
     use crate::{decide::Decision, gate::Standards};
     use umbra_domain::{Effect, Execution};
 
@@ -70,9 +70,9 @@ mod tests {
         let at = |minute: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
         let ten = Some(std::time::Duration::from_mins(10));
         let standards = Standards { only_stubs_for: ten, no_side_effect_for: ten, ..Standards::default() };
-        let said = |lately: &Lately, minute: i64| lately.complaint(&standards, at(minute)).map(str::len);
+        let said = |lately: &RecentOutcomes, minute: i64| lately.complaint(&standards, at(minute)).map(str::len);
         for (decision, effect) in [(Decision::Stub, Effect::Write), (Decision::Execute, Effect::Read)] {
-            let lately = Lately::default();
+            let lately = RecentOutcomes::default();
             let note = |decision, effect, minute| lately.note(decision, effect, Execution::Live, at(minute));
             note(decision, effect, 0);
             assert_eq!(said(&lately, 30), None, "once is no stretch");
@@ -89,7 +89,7 @@ mod tests {
             assert_eq!(said(&lately, 22), None);
         }
         // In shadow, reads are all that should run.
-        let lately = Lately::default();
+        let lately = RecentOutcomes::default();
         lately.note(Decision::Execute, Effect::Read, Execution::Shadow, at(0));
         lately.note(Decision::Execute, Effect::Read, Execution::Shadow, at(30));
         assert_eq!(said(&lately, 30), None);

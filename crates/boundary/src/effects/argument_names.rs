@@ -96,7 +96,7 @@ impl Tool {
         let thinks =
             name::read(tool).verb.is_some_and(|verb| verb.act == Act::Compute && !runs_it.contains(&verb.word));
         let finds = thinks || own.iter().any(|word| among(SEARCHES, word));
-        let runs = |word: &String| verb(word).is_some_and(|verb| matches!(verb.act, Act::Run | Act::Obey));
+        let runs = |word: &String| verb(word).is_some_and(|verb| matches!(verb.act, Act::Run | Act::RunInput));
         let queries = asks || own.iter().any(runs);
         Self { searches: finds && !speaks && !asks, speaks, queries, own, server }
     }
