@@ -22,7 +22,7 @@ use crate::{
         sessions::Interventions,
     },
     lifecycle,
-    queue::{Dispatcher, Pulse, PulseSettings, Slots},
+    queue::{Dispatcher, PulseSettings, Slots, WorkerHeartbeat},
     reflexion, telemetry,
     webhooks::Endpoints,
 };
@@ -380,7 +380,7 @@ impl Database {
     }
 
     /// Takes over the private Postgres that another process runs, once that process is gone.
-    pub fn succeed(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub fn take_over_when_owner_exits(&self) -> impl Future<Output = ()> + Send + 'static {
         let private = self.private.clone();
         async move {
             if let Some(server) = private {
@@ -461,7 +461,7 @@ impl App {
             // A slow model is no standstill.
             stuck_after: std::time::Duration::from_mins(1).max(slowest + std::time::Duration::from_secs(15)),
         };
-        let pulse = Pulse::new(store.clone(), clock.clone(), pulse);
+        let pulse = WorkerHeartbeat::new(store.clone(), clock.clone(), pulse);
         let slots = Slots::new(settings.queue.workers, settings.queue.active_slots);
         let dispatcher = Dispatcher::new(store.clone(), pulse.clone(), slots, settings.queue.poll);
         let warnings = warnings.into_iter().chain(more).chain(of_sidecar).collect();

@@ -12,7 +12,7 @@ use crate::telemetry::metric;
 
 /// Description of a refused request.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct RefusedRequest<'a> {
     pub id: &'a RequestId,
     pub method: &'a Method,
     /// First two segments of the path.
@@ -24,13 +24,13 @@ pub(super) struct Asked<'a> {
 }
 
 /// Records a request that was refused for its sender: a 403, or a 401 of a request with a key.
-pub(super) fn request(problem: &Problem, asked: &Asked<'_>) {
+pub(super) fn request(problem: &Problem, asked: &RefusedRequest<'_>) {
     let status = problem.status().as_u16();
     if status != 403 && !(status == 401 && asked.gave_key) {
         return;
     }
     metrics::counter!(metric::REFUSALS, "code" => problem.code()).increment(1);
-    let Asked { id, method, family, peer, .. } = asked;
+    let RefusedRequest { id, method, family, peer, .. } = asked;
     let known = [Method::GET, Method::POST, Method::PATCH, Method::PUT, Method::DELETE, Method::OPTIONS, Method::HEAD];
     let method = if known.contains(method) { method.as_str() } else { "other" };
     let plain =

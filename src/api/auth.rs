@@ -36,7 +36,7 @@ struct Grant {
 
 impl Caller {
     /// Returns the caller of a request that needs no key.
-    pub(super) fn nobody() -> Self {
+    pub(super) fn anonymous() -> Self {
         Self(None)
     }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     api::missing::{Addressed, PathId},
-    flows::backtests::{PlanError, Tried},
+    flows::backtests::{PlanError, PlannedBacktest},
 };
 use umbra_config::{Models, quantity::parse_moment, shadows::load};
 use umbra_domain::{Assessment, AssessmentChange, BacktestId, ItemOutcome, NanoUsd, Shadow, key::Scope};
@@ -95,7 +95,7 @@ pub async fn post_backtest(
 }
 
 /// Checks a request and returns the backtest to run, or every fault of the request.
-fn tried(api: &Api, body: BacktestRequest) -> Result<Tried, Problem> {
+fn tried(api: &Api, body: BacktestRequest) -> Result<PlannedBacktest, Problem> {
     let now = api.flows.clock.now();
     let gateway = &api.flows.rules.load().gateway;
     let mut faults = Vec::new();
@@ -122,7 +122,7 @@ fn tried(api: &Api, body: BacktestRequest) -> Result<Tried, Problem> {
     let shadow = shadow(api, body.shadows, body.shadow.as_deref(), &mut faults);
     let Some(shadow) = shadow.filter(|_| faults.is_empty()) else { return Err(refuse(faults)) };
     let (agent, by_server) = (body.agent, true);
-    let tried = Tried { shadow, by_server, since, until, agent, max_events, max_usd, max_tokens };
+    let tried = PlannedBacktest { shadow, by_server, since, until, agent, max_events, max_usd, max_tokens };
     if tried.lacks_budget(gateway) {
         let model = &tried.shadow.model;
         let pointer = if tried.max_usd.is_some() { "/max_tokens" } else { "/max_usd" };

@@ -171,7 +171,7 @@ fn shortened(text: String) -> String {
 /// Body of a request that takes no members.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyBody {}
 
 impl BodyReader {
     /// Returns a reader with the memory that the limits name.
@@ -228,7 +228,7 @@ impl BodyReader {
     /// Reads the body of a request that takes none: empty, or `{}` as some clients send it. Any member is refused with
     /// 400, since the sender expects it to have an effect.
     pub async fn read_nothing(&self, request: Request) -> Result<(), Problem> {
-        self.read_or_nothing::<Nothing>(request).await.map(drop)
+        self.read_or_nothing::<EmptyBody>(request).await.map(drop)
     }
 
     /// Feeds the decoder with the arriving bytes until the body, the time or a limit ends.

@@ -50,7 +50,7 @@ impl Entrance {
     async fn admit(&self, headers: &HeaderMap, peer: IpAddr, has_body: bool) -> Result<(Caller, Ticket), Problem> {
         let Parts { api, admission, class } = &*self.0;
         let caller = match class {
-            Class::Health => Caller::nobody(),
+            Class::Health => Caller::anonymous(),
             _ => api.keys.identify(headers, *class, || api.flows.events.spool.accepts()).await?,
         };
         // A request that waits for a verdict has a class of its own, so that it keeps no other request from posting.
@@ -80,7 +80,7 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
             request.extensions_mut().insert(Arrived(started));
             let response = next.run(request).await;
             if matches!(entrance.0.class, Class::Stream | Class::Mcp) {
-                response.map(|body| Body::new(Held { body, _ticket: ticket }))
+                response.map(|body| Body::new(BodyWithTicket { body, _ticket: ticket }))
             } else {
                 response
             }
@@ -98,12 +98,12 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
 pub struct Arrived(pub Instant);
 
 /// Response body that keeps the request's place until it is sent or given up.
-struct Held {
+struct BodyWithTicket {
     body: Body,
     _ticket: Ticket,
 }
 
-impl hyper::body::Body for Held {
+impl hyper::body::Body for BodyWithTicket {
     type Data = Bytes;
     type Error = axum::Error;
 

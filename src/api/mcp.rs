@@ -60,7 +60,7 @@ pub type McpAgent = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub type McpServe = Box<dyn Fn(McpRequest) -> Pin<Box<dyn Future<Output = McpAnswer> + Send>> + Send + Sync>;
 
 /// Handle of the proxy.
-pub struct McpDoor {
+pub struct McpHandle {
     /// Returns the default agent of a profile; `None` where there is no such profile.
     pub agent: McpAgent,
     /// Serves a request.
@@ -71,7 +71,7 @@ pub struct McpDoor {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "it documents parameters; `params` reads them")]
-struct Whom {
+struct McpCallerParams {
     /// Agent that calls; by default the one of the profile's settings. A key that is bound to agents must be bound to
     /// this one.
     agent: Option<String>,
@@ -93,7 +93,7 @@ struct Whom {
 /// older. Each call of a tool is decided first, as by `POST /v1/decide`. Where a profile has several servers, a tool is
 /// called `server__tool`. Point a client at this address, with the key in its `Authorization` header.
 #[utoipa::path(post, path = "/mcp/{profile}", tag = "boundary",
-    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
+    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
     request_body(content = Object, content_type = "application/json", description = "A JSON-RPC message"),
     responses((status = 200, description = "The answer, as JSON or as a stream of server-sent events"),
         (status = 202, description = "A notification was taken")))]
@@ -109,7 +109,7 @@ pub async fn post_mcp(
 
 /// Streams messages that the servers send by themselves, in a session of a protocol before 2026-07-28.
 #[utoipa::path(get, path = "/mcp/{profile}", tag = "boundary",
-    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
+    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
     responses((status = 200, description = "A stream of server-sent events")))]
 pub async fn get_mcp(
     State(api): State<Api>,
@@ -123,7 +123,7 @@ pub async fn get_mcp(
 
 /// Ends a session of a protocol before 2026-07-28.
 #[utoipa::path(delete, path = "/mcp/{profile}", tag = "boundary",
-    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), Whom),
+    params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
     responses((status = 204, description = "It has ended")))]
 pub async fn delete_mcp(
     State(api): State<Api>,

@@ -107,7 +107,7 @@ pub struct Parts {
     /// Reads the configuration again.
     pub reload: Reload,
     /// Handle of the MCP proxy.
-    pub mcp: mcp::McpDoor,
+    pub mcp: mcp::McpHandle,
     /// Cancelled when the process takes no new work.
     pub draining: CancellationToken,
 }

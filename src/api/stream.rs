@@ -35,7 +35,7 @@ use super::{
     params::{Params, ahead, cursor_of, position_of},
     problem::Problem,
 };
-use crate::flows::followers::tail::NewFindings;
+use crate::flows::followers::finding_feed::NewFindings;
 use umbra_domain::key::Scope;
 use umbra_store::{
     StoreError,

@@ -3,7 +3,7 @@
 
 use super::Setup;
 use crate::{
-    flows::sessions::{Guarding, SidecarSettings},
+    flows::sessions::{SidecarRulesInForce, SidecarSettings},
     workspace::Workspace,
 };
 use umbra_boundary::tools::Tools;
@@ -26,7 +26,7 @@ impl Setup {
         tools: &Tools,
         shadows: &[Shadow],
         unjudged: &dyn Fn(&Shadow) -> Option<String>,
-    ) -> Result<Loaded<Guarding>, Report> {
+    ) -> Result<Loaded<SidecarRulesInForce>, Report> {
         let policies: Vec<_> = tools.policies().cloned().collect();
         let judgement = Judgement {
             condition: &|text| check_condition(text).map_err(|error| error.to_string()),
@@ -46,7 +46,7 @@ impl Setup {
             Some(path) => read(path, judgement)?,
             None => Loaded { value: SidecarRules::default(), warnings: Vec::new() },
         };
-        let guarding = Guarding::compile(&rules, &policies).map_err(|error| {
+        let guarding = SidecarRulesInForce::compile(&rules, &policies).map_err(|error| {
             let path = file.cloned().unwrap_or_default();
             Report::of_file(&path, "sidecar", error.to_string(), "correct it and try again")
         })?;

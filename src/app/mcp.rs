@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{App, Database, Setup, sign_audit, watching};
 use crate::{
-    api::mcp::{McpDoor, McpRequest},
+    api::mcp::{McpHandle, McpRequest},
     lifecycle::Tasks,
     mcp::{Gateway, Guard, Profiles, Repinned, serve_stdio},
 };
@@ -54,7 +54,7 @@ pub(super) fn reload(setup: &Setup, profiles: &Profiles) -> anyhow::Result<()> {
 }
 
 /// Returns the handle of the profiles; without profiles, requests find none.
-pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
+pub(super) fn mcp_handle(profiles: Option<Arc<Profiles>>) -> McpHandle {
     let named = profiles.clone();
     let agent = move |profile: &str| named.as_ref()?.agent(profile);
     let serve = move |asked: McpRequest| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
@@ -65,7 +65,7 @@ pub(super) fn door(profiles: Option<Arc<Profiles>>) -> McpDoor {
             profiles?.serve(&profile, caller, request).await
         })
     };
-    McpDoor { agent: Box::new(agent), serve: Box::new(serve) }
+    McpHandle { agent: Box::new(agent), serve: Box::new(serve) }
 }
 
 /// Running parts of a proxy that has no HTTP server.

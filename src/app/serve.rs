@@ -133,7 +133,7 @@ async fn run(
         }
     });
     follow_calls(&flows, &background, &leave);
-    accompany(&flows, &background, &leave, interventions, &requests_done);
+    start_sidecar_tasks(&flows, &background, &leave, interventions, &requests_done);
     let abandon = background.hard().child_token();
     background.spawn("dispatcher", {
         let (stop, hard, done) = (tasks.soft().clone(), abandon.clone(), reviews_done.clone());
@@ -144,7 +144,7 @@ async fn run(
         }
     });
     background.spawn("succession", {
-        let (succeed, leave) = (database.succeed(), leave.clone());
+        let (succeed, leave) = (database.take_over_when_owner_exits(), leave.clone());
         async move { leave.run_until_cancelled(succeed).await.unwrap_or_default() }
     });
     keep_alive(&flows, &background, &leave);
@@ -207,7 +207,7 @@ async fn end_background(tasks: &Tasks, background: &Tasks) -> Result<Drained, Fa
 }
 
 /// Starts the background tasks of the sidecar.
-fn accompany(
+fn start_sidecar_tasks(
     flows: &Flows,
     background: &Tasks,
     leave: &CancellationToken,
@@ -321,7 +321,7 @@ pub fn api_of(
         stream_keep_alive: server.stream_keep_alive,
         metrics,
         reload,
-        mcp: mcp::door(profiles),
+        mcp: mcp::mcp_handle(profiles),
         draining: tasks.soft().clone(),
     })
 }

@@ -103,7 +103,7 @@ pub fn content(event: &Event) -> String {
 
 /// State of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Standing {
+pub struct BreakerStatus {
     /// Recommendation about the agent.
     pub recommendation: BreakerState,
     /// Start of this state; `None` where it was never anything but closed.
@@ -127,7 +127,7 @@ pub struct Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct History {
     /// State after all opinions up to `settled_to`.
-    settled: Standing,
+    settled: BreakerStatus,
     /// Order of the last settled event: opinions about it or earlier ones come too late.
     settled_to: i64,
     /// Later opinions, in order of receipt.
@@ -153,20 +153,20 @@ impl History {
     /// Forgets everything: closed at `now`, and opinions about events up to `order` no longer count.
     pub fn reset(&mut self, now: Timestamp, order: i64) {
         *self = Self {
-            settled: Standing { since: Some(now), ..Standing::default() },
+            settled: BreakerStatus { since: Some(now), ..BreakerStatus::default() },
             settled_to: order,
             recent: Vec::new(),
         };
     }
 
     /// Returns the state at `now`.
-    pub fn standing(&self, now: Timestamp, limits: &Limits) -> Standing {
+    pub fn standing(&self, now: Timestamp, limits: &Limits) -> BreakerStatus {
         let settled = self.settled.clone();
         self.recent.iter().fold(settled, |standing, opinion| standing.after(opinion, limits)).at(now, limits)
     }
 }
 
-impl Standing {
+impl BreakerStatus {
     /// Number of rejections of the most often rejected content; 0 where none was rejected twice.
     pub fn stuck(&self) -> u32 {
         self.copies.values().max().map_or(0, |copies| copies.saturating_add(1))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::{History, Limits, MOST_RECENT, Opinion, Standing, content, rejects};
+use super::{BreakerStatus, History, Limits, MOST_RECENT, Opinion, content, rejects};
 use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
 const LIMITS: Limits = Limits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
@@ -32,7 +32,7 @@ fn folded(opinions: &[Opinion]) -> History {
 
 /// Returns the state after a sequence of one event a minute: `R` rejected, `A` approved, `r` a copy of the last one,
 /// rejected, `a` a copy of the last one, approved, `.` none that counts.
-fn story(letters: &str) -> Standing {
+fn story(letters: &str) -> BreakerStatus {
     let mut opinions = Vec::new();
     let mut content = String::new();
     for (letter, order) in letters.chars().zip(1..) {

@@ -16,7 +16,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use super::{Candidate, Company, Meters, Worst};
+use super::{Candidate, Grouping, Meters, Worst};
 use umbra_domain::{CostControl, SkipReason};
 
 /// Longest time that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
@@ -58,7 +58,7 @@ impl Memory {
     /// may apply (the floor), or a critical mark may override it.
     pub fn recall(&self, candidate: &Candidate, now: Timestamp) -> Option<SkipReason> {
         let undecided = candidate.floor.is_some() || !candidate.critical.is_empty();
-        if candidate.on_demand || undecided || matches!(candidate.company, Company::Task { .. }) {
+        if candidate.on_demand || undecided || matches!(candidate.company, Grouping::Task { .. }) {
             return None;
         }
         let known = self.known();
@@ -93,15 +93,15 @@ impl Memory {
             return;
         }
         match candidate.company {
-            Company::None => {}
+            Grouping::None => {}
             // A smaller event may still join a waiting batch: only where none waits is this the answer for all.
-            Company::Batch(_) => {
+            Grouping::Batch(_) => {
                 let waits = meters.waitings.is_ahead(candidate.shadow, &candidate.agent);
                 if waits || reason == SkipReason::Cooldown {
                     return;
                 }
             }
-            Company::Task { .. } => return,
+            Grouping::Task { .. } => return,
         }
         let end_of_day = || end_of(meters.days.get(&candidate.shadow)?.day, &control.time_zone);
         let end = match reason {

@@ -4,18 +4,18 @@
 //! the event alone; [`decide`] takes the candidates that passed, with the meters that the store has locked, and
 //! reserves reviews. Between them, [`memory`] saves database work for answers that are known to hold for a while.
 
-pub mod company;
 pub mod floor;
+pub mod grouping;
 pub mod memory;
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp, civil::Date};
 
-use self::{company::Room, floor::FloorCheck};
+use self::{floor::FloorCheck, grouping::JoinOutcome};
 pub use self::{
-    company::{Company, Waiting, Waitings},
     floor::{PassedTasks, TaskCost},
+    grouping::{Grouping, WaitingReview, WaitingReviews},
 };
 use umbra_domain::{BatchRules, CostControl, NanoUsd, Shadow, SkipReason, Trigger};
 
@@ -57,7 +57,7 @@ pub struct Candidate {
     /// True if a person asked for the review: caps hold it back, the cooldown does not.
     pub on_demand: bool,
     /// Way in which it may share a review.
-    pub company: Company,
+    pub company: Grouping,
     /// Cost floor of the shadow, where the event alone does not pass it.
     pub floor: Option<NanoUsd>,
     /// Cost of the event's task, once it is known; an unknown cost passes the floor.
@@ -115,7 +115,7 @@ pub struct Meters {
     /// Times from which a critical mark, by its name, overrides a cooldown again.
     pub marks: HashMap<(usize, String, String), Timestamp>,
     /// Waiting reviews that take further events.
-    pub waitings: Waitings,
+    pub waitings: WaitingReviews,
 }
 
 /// Decision about a candidate.
@@ -200,7 +200,7 @@ fn decide_one(
     let urgent = is_urgent(candidate, meters, now);
     if candidate.is_below_floor() && !urgent {
         return match company {
-            Company::Task { completes: false, .. } => Decision::Pass,
+            Grouping::Task { completes: false, .. } => Decision::Pass,
             _ => Decision::Skip(SkipReason::CostBelowFloor),
         };
     }
@@ -213,17 +213,17 @@ fn decide_one(
     let mut not_before = now;
     let mut cools = !control.cooldown.is_zero();
     match company {
-        Company::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
+        Grouping::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
             match meters.waitings.join(*shadow, agent, *chars, rules, now) {
-                Room::Joined(place) => {
+                JoinOutcome::Joined(place) => {
                     note_marks(control, candidate, meters, now);
                     return Decision::Join(place);
                 }
-                Room::Full => return Decision::Skip(SkipReason::Cooldown),
-                Room::None => not_before = cools_until.unwrap_or(now),
+                JoinOutcome::Full => return Decision::Skip(SkipReason::Cooldown),
+                JoinOutcome::None => not_before = cools_until.unwrap_or(now),
             }
         }
-        Company::Task { id, completes } => match (meters.waitings.rounds(*shadow, id), completes) {
+        Grouping::Task { id, completes } => match (meters.waitings.rounds(*shadow, id), completes) {
             (0 | TASK_ROUNDS.., false) => return Decision::Pass,
             (1.., false) if meters.waitings.is_ahead(*shadow, id) => return Decision::Pass,
             (1.., true) if let Some(place) = meters.waitings.join_task(*shadow, id) => return Decision::Join(place),
@@ -268,10 +268,10 @@ fn decide_one(
     }
     note_marks(control, candidate, meters, now);
     match company {
-        Company::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
+        Grouping::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
             Decision::Open(day, meters.waitings.open((*shadow, agent), *chars, rules, now, not_before))
         }
-        Company::Task { id, .. } => {
+        Grouping::Task { id, .. } => {
             let late = meters.waitings.rounds(*shadow, id) > 0;
             let wait = if late { LATE_WAIT } else { SignedDuration::ZERO };
             let run_at = now.saturating_add(wait).unwrap_or(now);

@@ -36,13 +36,13 @@ enum Action {
         limit: Option<u32>,
     },
     /// Let a call run once, with exactly these arguments.
-    Approve(Word),
+    Approve(ApprovalArgs),
     /// Do not let a call run.
-    Deny(Word),
+    Deny(ApprovalArgs),
 }
 
 #[derive(Debug, Args)]
-struct Word {
+struct ApprovalArgs {
     /// Id of the approval, as `list` shows it.
     id: String,
     /// Reason; kept in the audit.
@@ -52,7 +52,7 @@ struct Word {
 
 pub(super) async fn run(global: &Global, Options { server, action }: Options) -> Result<(), Failure> {
     let remote = server.remote(global)?;
-    let (decision, Word { id, reason }) = match action {
+    let (decision, ApprovalArgs { id, reason }) = match action {
         Action::Approve(word) => ("approve", word),
         Action::Deny(word) => ("deny", word),
         Action::List { state, agent, tool, limit } => {

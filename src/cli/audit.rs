@@ -127,7 +127,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     for warning in &verified.warnings {
         complain(warning);
     }
-    if verified.intact { Ok(()) } else { Err(Failure::Said) }
+    if verified.intact { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// Reads the checkpoints of a folder. Where there must be one, a running server is given the time to sign its first.

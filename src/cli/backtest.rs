@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Failure, Global, answer, answer_json, complain, progress};
 use crate::{
     app::App,
-    flows::{Flows, backtests::Tried},
+    flows::{Flows, backtests::PlannedBacktest},
 };
 use umbra_config::quantity::parse_moment;
 use umbra_domain::{AssessmentChange, BacktestId, BacktestState, NanoUsd, Shadow, clock::Clock};
@@ -85,7 +85,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let done = walk(&flows, &options, max_usd).await;
     let shown = match done {
         Ok(Some(id)) => show(global, &flows, id, options.events).await,
-        Ok(None) => Err(Failure::Said),
+        Ok(None) => Err(Failure::AlreadyReported),
         Err(failure) => Err(failure),
     };
     database.close().await;
@@ -156,7 +156,7 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     if since >= until {
         return Err(Failure::Usage("--since: nothing lies between --since and --until".into()));
     }
-    let tried = Tried {
+    let tried = PlannedBacktest {
         shadow: shadow(flows, options.shadow.as_deref())?,
         by_server: false,
         since,
@@ -270,7 +270,7 @@ async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<Ass
         (_, true) => Ok(()),
         (why, false) => {
             complain(&format!("{id} stopped: {}", why.as_deref().unwrap_or("it was ended")));
-            Err(Failure::Said)
+            Err(Failure::AlreadyReported)
         }
     }
 }

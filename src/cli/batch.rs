@@ -104,7 +104,7 @@ async fn walk(flows: &Flows, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeM
 async fn perform(flows: Flows, id: ReviewId) -> Result<Option<Review>, StoreError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(worker) = flows.pulse.lease_name()
+        if let Some(worker) = flows.pulse.live_worker_id()
             && let Some(job) = flows.store.queue().claim_one(worker, id).await?
         {
             flows.reviews.clone().perform(job, None).await;
@@ -172,5 +172,5 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
     if open > 0 {
         complain(&format!("{open} without a result: what still waits goes on where a server runs"));
     }
-    if refused + open > 0 { Err(Failure::Said) } else { Ok(()) }
+    if refused + open > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
 }

@@ -63,7 +63,7 @@ pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failur
             tell(gate);
         }
     }
-    if gate.is_some_and(|gate| !gate.pass) { Err(Failure::Said) } else { Ok(()) }
+    if gate.is_some_and(|gate| !gate.pass) { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
 fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {

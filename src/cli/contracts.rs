@@ -92,7 +92,7 @@ fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {
             let n = faults.len();
             complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
         }
-        return Err(Failure::Said);
+        return Err(Failure::AlreadyReported);
     }
     finish(global, loaded.as_ref(), &[path.as_path()], options)
 }
@@ -125,7 +125,7 @@ fn finish(
             answer(&format!("{}: {count} contract{}, no faults", file.display(), if count == 1 { "" } else { "s" }));
         }
     }
-    if unguarded.is_empty() { Ok(()) } else { Err(Failure::Said) }
+    if unguarded.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
@@ -171,5 +171,5 @@ fn compare(global: &Global, old: &Path, new: &Path) -> Result<(), Failure> {
             answer("no difference");
         }
     }
-    if breaking == 0 { Ok(()) } else { Err(Failure::Said) }
+    if breaking == 0 { Ok(()) } else { Err(Failure::AlreadyReported) }
 }

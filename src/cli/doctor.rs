@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         }
         answer(if sick { "something is broken" } else { "all invariants hold" });
     }
-    if sick { Err(Failure::Said) } else { Ok(()) }
+    if sick { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
 /// Spool of events in the data directory that is not empty.

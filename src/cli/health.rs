@@ -59,7 +59,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     } else {
         super::complain(&format!("umbra: http://{authority}{path} answers {status}: {}", super::table::plain(detail)));
     }
-    if healthy { Ok(()) } else { Err(Failure::Said) }
+    if healthy { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// Converts an address to listen on into one to connect to: all interfaces include loopback.

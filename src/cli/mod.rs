@@ -182,7 +182,7 @@ enum Command {
     )]
     Bench {
         #[command(subcommand)]
-        what: bench::What,
+        what: bench::Measurement,
     },
     /// Print completions for a shell.
     Completions {
@@ -195,7 +195,7 @@ enum Command {
 #[derive(Debug)]
 enum Failure {
     /// The failure was reported already: only the exit code is left.
-    Said,
+    AlreadyReported,
     /// An error, still to be reported.
     Error(anyhow::Error),
     /// Wrong usage of the command.
@@ -229,7 +229,7 @@ pub fn run() -> ExitCode {
 
 fn say_failure(failure: &Failure, json: bool) -> ExitCode {
     match failure {
-        Failure::Said => ExitCode::from(1),
+        Failure::AlreadyReported => ExitCode::from(1),
         Failure::Error(error) => {
             match error.downcast_ref::<Report>() {
                 // With `--json`, faults of files are an answer for tools.

@@ -25,7 +25,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let setup = global.quiet_setup()?;
     let shadows = setup.shadows().map_err(|report| {
         complain(&report.to_string());
-        Failure::Said
+        Failure::AlreadyReported
     })?;
     let Some(shadow) = shadows.value.iter().find(|shadow| shadow.name == options.shadow) else {
         let names: Vec<&str> = shadows.value.iter().map(|shadow| shadow.name.as_str()).collect();
@@ -67,7 +67,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         None => Ok(()),
         Some(problem) => {
             complain(&format!("umbra: not promoted: {problem}"));
-            Err(Failure::Said)
+            Err(Failure::AlreadyReported)
         }
     }
 }

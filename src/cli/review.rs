@@ -101,7 +101,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         complain(&format!("written to {}", path.display()));
     }
     let fails = fail_on.is_some_and(|strict| reviewed.assessment.is_some_and(|found| found >= strict));
-    if fails { Err(Failure::Said) } else { Ok(()) }
+    if fails { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
 /// Parses the form that an option names.

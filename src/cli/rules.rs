@@ -168,7 +168,7 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
             if without == 0 { String::new() } else { format!("; {without} without a hit to show what they find") };
         answer(&format!("{} rules, {examples} examples, {} judged otherwise{rest}", rows.len(), wrong.len()));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::Said) }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 /// Renders a line about a misjudged example.

@@ -143,7 +143,9 @@ async fn diff(global: &Global, Options { a, b, baseline, fail_on }: Options) -> 
         show(&compared);
     }
     match fail_on {
-        Some(FailOn::Difference) if compared.summary.agreed < compared.summary.compared => Err(Failure::Said),
+        Some(FailOn::Difference) if compared.summary.agreed < compared.summary.compared => {
+            Err(Failure::AlreadyReported)
+        }
         _ => Ok(()),
     }
 }

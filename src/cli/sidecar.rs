@@ -73,7 +73,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     let is_same =
         |replay: &Replay| replay.differences.is_empty() && replay.unreadable.is_empty() && replay.missing.is_empty();
     let same = replays.iter().all(is_same);
-    if same { Ok(()) } else { Err(Failure::Said) }
+    if same { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
 
 fn show(replays: &[Replay]) {

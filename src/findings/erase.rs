@@ -32,7 +32,7 @@ pub struct Places {
 
 /// Data to erase, by the agent, task or review that a file names.
 #[derive(Debug, Clone, Default)]
-pub struct Unwanted {
+pub struct ErasureTarget {
     /// Agent whose data is erased.
     pub agent: Option<String>,
     /// Task whose data is erased.
@@ -52,7 +52,7 @@ pub struct ErasedFiles {
 
 /// Review or look that a page's metadata or a line of the log names.
 #[derive(Deserialize)]
-pub(super) struct Named {
+pub(super) struct FileMetadata {
     pub(super) review_id: Option<ReviewId>,
     #[serde(default)]
     watched_agent: Option<String>,
@@ -63,8 +63,8 @@ pub(super) struct Named {
     erased: bool,
 }
 
-impl Unwanted {
-    fn covers(&self, named: &Named) -> bool {
+impl ErasureTarget {
+    fn covers(&self, named: &FileMetadata) -> bool {
         let same = |wanted: &Option<String>, said: &Option<String>| wanted.is_some() && wanted == said;
         let meant = same(&self.agent, &named.watched_agent)
             || same(&self.task_id, &named.task_id)
@@ -77,13 +77,17 @@ impl Unwanted {
 ///
 /// # Errors
 /// A file cannot be read, removed or written.
-pub async fn erase_files(places: Places, unwanted: Unwanted, count_only: bool) -> Result<ErasedFiles, ArtifactError> {
+pub async fn erase_files(
+    places: Places,
+    unwanted: ErasureTarget,
+    count_only: bool,
+) -> Result<ErasedFiles, ArtifactError> {
     let log = places.log.clone();
     let erased = tokio::task::spawn_blocking(move || erase(&places, &unwanted, count_only)).await;
     erased.map_err(|_| ArtifactError { path: log, cause: io::Error::other("erasing has failed") })?
 }
 
-fn erase(places: &Places, unwanted: &Unwanted, count_only: bool) -> Result<ErasedFiles, ArtifactError> {
+fn erase(places: &Places, unwanted: &ErasureTarget, count_only: bool) -> Result<ErasedFiles, ArtifactError> {
     let mut erased = ErasedFiles::default();
     for dir in &places.pages {
         let fault = |cause| ArtifactError { path: dir.clone(), cause };
@@ -97,7 +101,7 @@ fn erase(places: &Places, unwanted: &Unwanted, count_only: bool) -> Result<Erase
     Ok(erased)
 }
 
-fn erase_pages(dir: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result<u64> {
+fn erase_pages(dir: &Path, unwanted: &ErasureTarget, count_only: bool) -> io::Result<u64> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         entries => entries?,
@@ -116,7 +120,7 @@ fn erase_pages(dir: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result<
     Ok(erased)
 }
 
-fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result<u64> {
+fn blank_lines(path: &Path, unwanted: &ErasureTarget, count_only: bool) -> io::Result<u64> {
     let file = match OpenOptions::new().read(true).write(!count_only).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         opened => opened?,
@@ -129,7 +133,7 @@ fn blank_lines(path: &Path, unwanted: &Unwanted, count_only: bool) -> io::Result
             break;
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let review = match serde_json::from_slice::<Named>(text) {
+        let review = match serde_json::from_slice::<FileMetadata>(text) {
             Ok(named) => unwanted.covers(&named).then_some(named.review_id),
             // A line torn by a full disk exists in full elsewhere, and its owner is unknown.
             Err(_) => (text.starts_with(HEAD)).then_some(None),
@@ -179,7 +183,7 @@ mod tests {
         fs::write(&log, &second).expect("a file");
         let places = Places { pages: vec![dir.path().join("missing")], log: log.clone(), keep: 3 };
         let reviews = HashSet::from([ReviewId(uuid::Uuid::from_u128(4))]);
-        let unwanted = Unwanted { agent: Some("a".into()), task_id: None, reviews };
+        let unwanted = ErasureTarget { agent: Some("a".into()), task_id: None, reviews };
         let counted = erase_files(places.clone(), unwanted.clone(), true).await.expect("it counts");
         assert_eq!((counted.log_lines, fs::read_to_string(&log).expect("the log")), (4, second.clone()));
         let erased = erase_files(places.clone(), unwanted.clone(), false).await.expect("it erases");

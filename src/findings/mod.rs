@@ -11,7 +11,7 @@ mod private;
 
 pub use self::{
     artifacts::{ArtifactError, Artifacts},
-    erase::{ErasedFiles, Places, Unwanted, erase_files},
+    erase::{ErasedFiles, ErasureTarget, Places, erase_files},
     markdown::page,
     observation::{Observation, ObservedFinding},
     precision::{Precision, Tally},

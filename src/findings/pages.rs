@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::tz::TimeZone;
 
 use super::{
-    erase::Named,
+    erase::FileMetadata,
     markdown::{METADATA, METADATA_END, page},
     private,
 };
@@ -80,7 +80,7 @@ fn holds(path: &Path, review: &Review) -> bool {
 }
 
 /// Reads the metadata of a page; `None` if the file is not such a page.
-pub(super) fn named(path: &Path) -> Option<Named> {
+pub(super) fn named(path: &Path) -> Option<FileMetadata> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MAX_METADATA).read_to_end(&mut bytes)).ok()?;
     // The text after the metadata may be cut in the middle of a character.

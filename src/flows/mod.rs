@@ -43,11 +43,11 @@ use self::{
     maintenance::Maintenance,
     reviews::{ReviewSettings, Reviews},
     rules::{Rules, RulesInForce},
-    sessions::{Guarding, Interventions, Sidecar, SidecarSettings},
+    sessions::{Interventions, Sidecar, SidecarRulesInForce, SidecarSettings},
     verdicts::{Verdicts, Waiters},
 };
 use crate::{
-    queue::{Intake, Pulse},
+    queue::{DispatcherHandle, WorkerHeartbeat},
     webhooks::Endpoints,
 };
 use umbra_domain::clock::Clock;
@@ -65,9 +65,9 @@ pub struct Flows {
     /// Key of this installation's hashes.
     pub installation: Installation,
     /// Free worker slots, and the hand-over of leased jobs to them.
-    pub intake: Intake,
+    pub intake: DispatcherHandle,
     /// This process as a worker.
-    pub pulse: Pulse,
+    pub pulse: WorkerHeartbeat,
     /// Receivers of messages.
     pub webhooks: Arc<ArcSwap<Endpoints>>,
     /// Acceptance of posted events.
@@ -107,13 +107,13 @@ pub struct Parts {
     /// Key of this installation's hashes.
     pub installation: Installation,
     /// Free worker slots, and the hand-over of leased jobs to them.
-    pub intake: Intake,
+    pub intake: DispatcherHandle,
     /// This process as a worker.
-    pub pulse: Pulse,
+    pub pulse: WorkerHeartbeat,
     /// Decisions about calls of tools.
     pub boundary: Boundary,
     /// Rules of the sidecar, to begin with.
-    pub guarding: Guarding,
+    pub guarding: SidecarRulesInForce,
     /// Bounds of the writer.
     pub writer: WriterSettings,
     /// Local queue of events while the database is away.

@@ -34,7 +34,7 @@ const CALL_ID: &str = "dev.umbra/call_id";
 const STUB: &str = "dev.umbra/stub";
 
 /// Outcome of a call, for the audit and the shadows.
-struct Came {
+struct CallResult {
     status: OutcomeStatus,
     result: Option<Value>,
     text: String,
@@ -108,7 +108,7 @@ impl Gateway {
             Ok(CallToolResponse::Complete(result)) => came_of(result),
             // The server asks back: the client sends the call again, with the answers.
             Ok(_) => return answer,
-            Err(error) => Came {
+            Err(error) => CallResult {
                 status: OutcomeStatus::Error,
                 result: None,
                 text: String::new(),
@@ -186,7 +186,7 @@ impl Gateway {
             };
             self.guard().report(call.call_id.clone(), outcome);
         }
-        self.observe(&call, &ruling, &Came { status, result: None, text: String::new(), error });
+        self.observe(&call, &ruling, &CallResult { status, result: None, text: String::new(), error });
         value
     }
 
@@ -215,7 +215,7 @@ impl Gateway {
             modes: caller.modes.clone(),
             tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
             by_proxy: true,
-            server_name: upstream.says().and_then(|says| Some(says.server_info.as_ref()?.name.clone())),
+            server_name: upstream.server_info().and_then(|says| Some(says.server_info.as_ref()?.name.clone())),
             annotations: annotations(&entry.tool),
             declared_effect: None,
             description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),
@@ -231,7 +231,7 @@ impl Gateway {
     }
 
     /// Sends the call to the shadows as an event, as POST /v1/events would.
-    fn observe(&self, call: &Call, ruling: &Ruling, came: &Came) {
+    fn observe(&self, call: &Call, ruling: &Ruling, came: &CallResult) {
         let said = json!({
             "call_id": call.call_id,
             "decision_id": ruling.decision_id,
@@ -279,10 +279,10 @@ fn merged(value: Value, merge: &Value) -> Value {
     }
 }
 
-fn came_of(result: &CallToolResult) -> Came {
+fn came_of(result: &CallToolResult) -> CallResult {
     let text = results::text(result);
     let failed = result.is_error == Some(true);
-    Came {
+    CallResult {
         status: if failed { OutcomeStatus::Error } else { OutcomeStatus::Ok },
         result: (!failed).then(|| results::value(result)),
         error: failed.then(|| results::shortened(&text, EVENT_TEXT)),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{Gateway, GatewayError, Stall},
+    gateway::{Gateway, GatewayError, UpstreamSlot},
     pins::{self, Doubt, Place},
     upstream::{Asking, UpstreamError},
 };
@@ -46,7 +46,7 @@ pub struct Repinned {
 
 impl Gateway {
     /// Lists a server's tools, and compares them with the pinned descriptions.
-    pub(super) async fn look(&self, stall: &Stall, asking: Asking<'_>) -> Result<(), UpstreamError> {
+    pub(super) async fn look(&self, stall: &UpstreamSlot, asking: Asking<'_>) -> Result<(), UpstreamError> {
         let upstream = &stall.upstream;
         upstream.peer().await?;
         // A change from here on makes the list stale again.
@@ -58,7 +58,7 @@ impl Gateway {
         looked
     }
 
-    async fn look_again(&self, stall: &Stall, asking: Asking<'_>) -> Result<(), UpstreamError> {
+    async fn look_again(&self, stall: &UpstreamSlot, asking: Asking<'_>) -> Result<(), UpstreamError> {
         let seen = Instant::now();
         let tools = self.tools_of(stall, asking).await?;
         let place = Place { profile: self.profile(), server: &stall.upstream.server };
@@ -74,7 +74,7 @@ impl Gateway {
         Ok(())
     }
 
-    async fn tools_of(&self, stall: &Stall, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+    async fn tools_of(&self, stall: &UpstreamSlot, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
         let mut tools: Vec<Tool> = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES {

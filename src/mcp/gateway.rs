@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     catalogue::{Entry, Offer},
     guard::Guard,
-    news::{BACKLOG, News},
+    news::{BACKLOG, ServerNotice},
     selection::Selection,
     upstream::{Asking, Upstream, UpstreamError},
 };
@@ -84,9 +84,9 @@ pub struct Gateway {
     settings: Mcp,
     /// Limits of the list of tools, if the profile has any.
     pub(super) selection: Option<Selection>,
-    stalls: Vec<Stall>,
+    stalls: Vec<UpstreamSlot>,
     guard: Guard,
-    news: broadcast::Sender<News>,
+    news: broadcast::Sender<ServerNotice>,
     /// Calls that are under way.
     pub(super) underway: TaskTracker,
     /// Server of each resource, as far as lists have shown.
@@ -94,7 +94,7 @@ pub struct Gateway {
 }
 
 /// Server with its list of tools.
-pub(super) struct Stall {
+pub(super) struct UpstreamSlot {
     pub upstream: Upstream,
     pub tools: ArcSwapOption<Offer>,
 }
@@ -123,7 +123,7 @@ impl Gateway {
         let stall = |(server, spec): (&String, &McpUpstream)| {
             let made = Upstream::new(server, spec, settings, policy, news.clone());
             let refused = |source| GatewayError::Url { profile: name.to_owned(), server: server.clone(), source };
-            made.map(|upstream| Stall { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
+            made.map(|upstream| UpstreamSlot { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
         };
         let stalls = profile.upstreams.iter().map(stall).collect::<Result<_, _>>()?;
         let settings = alone(settings);
@@ -159,38 +159,38 @@ impl Gateway {
         &self.guard
     }
 
-    pub(super) fn stalls(&self) -> &[Stall] {
+    pub(super) fn stalls(&self) -> &[UpstreamSlot] {
         &self.stalls
     }
 
-    pub(super) fn hear(&self) -> broadcast::Receiver<News> {
+    pub(super) fn subscribe_news(&self) -> broadcast::Receiver<ServerNotice> {
         self.news.subscribe()
     }
 
     /// Returns the servers that an agent may see, with their indices.
-    pub(super) fn open_to(&self, agent: &str) -> impl Iterator<Item = (usize, &Stall)> {
+    pub(super) fn visible_to(&self, agent: &str) -> impl Iterator<Item = (usize, &UpstreamSlot)> {
         self.stalls.iter().enumerate().filter(move |(_, stall)| stall.upstream.serves(agent))
     }
 
     /// Returns the name of a server's item that clients see.
-    pub(super) fn shown(&self, stall: &Stall, name: &str) -> String {
+    pub(super) fn shown(&self, stall: &UpstreamSlot, name: &str) -> String {
         if self.stalls.len() == 1 { name.to_owned() } else { format!("{}{BETWEEN}{name}", stall.upstream.server) }
     }
 
     /// Returns the server of an item by its shown name, and the item's name there.
-    pub(super) fn behind<'a>(&self, agent: &str, shown: &'a str) -> Option<(&Stall, &'a str)> {
+    pub(super) fn resolve_name<'a>(&self, agent: &str, shown: &'a str) -> Option<(&UpstreamSlot, &'a str)> {
         if let [only] = &self.stalls[..] {
             return only.upstream.serves(agent).then_some((only, shown));
         }
         let (server, name) = shown.split_once(BETWEEN)?;
-        let (_, stall) = self.open_to(agent).find(|(_, stall)| stall.upstream.server.as_ref() == server)?;
+        let (_, stall) = self.visible_to(agent).find(|(_, stall)| stall.upstream.server.as_ref() == server)?;
         Some((stall, name))
     }
 
     /// Starts the servers that are not running, so that their capabilities are known.
     pub(super) async fn connect(&self, agent: &str) {
         // Calls will report servers that are away.
-        join_all(self.open_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
+        join_all(self.visible_to(agent).map(|(_, stall)| stall.upstream.peer())).await;
     }
 
     /// Returns the capabilities of all servers as those of one; instructions only of servers that `agent` may see.
@@ -201,7 +201,7 @@ impl Gateway {
         tools.list_changed = Some(true);
         all.tools = Some(tools);
         for stall in &self.stalls {
-            let Some(says) = stall.upstream.says() else { continue };
+            let Some(says) = stall.upstream.server_info() else { continue };
             let offers = &says.capabilities;
             if offers.prompts.is_some() {
                 let mut prompts = PromptsCapability::default();
@@ -250,7 +250,7 @@ impl Gateway {
         asking: Asking<'_>,
         known: bool,
     ) -> Result<Vec<Offered>, UpstreamError> {
-        let asked = self.open_to(agent).filter(|(_, stall)| !(known && stall.is_fresh()));
+        let asked = self.visible_to(agent).filter(|(_, stall)| !(known && stall.is_fresh()));
         let looked = join_all(asked.map(|(_, stall)| self.look(stall, asking))).await;
         for error in looked.into_iter().filter_map(Result::err) {
             if self.stalls.len() == 1 || matches!(error, UpstreamError::Cancelled) {
@@ -258,7 +258,7 @@ impl Gateway {
             }
         }
         let mut tools = Vec::new();
-        for (_, stall) in self.open_to(agent) {
+        for (_, stall) in self.visible_to(agent) {
             // Of a server that is away, the last known tools are listed: its calls report that it is away.
             for entry in stall.tools.load().iter().flat_map(|offer| &offer.entries) {
                 if self.settings.withhold_suspicious && entry.doubt.is_some() {
@@ -279,8 +279,8 @@ impl Gateway {
         agent: &str,
         shown: &str,
         asking: Asking<'_>,
-    ) -> Result<Option<(&Stall, Entry)>, UpstreamError> {
-        let Some((stall, name)) = self.behind(agent, shown) else { return Ok(None) };
+    ) -> Result<Option<(&UpstreamSlot, Entry)>, UpstreamError> {
+        let Some((stall, name)) = self.resolve_name(agent, shown) else { return Ok(None) };
         let known = || {
             let offer = stall.tools.load();
             offer.as_ref()?.entries.iter().find(|entry| entry.tool.name == name).cloned()
@@ -311,7 +311,7 @@ impl Gateway {
         let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied();
         let mut refused =
             UpstreamError::Refused(ErrorData::resource_not_found("no server here has this resource", None));
-        for (index, stall) in self.open_to(agent) {
+        for (index, stall) in self.visible_to(agent) {
             if known.is_some_and(|known| known != index) {
                 continue;
             }
@@ -331,7 +331,7 @@ impl Gateway {
     }
 }
 
-impl Stall {
+impl UpstreamSlot {
     /// True if its list of tools is known and recent. A restarted server may offer others; a call notices that a server
     /// is away.
     fn is_fresh(&self) -> bool {

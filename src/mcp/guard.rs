@@ -99,26 +99,26 @@ impl Course {
 #[derive(Clone)]
 pub struct Guard {
     flows: Flows,
-    behind: mpsc::Sender<Behind>,
+    behind: mpsc::Sender<PendingRecord>,
 }
 
 /// Record that is written after an answer.
-enum Behind {
+enum PendingRecord {
     Outcome(String, Box<CallOutcome>),
     Event(Box<Event>),
 }
 
 /// Writer of records after answers.
-pub struct Scribe {
+pub struct OutcomeReporter {
     flows: Flows,
-    waiting: mpsc::Receiver<Behind>,
+    waiting: mpsc::Receiver<PendingRecord>,
 }
 
 impl Guard {
     /// Returns a guard of these flows, and the writer that the caller must run.
-    pub fn new(flows: Flows) -> (Self, Scribe) {
+    pub fn new(flows: Flows) -> (Self, OutcomeReporter) {
         let (behind, waiting) = mpsc::channel(WAITING);
-        let scribe = Scribe { flows: flows.clone(), waiting };
+        let scribe = OutcomeReporter { flows: flows.clone(), waiting };
         (Self { flows, behind }, scribe)
     }
 
@@ -157,15 +157,15 @@ impl Guard {
 
     /// Reports the outcome of a call to the audit.
     pub(super) fn report(&self, call_id: String, outcome: CallOutcome) {
-        self.write(Behind::Outcome(call_id, Box::new(outcome)));
+        self.write(PendingRecord::Outcome(call_id, Box::new(outcome)));
     }
 
     /// Sends an event to the shadows.
     pub(super) fn observe(&self, event: Event) {
-        self.write(Behind::Event(Box::new(event)));
+        self.write(PendingRecord::Event(Box::new(event)));
     }
 
-    fn write(&self, behind: Behind) {
+    fn write(&self, behind: PendingRecord) {
         if self.behind.try_send(behind).is_err() {
             tracing::warn!("an outcome or event of an MCP call is lost: more wait to be written than can be kept");
         }
@@ -181,7 +181,7 @@ impl Guard {
     }
 }
 
-impl Scribe {
+impl OutcomeReporter {
     /// Writes until it is stopped and no record waits.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
@@ -201,16 +201,16 @@ impl Scribe {
     }
 }
 
-async fn write(flows: &Flows, next: Behind) {
+async fn write(flows: &Flows, next: PendingRecord) {
     match next {
-        Behind::Outcome(call_id, outcome) => {
+        PendingRecord::Outcome(call_id, outcome) => {
             if let Err(error) = flows.boundary.report(&call_id, &outcome).await
                 && error != ReportError::Unknown
             {
                 tracing::warn!(%error, "the outcome of an MCP call is lost");
             }
         }
-        Behind::Event(event) => {
+        PendingRecord::Event(event) => {
             let incoming = Incoming { event: *event, key: None, digest_input: Vec::new() };
             if let Err(error) = flows.events.accept(incoming, &Origin::default()).await {
                 tracing::warn!(%error, "an event of an MCP call is lost");

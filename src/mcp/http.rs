@@ -27,9 +27,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    face::Face,
     gateway::{Caller, Gateway, GatewayError},
     guard::Guard,
+    proxy_server::ProxyServer,
 };
 use umbra_config::settings::{Mcp, McpProfile};
 use umbra_llm::OutboundPolicy;
@@ -59,7 +59,7 @@ struct InForce {
 struct Profile {
     spec: McpProfile,
     gateway: Arc<Gateway>,
-    service: StreamableHttpService<Face, LocalSessionManager>,
+    service: StreamableHttpService<ProxyServer, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     underway: Arc<Underway>,
 }
@@ -117,7 +117,7 @@ impl Profiles {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_MESSAGE)
             .with_cancellation_token(self.stop.child_token());
-        let face = Face::shared(Arc::clone(&gateway));
+        let face = ProxyServer::shared(Arc::clone(&gateway));
         let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::clone(&sessions), config);
         Ok(Profile { spec: spec.clone(), gateway, service, sessions, underway: Arc::default() })
     }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 const ENDS: usize = 512;
 
 /// Line that is arriving.
-pub(super) struct Line {
+pub(super) struct LineReader {
     /// The whole line, or its beginning where it is too long.
     kept: Vec<u8>,
     /// End of a line that is too long.
@@ -22,29 +22,29 @@ pub(super) struct Line {
 
 /// Content of a line.
 #[derive(Debug)]
-pub(super) enum Said<M> {
+pub(super) enum LineContent<M> {
     /// A message.
     Message(M),
     /// A line longer than the bound.
-    TooLong(About),
+    TooLong(LineSubject),
     /// JSON that is no message.
     Odd(serde_json::Value),
     /// Text that is no JSON.
-    Garbled(About),
+    Garbled(LineSubject),
     /// A blank line.
     Blank,
 }
 
 /// Request that an unreadable line belongs to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct About {
+pub(super) struct LineSubject {
     /// Id of the request, or of the request that the line answers.
     pub id: Option<RequestId>,
     /// True if the line answers a request.
     pub answers: bool,
 }
 
-impl Line {
+impl LineReader {
     /// Returns a reader of lines of at most so many bytes.
     pub(super) fn new(max: usize) -> Self {
         Self { kept: Vec::new(), tail: Vec::new(), over: false, max }
@@ -69,27 +69,29 @@ impl Line {
     }
 
     /// Returns the content of the complete line, and begins the next one.
-    pub(super) fn take<M: DeserializeOwned>(&mut self) -> Said<M> {
+    pub(super) fn take<M: DeserializeOwned>(&mut self) -> LineContent<M> {
         let (kept, tail) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.tail));
         if std::mem::take(&mut self.over) {
-            return Said::TooLong(about(&kept, &tail));
+            return LineContent::TooLong(about(&kept, &tail));
         }
         let line = kept.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&kept).trim_ascii();
         if line.is_empty() {
-            return Said::Blank;
+            return LineContent::Blank;
         }
         if let Ok(message) = serde_json::from_slice(line) {
-            return Said::Message(message);
+            return LineContent::Message(message);
         }
         match serde_json::from_slice(line) {
-            Ok(value) => Said::Odd(value),
-            Err(_) => Said::Garbled(about(&line[..line.len().min(ENDS)], &line[line.len().saturating_sub(ENDS)..])),
+            Ok(value) => LineContent::Odd(value),
+            Err(_) => {
+                LineContent::Garbled(about(&line[..line.len().min(ENDS)], &line[line.len().saturating_sub(ENDS)..]))
+            }
         }
     }
 }
 
 /// Finds the id before or after the content of a line, where implementations write it.
-fn about(head: &[u8], tail: &[u8]) -> About {
+fn about(head: &[u8], tail: &[u8]) -> LineSubject {
     const ID: &str = r#""id"\s*:\s*(?:(\d{1,18})|"([^"\\]{1,128})")\s*"#;
     const PLAIN: &str = r#""(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*"#;
     static FIRST: LazyLock<Option<Regex>> =
@@ -104,7 +106,7 @@ fn about(head: &[u8], tail: &[u8]) -> About {
         let number = plain(1).and_then(|digits| digits.parse().ok()).map(NumberOrString::Number);
         number.or_else(|| plain(2).map(|text| NumberOrString::String(text.into())))
     };
-    About {
+    LineSubject {
         id: id(&FIRST, head).or_else(|| id(&LAST, tail)),
         answers: LazyLock::force(&ANSWER).as_ref().is_some_and(|rule| rule.is_match(head)),
     }
@@ -116,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    fn fed<M: DeserializeOwned>(max: usize, text: &str, step: usize) -> Vec<Said<M>> {
-        let mut line = Line::new(max);
+    fn fed<M: DeserializeOwned>(max: usize, text: &str, step: usize) -> Vec<LineContent<M>> {
+        let mut line = LineReader::new(max);
         let mut said = Vec::new();
         for whole in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
             whole.chunks(step).for_each(|part| line.push(part));
@@ -143,10 +145,12 @@ mod tests {
                     &format!("{text}\n{{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{{}}}}\n"),
                     step,
                 );
-                let [Said::TooLong(about), Said::Message(ServerJsonRpcMessage::Response(next))] = &said[..] else {
+                let [LineContent::TooLong(about), LineContent::Message(ServerJsonRpcMessage::Response(next))] =
+                    &said[..]
+                else {
                     panic!("{name} {step}: {said:?}")
                 };
-                assert_eq!(about, &About { id: Some(number(7)), answers: true }, "{name}");
+                assert_eq!(about, &LineSubject { id: Some(number(7)), answers: true }, "{name}");
                 assert_eq!(next.id, NumberOrString::Number(8));
             }
         }
@@ -162,13 +166,13 @@ mod tests {
             (r#"{"method":"tools/call","params":{"id":3,"name":""#, None),
         ] {
             let said = fed::<ClientJsonRpcMessage>(1_000, &format!("{head}{long}\"}}}}\n"), 600);
-            let [Said::TooLong(about)] = &said[..] else { panic!("{said:?}") };
-            assert_eq!(about, &About { id, answers: false }, "{head}");
+            let [LineContent::TooLong(about)] = &said[..] else { panic!("{said:?}") };
+            assert_eq!(about, &LineSubject { id, answers: false }, "{head}");
         }
         let late = format!(r#"{{"method":"tools/call","params":{{"name":"{long}"}},"jsonrpc":"2.0","id":9}}"#);
         let said = fed::<ClientJsonRpcMessage>(1_000, &format!("{late}\n"), 600);
         assert!(
-            matches!(&said[..], [Said::TooLong(About { id, answers: false })] if *id == Some(number(9))),
+            matches!(&said[..], [LineContent::TooLong(LineSubject { id, answers: false })] if *id == Some(number(9))),
             "{said:?}"
         );
     }
@@ -177,18 +181,20 @@ mod tests {
     fn an_id_within_the_content_is_nobodys() {
         let text = format!(r#"{{"result":{{"id":3,"content":"{}"}},"id":{{"a":1}}}}"#, "x".repeat(5_000));
         let said = fed::<ServerJsonRpcMessage>(1_000, &format!("{text}\n"), 100);
-        assert!(matches!(&said[..], [Said::TooLong(About { id: None, .. })]), "{said:?}");
+        assert!(matches!(&said[..], [LineContent::TooLong(LineSubject { id: None, .. })]), "{said:?}");
     }
 
     #[test]
     fn what_is_no_message_says_what_it_is() {
         let odd = "Server listening\n{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{oops}}\n[1]\n  \r\n";
         let said = fed::<ServerJsonRpcMessage>(1_000, odd, 100);
-        let [Said::Garbled(words), Said::Garbled(broken), Said::Odd(batch), Said::Blank] = &said[..] else {
+        let [LineContent::Garbled(words), LineContent::Garbled(broken), LineContent::Odd(batch), LineContent::Blank] =
+            &said[..]
+        else {
             panic!("{said:?}")
         };
-        assert_eq!(words, &About { id: None, answers: false });
-        assert_eq!(broken, &About { id: Some(number(4)), answers: true });
+        assert_eq!(words, &LineSubject { id: None, answers: false });
+        assert_eq!(broken, &LineSubject { id: Some(number(4)), answers: true });
         assert_eq!(batch, &serde_json::json!([1]));
     }
 }

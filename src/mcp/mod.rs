@@ -17,13 +17,13 @@
 
 mod call;
 mod catalogue;
-mod face;
 mod gateway;
 mod guard;
 mod http;
 mod line;
 mod news;
 mod pins;
+mod proxy_server;
 mod results;
 mod selection;
 mod stdio;
@@ -32,7 +32,7 @@ mod upstream;
 pub use self::{
     catalogue::Repinned,
     gateway::{Caller, Gateway, GatewayError},
-    guard::{Guard, Scribe},
+    guard::{Guard, OutcomeReporter},
     http::Profiles,
     stdio::serve_stdio,
 };

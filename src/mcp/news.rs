@@ -28,7 +28,7 @@ const LOOK_UP: Duration = Duration::from_secs(30);
 
 /// Unsolicited message of a server.
 #[derive(Debug, Clone)]
-pub(super) enum News {
+pub(super) enum ServerNotice {
     /// The tools of a server have changed.
     Tools,
     /// The prompts of a server have changed.
@@ -43,19 +43,19 @@ pub(super) enum News {
 
 /// Changes, each once, and the other messages as they were.
 #[derive(Default)]
-struct Heard {
+struct CoalescedNotices {
     tools: bool,
     prompts: bool,
     resources: bool,
-    words: Vec<News>,
+    words: Vec<ServerNotice>,
 }
 
-impl Heard {
-    fn add(&mut self, news: Result<News, RecvError>) {
+impl CoalescedNotices {
+    fn add(&mut self, news: Result<ServerNotice, RecvError>) {
         match news {
-            Ok(News::Tools) => self.tools = true,
-            Ok(News::Prompts) => self.prompts = true,
-            Ok(News::Resources) => self.resources = true,
+            Ok(ServerNotice::Tools) => self.tools = true,
+            Ok(ServerNotice::Prompts) => self.prompts = true,
+            Ok(ServerNotice::Resources) => self.resources = true,
             Ok(word) => self.words.push(word),
             // Any of them may be among the lost ones.
             Err(RecvError::Lagged(_)) => (self.tools, self.prompts, self.resources) = (true, true, true),
@@ -65,11 +65,11 @@ impl Heard {
 }
 
 /// Collects the messages of a moment: many changes become one report.
-async fn gather(first: Result<News, RecvError>, news: &mut Receiver<News>) -> Option<Heard> {
+async fn gather(first: Result<ServerNotice, RecvError>, news: &mut Receiver<ServerNotice>) -> Option<CoalescedNotices> {
     if matches!(first, Err(RecvError::Closed)) {
         return None;
     }
-    let mut heard = Heard::default();
+    let mut heard = CoalescedNotices::default();
     heard.add(first);
     sleep(MOMENT).await;
     loop {
@@ -83,7 +83,7 @@ async fn gather(first: Result<News, RecvError>, news: &mut Receiver<News>) -> Op
 
 /// Reports changes to a client of before 2026-07-28, until it is gone; with `alone`, where it is the only client, also
 /// log messages and subscribed resources.
-pub(super) async fn tell_all(mut news: Receiver<News>, to: Peer<RoleServer>, alone: bool) {
+pub(super) async fn tell_all(mut news: Receiver<ServerNotice>, to: Peer<RoleServer>, alone: bool) {
     loop {
         let Ok(first) = timeout(LOOK_UP, news.recv()).await else {
             if to.is_transport_closed() {
@@ -98,7 +98,7 @@ pub(super) async fn tell_all(mut news: Receiver<News>, to: Peer<RoleServer>, alo
     }
 }
 
-async fn tell(heard: Heard, to: &Peer<RoleServer>, alone: bool) -> Result<(), ServiceError> {
+async fn tell(heard: CoalescedNotices, to: &Peer<RoleServer>, alone: bool) -> Result<(), ServiceError> {
     if heard.tools {
         to.notify_tool_list_changed().await?;
     }
@@ -110,16 +110,16 @@ async fn tell(heard: Heard, to: &Peer<RoleServer>, alone: bool) -> Result<(), Se
     }
     for word in heard.words.into_iter().filter(|_| alone) {
         match word {
-            News::Resource(said) => to.notify_resource_updated(said).await?,
-            News::Log(said) => to.notify_logging_message(said).await?,
-            News::Tools | News::Prompts | News::Resources => {}
+            ServerNotice::Resource(said) => to.notify_resource_updated(said).await?,
+            ServerNotice::Log(said) => to.notify_logging_message(said).await?,
+            ServerNotice::Tools | ServerNotice::Prompts | ServerNotice::Resources => {}
         }
     }
     Ok(())
 }
 
 /// Reports to a subscription what it asked for, until it ends.
-pub(super) async fn tell_subscriber(mut news: Receiver<News>, to: SubscriptionContext) {
+pub(super) async fn tell_subscriber(mut news: Receiver<ServerNotice>, to: SubscriptionContext) {
     let wanted = to.accepted().clone();
     let on = |flag: Option<bool>| flag.unwrap_or(false);
     loop {

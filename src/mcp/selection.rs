@@ -59,7 +59,7 @@ struct Target {
 }
 
 /// Call of one of our own tools, or of a server's.
-pub(super) enum Meant {
+pub(super) enum ResolvedCall {
     /// Answer of our own tool.
     Answer(CallToolResult),
     /// Call to decide.
@@ -125,13 +125,13 @@ impl Gateway {
         caller: &Caller,
         mut request: CallToolRequestParams,
         asking: Asking<'_>,
-    ) -> Result<Meant, UpstreamError> {
+    ) -> Result<ResolvedCall, UpstreamError> {
         if self.selection.is_none() || ![SEARCH, CALL].contains(&request.name.as_ref()) {
-            return Ok(Meant::Call(request));
+            return Ok(ResolvedCall::Call(request));
         }
         let offered = self.offered(&caller.agent, asking, true).await?;
         if self.selection_of(&offered).is_none() {
-            return Ok(Meant::Call(request));
+            return Ok(ResolvedCall::Call(request));
         }
         let arguments = Value::Object(request.arguments.take().unwrap_or_default());
         if request.name == SEARCH {
@@ -139,17 +139,17 @@ impl Gateway {
                 Ok(search) => self.search(caller, search, &offered).await,
                 Err(error) => results::failure(format!("{error}: give query, what the tool is to do, and limit")),
             };
-            return Ok(Meant::Answer(found));
+            return Ok(ResolvedCall::Answer(found));
         }
         Ok(match Target::deserialize(arguments) {
             Ok(Target { name, arguments }) => {
                 request.name = name.into();
                 request.arguments = arguments;
-                Meant::Call(request)
+                ResolvedCall::Call(request)
             }
             Err(error) => {
                 let help = "give name, as search_tools answers it, and arguments, an object";
-                Meant::Answer(results::failure(format!("{error}: {help}")))
+                ResolvedCall::Answer(results::failure(format!("{error}: {help}")))
             }
         })
     }

@@ -25,9 +25,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    face::Face,
     gateway::{Caller, Gateway},
-    line::{About, Line, Said},
+    line::{LineContent, LineReader, LineSubject},
+    proxy_server::ProxyServer,
 };
 
 /// Largest message of a client, in bytes.
@@ -46,7 +46,7 @@ pub async fn serve_stdio(
     caller: Caller,
     stop: CancellationToken,
 ) -> Result<(), Box<ServerInitializeError>> {
-    let face = Face::alone(Arc::clone(&gateway), caller);
+    let face = ProxyServer::alone(Arc::clone(&gateway), caller);
     let served = match Box::pin(serve_server_with_ct(face, Client::new(), stop)).await {
         Ok(running) => {
             drop(running.waiting().await);
@@ -63,7 +63,7 @@ pub async fn serve_stdio(
 /// Client at the other end.
 struct Client {
     input: BufReader<Stdin>,
-    line: Line,
+    line: LineReader,
     output: Arc<tokio::sync::Mutex<Output<Stdout>>>,
     underway: Arc<Underway>,
     /// Refusals that are not sent yet.
@@ -109,7 +109,7 @@ impl Client {
     fn new() -> Self {
         Self {
             input: BufReader::with_capacity(64 * 1024, tokio::io::stdin()),
-            line: Line::new(MAX_MESSAGE),
+            line: LineReader::new(MAX_MESSAGE),
             output: Arc::new(tokio::sync::Mutex::new(Output { pipe: tokio::io::stdout(), rest: BytesMut::new() })),
             underway: Arc::default(),
             refusals: VecDeque::new(),
@@ -137,9 +137,9 @@ impl Client {
     }
 
     /// Returns the message of a line if it is to be served, and refuses it otherwise.
-    fn admit(&mut self, said: Said<ClientJsonRpcMessage>) -> Option<ClientJsonRpcMessage> {
+    fn admit(&mut self, said: LineContent<ClientJsonRpcMessage>) -> Option<ClientJsonRpcMessage> {
         match said {
-            Said::Message(ClientJsonRpcMessage::Request(request)) => {
+            LineContent::Message(ClientJsonRpcMessage::Request(request)) => {
                 let mut ids = self.underway.ids();
                 let many = ids.len() >= MAX_UNDERWAY;
                 if !many && ids.insert(request.id.clone()) {
@@ -153,7 +153,7 @@ impl Client {
                 };
                 self.refuse(ErrorCode::INVALID_REQUEST, words, Some(request.id));
             }
-            Said::Message(message) => {
+            LineContent::Message(message) => {
                 if let ClientJsonRpcMessage::Notification(said) = &message
                     && let ClientNotification::CancelledNotification(cancelled) = &said.notification
                     && let Some(id) = &cancelled.params.request_id
@@ -163,15 +163,17 @@ impl Client {
                 }
                 return Some(message);
             }
-            Said::TooLong(About { id, .. }) => {
+            LineContent::TooLong(LineSubject { id, .. }) => {
                 self.refuse(ErrorCode::INVALID_REQUEST, "the message has more than 16 MiB: send less at a time", id);
             }
-            Said::Garbled(About { id, .. }) => self.refuse(ErrorCode::PARSE_ERROR, "the line is no JSON", id),
-            Said::Odd(Value::Array(_)) => {
+            LineContent::Garbled(LineSubject { id, .. }) => {
+                self.refuse(ErrorCode::PARSE_ERROR, "the line is no JSON", id)
+            }
+            LineContent::Odd(Value::Array(_)) => {
                 let words = "batches are no part of this protocol: send each message as a line of its own";
                 self.refuse(ErrorCode::INVALID_REQUEST, words, None);
             }
-            Said::Odd(value) => {
+            LineContent::Odd(value) => {
                 let id = value.get("id").filter(|id| !id.is_null());
                 // An unknown notification needs no answer.
                 if id.is_some() || value.get("method").is_none() {
@@ -179,7 +181,7 @@ impl Client {
                     self.refuse(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC 2.0", id);
                 }
             }
-            Said::Blank => {}
+            LineContent::Blank => {}
         }
         None
     }

@@ -8,13 +8,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Permit, Pulse, Slots};
+use super::{Permit, Slots, WorkerHeartbeat};
 use umbra_domain::{ReviewId, WorkerId};
 use umbra_store::{Store, StoreError, jobs::Job};
 
 /// Job with the slot that it runs in. The payload saves a read where the job never left the process.
 #[derive(Debug)]
-pub struct Handed {
+pub struct LeasedJob {
     /// Leased job.
     pub job: Job,
     /// Stored event.
@@ -25,31 +25,31 @@ pub struct Handed {
 
 /// Handle of the dispatcher: slots to lease jobs for, and the wake-up.
 #[derive(Debug, Clone)]
-pub struct Intake {
+pub struct DispatcherHandle {
     slots: Slots,
-    pulse: Pulse,
-    handed: mpsc::UnboundedSender<Handed>,
+    pulse: WorkerHeartbeat,
+    handed: mpsc::UnboundedSender<LeasedJob>,
     wake: Arc<Notify>,
 }
 
 /// Runner of jobs.
 pub struct Dispatcher {
     store: Store,
-    intake: Intake,
-    handed: mpsc::UnboundedReceiver<Handed>,
+    intake: DispatcherHandle,
+    handed: mpsc::UnboundedReceiver<LeasedJob>,
     poll: Duration,
 }
 
-impl Intake {
+impl DispatcherHandle {
     /// Returns a slot for a job of this rank and the worker id to lease it under, if a slot is free and our heartbeat
     /// is fresh.
-    pub fn place(&self, priority: i16) -> Option<(WorkerId, Permit)> {
-        let worker = self.pulse.lease_name()?;
+    pub fn reserve_slot(&self, priority: i16) -> Option<(WorkerId, Permit)> {
+        let worker = self.pulse.live_worker_id()?;
         Some((worker, self.slots.take(priority)?))
     }
 
     /// Hands over a job that was inserted already leased. The number of jobs in the channel is bounded by the slots.
-    pub fn hand_over(&self, handed: Handed) {
+    pub fn hand_over(&self, handed: LeasedJob) {
         // A closed channel means that the process is stopping: leaving hands the lease back.
         drop(self.handed.send(handed));
     }
@@ -62,14 +62,14 @@ impl Intake {
 
 impl Dispatcher {
     /// Returns a dispatcher with these slots; `poll` bounds the wait of a due job when every wake-up was lost.
-    pub fn new(store: Store, pulse: Pulse, slots: Slots, poll: Duration) -> Self {
+    pub fn new(store: Store, pulse: WorkerHeartbeat, slots: Slots, poll: Duration) -> Self {
         let (sender, handed) = mpsc::unbounded_channel();
-        let intake = Intake { slots, pulse, handed: sender, wake: Arc::new(Notify::new()) };
+        let intake = DispatcherHandle { slots, pulse, handed: sender, wake: Arc::new(Notify::new()) };
         Self { store, intake, handed, poll }
     }
 
     /// Returns a handle of the dispatcher.
-    pub fn intake(&self) -> Intake {
+    pub fn intake(&self) -> DispatcherHandle {
         self.intake.clone()
     }
 
@@ -80,7 +80,7 @@ impl Dispatcher {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let mut running = JoinSet::new();
-        let start = |running: &mut JoinSet<()>, Handed { job, payload, permit }: Handed| {
+        let start = |running: &mut JoinSet<()>, LeasedJob { job, payload, permit }: LeasedJob| {
             let work = work(job, payload);
             running.spawn(async move {
                 work.await;
@@ -131,10 +131,10 @@ impl Dispatcher {
         F: FnOnce(Job, Option<Vec<u8>>) -> Fut,
         Fut: Future<Output = ()>,
     {
-        if let Ok(Handed { job, payload, permit }) = self.handed.try_recv() {
+        if let Ok(LeasedJob { job, payload, permit }) = self.handed.try_recv() {
             work(job, payload).await;
             drop(permit);
-        } else if let Some(worker) = self.intake.pulse.lease_name()
+        } else if let Some(worker) = self.intake.pulse.live_worker_id()
             && let Some(job) = self.store.queue().claim_one(worker, review).await?
         {
             work(job, None).await;
@@ -152,8 +152,8 @@ impl Dispatcher {
     }
 
     /// Claims as many due jobs as there are slots; true if more may wait for want of slots.
-    async fn claim(&self, start: &mut impl FnMut(Handed)) -> bool {
-        let Some(worker) = self.intake.pulse.lease_name() else { return false };
+    async fn claim(&self, start: &mut impl FnMut(LeasedJob)) -> bool {
+        let Some(worker) = self.intake.pulse.live_worker_id() else { return false };
         let (mut active, mut any) = self.intake.slots.take_all();
         if active.is_empty() && any.is_empty() {
             return true;
@@ -167,7 +167,7 @@ impl Dispatcher {
                 for job in jobs {
                     let permit = if job.priority == 0 { active.pop().or_else(|| any.pop()) } else { any.pop() };
                     let Some(permit) = permit else { continue };
-                    start(Handed { job, payload: None, permit });
+                    start(LeasedJob { job, payload: None, permit });
                 }
                 any.is_empty()
             }

@@ -9,13 +9,13 @@
 //! since it no longer has the lease.
 
 mod dispatch;
-mod pulse;
+mod heartbeat;
 mod retry;
 mod slots;
 #[cfg(test)]
 mod tests;
 
-pub use dispatch::{Dispatcher, Handed, Intake};
-pub use pulse::{Health, Pulse, PulseSettings};
+pub use dispatch::{Dispatcher, DispatcherHandle, LeasedJob};
+pub use heartbeat::{Health, PulseSettings, WorkerHeartbeat};
 pub use retry::backoff;
 pub use slots::{Permit, Slots};

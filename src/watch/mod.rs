@@ -55,7 +55,7 @@ pub struct Watcher {
     globs: GlobSet,
     /// Rule of each glob in `globs`.
     glob_rules: Vec<usize>,
-    seen: RwLock<Seen>,
+    seen: RwLock<RulesByAgent>,
 }
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ struct Interest {
 
 /// Rules that apply to the agents seen so far, in the order of the configuration.
 #[derive(Debug, Default)]
-struct Seen {
+struct RulesByAgent {
     agents: HashMap<String, Arc<[Interest]>>,
     /// Distinct lists: agents that no rule names share the rules of `*`.
     lists: HashSet<Arc<[Interest]>>,
@@ -206,7 +206,7 @@ impl Watcher {
     }
 }
 
-impl Seen {
+impl RulesByAgent {
     fn remember(&mut self, agent: &str, interests: Vec<Interest>) -> Arc<[Interest]> {
         if self.agents.len() >= REMEMBERED_AGENTS {
             *self = Self::default();

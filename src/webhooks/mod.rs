@@ -21,7 +21,7 @@ use uuid::Uuid;
 pub use self::{
     endpoint::{Endpoint, EndpointError},
     schedule::{ATTEMPTS, next_delay},
-    send::Sent,
+    send::DeliveryResult,
     signature::sign,
 };
 use umbra_config::settings::Webhook;

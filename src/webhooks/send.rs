@@ -14,7 +14,7 @@ use super::{Endpoint, signature::sign};
 
 /// Result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
+pub enum DeliveryResult {
     /// The endpoint accepted the message.
     Delivered,
     /// The endpoint wants no more messages (410).
@@ -32,8 +32,8 @@ pub enum Sent {
 
 impl Endpoint {
     /// Posts a message once. Only the status and `Retry-After` of the answer are read.
-    pub async fn send(&self, message: Uuid, body: &str, now: Timestamp) -> Sent {
-        let failed = |why: String| Sent::Failed { status: None, retry_after: None, why };
+    pub async fn send(&self, message: Uuid, body: &str, now: Timestamp) -> DeliveryResult {
+        let failed = |why: String| DeliveryResult::Failed { status: None, retry_after: None, why };
         let id = format!("msg_{}", message.simple());
         let timestamp = now.as_second();
         let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, body)) else {
@@ -47,10 +47,10 @@ impl Endpoint {
         };
         let status = response.status();
         if status.is_success() {
-            return Sent::Delivered;
+            return DeliveryResult::Delivered;
         }
         if status == StatusCode::GONE {
-            return Sent::Gone;
+            return DeliveryResult::Gone;
         }
         let why = if status.is_redirection() {
             format!("answered {}: redirects are not followed, write the new address into the settings", status.as_u16())
@@ -58,7 +58,7 @@ impl Endpoint {
             format!("answered {}", status.as_u16())
         };
         let retry_after = umbra_llm::retry_after(response.headers());
-        Sent::Failed { status: Some(status.as_u16()), retry_after, why }
+        DeliveryResult::Failed { status: Some(status.as_u16()), retry_after, why }
     }
 }
 

@@ -77,7 +77,7 @@ async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
     assert_eq!((output.status.code(), page.lines().next()), (Some(0), Some("# Briefing of 2026-02-26")), "{page}");
     assert!(page.contains("This installation began on 2026-02-26: nothing before it is known."), "{page}");
     let order = [
-        "**critical, security:** What is downloaded",
+        "**critical, security:** Downloads a script",
         "](/#/findings/fnd_",
         "1 beyond the reviews of the day",
         "## Figures",

@@ -36,7 +36,7 @@ async fn a_text_that_no_model_judged_is_checked_in_every_answer() {
         "{review}"
     );
     let advice = review["recommendation"].as_str().unwrap_or_default();
-    assert!(advice.ends_with("Relevance, facts and completeness were judged by no model."), "{review}");
+    assert!(advice.ends_with("No model judged relevance, facts and completeness."), "{review}");
     assert_eq!(umbra.items("/v1/reviews?assessment=CHECKED").await.len(), 1);
     assert_eq!(umbra.items("/v1/reviews?assessment=APPROVE").await.len(), 0);
     assert_eq!(umbra.items("/v1/observations").await[0]["assessment"], "CHECKED");

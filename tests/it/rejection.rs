@@ -291,7 +291,7 @@ async fn what_an_agent_was_given_rejects_nothing_and_neither_do_quotes_of_it() {
     for finding in &findings {
         assert_eq!((&finding["about"], &finding["verified"]), (&json!("given"), &json!(true)), "{finding}");
         let description = finding["description"].as_str().unwrap_or_default();
-        assert!(description.contains("what the agent was given: "), "{finding}");
+        assert!(description.contains("data given to the agent: "), "{finding}");
     }
     assert!(umbra.items("/v1/reflexions").await.is_empty(), "it teaches the agent nothing");
     assert!(umbra.items("/v1/reviews").await.iter().all(|one| one["assessment"] == "SUGGEST"));

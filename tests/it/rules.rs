@@ -279,6 +279,6 @@ async fn a_file_of_gitleaks_loads_as_it_is_and_what_is_not_taken_over_is_named()
     let finding = umbra.items("/v1/findings?task_id=g0").await.remove(0);
     assert_eq!(
         finding["description"],
-        "In what the agent was given: Found an Acme session, which lets anybody act for its user. It was taken out before storage."
+        "In data given to the agent: Found an Acme session, which lets anybody act for its user. Umbra redacted it before storage."
     );
 }

@@ -40,6 +40,16 @@ const EMPTY_NAMES: &[&str] =
 const SQL_CLOCKS: &[&str] =
     &["now()", "transaction_timestamp()", "current_timestamp", "current_date", "current_time", "localtimestamp"];
 
+/// Words that no comment opens with, and wordings in their place.
+const OPENINGS: &[(&str, &str)] = &[
+    ("What", "name the thing: not `What waits.` but `Requests that wait.`"),
+    ("Whether", "a predicate is \"True if ...\", a field a noun phrase: `State of the lock.`"),
+    ("Who Which", "name it: not `Who calls.` but `Agent that makes the call.`"),
+    ("How", "name the quantity or the act: not `How long to wait.` but `Longest wait, in milliseconds.`"),
+    ("It Its", "repeat the noun: not `It is stored.` but `The event is stored.`"),
+    ("Nobody Somebody", "name the subject: not `Nobody waits.` but `No request waits.`"),
+];
+
 const MOST_LINES: usize = 600;
 const MEDIAN_LINES: usize = 180;
 
@@ -50,6 +60,7 @@ fn faults(tree: &BTreeMap<String, String>) -> Vec<String> {
     for (path, text) in tree {
         let source = Source::new(path, text);
         source.check_form(&mut faults);
+        source.check_openings(&mut faults);
         source.check_clock_of_sql(&mut faults);
         source.check_layers(&mut faults);
         for (from, to) in source.folder_imports() {
@@ -154,6 +165,20 @@ impl<'a> Source<'a> {
                 let message =
                     format!("`{needle}` does not occur here; use #[expect(.., reason = \"..\")], or finish it");
                 faults.push(self.fault(line, &message));
+            }
+        }
+    }
+
+    /// Doc comments whose first line opens with a word that has no noun behind it yet.
+    fn check_openings(&self, faults: &mut Vec<String>) {
+        let mut before = false;
+        for (line, text) in self.text.lines().map(str::trim_start).enumerate() {
+            let doc = text.strip_prefix("///").or_else(|| text.strip_prefix("//!")).filter(|_| is_rust(self.path));
+            let first = doc.filter(|_| !before).and_then(|doc| doc.split_whitespace().next()).unwrap_or_default();
+            before = doc.is_some();
+            let word = first.trim_end_matches(|c: char| !c.is_alphanumeric());
+            if let Some((_, better)) = OPENINGS.iter().find(|(words, _)| words.split(' ').any(|known| known == word)) {
+                faults.push(self.fault(line + 1, &format!("a comment opens with `{word}`; {better}")));
             }
         }
     }
@@ -334,6 +359,13 @@ fn planted_faults_are_found() {
         ("crates/store/src/key.rs", "query(r#\"select current_timestamp\"#)", 2, "SQL reads `current_timestamp`"),
         ("migrations/0001.sql", "create table t (at timestamptz default now());", 2, "SQL reads `now()`"),
         ("src/api/large.rs", &"\n".repeat(600), 601, "601 lines, at most 600"),
+        (
+            "src/api/page.rs",
+            "/// Whether it is open.\nfn f() {}",
+            2,
+            "opens with `Whether`; a predicate is \"True if ...\"",
+        ),
+        ("crates/store/src/key.rs", "struct K {\n    /// Which.\n    id: u8,\n}", 3, "opens with `Which`"),
     ];
     for (path, text, line, message) in planted {
         let found = faults(&tree(&[(path, text)]));
@@ -372,6 +404,7 @@ fn ordinary_code_has_no_fault() {
             "src/watch/mod.rs",
             "// use crate::budget;\n/* sqlx::x /* axum::y */ todo!() */\nlet s = \"crate::queue::x \\\" todo!()\";",
         ),
+        ("src/api/page.rs", "/// True if open.\n/// What follows is\n// What\nfn f() {} // Which"),
         ("src/budget/mod.rs", "let q = \"select now()\"; b\"sqlx::q\"; env!(\"X\"); let r = r#\"a \" b\"#;"),
         ("migrations/0001.sql", "-- now() is refused here\nselect clock_timestamp();"),
     ]);

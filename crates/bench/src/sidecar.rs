@@ -126,7 +126,7 @@ async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<([Figures; 
         progress(&format!("{} answers lacked something: the machine is too busy for this many sessions", missed.0));
     }
     progress("the database is stopped");
-    let held = Held::stop(bed.database.postmaster().context("the private Postgres has ended")?)?;
+    let held = StoppedProcess::stop(bed.database.postmaster().context("the private Postgres has ended")?)?;
     let time = Duration::from_secs(options.seconds.into());
     let turn = match agents.last() {
         Some(agents) => bed.tasks.soft().run_until_cancelled(steps(server.address, agents, Duration::ZERO, time)).await,
@@ -239,9 +239,9 @@ fn tool(number: usize) -> Value {
 }
 
 /// A process and its children, stopped until this is dropped.
-struct Held(Vec<String>);
+struct StoppedProcess(Vec<String>);
 
-impl Held {
+impl StoppedProcess {
     fn stop(pid: u32) -> anyhow::Result<Self> {
         // The parent first: it would start new children.
         let mut held = Self(vec![pid.to_string()]);
@@ -261,7 +261,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for StoppedProcess {
     fn drop(&mut self) {
         if let Err(error) = self.signal("-CONT") {
             progress(&format!("the database stands still: {error:#}"));

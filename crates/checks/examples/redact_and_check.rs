@@ -7,7 +7,7 @@ fn main() {
     let text = "Migrated postgres://app:Tr0ub4dor-3x@db.acme.io/orders, then ran:\n$ sudo rm -rf /var/lib/postgresql";
     println!("{}\n", umbra_checks::redact(text).as_str());
 
-    // The place in an event tells the checks how to take a text: this one was handed out.
+    // The field decides which checks read a text: this one is the agent's output.
     let event = Event { agent: "deployer".to_owned(), output: Some(text.to_owned()), ..Event::default() };
     let screened = umbra_checks::screen(event);
     for hit in umbra_checks::review(&screened.event, &screened.marks, &CheckName::ALL.into()) {

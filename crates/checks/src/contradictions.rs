@@ -1,23 +1,24 @@
-//! Compares what an output claims with what its tool returned. In: an event with both. Out: a claim of success over a
-//! failed call, or a figure that the result gives otherwise. It would rather miss one than accuse: an output that
-//! speaks of any failure claims no success, and figures are compared only where both sides name the same thing once.
+//! Check for claims of an output that its tool's result contradicts. In: an event with both. Out: a claim of success
+//! over a failed call, or a figure that differs from the result's. The check prefers a miss to a false accusation: an
+//! output that mentions any failure claims no success, and figures are compared only where both sides name the same
+//! thing once.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::needles::Needles;
+use super::literal_scanner::LiteralScanner;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity, ToolCall};
 
-/// How much of a result's beginning and of its end is read, in bytes: where tools say how it went.
+/// Bytes that are read at each end of a result, where tools report success or failure.
 const EDGE: usize = 16 * 1024;
-/// A claim stands in a report, not in a book.
+/// Longest output that is read, in bytes: a claim stands in a report, not in a book.
 const LONGEST_OUTPUT: usize = 32 * 1024;
-/// What is this short and says that it is done, says nothing else.
+/// Length in bytes up to which an output that says it is done says nothing else.
 const SHORT: usize = 100;
 
-/// The claims of the output that its tool call contradicts.
+/// Returns the claims of the output that its tool call contradicts.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let (Some(tool), Some(output)) = (&event.tool, event.output.as_deref()) else { return Vec::new() };
     if output.len() > LONGEST_OUTPUT {
@@ -49,7 +50,7 @@ fn hit(rule: &str, span: Range<usize>, description: String) -> Hit {
     }
 }
 
-/// The beginning and the end of a long text.
+/// Returns the beginning and the end of a long text.
 fn edges(text: &str) -> Cow<'_, str> {
     if text.len() <= 2 * EDGE {
         return Cow::Borrowed(text);
@@ -59,7 +60,7 @@ fn edges(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{head}\n{tail}"))
 }
 
-/// How the call failed, as the end of a sentence of ours.
+/// Returns how the call failed, as the end of a sentence.
 fn failure(tool: &ToolCall, result: &str) -> Option<&'static str> {
     if tool.error.as_deref().is_some_and(|error| !error.trim().is_empty()) {
         return Some("the tool call returned an error");
@@ -70,13 +71,13 @@ fn failure(tool: &ToolCall, result: &str) -> Option<&'static str> {
     of_json(result).or_else(|| of_text(result))
 }
 
-/// How a result says that its call failed; in words only where a command's output is read as such.
+/// Returns how a result reports the failure of its call; `in_words` for a command's output.
 pub(super) fn of_result(result: &str, in_words: bool) -> Option<&'static str> {
     let result = edges(result);
     of_json(&result).or_else(|| in_words.then(|| of_text(&result)).flatten())
 }
 
-/// What a result in JSON says of itself, at its top.
+/// Returns the failure that a result in JSON reports in its top members.
 fn of_json(result: &str) -> Option<&'static str> {
     if !result.trim_start().starts_with('{') {
         return None;
@@ -104,12 +105,12 @@ fn of_json(result: &str) -> Option<&'static str> {
     let status = at(&["status", "statusCode", "status_code", "http_status"]);
     let word = status.as_str().unwrap_or_default().to_ascii_lowercase();
     if status.as_i64().is_some_and(|status| (400..600).contains(&status)) {
-        return Some("the tool's result has an HTTP status of an error");
+        return Some("the tool's result has an HTTP error status");
     }
     BAD_STATUS.contains(&word.as_str()).then_some("the tool's result says that it failed")
 }
 
-/// Words of a `status` under which nothing was done, or nothing runs.
+/// Words of a `status` that mean failure: an act that was not done, a service that does not run.
 const BAD_STATUS: [&str; 12] = [
     "error",
     "failed",
@@ -125,12 +126,12 @@ const BAD_STATUS: [&str; 12] = [
     "bounced",
 ];
 
-/// What a result in words says of itself: the first sign that is there.
+/// Returns the failure that a result in words reports, by the first sign found.
 fn of_text(result: &str) -> Option<&'static str> {
-    static SIGNS: LazyLock<(Needles, Vec<usize>, Vec<Option<Regex>>)> = LazyLock::new(|| {
+    static SIGNS: LazyLock<(LiteralScanner, Vec<usize>, Vec<Option<Regex>>)> = LazyLock::new(|| {
         let rows = FAILURES.iter().enumerate().flat_map(|(sign, row)| row.literals.iter().map(move |one| (*one, sign)));
         let (literals, signs): (Vec<&str>, Vec<usize>) = rows.unzip();
-        (Needles::new(literals), signs, FAILURES.iter().map(|sign| Regex::new(sign.form).ok()).collect())
+        (LiteralScanner::new(literals), signs, FAILURES.iter().map(|sign| Regex::new(sign.form).ok()).collect())
     });
     let (needles, signs, forms) = &*SIGNS;
     let mut possible = [false; FAILURES.len()];
@@ -146,15 +147,15 @@ fn of_text(result: &str) -> Option<&'static str> {
     Some(sign.says)
 }
 
-const FAILED_PROGRAM: &str = "the command ended with an exit code other than 0";
+const FAILED_PROGRAM: &str = "the command exited with a non-zero code";
 
-/// Work on tests goes on while some of them fail.
+/// Work on tests continues while some of them fail.
 const FAILED_TESTS: &str = "the tool reports failed tests";
 
-/// A sign of a failure in what a tool prints.
+/// A sign of failure in a tool's output.
 struct Sign {
-    /// One of these stands in whatever has the form, case ignored; they are looked for first, since to look for forms
-    /// costs ten times as much. None has an `s` or a `k` where the form ignores case, which has further letters for both.
+    /// Literals, case ignored, of which every match of `form` contains one. They are searched first, since expressions
+    /// cost ten times as much. None has an `s` or a `k` where the form ignores case: both have further letters there.
     literals: &'static [&'static str],
     form: &'static str,
     says: &'static str,
@@ -169,7 +170,7 @@ const FAILURES: [Sign; 4] = [
     Sign {
         literals: &["http/", " code", "error", "500 ", "502 ", "503 ", "504 "],
         form: r"(?im)^(?:<\s*)?HTTP/[\d.]+ [45]\d\d\b|\b(?:request failed with )?status code:? [45]\d\d\b|^[45]\d\d (?:Client|Server) Error\b|\breturned error: [45]\d\d\b|^(?:Error )?50[0234] (?:Internal|Bad|Service|Gateway)\b",
-        says: "the tool's result has an HTTP status of an error",
+        says: "the tool's result has an HTTP error status",
     },
     Sign {
         literals: &["fail"],
@@ -197,8 +198,8 @@ const FAILURES: [Sign; 4] = [
     },
 ];
 
-/// Where the output claims that all went well, or (`done_by_act`) that its one act took place, if it speaks of nothing that did
-/// not.
+/// Finds the claim that all went well, or (`done_by_act`) that the output's one act took place, unless the output
+/// mentions a failure.
 fn claim(output: &str, done_by_act: bool) -> Option<Range<usize>> {
     static CLAIM: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
@@ -218,7 +219,7 @@ fn claim(output: &str, done_by_act: bool) -> Option<Range<usize>> {
         )
         .ok()
     });
-    // What denies a failure, or repairs one, speaks of none; what plans or doubts claims nothing.
+    // Denials and repairs of a failure are no failure; plans and doubts are no claim.
     static HARMLESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)\bnone (?:of (?:them|the tests) )?failed\b|\b(?:no|without|zero|0) (?:any )?(?:errors?|failures?|failed(?: tests)?|issues?|problems?|warnings?)\b|\b(?:ohne|sin|sans|senza|sem|zonder|bez|без) (?:fehler|errores|erreurs?|errori|erros|fouten|błędów|ошибок|помилок)\b|\berror[- ]free\b|\berror[- ]handling\b|\b(?:errors?|exceptions?) (?:are|is) (?:now )?(?:handled|caught)\b").ok()
     });
@@ -236,7 +237,7 @@ fn claim(output: &str, done_by_act: bool) -> Option<Range<usize>> {
     (!DOUBT.as_ref()?.is_match(&rest)).then(|| found.range())
 }
 
-/// Things that tools count, with the words for them.
+/// Things that tools count, with an expression for each.
 const COUNTED: &[(&str, &str)] = &[
     (
         "tests passed",
@@ -250,7 +251,7 @@ const COUNTED: &[(&str, &str)] = &[
     ("failing tests", r"(?P<n>\d[\d,]*) (?:failing tests?|tests? (?:that )?fail(?:ed|ing)?|failed)\b"),
 ];
 
-/// Figures that the result gives otherwise.
+/// Finds a figure of the output that differs from the result's.
 fn figures(result: &str, output: &str) -> Option<Hit> {
     static PATTERNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
         let compile = |(name, form): &(&'static str, &str)| Some((*name, Regex::new(&format!(r"(?i)\b{form}")).ok()?));
@@ -266,27 +267,27 @@ fn figures(result: &str, output: &str) -> Option<Hit> {
     patterns.chain(TOTAL.as_ref().map(|total| ("total", total))).find_map(|(name, form)| {
         let told = only(form, result)?;
         let (claimed, span) = claimed(form, output)?;
-        // What the result says of other things, or the output of a part, is another figure.
+        // A figure of the result about other things, or of the output about a part, is another figure.
         let elsewhere = occurs(result, &claimed) || occurs(output, &told);
         (told != claimed && !elsewhere).then(|| {
             hit(
                 "figure_differs",
                 span,
-                format!("The number of {name} differs from what the tool returned.")
+                format!("The output's number of {name} differs from the tool's result.")
                     .replace("number of total", "total"),
             )
         })
     })
 }
 
-/// A result that is one number, by itself or as its only member or cell, and an output that gives one number, another one.
+/// Compares a result that is one number, alone or as its only member or cell, with an output that gives one number.
 fn single(result: &str, output: &str) -> Option<Hit> {
-    /// An answer that is one figure says little else.
+    /// Longest answer that is one figure and little else, in bytes.
     const SHORT_ANSWER: usize = 120;
     static ALONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"(?i)^\s*(?:\{?\s*"?(?:count|total|sum|rows?|n|result|value|count\(\*\)|exit code|balance)"?\s*[:=]?\s*(?:[-+| ]*\n[-+| ]*)*)?(?P<n>\d[\d,]*(?:\.\d+)?)\s*\}?\s*(?:\(1 row\)\s*)?$"#).ok()
     });
-    // A figure that the answer gives as one, not the name of a thing: `there are 48`, `user 48 was added`.
+    // A figure that the answer gives as a count, not a name: `there are 48`, unlike `user 48 was added`.
     static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?i)\b(?:are|is|was|were|has|have|had|holds?|contains?|found|counted|returned|totals?|equals?|ist|sind|hat) (?P<n>\d[\d,]*(?:\.\d+)?)(?:[\s.,;)!]|$)").ok()
     });
@@ -294,17 +295,17 @@ fn single(result: &str, output: &str) -> Option<Hit> {
         return None;
     }
     let told = ALONE.as_ref()?.captures(result.trim())?.name("n")?.as_str().replace(',', "");
-    // A lone 0 or 1 may as well say how it went.
+    // A lone 0 or 1 may also be an exit status.
     if matches!(result.trim(), "0" | "1") {
         return None;
     }
     let (claimed, span) = claimed(NUMBER.as_ref()?, output)?;
     let same = told.parse::<f64>().ok()? - claimed.parse::<f64>().ok()?;
     (same.abs() > f64::EPSILON)
-        .then(|| hit("figure_differs", span, "The figure differs from what the tool returned.".to_owned()))
+        .then(|| hit("figure_differs", span, "The output's number differs from the tool's result.".to_owned()))
 }
 
-/// Whether a number stands in a text by itself.
+/// True if a number stands in a text by itself.
 fn occurs(text: &str, number: &str) -> bool {
     let plain = text.replace(',', "");
     let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
@@ -314,7 +315,7 @@ fn occurs(text: &str, number: &str) -> bool {
     })
 }
 
-/// The one figure that a text gives for a thing.
+/// Returns the figure that a text gives for a thing, if it gives only one.
 fn only(form: &Regex, text: &str) -> Option<String> {
     let mut numbers = form.captures_iter(text).filter_map(|found| Some(found.name("n")?.as_str().replace(',', "")));
     let first = numbers.next()?;
@@ -324,7 +325,7 @@ fn only(form: &Regex, text: &str) -> Option<String> {
 fn claimed(form: &Regex, output: &str) -> Option<(String, Range<usize>)> {
     let number = only(form, output)?;
     let span = form.captures_iter(output).find_map(|found| found.name("n").and(found.get(0)))?.range();
-    // "about 40", "more than 40", "at least 40": no figure, an estimate.
+    // "about 40", "more than 40", "at least 40": an estimate, no figure.
     let before = output.get(..span.start)?.trim_end().rsplit(' ').next().unwrap_or_default().to_ascii_lowercase();
     let vague =
         ["about", "around", "over", "than", "least", "most", "nearly", "almost", "approximately", "~", "first", "of"];

@@ -1,10 +1,9 @@
-//! Says whether an output says nothing: empty, without content, or a refusal; and whether something stands in it, or in
-//! what a tool is given, in place of content. In: an event. Out: hits. A long answer that also declines something is no
-//! refusal.
+//! Check for outputs without content: empty, courtesies alone, or a refusal; and for placeholders in an output or in a
+//! tool's arguments. In: an event. Out: hits. A long answer that also declines something is no refusal.
 
 use std::{ops::Range, sync::LazyLock};
 
-use super::{needles::Needles, refusals::declines};
+use super::{literal_scanner::LiteralScanner, refusals::declines};
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
 
 /// Openings that reward models and model judges are known to score highly though nothing follows
@@ -30,12 +29,12 @@ const MASTER_KEYS: [&str; 18] = [
     "conclusion",
 ];
 
-/// A refusal is short; what is longer says something else as well.
+/// Longest refusal, in bytes; a longer text says something else as well.
 const LONGEST_REFUSAL: usize = 700;
-/// Places with a placeholder that are told one by one.
+/// Most placeholders that are reported one by one.
 const MOST_PLACEHOLDERS: usize = 5;
 
-/// What makes the output worthless, or leaves a part of it out.
+/// Returns hits for a worthless output, and for parts that are left out.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let mut hits = Vec::new();
     let hit = |rule: &str, severity, field: &FieldName, at: Range<usize>, description: &str| Hit {
@@ -73,29 +72,29 @@ fn judge(output: &str) -> Option<(&'static str, &'static str)> {
         return None;
     }
     if ["null", "undefined", "nan", "[object object]", "(null)"].contains(&text.to_ascii_lowercase().as_str()) {
-        return Some(("content_free", "The output is what programs print for a missing value."));
+        return Some(("content_free", "The output is only a placeholder for a missing value, such as `null`."));
     }
     // A list without items and a dash for nothing are answers.
     if matches!(text, "[]" | "{}" | "-" | "–" | "—") {
         return None;
     }
     if !text.chars().any(char::is_alphanumeric) && !text.chars().any(|c| c as u32 > 0x2190) {
-        return Some(("content_free", "The output is punctuation alone."));
+        return Some(("content_free", "The output consists only of punctuation."));
     }
     let plain = text.replace('’', "'");
     let bare = plain.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     if MASTER_KEYS.contains(&bare.as_str()) && !(bare == "sure" || bare == "okay")
         || matches!(text.to_lowercase().as_str(), "sure:" | "okay:")
     {
-        return Some(("content_free", "The output is an opening with nothing after it."));
+        return Some(("content_free", "The output is an opening phrase with nothing after it."));
     }
     if is_courtesy(&plain) {
-        return Some(("content_free", "The output is courtesies alone."));
+        return Some(("content_free", "The output consists only of courtesies."));
     }
     declines(&plain).then_some(("refused", "The output declines the task."))
 }
 
-/// Whether every sentence is one that could stand in any answer, and one of them offers or hopes something.
+/// True if every sentence could stand in any answer, and at least one offers or hopes something.
 fn is_courtesy(text: &str) -> bool {
     const OFFERS: [&str; 17] = [
         "let me know if",
@@ -128,10 +127,10 @@ fn is_courtesy(text: &str) -> bool {
     all && offers
 }
 
-/// Calls `visit` for text that stands where content should.
+/// Calls `visit` for each text that stands in place of content.
 fn placeholders(text: &str, mut visit: impl FnMut(&'static str, Severity, Range<usize>, &'static str)) {
-    static SIGNS: LazyLock<Needles> = LazyLock::new(|| {
-        Needles::new([
+    static SIGNS: LazyLock<LiteralScanner> = LazyLock::new(|| {
+        LiteralScanner::new([
             "lorem ipsum dolor",
             "...",
             "…",
@@ -156,18 +155,18 @@ fn placeholders(text: &str, mut visit: impl FnMut(&'static str, Severity, Range<
         let line_end = behind.find('\n').map_or(to, |end| at.end + end);
         let line = text.get(line_start..line_end).filter(|line| line.len() <= LONGEST_LINE).unwrap_or_default();
         let found = match sign {
-            0 => Some(("placeholder", Severity::Warning, at.clone(), "Filler text stands where content should.")),
+            0 => Some(("placeholder", Severity::Warning, at.clone(), "Filler text replaces the content.")),
             1 | 2 if is_elision(line) => {
-                let what = "A comment stands in place of code that was left out.";
+                let what = "A comment replaces code that is left out.";
                 Some(("left_out", Severity::Warning, line_start..line_end, what))
             }
             3 | 4 => bracket(text, at.start)
-                .map(|span| ("placeholder", Severity::Info, span, "A placeholder was left to be filled in.")),
+                .map(|span| ("placeholder", Severity::Info, span, "A placeholder is not filled in.")),
             5 | 6 if is_comment(line) && plans(line) => {
-                Some(("to_do", Severity::Info, line_start..line_end, "A part is left to be done."))
+                Some(("to_do", Severity::Info, line_start..line_end, "A comment marks an unfinished part."))
             }
             7 | 8 if is_comment(line) => {
-                let what = "A comment stands in place of code that was left out.";
+                let what = "A comment replaces code that is left out.";
                 Some(("left_out", Severity::Warning, line_start..line_end, what))
             }
             _ => None,
@@ -181,7 +180,7 @@ fn placeholders(text: &str, mut visit: impl FnMut(&'static str, Severity, Range<
     });
 }
 
-/// Longest line that is one comment.
+/// Longest line that is one comment, in bytes.
 const LONGEST_LINE: usize = 300;
 
 fn is_comment(line: &str) -> bool {
@@ -189,7 +188,8 @@ fn is_comment(line: &str) -> bool {
     ["//", "#", "--", "/*", "*", "<!--", "{/*", ";", "%", "\"\"\""].iter().any(|mark| line.starts_with(mark))
 }
 
-/// `// ... rest of the code unchanged`, `# ... existing code ...`, `(... remaining methods stay the same ...)`.
+/// True for comments such as `// ... rest of the code unchanged`, `# ... existing code ...`,
+/// `(... remaining methods stay the same ...)`.
 fn is_elision(line: &str) -> bool {
     const LEFT: [&str; 8] =
         ["rest of", "existing", "remaining", "previous", "same as", "unchanged", "other ", "omitted"];
@@ -224,7 +224,7 @@ fn plans(line: &str) -> bool {
         .any(|verb| lower.contains(verb))
 }
 
-/// `[Insert date]`, `[Your name]`: in brackets, and no link.
+/// Returns the range of a bracketed placeholder that is no link: `[Insert date]`, `[Your name]`.
 fn bracket(text: &str, start: usize) -> Option<Range<usize>> {
     let rest = text.get(start..)?;
     let end = rest.char_indices().take(48).find(|(_, c)| matches!(c, ']' | '\n'))?;

@@ -1,12 +1,12 @@
-//! Hosts in texts and commands. In: a text. Out: the hosts that it names in URLs or logs in to, beyond this machine and
-//! its network. Hosts that documents are written with (`example.com`) are reached like any other; only what looks for data
-//! that leaves passes over them ([`is_outside`]).
+//! Hosts in texts and commands. In: a text. Out: the hosts of its URLs and logins, beyond this machine and its network.
+//! Hosts reserved for documentation (`example.com`) count like any other; only the search for leaving data skips them
+//! ([`is_outside`]).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use umbra_domain::FieldName;
 
-/// Whether a text begins as a URL of something that is reached over a network.
+/// True if a text begins with the URL of a network resource.
 pub(super) fn is_url(text: &str) -> bool {
     let text = text.trim_start();
     ["http://", "https://", "ftp://", "ws://", "wss://", "ssh://", "sftp://"]
@@ -14,7 +14,7 @@ pub(super) fn is_url(text: &str) -> bool {
         .any(|scheme| text.starts_with(scheme))
 }
 
-/// The outside hosts of the URLs in a text.
+/// Returns the outside hosts of the URLs in a text.
 pub(super) fn hosts(text: &str) -> impl Iterator<Item = String> {
     text.match_indices("://").filter_map(move |(at, mark)| {
         let authority: String = text
@@ -30,7 +30,7 @@ pub(super) fn hosts(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The outside host that an argument called `host` names.
+/// Returns the outside host of an argument named `host` or similar.
 pub(super) fn named_host(field: &FieldName, text: &str) -> Option<String> {
     let key = field.as_str().rsplit('.').next().unwrap_or_default();
     let named = ["host", "hostname", "server", "domain"].iter().any(|name| key.eq_ignore_ascii_case(name));
@@ -39,11 +39,11 @@ pub(super) fn named_host(field: &FieldName, text: &str) -> Option<String> {
     (named && form && is_remote(host)).then(|| host.to_ascii_lowercase())
 }
 
-/// Words of a command among which its program is looked for.
+/// Most words of a command that are searched for its program.
 const MOST_WORDS: usize = 8;
 
-/// The outside host that a script connects to: by a program that goes to a network, or from code that it runs. A URL in
-/// a message, a comment or a file that is written is only text.
+/// Returns the outside host that a script connects to: by a network program, or from code that it runs. A URL in a
+/// message, a comment or a written file is only text.
 pub(super) fn reached(script: &str) -> Option<String> {
     const PROGRAMS: [&str; 45] = [
         "curl",
@@ -133,7 +133,7 @@ pub(super) fn reached(script: &str) -> Option<String> {
     None
 }
 
-/// The host that `ssh`, `scp`, `sftp` or `rsync` logs in to.
+/// Returns the host that `ssh`, `scp`, `sftp` or `rsync` logs in to.
 fn remote_login(script: &str) -> Option<String> {
     let mut words = script
         .split(|c: char| c.is_whitespace() || matches!(c, ';' | '|' | '&' | '\'' | '"'))
@@ -146,12 +146,12 @@ fn remote_login(script: &str) -> Option<String> {
     })
 }
 
-/// True if a host lies beyond the machine, its network, and what documents are written with.
+/// True if a host is beyond the machine and its network, and not reserved for documentation.
 pub(super) fn is_outside(host: &str) -> bool {
     is_remote(host) && !is_documentation(host)
 }
 
-/// True if a host lies beyond the machine, its network and the names that RFC 6761 keeps for them.
+/// True if a host is beyond the machine, its network and the names that RFC 6761 reserves for them.
 fn is_remote(host: &str) -> bool {
     const LOCAL: [&str; 7] = ["test", "invalid", "localhost", "local", "internal", "lan", "home.arpa"];
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -166,7 +166,7 @@ fn is_remote(host: &str) -> bool {
     host.contains('.') && !is_below_any(&host, &LOCAL)
 }
 
-/// True if a host is one that documents are written with (RFC 2606, RFC 5737).
+/// True if a host is reserved for documentation (RFC 2606, RFC 5737).
 fn is_documentation(host: &str) -> bool {
     const EXAMPLES: [&str; 4] = ["example.com", "example.org", "example.net", "example"];
     let host = host.trim_end_matches('.').to_ascii_lowercase();

@@ -1,11 +1,11 @@
-//! What repeats itself: calls of a task, and text of an output.
+//! Check for repetition: calls of a task, and text of an output.
 //!
-//! *Calls.* The same few tool calls with the same arguments, three times in a row or more. In: the
-//! events of a task in their order. Out: a hit on the call that completes the third round, once for each loop. It
-//! keeps hashes of the last calls of each agent, never their text.
+//! *Calls.* The same few tool calls with the same arguments, three times in a row or more. In: the events of a task in
+//! their order. Out: a hit on the call that completes the third round, once for each loop. Hashes of each agent's last
+//! calls are kept, never their text.
 //!
 //! Where each round also brought the same results, the loop is a warning. Where the results differ, the agent may be
-//! waiting for something, which is worth knowing and no more.
+//! waiting for something, so the hit is info.
 //!
 //! *Text.* A model that has lost its way ends in the same words over and over, or writes the same paragraph again. In:
 //! the output. Out: at most one hit.
@@ -24,24 +24,24 @@ use umbra_domain::{CheckName, Event, FieldName, Hit, Severity};
 const ROUNDS: usize = 3;
 /// Most calls in a round.
 const LONGEST_ROUND: usize = 4;
-/// Agents of a task that are followed; agents choose their names.
+/// Most agents of a task that are followed; agents choose their names.
 const MAX_AGENTS: usize = 100;
 
-/// Looks over a task.
+/// Detector of repeated calls over the events of a task.
 #[derive(Debug, Default)]
 pub struct Loops {
     agents: HashMap<String, Calls>,
 }
 
-/// One agent's last calls.
+/// Last calls of one agent.
 #[derive(Debug, Default)]
 struct Calls {
     last: VecDeque<Call>,
-    /// The loop that is under way was reported.
+    /// True if the current loop was reported.
     reported: bool,
 }
 
-/// What was called, and what with its outcome; as hashes.
+/// Hashes of a call, and of its outcome.
 #[derive(Debug, Clone, Copy)]
 struct Call {
     asked: u64,
@@ -49,14 +49,14 @@ struct Call {
 }
 
 impl Loops {
-    /// Looks at the next event of the task.
+    /// Reads the next event of the task. Returns a hit if it completes a loop.
     pub fn observe(&mut self, event: &Event) -> Option<Hit> {
         let tool = event.tool.as_ref()?;
         if self.agents.len() >= MAX_AGENTS && !self.agents.contains_key(&event.agent) {
             return None;
         }
         let calls = self.agents.entry(event.agent.clone()).or_default();
-        // JSON without white space, its keys in order: the same arguments are the same text.
+        // JSON without white space, with sorted keys: the same arguments are the same text.
         let asked = hash(&(&tool.name, tool.args.to_string()));
         calls.last.push_back(Call { asked, outcome: hash(&(&tool.result, &tool.error, tool.exit_code)) });
         if calls.last.len() > ROUNDS * LONGEST_ROUND {
@@ -69,8 +69,8 @@ impl Loops {
         if std::mem::replace(&mut calls.reported, true) {
             return None;
         }
-        let what = if round == 1 { "The same call was".to_owned() } else { format!("The same {round} calls were") };
-        let results = if same { "the same results each time" } else { "differing results" };
+        let what = if round == 1 { "the same call".to_owned() } else { format!("the same {round} calls") };
+        let results = if same { "the same results" } else { "different results" };
         Some(Hit {
             check: CheckName::Loops,
             rule: "repeated_calls".to_owned(),
@@ -78,14 +78,14 @@ impl Loops {
             field: FieldName::fixed("tool.name"),
             start: 0,
             end: tool.name.len(),
-            description: format!("{what} made {ROUNDS} times in a row with the same arguments and {results}."),
+            description: format!("Makes {what} {ROUNDS} times in a row with the same arguments and {results}."),
             value: None,
         })
     }
 }
 
 impl Calls {
-    /// The shortest round that the last calls repeat, and whether its results repeat as well.
+    /// Returns the length of the shortest round that the last calls repeat, and true if the results repeat as well.
     fn looping(&self) -> Option<(usize, bool)> {
         let newest: Vec<Call> = self.last.iter().rev().copied().collect();
         let repeats = |round: usize, of: fn(&Call) -> u64| {
@@ -97,36 +97,36 @@ impl Calls {
     }
 }
 
-/// Bytes at the end that are looked for before anything else.
+/// Bytes at the end of a text that must occur before, as a quick test.
 const PROBE: usize = 24;
-/// How much of an output's end is looked at for a loop, in bytes.
+/// Longest end of an output that is searched for a loop, in bytes.
 const TAIL: usize = 4_096;
-/// Times that words stand one after the other before it is a loop.
+/// Fewest repetitions of a piece that make a loop.
 const TIMES: usize = 6;
-/// Bytes that a loop covers at least.
+/// Fewest bytes of a loop.
 const LOOPED: usize = 160;
-/// The same for pieces of fewer letters: padding is written so, too.
+/// Fewest bytes of a loop of letters alone: padding looks the same.
 const LAUGHED: usize = 400;
 /// Longest piece that is repeated, in bytes.
 const LONGEST_PIECE: usize = 400;
-/// Words of a sentence that counts up.
+/// Fewest words of a sentence that counts up.
 const COUNTED_WORDS: usize = 6;
-/// Times that it stands at the end.
+/// Fewest lines at the end with the same counting sentence.
 const COUNTED_LINES: usize = 15;
-/// Bytes of a paragraph that does not stand in a text three times by itself.
+/// Shortest paragraph whose third occurrence is a repetition, in bytes.
 const PARAGRAPH: usize = 120;
-/// Paragraphs that are looked at.
+/// Most paragraphs or lines that are read.
 const MAX_PARAGRAPHS: usize = 2_000;
 
-/// What the output repeats.
+/// Returns a hit for the output's repeated text.
 pub(super) fn repetition(event: &Event) -> Option<Hit> {
     let output = event.output.as_deref()?;
     let text = output.trim_end();
     let (span, description) = looping_end(text)
-        .map(|span| (span, "The output ends in the same words over and over."))
-        .or_else(|| paragraph(text).map(|span| (span, "The same paragraph stands in the output three times or more.")))
+        .map(|span| (span, "The output ends by repeating the same words over and over."))
+        .or_else(|| paragraph(text).map(|span| (span, "The output contains the same paragraph three times or more.")))
         .or_else(|| {
-            counting(text).map(|span| (span, "The output ends in the same sentence over and over, but for a number."))
+            counting(text).map(|span| (span, "The output ends by repeating one sentence with only a number changed."))
         })?;
     Some(Hit {
         check: CheckName::Loops,
@@ -140,10 +140,10 @@ pub(super) fn repetition(event: &Event) -> Option<Hit> {
     })
 }
 
-/// The longest end of a text that is one piece many times. The borders of each beginning of the reversed text
-/// (Knuth, Morris, Pratt) give its period in one pass.
+/// Finds the longest end of a text that repeats one piece. The borders of each prefix of the reversed text (Knuth,
+/// Morris, Pratt) give its period in one pass.
 fn looping_end(text: &str) -> Option<Range<usize>> {
-    // A loop's last words stand once more close before.
+    // The last words of a loop occur once more shortly before.
     let probe = text.get(text.ceil_char_boundary(text.len().checked_sub(PROBE)?)..)?;
     let before = text.get(
         text.ceil_char_boundary(text.len().saturating_sub(LONGEST_PIECE + PROBE))
@@ -175,12 +175,12 @@ fn looping_end(text: &str) -> Option<Range<usize>> {
     let mut letters: Vec<char> = piece.chars().filter(|c| c.is_alphabetic()).collect();
     letters.sort_unstable();
     letters.dedup();
-    // Rules, borders of tables and rows of zeros are made of few letters; a long row of nothing but letters is none.
+    // Rules, table borders and rows of zeros have few letters; a long row of nothing but letters is a loop.
     let laughs = length >= LAUGHED && piece.chars().all(char::is_alphabetic);
     (letters.len() >= 4 || laughs).then_some(start..text.len())
 }
 
-/// The lines at the end that are one sentence with another number each time.
+/// Finds the lines at the end that are one sentence with another number each time.
 fn counting(text: &str) -> Option<Range<usize>> {
     let bare = |line: &str| {
         line.bytes()
@@ -189,7 +189,7 @@ fn counting(text: &str) -> Option<Range<usize>> {
     };
     let mut lines = text.rsplit('\n').take(MAX_PARAGRAPHS);
     let last = lines.next()?;
-    // Rows of a table and progress are short; a sentence that goes on is not.
+    // Table rows and progress lines are short; a full sentence is not.
     if last.split_whitespace().count() < COUNTED_WORDS
         || !last.ends_with(['.', '!', '…'])
         || !last.bytes().any(|byte| byte.is_ascii_digit())
@@ -201,7 +201,7 @@ fn counting(text: &str) -> Option<Range<usize>> {
     (first.0 + 2 >= COUNTED_LINES).then(|| first.1.as_ptr() as usize - text.as_ptr() as usize..text.len())
 }
 
-/// The third place of a long paragraph that stands in the text again and again.
+/// Finds the third occurrence of a long paragraph.
 fn paragraph(text: &str) -> Option<Range<usize>> {
     let mut seen: HashMap<u64, u32> = HashMap::new();
     if text.len() < 3 * PARAGRAPH {

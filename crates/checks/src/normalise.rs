@@ -1,6 +1,6 @@
-//! Takes characters out of a text that a reader cannot see or that change what they see.
-//! In: any text. Out: the text without them, and what was taken, by kind. It never touches visible characters,
-//! and it keeps joiners where a script or an emoji needs them. Running it on its own output changes nothing.
+//! Removal of characters that a reader cannot see or that change what is shown. In: any text. Out: the text without
+//! them, and the removals by kind. Visible characters stay, and so do joiners where a script or an emoji needs them. A
+//! second run changes nothing.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use umbra_domain::Severity;
 /// A kind of hidden character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Tag characters (U+E0000 block), which spell ASCII that no one sees.
+    /// Tag characters (U+E0000 block), which spell invisible ASCII.
     Tags,
-    /// Controls of writing direction, which reorder what is shown (CVE-2021-42574).
+    /// Controls of writing direction, which reorder the shown text (CVE-2021-42574).
     Bidi,
     /// Characters without width: spaces, joiners, fillers, selectors out of place.
     ZeroWidth,
@@ -35,24 +35,24 @@ impl Kind {
         }
     }
 
-    /// What a finding says about it.
+    /// Returns the sentence of a finding.
     pub(super) fn describe(self) -> &'static str {
         match self {
-            Self::Tags => "Text was hidden in invisible Unicode tag characters; it was removed.",
-            Self::Bidi => "Direction controls made the text read otherwise than it is; they were removed.",
-            Self::ZeroWidth => "Invisible characters of no width stood in the text; they were removed.",
-            Self::Ansi => "Terminal escape sequences stood in the text; they were removed.",
-            Self::Control => "Control characters stood in the text; they were removed.",
+            Self::Tags => "Contains text hidden in invisible Unicode tag characters; Umbra removed it.",
+            Self::Bidi => "Contains direction controls that reorder the displayed text; Umbra removed them.",
+            Self::ZeroWidth => "Contains invisible zero-width characters; Umbra removed them.",
+            Self::Ansi => "Contains terminal escape sequences; Umbra removed them.",
+            Self::Control => "Contains control characters; Umbra removed them.",
         }
     }
 
-    /// Colours in captured terminal output are ordinary; the rest is not.
+    /// Returns the severity: colors in captured terminal output are ordinary, all other kinds are not.
     pub(super) fn severity(self) -> Severity {
         if self == Self::Ansi { Severity::Info } else { Severity::Warning }
     }
 }
 
-/// What was taken out of a text: the first place of each kind, as a byte offset into the cleaned text.
+/// Removals from a text: the first place of each kind, as a byte offset into the cleaned text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed(pub(super) Vec<(Kind, usize)>);
 
@@ -64,7 +64,7 @@ impl Removed {
     }
 }
 
-/// The text without hidden characters, borrowed when there were none.
+/// Returns the text without hidden characters, borrowed when there were none.
 pub(super) fn clean(text: &str) -> (Cow<'_, str>, Removed) {
     let mut removed = Removed::default();
     let mut out = String::new();
@@ -93,7 +93,7 @@ pub(super) fn clean(text: &str) -> (Cow<'_, str>, Removed) {
     (Cow::Owned(out), removed)
 }
 
-/// The next character that may have to go, from a place on.
+/// Finds the next character, from a place on, that may have to be removed.
 fn next_hidden(text: &str, from: usize) -> Option<(usize, char)> {
     let mut start = from;
     for chunk in text.as_bytes().get(from..)?.chunks(64) {
@@ -109,7 +109,7 @@ fn next_hidden(text: &str, from: usize) -> Option<(usize, char)> {
     None
 }
 
-/// What to do with the next bytes: keep them (`None`) or take them out.
+/// Decision on the next bytes: keep them (`None`) or remove them.
 struct Step {
     len: usize,
     kind: Option<Kind>,
@@ -135,9 +135,9 @@ fn step(c: char, rest: &str, before: &str) -> Step {
             }
         }
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => one(Some(Kind::Bidi)),
-        // Marks of direction are part of ordinary Arabic and Hebrew text.
+        // Direction marks are part of ordinary Arabic and Hebrew text.
         '\u{200e}' | '\u{200f}' | '\u{61c}' => {
-            // They stand beside digits, brackets and Latin names, but never amid a word of ASCII.
+            // They stand beside digits, brackets and Latin names, but never within an ASCII word.
             const NEAR: usize = 24;
             let amid = before.ends_with(|c: char| c.is_ascii_alphanumeric())
                 && next.is_some_and(|c| c.is_ascii_alphanumeric());
@@ -159,14 +159,14 @@ fn step(c: char, rest: &str, before: &str) -> Step {
     }
 }
 
-/// Whether bytes may hold a hidden character. Plain ASCII is told without branches, sixteen bytes at a time.
+/// True if bytes may hold a hidden character. Plain ASCII is recognized without branches, sixteen bytes at a time.
 fn may_hide(chunk: &[u8]) -> bool {
     let plain = |byte: u8| matches!(byte, 0x20..=0x7e | b'\n' | b'\t' | b'\r');
     let odd = chunk.iter().fold(false, |odd, byte| odd | !plain(*byte));
     odd && chunk.iter().any(|byte| SUSPECT[usize::from(*byte)])
 }
 
-/// First bytes in UTF-8 of everything that may have to go.
+/// First UTF-8 bytes of all characters that may have to be removed.
 static SUSPECT: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -186,7 +186,7 @@ fn looks_hidden(c: char) -> bool {
         || is_invisible(c)
 }
 
-/// Characters that show nothing and that no ordinary text needs.
+/// True for characters that show nothing and that no ordinary text needs.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
@@ -194,13 +194,13 @@ fn is_invisible(c: char) -> bool {
         | '\u{fff0}'..='\u{fffb}')
 }
 
-/// Length of an escape sequence that starts with ESC (ECMA-48: CSI, OSC and other strings, two-byte forms).
+/// Returns the length of an escape sequence that starts with ESC (ECMA-48: CSI, OSC and other strings, two-byte forms).
 fn escape_len(rest: &str) -> usize {
     let body = rest.get(1..).unwrap_or_default();
     match body.bytes().next() {
         Some(b'[') => 2 + csi_len(body.get(1..).unwrap_or_default()),
         Some(b']' | b'P' | b'X' | b'^' | b'_') => {
-            // A string of the terminal ends with BEL or ESC \; one that does not end within 256 bytes is no sequence.
+            // A terminal string ends with BEL or ESC \; without an end within 256 bytes it is no sequence.
             let end = body.bytes().take(256).position(|b| b == 0x07 || b == 0x1b || b == b'\n');
             match end.map(|at| (at, body.as_bytes().get(at).copied(), body.as_bytes().get(at + 1).copied())) {
                 Some((at, Some(0x07), _)) => 1 + at + 1,
@@ -214,13 +214,13 @@ fn escape_len(rest: &str) -> usize {
     }
 }
 
-/// Length of the parameters and the final byte of a control sequence.
+/// Returns the length of the parameters and the final byte of a control sequence.
 fn csi_len(body: &str) -> usize {
     let parameters = body.bytes().take(64).take_while(|b| (0x20..0x40).contains(b)).count();
     parameters + usize::from(body.as_bytes().get(parameters).is_some_and(|b| (0x40..0x7f).contains(b)))
 }
 
-/// Length of the tags that make a black flag one of the three regions' that Unicode recommends.
+/// Returns the length of the tags that turn a black flag into one of the three regional flags that Unicode recommends.
 fn flag_len(before: &str, rest: &str) -> Option<usize> {
     const REGIONS: [&str; 3] = [
         "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
@@ -249,7 +249,7 @@ fn is_ideograph(c: char) -> bool {
         | '\u{ff01}'..='\u{ff60}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Letters and marks of scripts that use joiners: Arabic, Syriac, the Brahmic scripts, Khmer, Mongolian.
+/// True for letters and marks of scripts that use joiners: Arabic, Syriac, the Brahmic scripts, Khmer, Mongolian.
 fn joins(c: char) -> bool {
     matches!(c, '\u{600}'..='\u{60b}' | '\u{610}'..='\u{61b}' | '\u{620}'..='\u{8ff}' | '\u{900}'..='\u{109f}' | '\u{1780}'..='\u{17b3}'
         | '\u{17b6}'..='\u{17ff}' | '\u{1820}'..='\u{18aa}')

@@ -1,21 +1,21 @@
-//! Says which hosts an agent reaches that it should not. In: an event, and the hosts that its operator allows, if any are
-//! named. Out: hits. Only what goes out counts: arguments of tool calls, commands, and pictures in an output, which are
-//! fetched as soon as somebody looks. What an agent merely read or links to is not looked at.
+//! Check for hosts that an agent should not reach. In: an event, and the hosts that its operator allows, if listed.
+//! Out: hits. Only outgoing traffic counts: arguments of tool calls, commands, and pictures in an output, which are
+//! fetched when the output is displayed. Hosts that an agent merely read or links to are not checked.
 //!
-//! Without a list it knows services that exist to catch what is sent to them, and addresses that are written so as to be
-//! taken for another: a host before the `@`, letters of other scripts, an address as one number.
+//! Without a list the check knows services that exist to catch data, and addresses that are disguised: a host before
+//! the `@`, letters of other scripts, an address as one number.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
-use super::{commands, hosts::is_outside, needles::Needles};
+use super::{commands, hosts::is_outside, literal_scanner::LiteralScanner};
 use umbra_domain::{CheckName, Event, FieldName, Hit, OutputForm, Severity};
 
 /// Most hits in an event.
 const MOST_HITS: usize = 20;
 
-/// Services that catch requests, pass a private port to the world, or take any file or text from anybody.
+/// Services that catch requests, expose a private port, or accept any file or text without an account.
 const CATCHERS: &[&str] = &[
     "webhook.site",
     "requestbin.com",
@@ -75,7 +75,7 @@ const CATCHERS: &[&str] = &[
     "privatebin.net",
     "ghostbin.com",
 ];
-/// Services behind whose addresses another one stands.
+/// Services whose addresses redirect to other addresses.
 const SHORTENERS: &[&str] = &[
     "bit.ly",
     "tinyurl.com",
@@ -95,7 +95,7 @@ const SHORTENERS: &[&str] = &[
     "s.id",
 ];
 
-/// The hosts of an event that should not be reached.
+/// Returns hits for the hosts of an event that should not be reached.
 pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
     let mut hits: Vec<Hit> = Vec::new();
     let mut add = |field: &FieldName, target: &Target| {
@@ -144,11 +144,11 @@ pub(super) fn hits(event: &Event, allowed: Option<&[String]>) -> Vec<Hit> {
     hits
 }
 
-/// A host that is reached, and where it is written.
+/// A host that is reached, with its place.
 struct Target {
-    /// In lower case, without port and brackets.
+    /// Host in lower case, without port and brackets.
     host: String,
-    /// What stands before the `@`.
+    /// User part before the `@`.
     user: String,
     span: Range<usize>,
 }
@@ -156,33 +156,41 @@ struct Target {
 fn judge(target: &Target, allowed: Option<&[String]>) -> Option<(&'static str, Severity, String)> {
     let Target { host, user, .. } = target;
     if is_number(host) {
-        let what = "The address is written as one number, which hides where it leads.";
+        let what = "Uses an IP address in a number form that hides where it leads.";
         return Some(("disguised_host", Severity::Warning, what.to_owned()));
     }
     if let Some(name) = user.split(':').next().filter(|name| name.contains('.') && is_outside(name)) {
-        let what = format!("The address looks like {name}, but leads to {host}.");
+        let what = format!("Uses an address that looks like `{name}` but leads to `{host}`.");
         return Some(("disguised_host", Severity::Warning, what));
     }
     if mixes_scripts(host) {
-        let what = "The host's name mixes letters of several scripts that look alike.";
+        let what = "Uses a host name that mixes look-alike letters of several scripts.";
         return Some(("disguised_host", Severity::Warning, what.to_owned()));
     }
     if allowed.is_some_and(|allowed| allowed.iter().any(|pattern| matches(pattern, host))) {
         return None;
     }
     if CATCHERS.iter().any(|name| is_below(host, name)) {
-        return Some(("catcher", Severity::Warning, format!("{host} takes whatever is sent to it, from anybody.")));
+        return Some(("catcher", Severity::Warning, format!("Reaches `{host}`, which accepts data from anyone.")));
     }
     if allowed.is_some() && is_outside(host) {
-        return Some(("not_allowed", Severity::Warning, format!("{host} is none of the hosts that are allowed.")));
+        return Some((
+            "not_allowed",
+            Severity::Warning,
+            format!("Reaches `{host}`, which is not on the list of allowed hosts."),
+        ));
     }
     if SHORTENERS.contains(&host.as_str()) {
-        return Some(("shortened", Severity::Info, format!("{host} leads on to an address that cannot be seen.")));
+        return Some((
+            "shortened",
+            Severity::Info,
+            format!("Reaches `{host}`, a link shortener that hides the final address."),
+        ));
     }
     None
 }
 
-/// Whether an allowed host is this one: a name, `*.` and a name for those below it, or an address.
+/// True if an allowed host is this one: a name, `*.` and a name for all hosts below it, or an address.
 fn matches(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(name) => host != name && is_below(host, name),
@@ -194,7 +202,7 @@ fn is_below(host: &str, name: &str) -> bool {
     host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// `2130706433`, `0x7f000001`, `0177.0.0.1`: forms that browsers and curl resolve and people do not.
+/// True for `2130706433`, `0x7f000001`, `0177.0.0.1`: forms that browsers and curl resolve and people do not.
 fn is_number(host: &str) -> bool {
     let hexadecimal =
         |part: &str| part.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
@@ -205,7 +213,7 @@ fn is_number(host: &str) -> bool {
     decimal || hexadecimal(host) || dotted && host.split('.').any(|part| octal(part) || hexadecimal(part))
 }
 
-/// Latin letters beside Cyrillic or Greek ones in one label (UTS 39: mixed-script confusables), plain or in punycode's form.
+/// True if one label mixes Latin letters with Cyrillic or Greek ones (UTS 39: mixed-script confusables).
 fn mixes_scripts(host: &str) -> bool {
     host.split('.').any(|label| {
         let latin = label.chars().any(|c| c.is_ascii_alphabetic());
@@ -220,7 +228,7 @@ fn each_url(text: &str, mut visit: impl FnMut(Target)) {
         let scheme = text.as_bytes().get(..at).unwrap_or_default().iter().rev().take(12);
         let scheme = scheme.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-')).count();
         let name = text.get(at - scheme..at).unwrap_or_default();
-        // Connection strings of a database lead to it, and that is a host as well; a file is none.
+        // A database's connection string names a host too; a file does not.
         if scheme < 2 || ["file", "data", "javascript"].iter().any(|local| name.eq_ignore_ascii_case(local)) {
             continue;
         }
@@ -250,14 +258,15 @@ fn target(authority: &str, at: usize) -> Option<Target> {
     (!host.is_empty()).then(|| Target { host, user: user.to_owned(), span: at..at + authority.len() })
 }
 
-/// Hosts that programs are given without a scheme: `curl webhook.site/x`, `ssh ops@db.acme.io`, `nc termbin.com 9999`.
+/// Calls `visit` with hosts given to programs without a scheme: `curl webhook.site/x`, `ssh ops@db.acme.io`,
+/// `nc termbin.com 9999`.
 fn each_bare(script: &str, mut visit: impl FnMut(Target)) {
     const PROGRAMS: [&str; 18] = [
         "curl", "wget", "http", "https", "xh", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "netcat", "telnet",
         "socat", "ftp", "ping", "git", "openssl",
     ];
-    static NAMES: std::sync::LazyLock<Needles> = std::sync::LazyLock::new(|| {
-        Needles::new([
+    static NAMES: std::sync::LazyLock<LiteralScanner> = std::sync::LazyLock::new(|| {
+        LiteralScanner::new([
             "curl ", "wget ", "http ", "https ", "xh ", "ssh ", "scp ", "sftp ", "rsync ", "nc ", "ncat ", "netcat ",
             "telnet ", "socat ", "ftp ", "ping ", "git ", "openssl ",
         ])
@@ -281,7 +290,7 @@ fn each_bare(script: &str, mut visit: impl FnMut(Target)) {
                 continue;
             }
             let authority = word.split(['/', '?', '#']).next().unwrap_or(word);
-            // A file of a remote copy has a colon or an at sign; anything else is a file of this machine.
+            // The file of a remote copy has a colon or an at sign; any other is a file of this machine.
             let remote = !matches!(program, "scp" | "rsync" | "git") || authority.contains(['@', ':']);
             let at = start + (word.as_ptr() as usize - line.as_ptr() as usize);
             if let Some(target) = target(authority, at).filter(|target| remote && is_name(&target.host, word)) {
@@ -292,7 +301,7 @@ fn each_bare(script: &str, mut visit: impl FnMut(Target)) {
     }
 }
 
-/// Whether a word without a scheme is a host: a known catcher, an address, or a name with a domain that is no file.
+/// True if a word without a scheme is a host: a known catcher, an address, or a domain name that is no file.
 fn is_name(host: &str, word: &str) -> bool {
     const FILES: [&str; 24] = [
         "sh", "py", "js", "ts", "json", "txt", "md", "yml", "yaml", "toml", "gz", "zip", "tar", "tgz", "log", "html",
@@ -307,12 +316,12 @@ fn is_name(host: &str, word: &str) -> bool {
     known || host.parse::<std::net::IpAddr>().is_ok() || named && (!FILES.contains(&last) || word.contains(['@', ':']))
 }
 
-/// What [`str::contains`] says, which is slow for a sign that is repeated.
+/// True if a text contains a sign; [`str::contains`] is slow for a repeated sign.
 fn holds(text: &str, sign: &str) -> bool {
     memmem::find(text.as_bytes(), sign.as_bytes()).is_some()
 }
 
-/// The pictures of an output, in Markdown and HTML: whoever shows it fetches them.
+/// Calls `visit` with the pictures of an output, in Markdown and HTML: displaying the output fetches them.
 fn pictures(output: &str, mut visit: impl FnMut(Target)) {
     if !output.contains("://") {
         return;

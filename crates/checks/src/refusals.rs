@@ -1,11 +1,11 @@
-//! Recognises an answer that declines, in the languages that models answer in most. In: a short text. Out: whether it
-//! opens by declining to help. What says that something was not found or could not be done is a report, no refusal.
+//! Recognizer of refusals, in the languages that models answer in most. In: a short text. Out: true if it opens by
+//! declining to help. A text that reports a failure or a missing thing is no refusal.
 
 use std::sync::LazyLock;
 
 use regex::RegexSet;
 
-/// Openings by language: an apology perhaps, then who cannot do what for you.
+/// Openings of refusals by language: an optional apology, then a denial of help.
 const FORMS: &[&str] = &[
     // English
     r"^(?:(?:i'?m|i\s+am)\s+(?:really\s+|very\s+|so\s+)?(?:sorry|afraid),?\s*(?:but\s+|that\s+)?|sorry,?\s*(?:but\s+)?|unfortunately,?\s*|i\s+apologi[sz]e,?\s*(?:but\s+)?|(?:my\s+)?apologies,?\s*(?:but\s+)?|thank(?:s|\s+you)[^.!\n]{0,60}[.!,]?\s*(?:but\s+|however,?\s+)?|as\s+an?\s+(?:AI|large\s+language\s+model|language\s+model)[^,.]{0,40},?\s*)*(?:i\s+(?:can'?t|can\s?not|won't|will\s+not|must\s+(?:respectfully\s+)?(?:decline|refuse)|(?:respectfully\s+)?decline|am\s+unable|am\s+not\s+able|do\s+not\s+have\s+the\s+ability|don't\s+feel\s+comfortable|have\s+to\s+decline|am\s+not\s+allowed|am\s+not\s+permitted|am\s+not\s+comfortable)|i'?m\s+(?:unable|not\s+able|not\s+allowed|not\s+permitted|not\s+comfortable|not\s+going)|it\s+is\s+not\s+possible\s+for\s+me|that(?:'s|\s+is)\s+(?:not\s+)?something\s+i\s+(?:can't|cannot|can|won't)|this\s+(?:request\s+)?(?:goes\s+against|violates)\s+my)\b[^.\n]{0,60}?\b(?:help|assist|comply|provide|fulfil+|do\s+that|do\s+this|continue|answer|complete|create|generate|write|support|engage|discuss|share|guidelines|policies|with\s+(?:that|this)|to)\b",
@@ -38,7 +38,7 @@ const FORMS: &[&str] = &[
     r"^(?:क्षमा|माफ़|मुझे\s+खेद|मुझे\s+अफ़सोस)[^\n]{0,60}(?:सहायता|मदद|प्रदान)[^\n]{0,20}(?:नहीं\s+कर\s+सक|असमर्थ)",
 ];
 
-/// Whether a text opens by declining.
+/// True if a text opens by declining.
 pub(super) fn declines(text: &str) -> bool {
     static ALL: LazyLock<Option<RegexSet>> =
         LazyLock::new(|| RegexSet::new(FORMS.iter().map(|form| format!("(?i){form}"))).ok());

@@ -1,6 +1,6 @@
-//! Makes an event fit to be stored. In: the event as its sender wrote it. Out: the same event without hidden
-//! characters and secrets, and the marks that say what stood where. It sees every text of the event, names and keys
-//! included, once; clean text is left where it is, not copied.
+//! Screening of an event before it is stored. In: the event as sent. Out: the event without hidden characters and
+//! secrets, and marks that say what was removed where. Every text of the event, names and keys included, is read once;
+//! clean text is not copied.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -8,30 +8,30 @@ use serde_json::{Map, Value};
 
 use super::{
     SecretDigest, normalise,
-    rules::{Place, in_force},
+    rules::{MatchContext, in_force},
     secrets::{self, Lead},
 };
 use umbra_domain::{CheckName, Event, FieldName, Mark, Severity};
 
-/// Most rounds of redaction: a marker makes new neighbours, and what stands between two secrets may be a third.
+/// Most rounds of redaction: a marker changes the context, and the text between two secrets may be a third.
 const MOST_ROUNDS: usize = 4;
 
-/// How much of the text behind a hidden character its mark covers, in bytes.
+/// Bytes behind a hidden character that its mark covers.
 const HIDDEN_CONTEXT: usize = 40;
 
-/// Keyed digests of secrets: the same secret, the same digest.
+/// Keyed digest function of secrets: the same secret has the same digest.
 pub(super) type Digester<'t> = Option<&'t dyn Fn(&str) -> SecretDigest>;
 
-/// Form of the markers that stand in place of secrets.
+/// Form of the markers that replace secrets.
 #[derive(Clone, Copy, Default)]
 struct Markers<'t> {
     digester: Digester<'t>,
-    /// True if they carry tags.
+    /// True if markers carry tags.
     tagged: bool,
 }
 
-/// Cleans every text of the event in place and returns what was taken out. Names carry no tag: a tag that goes by the
-/// task would make another agent, tool or task of each.
+/// Cleans every text of the event in place and returns the marks. Names carry no tag: a tag is keyed by the task, so
+/// one agent or tool would get another name in each task.
 pub(super) fn screen(event: &mut Event, digester: Digester<'_>) -> Vec<Mark> {
     let markers = Markers { digester, tagged: false };
     let mut marks = Marks { found: Vec::new(), markers, by_name: false };
@@ -61,13 +61,13 @@ pub(super) fn screen(event: &mut Event, digester: Digester<'_>) -> Vec<Mark> {
     marks.found
 }
 
-/// Cleans every text and key of a document in place, and goes by the names of members alone where these say enough.
+/// Cleans every text and key of a document in place. A member's name alone may decide that its value is a secret.
 pub(super) fn redact_json(value: &mut Value) {
     let mut marks = Marks { found: Vec::new(), markers: Markers::default(), by_name: true };
     marks.value(&mut path(""), None, value);
 }
 
-/// The beginning of a path, with room for what is mostly below it.
+/// Returns the beginning of a path, with capacity for longer ones.
 fn path(begins: &str) -> String {
     const ROOM: usize = 64;
     let mut path = String::with_capacity(ROOM);
@@ -75,11 +75,11 @@ fn path(begins: &str) -> String {
     path
 }
 
-/// What was taken out so far.
+/// Marks of the removals so far.
 struct Marks<'t> {
     found: Vec<Mark>,
     markers: Markers<'t>,
-    /// Whether what the name of a member calls a credential is one, however it looks, and JSON in a text is read.
+    /// True if a member's name alone decides that its value is a credential, and JSON in a text is read.
     by_name: bool,
 }
 
@@ -94,7 +94,7 @@ impl Marks<'_> {
         self.led(field, None, text);
     }
 
-    /// A text that a name or arguments lead to: they may say that it is a secret.
+    /// Cleans a text behind a name or arguments, which may say that it is a secret.
     fn led(&mut self, field: &str, lead: Option<Lead<'_>>, text: &mut String) {
         if self.by_name {
             self.embedded(text);
@@ -105,13 +105,13 @@ impl Marks<'_> {
         }
         self.found.extend(taken.into_iter().map(|one| one.into_mark(field)));
         if self.by_name
-            && let Some(found) = lead.and_then(|lead| secrets::held(lead, text))
+            && let Some(found) = lead.and_then(|lead| secrets::credential_by_name(lead, text))
         {
             *text = format!("[secret:{}]", found.rule);
         }
     }
 
-    /// Cleans a text that is JSON as what it says; it is written anew only where there was something to clean.
+    /// Cleans a text that is JSON by its content. It is rewritten only if there was something to clean.
     fn embedded(&mut self, text: &mut String) {
         if !text.trim_start().starts_with(['{', '[']) {
             return;
@@ -124,12 +124,12 @@ impl Marks<'_> {
         }
     }
 
-    /// Walks JSON; `path` names where it stands, in the form of [`Event::for_each_text`], `name` the member that has it.
+    /// Walks JSON. `path` is the place in the form of [`Event::for_each_text`], `name` the member that holds the value.
     fn value(&mut self, path: &mut String, name: Option<&str>, value: &mut Value) {
         match value {
             Value::String(text) => self.led(path, name.map(Lead::Member), text),
             Value::Array(items) => {
-                let mut line = Line::default();
+                let mut line = ArgumentLead::default();
                 for (index, item) in items.iter_mut().enumerate() {
                     let length = path.len();
                     path.push('.');
@@ -148,7 +148,9 @@ impl Marks<'_> {
             }
             Value::Object(map) => self.object(path, name, map),
             Value::Number(number) if self.by_name => {
-                if let Some(found) = name.and_then(|name| secrets::held(Lead::Member(name), &number.to_string())) {
+                if let Some(found) =
+                    name.and_then(|name| secrets::credential_by_name(Lead::Member(name), &number.to_string()))
+                {
                     *value = Value::String(format!("[secret:{}]", found.rule));
                 }
             }
@@ -156,12 +158,13 @@ impl Marks<'_> {
         }
     }
 
-    /// `above` is the name of the member that has the object: its `value` goes by that, and all of `credentials`.
+    /// Walks an object. `above` is the name of the member that holds it: it applies to the object's `value`, and to all
+    /// members of `credentials`.
     fn object(&mut self, path: &mut String, above: Option<&str>, map: &mut Map<String, Value>) {
         if map.keys().any(|key| matches!(without(key), Cow::Owned(_))) {
             self.keys(path, map);
         }
-        let beside = secrets::beside(map).map(str::to_owned);
+        let beside = secrets::name_of_value(map).map(str::to_owned);
         for (key, item) in map.iter_mut() {
             let length = path.len();
             path.push('.');
@@ -174,8 +177,8 @@ impl Marks<'_> {
         }
     }
 
-    /// Cleans an object's keys. Marks in keys stand in a field of their own, the path with `#keys`, since no text
-    /// of the event has that place. Keys that become alike get a number, so that no value is lost.
+    /// Cleans an object's keys. Marks in keys have a field of their own, the path with `#keys`, since no text of the
+    /// event has that place. Keys that become equal get a number, so no value is lost.
     fn keys(&mut self, path: &str, map: &mut Map<String, Value>) {
         for (key, item) in std::mem::take(map) {
             let markers = Markers { tagged: false, ..self.markers };
@@ -192,17 +195,18 @@ impl Marks<'_> {
     }
 }
 
-/// The arguments of a list so far that may lead to the next.
+/// Arguments of a list so far that may lead to the next one.
 #[derive(Default)]
-struct Line {
+struct ArgumentLead {
     /// The program, with its subcommand.
     program: String,
     last: String,
     words: usize,
 }
 
-impl Line {
-    /// What stands before an argument, where that or the one before it is an option, or the one before it names a secret.
+impl ArgumentLead {
+    /// Returns the context before an argument, if it or the argument before is an option, or the one before names a
+    /// secret.
     fn before(&self, next: &str) -> Option<String> {
         if self.words == 0 {
             return None;
@@ -226,18 +230,18 @@ impl Line {
     }
 }
 
-/// One thing that was taken out of a text; `at` lies in the cleaned text.
-struct Taken {
+/// A removal from a text; `at` is a range of the cleaned text.
+struct Removal {
     check: CheckName,
     rule: &'static str,
     severity: Severity,
     at: Range<usize>,
     description: String,
-    /// Keyed hash of a secret.
+    /// Keyed hash of a secret, in hexadecimal.
     value: Option<String>,
 }
 
-impl Taken {
+impl Removal {
     fn into_mark(self, field: &str) -> Mark {
         Mark {
             check: self.check,
@@ -252,15 +256,15 @@ impl Taken {
     }
 }
 
-/// The text without hidden characters and secrets, borrowed when there were none.
+/// Returns the text without hidden characters and secrets, borrowed when there were none.
 pub(super) fn without(text: &str) -> Cow<'_, str> {
     clean(text, Markers::default(), None).0
 }
 
-fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Taken>) {
+fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Cow<'x, str>, Vec<Removal>) {
     let (mut text, removed) = normalise::clean(text);
-    let mut taken: Vec<Taken> = Vec::new();
-    taken.extend(removed.0.into_iter().map(|(kind, at)| Taken {
+    let mut taken: Vec<Removal> = Vec::new();
+    taken.extend(removed.0.into_iter().map(|(kind, at)| Removal {
         check: CheckName::Hidden,
         rule: kind.rule(),
         severity: kind.severity(),
@@ -271,11 +275,16 @@ fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Co
     for _ in 0..MOST_ROUNDS {
         let mut found = secrets::find(&text);
         if let (true, Some(lead)) = (found.is_empty(), lead) {
-            found.extend(secrets::find_led(lead, &text));
+            found.extend(secrets::find_by_lead(lead, &text));
         }
         let rules = in_force();
         found.retain_mut(|one| {
-            let weight = rules.weigh(CheckName::Secrets, one.rule, one.severity, Place::new(&text, one.span.clone()));
+            let weight = rules.severity_in_force(
+                CheckName::Secrets,
+                one.rule,
+                one.severity,
+                MatchContext::new(&text, one.span.clone()),
+            );
             one.severity = weight.unwrap_or(one.severity);
             weight.is_some()
         });
@@ -288,11 +297,11 @@ fn clean<'x>(text: &'x str, markers: Markers<'_>, lead: Option<Lead<'_>>) -> (Co
     (text, taken)
 }
 
-/// Replaces what was found by markers, moves earlier marks along, and adds a mark for each marker.
-fn redact(text: &str, found: &[secrets::Found], markers: Markers<'_>, taken: &mut Vec<Taken>) -> String {
+/// Replaces findings by markers, moves earlier marks, and adds a mark for each marker.
+fn redact(text: &str, found: &[secrets::SecretFinding], markers: Markers<'_>, taken: &mut Vec<Removal>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
-    // Where each span stood and where its marker stands.
+    // Ranges of each span in the old text and of its marker in the new one.
     let mut moves: Vec<(Range<usize>, Range<usize>)> = Vec::with_capacity(found.len());
     let mut values = Vec::with_capacity(found.len());
     for one in found {
@@ -307,7 +316,7 @@ fn redact(text: &str, found: &[secrets::Found], markers: Markers<'_>, taken: &mu
         }
         out.push(']');
         values.push(digest.map(|digest| format!("{:016x}", digest.value)));
-        // A selector of how the last character looks goes with it: behind the marker it would stand out of place.
+        // A variation selector of the last character is removed too: behind the marker it would be out of place.
         let rest = text.get(one.span.end..).unwrap_or_default();
         copied = text.len() - rest.trim_start_matches(|c| ('\u{fe00}'..='\u{fe0f}').contains(&c)).len();
         moves.push((one.span.start..copied, start..out.len()));
@@ -322,7 +331,7 @@ fn redact(text: &str, found: &[secrets::Found], markers: Markers<'_>, taken: &mu
     for one in taken.iter_mut() {
         one.at = moved(one.at.start, &moves, |marker| marker.start)..moved(one.at.end, &moves, |marker| marker.end);
     }
-    taken.extend(found.iter().zip(moves).zip(values).map(|((one, (_, marker)), value)| Taken {
+    taken.extend(found.iter().zip(moves).zip(values).map(|((one, (_, marker)), value)| Removal {
         check: CheckName::Secrets,
         rule: one.rule,
         severity: one.severity,
@@ -333,22 +342,22 @@ fn redact(text: &str, found: &[secrets::Found], markers: Markers<'_>, taken: &mu
     out
 }
 
-fn describe(found: &secrets::Found) -> String {
-    // What a user's row says may be a sentence.
+fn describe(found: &secrets::SecretFinding) -> String {
+    // The title from a user's row may be a sentence.
     if found.title.starts_with(char::is_uppercase) {
-        return format!("{} It was taken out before storage.", found.title);
+        return format!("{} Umbra redacted it before storage.", found.title);
     }
     match found.severity {
         Severity::Info => {
-            format!("What is shaped like {} but marked as an example stood here; it was taken out.", found.title)
+            format!("Contains text shaped like {} but marked as an example; Umbra redacted it.", found.title)
         }
         Severity::Warning | Severity::Critical => {
-            format!("Here stood {}; it was taken out before storage.", found.title)
+            format!("Contains {}; Umbra redacted it before storage.", found.title)
         }
     }
 }
 
-/// Where a place of the old text lies in the new one; `within` picks an edge for places inside a span.
+/// Maps a place of the old text to the new one. `within` picks an edge for places inside a span.
 fn moved(place: usize, moves: &[(Range<usize>, Range<usize>)], within: impl Fn(&Range<usize>) -> usize) -> usize {
     let next = moves.partition_point(|(was, _)| was.end <= place);
     if let Some((was, marker)) = moves.get(next)

@@ -32,7 +32,7 @@ const MAX_REASON: usize = 500;
 pub type ConditionRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 /// The keys that every rule begins with.
-pub(super) struct Head {
+pub(super) struct RuleHead {
     /// Name of the rule; `None` where it is missing or faulty.
     pub name: Option<String>,
     pub mode: PolicyMode,
@@ -42,7 +42,7 @@ pub(super) struct Head {
 }
 
 /// Declares the keys that every rule begins with.
-pub(super) fn head(keys: &mut Keys<'_>) -> Head {
+pub(super) fn head(keys: &mut Keys<'_>) -> RuleHead {
     let name = keys.required(NAME, "Its unique name.", printable("a rule's name", 100));
     let mode = keys.optional(
         "mode",
@@ -64,7 +64,7 @@ pub(super) fn head(keys: &mut Keys<'_>) -> Head {
         "Modes of the agent (names or globs), of which it must be in one; every one unless set.",
         List { len: 1..=MAX_PATTERNS, single: true, item: pattern("a mode or a glob") },
     );
-    Head {
+    RuleHead {
         name,
         mode: mode.unwrap_or_default(),
         agents: agents.unwrap_or_default(),
@@ -115,7 +115,7 @@ pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
 
 /// Declares one rule about calls.
 fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRule> {
-    let Head { name, mode, agents, routes, modes } = head(keys);
+    let RuleHead { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(keys, "Tools (names or globs), as `server.tool` or by the name alone; every one unless set.");
     let except = keys.optional(
         "except",

@@ -19,10 +19,9 @@ pub(super) fn of_hits(hits: &[&Hit]) -> String {
         }
     }
     if kinds.is_empty() {
-        let clean =
-            "No concerns found by the built-in checks. Relevance, facts and completeness were judged by no model.";
-        let noted = "The built-in checks found nothing beyond what is noted for information. Relevance, facts and \
-                     completeness were judged by no model.";
+        let clean = "No concerns found by the built-in checks. No model judged relevance, facts and completeness.";
+        let noted = "The built-in checks found only remarks for information. No model judged relevance, facts and \
+                     completeness.";
         return if hits.is_empty() { clean } else { noted }.to_owned();
     }
     kinds.into_iter().take(MAX_SENTENCES).map(sentence).collect::<Vec<_>>().join(" ")
@@ -32,7 +31,7 @@ pub(super) fn of_hits(hits: &[&Hit]) -> String {
 pub(super) fn of_assessment(assessment: Assessment) -> &'static str {
     match assessment {
         Assessment::Approve => "No concerns found.",
-        Assessment::Checked => "Relevance, facts and completeness were judged by no model.",
+        Assessment::Checked => "No model judged relevance, facts and completeness.",
         Assessment::Inconclusive => "No verdict: have a person look, or review it again, before relying on it.",
         Assessment::Suggest => "Look at the findings before relying on it.",
         Assessment::Flag => "Do not use it before its findings are resolved.",
@@ -44,12 +43,12 @@ fn sentence(check: CheckName) -> &'static str {
         CheckName::Secrets => "Rotate the credential and keep it out of the output.",
         CheckName::Commands => "Have a person confirm the command before it runs.",
         CheckName::Injection => "Treat the marked text as data, and do not let it steer the agent or its reviewer.",
-        CheckName::Truncation => "Have the cut-off part produced again.",
-        CheckName::Emptiness => "Have the work done again: there is no usable output.",
-        CheckName::Loops => "Stop the loop: the same calls are repeated and bring nothing new.",
-        CheckName::Pii => "Take the personal data out, unless the task is to hand it to whom it is about.",
-        CheckName::Contradictions => "Compare the claim with what the tool returned, and correct it.",
+        CheckName::Truncation => "Ask the agent to produce the missing part.",
+        CheckName::Emptiness => "Ask the agent to repeat the work: its output is not usable.",
+        CheckName::Loops => "Stop the loop: the agent repeats itself and makes no progress.",
+        CheckName::Pii => "Remove the personal data, unless the task is to give it to the person concerned.",
+        CheckName::Contradictions => "Compare the claim with the tool's result, and correct it.",
         CheckName::OutsideHosts => "Have a person confirm that the agent may reach the host.",
-        CheckName::Hidden => "Find out where the hidden characters come from before the text is used.",
+        CheckName::Hidden => "Find the source of the hidden characters before using the text.",
     }
 }

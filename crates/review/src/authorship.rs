@@ -63,9 +63,9 @@ pub(super) fn described(about: FindingSubject, field: Option<&FieldName>, descri
     match (about, field) {
         (FindingSubject::Agent, _) => description.to_owned(),
         (FindingSubject::Given, Some(field)) if field.is_given() => {
-            format!("In what the agent was given: {description}")
+            format!("In data given to the agent: {description}")
         }
-        (FindingSubject::Given, _) => format!("Quoted from what the agent was given: {description}"),
+        (FindingSubject::Given, _) => format!("Quoted from data given to the agent: {description}"),
     }
 }
 

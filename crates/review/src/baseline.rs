@@ -58,8 +58,8 @@ pub fn compare(
         severity,
         category: FindingCategory::Quality,
         description: format!(
-            "The score of {score} falls below what this agent usually reaches for this type of task: a mean of {:.0} \
-             with a spread of {:.0} over {} reviews.",
+            "The score of {score} is below this agent's usual scores for this type of task: a mean of {:.0} with a \
+             spread of {:.0} over {} reviews.",
             usual.mean, usual.spread, usual.count
         ),
         evidence: None,
@@ -71,7 +71,7 @@ pub fn compare(
     let raised = grade(severity, shadow);
     if raised > judgement.assessment {
         judgement.assessment = raised;
-        "Compare the result with earlier ones of this agent: it falls below them."
+        "Compare the result with this agent's earlier ones: its score is lower."
             .clone_into(&mut judgement.recommendation);
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         params::Params,
         problem::Problem,
     },
-    flows::decisions::{AskedOf, NewOverride, OverrideError, RunName, RunsAfter},
+    flows::decisions::{EffectiveQuery, NewOverride, OverrideError, RunName, RunsAfter},
 };
 use umbra_boundary::execution::{ConfiguredExecution, Effective};
 use umbra_domain::{Execution, Override, OverrideScope, key::Scope, tool::plain_tool_name};
@@ -88,7 +88,7 @@ pub struct OverrideChange {
 pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let nobody = || Problem::internal("a parent where none was named");
-    let effective = api.flows.boundary.effective(AskedOf::default()).await?.ok_or_else(nobody)?;
+    let effective = api.flows.boundary.effective(EffectiveQuery::default()).await?.ok_or_else(nobody)?;
     let overrides = api.flows.boundary.overrides().await?;
     let rules = api.flows.boundary.rules.load();
     let ConfiguredExecution { environment, settings, variable, default } = rules.configured.clone();
@@ -182,7 +182,7 @@ pub async fn get_effective(
     if caller.require(Scope::Read).is_err() {
         caller.speak_for(agent.as_deref().unwrap_or_default())?;
     }
-    let asked = AskedOf { agent, session, tool, run, parent_run };
+    let asked = EffectiveQuery { agent, session, tool, run, parent_run };
     let effective = api.flows.boundary.effective(asked).await?;
     let unknown = || {
         Problem::not_found("nothing is known of this parent_run, or of a run further up: name one that has made a call")

@@ -31,7 +31,7 @@ const RESERVED: usize = 256;
 /// Accepts connections until the soft stop, then those that the system had already accepted.
 pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, limits: Limits) {
     let room = within_descriptors(limits.max_connections);
-    let door = Door {
+    let door = Acceptor {
         room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
         limits: Arc::new(limits),
@@ -73,7 +73,7 @@ fn within_descriptors(wanted: usize) -> usize {
 }
 
 /// State shared by all connections.
-struct Door {
+struct Acceptor {
     room: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
     limits: Arc<Limits>,
@@ -81,7 +81,7 @@ struct Door {
     tasks: Tasks,
 }
 
-impl Door {
+impl Acceptor {
     fn admit(&self, socket: TcpStream, peer: SocketAddr) {
         // A verdict is one small write: waiting to fill a packet would delay it by up to 40 ms.
         if socket.set_nodelay(true).is_err() {

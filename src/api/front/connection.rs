@@ -29,8 +29,8 @@ use tower::ServiceExt;
 
 use super::{
     Limits,
-    raw::TwoLengths,
     stream::{Phase, TimedStream},
+    wire_checks::TwoLengths,
 };
 
 /// Largest read buffer of a connection; bodies pass through it piece by piece.

@@ -58,12 +58,12 @@ impl Encoding {
 }
 
 /// Bytes together with their share of the memory.
-struct Held {
+struct CountedBytes {
     bytes: Vec<u8>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -71,7 +71,7 @@ impl AsRef<[u8]> for Held {
 
 /// Writer that collects decoded bytes up to the limit, and refuses the byte after it.
 pub(in crate::api) struct Sink {
-    held: Held,
+    held: CountedBytes,
     limit: usize,
     memory: Arc<Semaphore>,
     /// Problem by which the last write was refused.
@@ -133,7 +133,7 @@ impl Decoder {
 
     /// Returns a decoder for at most `limit` decoded bytes, which takes its memory from `memory`.
     pub(in crate::api) fn new(encoding: Encoding, limit: usize, memory: &Arc<Semaphore>) -> Result<Self, Problem> {
-        let held = Held { bytes: Vec::new(), permit: None };
+        let held = CountedBytes { bytes: Vec::new(), permit: None };
         let sink = Sink { held, limit, memory: Arc::clone(memory), full: None };
         Ok(match encoding {
             Encoding::Identity => Self::Identity(sink),

@@ -15,7 +15,7 @@ use axum::{
     response::Response,
 };
 
-use super::raw::TwoLengths;
+use super::wire_checks::TwoLengths;
 use crate::api::problem::Problem;
 
 /// Layer that refuses a request which the guard does not pass, or whose body has two lengths.

@@ -37,7 +37,7 @@ pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
     let layers = ServiceBuilder::new()
         // Compression is outside of the layer that writes a request's id into a problem.
         .layer(compression())
-        .layer(from_fn_with_state(clock, trace::name))
+        .layer(from_fn_with_state(clock, trace::assign_request_id))
         .layer(unless_set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY))
         .layer(unless_set(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(unless_set(header::X_FRAME_OPTIONS, "DENY"))

@@ -25,11 +25,11 @@ pub(in crate::api) mod decode;
 mod guard;
 mod layers;
 mod limits;
-mod raw;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod wire_checks;
 
 use std::{io, net::SocketAddr};
 

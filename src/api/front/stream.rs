@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     Limits,
-    raw::{HeadWatch, instead_of},
+    wire_checks::{LengthConflictDetector, problem_for},
 };
 
 /// Longest time, and most bytes, that are read and dropped between the last answer and the close of the socket.
@@ -63,7 +63,7 @@ impl Phase {
 
 /// Bytes that the client must send next.
 #[derive(Debug, Clone, Copy)]
-enum Owed {
+enum ExpectedInput {
     /// Rest of the headers, with their deadline.
     Headers(Instant),
     /// Next request, with its deadline.
@@ -78,14 +78,14 @@ pub(super) struct TimedStream {
     socket: TcpStream,
     phase: Phase,
     limits: Arc<Limits>,
-    owed: Owed,
+    owed: ExpectedInput,
     /// Timer of the deadline, made when first needed.
     alarm: Alarm,
     stalled: Option<Instant>,
     stall_alarm: Alarm,
     /// Time at which lingering ends, and bytes that may still be dropped.
     lingering: Option<(Instant, usize)>,
-    head: HeadWatch,
+    head: LengthConflictDetector,
     /// Problem sent in place of an answer of hyper's own, and the bytes of it that were taken.
     instead: Option<(Vec<u8>, usize)>,
 }
@@ -93,7 +93,7 @@ pub(super) struct TimedStream {
 impl TimedStream {
     /// Returns a stream over a socket whose first byte has arrived.
     pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<Limits>) -> Self {
-        let owed = Owed::Headers(Instant::now() + limits.headers);
+        let owed = ExpectedInput::Headers(Instant::now() + limits.headers);
         let (alarm, stall_alarm) = (Alarm::default(), Alarm::default());
         Self {
             socket,
@@ -104,7 +104,7 @@ impl TimedStream {
             stalled: None,
             stall_alarm,
             lingering: None,
-            head: HeadWatch::default(),
+            head: LengthConflictDetector::default(),
             instead: None,
         }
     }
@@ -112,9 +112,9 @@ impl TimedStream {
     /// Follows the phase that the service has set since the last read.
     fn follow_phase(&mut self) {
         match self.phase.0.phase.load(Ordering::Relaxed) {
-            Phase::BUSY => self.owed = Owed::Nothing,
+            Phase::BUSY => self.owed = ExpectedInput::Nothing,
             Phase::ANSWERED => {
-                self.owed = Owed::Request(Instant::now() + self.limits.idle);
+                self.owed = ExpectedInput::Request(Instant::now() + self.limits.idle);
                 self.phase.0.phase.store(Phase::WAITING, Ordering::Relaxed);
             }
             _ => {}
@@ -123,15 +123,17 @@ impl TimedStream {
 
     /// Fails once the deadline of the client's next bytes has passed.
     fn poll_owed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (Owed::Headers(deadline) | Owed::Request(deadline)) = self.owed else { return Poll::Pending };
+        let (ExpectedInput::Headers(deadline) | ExpectedInput::Request(deadline)) = self.owed else {
+            return Poll::Pending;
+        };
         ready!(self.alarm.poll(cx, deadline));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Starts the time for the headers at the first byte of a request.
     fn arrived(&mut self) {
-        if matches!(self.owed, Owed::Request(_)) {
-            self.owed = Owed::Headers(Instant::now() + self.limits.headers);
+        if matches!(self.owed, ExpectedInput::Request(_)) {
+            self.owed = ExpectedInput::Headers(Instant::now() + self.limits.headers);
             self.head.begin();
         }
     }
@@ -139,7 +141,7 @@ impl TimedStream {
     /// Sends a problem in place of an answer of hyper's own; `None` for all other bytes.
     fn poll_instead(&mut self, cx: &mut Context<'_>, data: &[u8]) -> Option<Poll<io::Result<usize>>> {
         if self.instead.is_none() && self.phase.0.phase.load(Ordering::Relaxed) != Phase::BUSY {
-            self.instead = instead_of(data).map(|bytes| (bytes, 0));
+            self.instead = problem_for(data).map(|bytes| (bytes, 0));
         }
         let (bytes, mut sent) = self.instead.take()?;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
@@ -201,7 +203,7 @@ impl AsyncRead for TimedStream {
         let arrived = buffer.filled().get(before..).unwrap_or_default();
         if !arrived.is_empty() {
             this.arrived();
-            if matches!(this.owed, Owed::Headers(_)) && this.head.saw(arrived, this.limits.max_header_bytes) {
+            if matches!(this.owed, ExpectedInput::Headers(_)) && this.head.saw(arrived, this.limits.max_header_bytes) {
                 this.phase.0.two_lengths.store(true, Ordering::Relaxed);
             }
         }

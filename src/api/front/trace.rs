@@ -15,7 +15,7 @@ use axum::{
 use uuid::Uuid;
 
 use crate::api::{
-    audit::{self, Asked},
+    audit::{self, RefusedRequest},
     problem::Problem,
 };
 use umbra_domain::clock::Clock;
@@ -94,7 +94,7 @@ fn family(path: &str) -> &str {
 }
 
 /// Layer that puts the id on request, answer and problem, and logs internal faults and refused callers.
-pub(super) async fn name(
+pub(super) async fn assign_request_id(
     State(clock): State<Clock>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     mut request: Request,
@@ -115,7 +115,7 @@ pub(super) async fn name(
         if let Some(methods) = response.headers().get(header::ALLOW).and_then(|value| value.to_str().ok()) {
             problem = problem.saying(format!("This resource has no {method}; it has {}.", methods.replace(',', ", ")));
         }
-        audit::request(&problem, &Asked { id: &id, method: &method, family: &family, peer, gave_key });
+        audit::request(&problem, &RefusedRequest { id: &id, method: &method, family: &family, peer, gave_key });
         if let Some(cause) = problem.cause() {
             let trace_id = parent.map(|parent| format!("{:032x}", parent.trace_id));
             tracing::error!(request_id = %id, trace_id, %method, family, cause, "a request failed");

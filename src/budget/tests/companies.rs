@@ -10,11 +10,11 @@ fn rules(max_events: u32, max_chars: u32, wait_ms: u64) -> BatchRules {
 }
 
 fn small(chars: u64) -> Candidate {
-    Candidate { company: Company::Batch(chars), ..candidate("a", &[Trigger::Error]) }
+    Candidate { company: Grouping::Batch(chars), ..candidate("a", &[Trigger::Error]) }
 }
 
 fn of_task(completes: bool) -> Candidate {
-    Candidate { company: Company::Task { id: "t".into(), completes }, ..candidate("a", &[Trigger::TaskComplete]) }
+    Candidate { company: Grouping::Task { id: "t".into(), completes }, ..candidate("a", &[Trigger::TaskComplete]) }
 }
 
 /// Keeps the reviews that the store would still find waiting at this moment: due ones have begun.
@@ -60,7 +60,7 @@ fn a_task_is_reviewed_when_it_is_complete_and_once_more() {
     assert_eq!((ask(&mut meters, false), meters.waitings.all()[0].run_at), (Decision::Pass, noon()));
     // The review has begun.
     let begun = |rounds| {
-        let mut waitings = Waitings::default();
+        let mut waitings = WaitingReviews::default();
         waitings.reviewed(0, "t", rounds);
         waitings
     };

@@ -86,7 +86,7 @@ fn a_critical_mark_breaks_the_floor_once_an_hour_where_nothing_cools() {
         decide_alone(&control, &held(marks), &mut meters, noon() + SignedDuration::from_mins(after))
     };
     assert_eq!([ask(&[], 0), ask(&["x"], 1), ask(&["x"], 59), ask(&["x"], 60)], [below, RESERVED, below, RESERVED]);
-    let step = Candidate { company: Company::Task { id: "t".into(), completes: false }, ..held(&[]) };
+    let step = Candidate { company: Grouping::Task { id: "t".into(), completes: false }, ..held(&[]) };
     assert_eq!(decide_alone(&control, &step, &mut meters, noon()), Decision::Pass, "a step matches nothing");
 }
 
@@ -94,7 +94,7 @@ fn a_critical_mark_breaks_the_floor_once_an_hour_where_nothing_cools() {
 fn what_breaks_a_cooldown_does_not_wait_for_company() {
     let rules = BatchRules { max_events: 3, max_chars: 100, max_wait: Duration::from_secs(9) };
     let control = CostControl { batch: Some(rules), cooldown: Duration::from_hours(2), ..unlimited() };
-    let small = |marks: &[&str]| Candidate { company: Company::Batch(10), ..marked(marks) };
+    let small = |marks: &[&str]| Candidate { company: Grouping::Batch(10), ..marked(marks) };
     let mut meters = meters(0, 0, Worst::default());
     cool(&mut meters, Trigger::Error, noon() + SignedDuration::from_hours(1));
     let mut ask = |marks: &[&str]| decide_alone(&control, &small(marks), &mut meters, noon());

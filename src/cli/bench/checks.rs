@@ -14,7 +14,7 @@ use super::{
     super::{Failure, Global, answer, answer_json, complain},
     labelled::{self, LabelledEvent, Row},
     plot,
-    scores::Said,
+    scores::RowJudgement,
     sets::{self, Set},
     speed::Speed,
 };
@@ -77,7 +77,7 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
         for file in &files {
             rows.extend(labelled::rows(file)?);
         }
-        let said: Vec<Said> = rows.iter().map(|row| said(check, &row.text)).collect();
+        let said: Vec<RowJudgement> = rows.iter().map(|row| said(check, &row.text)).collect();
         sets.push(Set::of(name, check.as_str().to_owned(), &rows, &said, options.mistakes));
         texts.extend(rows.into_iter().map(|row| row.text));
     }
@@ -121,13 +121,13 @@ fn own_check(set: &str) -> Option<CheckName> {
 
 /// Judges a text by one check. Rows rank by their most severe hit, then by the number of hits. Hits of severity `info`
 /// alone flag nothing.
-fn said(check: CheckName, text: &str) -> Said {
+fn said(check: CheckName, text: &str) -> RowJudgement {
     let screened = umbra_checks::screen(umbra_checks::example(check, text));
     let hits = umbra_checks::review(&screened.event, &screened.marks, &BTreeSet::from([check]));
     let gravest = hits.iter().map(|hit| hit.severity).max();
     let count = u32::try_from(hits.len().min(999)).unwrap_or_default();
     let flagged = gravest >= Some(Severity::Warning);
-    Said {
+    RowJudgement {
         flagged,
         abstained: gravest.is_some() && !flagged,
         rank: gravest.map_or(0.0, |severity| f64::from(severity.code()) * 1_000.0 + f64::from(count) + 1_000.0),
@@ -153,7 +153,7 @@ fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Fai
             let (id, source, text) = (one.id.clone(), one.source.clone(), one.event.get().to_owned());
             rows.push(Row { id, text, bad, source });
             let flagged = triggers.contains(&trigger);
-            said.push(Said { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
+            said.push(RowJudgement { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
         }
         if !rows.is_empty() {
             let name = format!("{TRIGGERS}.{}", trigger.as_str());

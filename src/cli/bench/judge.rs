@@ -21,12 +21,12 @@ use super::{
     labelled::{self, Row},
     plot,
     replies::{Bill, Found, Replies, Reply},
-    scores::Said,
+    scores::RowJudgement,
     sets::{self, Set},
 };
 use crate::{
     app::Setup,
-    flows::reviews::trial::{self, Tab, Took, Tried},
+    flows::reviews::trial::{self, TrialBudget, TrialUsage, Tried},
 };
 use umbra_config::{Models, shadows::load};
 use umbra_domain::{Assessment, Event, NanoUsd, Provider, Shadow};
@@ -103,7 +103,7 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
         rows = labelled::drawn(rows, limit as usize, options.seed);
     }
     let priced = spec.prices.is_some();
-    let tab = Arc::new(Tab::new(budget(options, &gateway, &shadow, &rows)?));
+    let tab = Arc::new(TrialBudget::new(budget(options, &gateway, &shadow, &rows)?));
     let (mut file, mut known) = match &options.out {
         None => (None, HashMap::new()),
         Some(path) => Replies::open(path).map(|(file, known)| (Some(file), known))?,
@@ -183,7 +183,7 @@ fn event(row: &Row) -> Event {
 async fn ask(
     gateway: &Arc<Gateway>,
     shadow: &Arc<Shadow>,
-    tab: &Arc<Tab>,
+    tab: &Arc<TrialBudget>,
     waiting: Vec<(String, Row)>,
     at_once: u16,
     mut said: impl FnMut(Reply) -> anyhow::Result<()>,
@@ -222,7 +222,7 @@ fn reply(key: String, id: String, tried: Tried) -> Option<Reply> {
         Tried::NoOpinion(judgement, took, why) => (judgement, took, Some(why)),
         Tried::NoMoney => return None,
     };
-    let Took { calls, cost, tokens, time } = took;
+    let TrialUsage { calls, cost, tokens, time } = took;
     Some(Reply {
         key,
         id,
@@ -250,10 +250,10 @@ fn reply(key: String, id: String, tried: Tried) -> Option<Reply> {
 }
 
 /// Ranks rows by their assessment, then by how low the score is.
-fn said(reply: &Reply, bad_from: Assessment) -> Said {
+fn said(reply: &Reply, bad_from: Assessment) -> RowJudgement {
     let rank = Assessment::ALL.iter().filter(|other| **other < reply.assessment).count();
     let rank = u32::try_from(rank).unwrap_or_default() * 200;
-    Said {
+    RowJudgement {
         flagged: reply.assessment >= bad_from,
         abstained: reply.assessment == Assessment::Inconclusive,
         rank: f64::from(rank) + 100.0 - f64::from(reply.score.unwrap_or(50)),
@@ -272,7 +272,7 @@ fn show(
     let bad_from = if options.flag_at == "suggest" { Assessment::Suggest } else { Assessment::Flag };
     let replied = || rows.iter().zip(keys).filter_map(|(row, key)| Some((row, known.get(key)?)));
     let judged: Vec<Row> = replied().map(|(row, _)| row.clone()).collect();
-    let said: Vec<Said> = replied().map(|(_, reply)| said(reply, bad_from)).collect();
+    let said: Vec<RowJudgement> = replied().map(|(_, reply)| said(reply, bad_from)).collect();
     let left = rows.len() - judged.len();
     if judged.is_empty() {
         return Err(anyhow!("the budget does not suffice for a single call").into());
@@ -321,5 +321,5 @@ fn told_apart(
         let why = if solvent { "the model does not answer" } else { "the budget does not suffice for another call" };
         complain(&format!("{left} rows were not asked, since {why}: {how}"));
     }
-    if left > 0 || failures.len() == rows.len() { Err(Failure::Said) } else { Ok(()) }
+    if left > 0 || failures.len() == rows.len() { Err(Failure::AlreadyReported) } else { Ok(()) }
 }

@@ -20,7 +20,7 @@ use super::{Failure, Global};
 
 /// Measurement to make.
 #[derive(Debug, Subcommand)]
-pub(super) enum What {
+pub(super) enum Measurement {
     /// Judge labelled texts by the built-in checks.
     Checks(checks::Options),
     /// Have a model review labelled texts, by the same prompt and rules as any review.
@@ -32,11 +32,11 @@ pub(super) enum What {
     Tools(tools::Options),
 }
 
-pub(super) async fn run(global: &Global, what: What) -> Result<(), Failure> {
+pub(super) async fn run(global: &Global, what: Measurement) -> Result<(), Failure> {
     match what {
-        What::Checks(options) => checks::run(global, &options),
-        What::Judge(options) => Box::pin(judge::run(global, &options)).await,
-        What::Effects(options) => effects::run(global, &options),
-        What::Tools(options) => tools::run(global, &options).await,
+        Measurement::Checks(options) => checks::run(global, &options),
+        Measurement::Judge(options) => Box::pin(judge::run(global, &options)).await,
+        Measurement::Effects(options) => effects::run(global, &options),
+        Measurement::Tools(options) => tools::run(global, &options).await,
     }
 }

@@ -9,7 +9,7 @@ const SEED: u64 = 20_260_211;
 
 /// Judgement of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Said {
+pub(super) struct RowJudgement {
     pub flagged: bool,
     /// True for neither yes nor no, which counts as not flagged.
     pub abstained: bool,
@@ -132,7 +132,7 @@ fn share(part: usize, whole: usize) -> Option<f64> {
 
 impl Scores {
     /// Scores rows: true if bad, with the judgement of each.
-    pub fn of(rows: &[(bool, Said)]) -> Self {
+    pub fn of(rows: &[(bool, RowJudgement)]) -> Self {
         let mut counts = Counts::default();
         for (bad, said) in rows {
             counts.add(*bad, said.flagged);
@@ -197,8 +197,8 @@ mod tests {
         value.is_some_and(|value| (value - wanted).abs() < 1e-3)
     }
 
-    fn rows(of: &[(usize, bool, bool)]) -> Vec<(bool, Said)> {
-        let row = |bad, flagged| (bad, Said { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
+    fn rows(of: &[(usize, bool, bool)]) -> Vec<(bool, RowJudgement)> {
+        let row = |bad, flagged| (bad, RowJudgement { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
         of.iter().flat_map(|(count, bad, flagged)| std::iter::repeat_n(row(*bad, *flagged), *count)).collect()
     }
 
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_ranking_has_a_curve() {
-        let said = |rank| Said { flagged: false, abstained: true, rank };
+        let said = |rank| RowJudgement { flagged: false, abstained: true, rank };
         let scores = Scores::of(&[(true, said(3.0)), (false, said(2.0)), (true, said(2.0)), (false, said(1.0))]);
         assert!(near(scores.auc, 0.875) && near(scores.tpr_at_1_fpr, 0.5), "{scores:?}");
         assert_eq!(scores.abstentions, 4);

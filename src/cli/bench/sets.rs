@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     super::{answer, table},
     labelled::Row,
-    scores::{Counts, Said, Scores},
+    scores::{Counts, RowJudgement, Scores},
     words::bag_of_words,
 };
 
@@ -49,8 +49,8 @@ pub(super) struct Mistake {
 
 impl Set {
     /// Computes the results from rows and their judgements.
-    pub fn of(name: String, judge: String, rows: &[Row], said: &[Said], mistakes: bool) -> Self {
-        let judged: Vec<(bool, Said)> = rows.iter().map(|row| row.bad).zip(said.iter().copied()).collect();
+    pub fn of(name: String, judge: String, rows: &[Row], said: &[RowJudgement], mistakes: bool) -> Self {
+        let judged: Vec<(bool, RowJudgement)> = rows.iter().map(|row| row.bad).zip(said.iter().copied()).collect();
         let mut sources: BTreeMap<&str, (Counts, usize)> = BTreeMap::new();
         for (row, (bad, said)) in rows.iter().zip(&judged) {
             let (counts, abstentions) = sources.entry(&row.source).or_default();

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::scores::{Said, Scores};
+use super::scores::{RowJudgement, Scores};
 
 /// Number of folds of cross-validation.
 const FOLDS: usize = 5;
@@ -37,7 +37,7 @@ pub(super) fn bag_of_words(rows: &[(&str, bool)]) -> Scores {
         for (bad, words) in of(true) {
             let odds: f64 =
                 words.iter().map(|word| chance(word, 1) - chance(word, 0)).sum::<f64>() + (texts[1] / texts[0]).ln();
-            judged.push((bad, Said { flagged: odds > 0.0, abstained: false, rank: odds }));
+            judged.push((bad, RowJudgement { flagged: odds > 0.0, abstained: false, rank: odds }));
         }
     }
     Scores::of(&judged)

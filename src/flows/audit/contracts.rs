@@ -39,7 +39,7 @@ type Edition = (String, u32);
 
 /// State of this process between two looks.
 #[derive(Default)]
-struct Seen {
+struct LearningState {
     /// Rules in force at the last look.
     rules: Option<Arc<Rules>>,
     /// Contracts that are stale by their age and not yet stored as stale.
@@ -54,7 +54,7 @@ impl Audit {
     /// Checks live results against contracts until `stop`.
     pub async fn learn_until(self, stop: CancellationToken) {
         let mut failing = false;
-        let mut seen = Seen::default();
+        let mut seen = LearningState::default();
         // Registered at 0, since a counter that appears with its first increment has no rate.
         metrics::counter!(metric::UNEXPECTED_CALLS).increment(0);
         loop {
@@ -74,7 +74,7 @@ impl Audit {
         }
     }
 
-    async fn look_at_contracts(&self, seen: &mut Seen) -> Result<(), StoreError> {
+    async fn look_at_contracts(&self, seen: &mut LearningState) -> Result<(), StoreError> {
         let rules = self.boundary.rules.load_full();
         if !seen.rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
             let editions: Vec<Edition> = contracts(&rules).map(edition).collect();

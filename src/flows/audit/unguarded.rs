@@ -39,7 +39,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_hours(24);
 
 /// A call that an event reports.
-struct Shown {
+struct ReportedCall {
     id: EventId,
     agent: String,
     tool: String,
@@ -89,8 +89,8 @@ impl Audit {
 
     async fn look_at(&self, looks: &Looks, rules: &Rules, mut page: UnguardedPage) -> Result<(), StoreError> {
         let events = std::mem::take(&mut page.events);
-        let shown: Vec<Shown> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
-        let named = |shown: &Shown| Some((shown.agent.clone(), shown.call_id.clone()?));
+        let shown: Vec<ReportedCall> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
+        let named = |shown: &ReportedCall| Some((shown.agent.clone(), shown.call_id.clone()?));
         let calls: Vec<Named> = shown.iter().filter_map(named).collect();
         let decided: HashMap<Named, Option<String>> =
             if calls.is_empty() { HashMap::new() } else { page.decided(&calls).await?.into_iter().collect() };
@@ -117,7 +117,7 @@ impl Audit {
     }
 
     /// Returns the call that an event reports, if a decision was required.
-    fn shown(&self, rules: &Rules, event: SeenEvent) -> Option<Shown> {
+    fn shown(&self, rules: &Rules, event: SeenEvent) -> Option<ReportedCall> {
         let SeenEvent { id, agent, payload, pairs } = event;
         let StoredEvent { event, .. } = serde_json::from_slice(&payload).ok()?;
         let Event { tool, metadata, task_id, task_type, .. } = event;
@@ -134,12 +134,12 @@ impl Audit {
             return None;
         }
         let call_id = text("call_id").map(|id| umbra_checks::redact(id).as_str().to_owned());
-        Some(Shown { id, agent, tool: tool.name, args: tool.args, call_id, task_id, task_type, pairs })
+        Some(ReportedCall { id, agent, tool: tool.name, args: tool.args, call_id, task_id, task_type, pairs })
     }
 }
 
 /// True if a decision about the same tool and arguments was made shortly before.
-async fn was_decided(rules: &Rules, page: &mut UnguardedPage, call: &Shown) -> Result<bool, StoreError> {
+async fn was_decided(rules: &Rules, page: &mut UnguardedPage, call: &ReportedCall) -> Result<bool, StoreError> {
     let since = received_at(call.id).saturating_sub(rules.required.within).unwrap_or(jiff::Timestamp::MIN);
     let decisions = page.decisions(&call.agent, since).await?;
     Ok(decisions.iter().filter(|(tool, _)| same_tool(&call.tool, tool)).any(|(_, payload)| {
@@ -150,19 +150,19 @@ async fn was_decided(rules: &Rules, page: &mut UnguardedPage, call: &Shown) -> R
 }
 
 /// Returns the finding of the first shadow that watches the call's event; `None` if no shadow does.
-fn finding(looks: &Looks, call: &Shown) -> Option<LookFinding> {
+fn finding(looks: &Looks, call: &ReportedCall) -> Option<LookFinding> {
     let rules = looks.rules.load();
     let watching = |(version, trigger): &(i32, i16)| {
         let shadow = rules.pinned(*version).filter(|shadow| shadow.enabled)?;
         Some((shadow, *version, Trigger::from_code(*trigger)?))
     };
     let (shadow, version, trigger) = call.pairs.iter().find_map(watching)?;
-    let Shown { id, agent, tool, task_id, task_type, .. } = call;
+    let ReportedCall { id, agent, tool, task_id, task_type, .. } = call;
     let finding = Finding {
         event_id: *id,
         severity: Severity::Warning,
         category: FindingCategory::Security,
-        description: format!("The call of {tool} was not decided before it ran, so no rule could stop it."),
+        description: format!("Calls `{tool}` without asking for a decision first, so no rule could stop it."),
         evidence: None,
         verified: true,
         about: FindingSubject::Agent,
@@ -183,7 +183,9 @@ fn finding(looks: &Looks, call: &Shown) -> Option<LookFinding> {
                 task_type: task_type.clone(),
                 trigger,
             },
-            recommendation: format!("Ask POST /v1/decide before {tool} runs, or put its server behind `umbra mcp`."),
+            recommendation: format!(
+                "Ask `POST /v1/decide` before `{tool}` runs, or put its server behind `umbra mcp`."
+            ),
         },
         shadow: shadow.name.clone(),
         version,
@@ -191,7 +193,7 @@ fn finding(looks: &Looks, call: &Shown) -> Option<LookFinding> {
     })
 }
 
-fn notice(call: &Shown) -> Notice {
+fn notice(call: &ReportedCall) -> Notice {
     Notice {
         kind: NoticeKind::CallUnguarded,
         at: received_at(call.id),

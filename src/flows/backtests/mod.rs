@@ -13,7 +13,7 @@ mod run;
 mod simulate;
 
 pub use self::{
-    plan::{PlanError, Tried},
+    plan::{PlanError, PlannedBacktest},
     run::Stop,
 };
 use std::sync::Arc;

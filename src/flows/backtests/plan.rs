@@ -38,7 +38,7 @@ const MEASURE: &str = "00000000000000000000000000000000";
 
 /// A version to try, and the events to try it on.
 #[derive(Debug, Clone)]
-pub struct Tried {
+pub struct PlannedBacktest {
     /// The version.
     pub shadow: Shadow,
     /// True if a server is to run the backtest.
@@ -77,7 +77,7 @@ pub enum PlanError {
     Store(#[from] StoreError),
 }
 
-impl Tried {
+impl PlannedBacktest {
     /// True if a model would be called without a binding limit: of money if the model has a price, or of tokens.
     pub fn lacks_budget(&self, gateway: &Gateway) -> bool {
         lacks_budget(gateway, &self.shadow, (self.max_usd.is_some(), self.max_tokens.is_some()))
@@ -92,7 +92,7 @@ pub(super) fn lacks_budget(gateway: &Gateway, shadow: &Shadow, (usd, tokens): (b
 }
 
 /// Running totals of a forecast.
-struct Reckoning<'a> {
+struct ForecastTotals<'a> {
     installation: &'a Installation,
     gateway: &'a Gateway,
     shadow: &'a Shadow,
@@ -117,7 +117,7 @@ impl Backtests {
     /// See [`PlanError`]. The rows of an unfinished plan are deleted within a day.
     pub async fn plan_backtest(
         &self,
-        tried: &Tried,
+        tried: &PlannedBacktest,
         progress: &(dyn Fn(u64, u64) + Send + Sync),
     ) -> Result<BacktestId, PlanError> {
         let shadow = &tried.shadow;
@@ -145,7 +145,7 @@ impl Backtests {
         let readiness = rules.gateway.reviewer(&shadow.model);
         let is_model = readiness == Readiness::Ready;
         let past = if is_model { self.store.backtests().past_cost(shadow).await? } else { None };
-        let mut reckoning = Reckoning {
+        let mut reckoning = ForecastTotals {
             installation: &self.installation,
             gateway: &rules.gateway,
             shadow,
@@ -188,7 +188,7 @@ impl Backtests {
     }
 }
 
-impl Reckoning<'_> {
+impl ForecastTotals<'_> {
     /// Returns the event as an item, if the version watches it or the shadow has reviewed it.
     fn item(&mut self, row: StoredRow) -> Option<NewItem> {
         let StoredRow { seq, id, payload, is_own_traffic: is_marked, before } = row;
@@ -284,7 +284,7 @@ impl Reckoning<'_> {
         Worst { usd: reckoned.usd.min(worst.usd), tokens: reckoned.tokens.min(worst.tokens) }
     }
 
-    fn forecast(self, events: u64, is_cut: bool, tried: &Tried, readiness: &Readiness) -> Forecast {
+    fn forecast(self, events: u64, is_cut: bool, tried: &PlannedBacktest, readiness: &Readiness) -> Forecast {
         let Self { shadow, is_model, past, watched, reviews, skips, expected, worst, .. } = self;
         let calls = if is_model { reviews } else { 0 };
         let priced = self.gateway.spec(&shadow.model).is_none_or(|spec| spec.prices.is_some());

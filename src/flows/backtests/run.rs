@@ -12,7 +12,7 @@ use super::plan::lacks_budget;
 use crate::flows::{
     backtests::Backtests,
     reviews::{
-        call::{Asked, Conversation},
+        call::{Conversation, ModelOutcome},
         call_budget::CallBudget,
     },
 };
@@ -53,7 +53,7 @@ pub enum Stop {
 }
 
 /// Context of the reviews of one run.
-struct Bench {
+struct BacktestRun {
     backtests: Backtests,
     gateway: Gateway,
     claim: Claim,
@@ -102,7 +102,7 @@ impl Backtests {
         };
         let gateway = self.rules.load().gateway.with_own_health();
         let (leaving, stop) = (stop.clone(), stop.child_token());
-        let bench = Arc::new(Bench { backtests: self.clone(), gateway, claim: claim.clone(), leaving, stop });
+        let bench = Arc::new(BacktestRun { backtests: self.clone(), gateway, claim: claim.clone(), leaving, stop });
         let ran = tokio::select! {
             ran = bench.review_all(progress) => ran,
             lost = bench.keep_claim() => Err(lost),
@@ -125,7 +125,7 @@ impl Backtests {
     }
 }
 
-impl Bench {
+impl BacktestRun {
     /// Renews the claim; returns only when the claim is lost.
     async fn keep_claim(&self) -> Stop {
         let mut renewed = Instant::now();
@@ -242,24 +242,24 @@ impl Bench {
                 return Err(Stop::Failed(format!("the model {} refuses us: {why}", shadow.model)));
             }
             match conversation.ask(&ReviewSubject::Event(subject)).await? {
-                Asked::Judged(mut judgements, _) => {
+                ModelOutcome::Judged(mut judgements, _) => {
                     let judgement = judgements.pop().unwrap_or_else(|| umbra_review::of_checks(shadow, &subject));
                     return Ok(concluded(&item, judgement));
                 }
-                Asked::Fenced => return Err(Stop::Left),
-                Asked::Later { delay, .. } if Instant::now() + delay < until => {
+                ModelOutcome::LeaseLost => return Err(Stop::Left),
+                ModelOutcome::Retry { delay, .. } if Instant::now() + delay < until => {
                     tokio::select! {
                         () = self.stop.cancelled() => return Err(Stop::Left),
                         () = tokio::time::sleep(delay) => {}
                     }
                 }
-                Asked::Later { why, .. } => break (SkipReason::ProviderUnavailable, why),
-                Asked::Never { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. } => {
+                ModelOutcome::Retry { why, .. } => break (SkipReason::ProviderUnavailable, why),
+                ModelOutcome::GiveUp { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. } => {
                     return Err(Stop::Failed(
                         "the budget does not suffice for another call: resume with a larger one".into(),
                     ));
                 }
-                Asked::Never { reason, why } => break (reason, why),
+                ModelOutcome::GiveUp { reason, why } => break (reason, why),
             }
         };
         // Without the model, what the checks found stands; if they found nothing, the event has no conclusion.

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Boundary, clean, decision_plan::sealed, doubts::DoubtedRow};
+use super::{Boundary, clean, decision_plan::sealed, integrity_alarms::UnauthenticRow};
 use crate::webhooks::Endpoints;
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, KeyId, ToolName,
@@ -77,7 +77,7 @@ impl Boundary {
     fn is_authentic(&self, row: &ApprovalRow) -> bool {
         let is_authentic = self.rows.is_authentic_approval(row);
         if !is_authentic {
-            self.doubts.meet(DoubtedRow::Approval(row.id.0));
+            self.doubts.meet(UnauthenticRow::Approval(row.id.0));
         }
         is_authentic
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     Boundary,
-    doubts::{DoubtedRow, Doubts},
+    integrity_alarms::{IntegrityAlarms, UnauthenticRow},
 };
 use umbra_boundary::row_mac::RowKey;
 use umbra_domain::{ApprovalRow, Execution, HexBytes, Override, RunRow, audit::SessionLabels};
@@ -55,7 +55,7 @@ pub(super) struct AuthenticatedRun {
 }
 
 /// Authenticates all state that decisions rest on.
-pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Doubts) -> DecisionState {
+pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &IntegrityAlarms) -> DecisionState {
     let StoredState { now, overrides, calls, runs, parents, bound, mut sessions, audited_labels, approvals } = stored;
     let (overrides, failed) = authenticate_overrides(Some(key), overrides);
     doubts.overrides(failed);
@@ -65,13 +65,13 @@ pub(super) fn authenticate_state(stored: StoredState, key: &RowKey, doubts: &Dou
         let is_lost = sessions.entry(name.clone()).or_default().add(labels);
         // The row of a session may have expired; the audit does not expire.
         if is_lost && stored_sessions.contains(&name) {
-            doubts.meet(DoubtedRow::Session(&name.0, &name.1));
+            doubts.meet(UnauthenticRow::Session(&name.0, &name.1));
         }
     }
     let parents = authenticate_parents(parents, key, doubts);
     let authenticate = |OpenApproval { row, ended }: OpenApproval| {
         if ended || !key.is_authentic_approval(&row) {
-            doubts.meet(DoubtedRow::Approval(row.id.0));
+            doubts.meet(UnauthenticRow::Approval(row.id.0));
             return None;
         }
         Some((row.digest.clone(), row))
@@ -85,12 +85,12 @@ pub(super) fn authenticate_runs(
     runs: HashMap<Named, StoredRun>,
     bound: &HashSet<Named>,
     key: &RowKey,
-    doubts: &Doubts,
+    doubts: &IntegrityAlarms,
 ) -> HashMap<Named, AuthenticatedRun> {
     let authenticate = |(name, mut run): (Named, StoredRun)| {
         let is_authentic = (run.row.is_bound() || !bound.contains(&name)) && key.is_authentic_run(&run.row);
         if !is_authentic {
-            doubts.meet(DoubtedRow::Run(&name.0, &name.1));
+            doubts.meet(UnauthenticRow::Run(&name.0, &name.1));
             (run.row.began, run.row.execution, run.row.named) = (Execution::Shadow, Execution::Shadow, true);
         }
         (name, AuthenticatedRun { run, is_authentic })
@@ -114,9 +114,9 @@ pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>)
 }
 
 /// Authenticates ancestor runs. A run that fails is put in shadow.
-pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &Doubts) -> Vec<RunRow> {
+pub(super) fn authenticate_parents(mut parents: Vec<RunRow>, key: &RowKey, doubts: &IntegrityAlarms) -> Vec<RunRow> {
     for row in parents.iter_mut().filter(|row| !key.is_authentic_run(row)) {
-        doubts.meet(DoubtedRow::Run(&row.agent, &row.run));
+        doubts.meet(UnauthenticRow::Run(&row.agent, &row.run));
         (row.execution, row.began, row.named) = (Execution::Shadow, Execution::Shadow, true);
     }
     parents

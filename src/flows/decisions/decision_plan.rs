@@ -17,7 +17,7 @@ use super::{
     clean, outcome,
     overrides::to_microsecond,
     redacted,
-    writer::Waiting,
+    writer::DecisionRequest,
 };
 use crate::flows::serialise::to_json;
 use umbra_boundary::{
@@ -59,7 +59,7 @@ pub(super) struct QuestionNames {
 }
 
 /// Answer to a waiting caller; its audit row, if it has one, counts from 1.
-pub(in crate::flows) enum Fate {
+pub(in crate::flows) enum DecisionOutcome {
     Decided(Box<Answer>, Option<usize>),
     Refused(DecideError),
     Gone,
@@ -116,11 +116,11 @@ pub(super) struct DecisionPlan<'b> {
 }
 
 /// Collects the keys of the state that a batch needs.
-pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
+pub(super) fn decision_keys(batch: &[DecisionRequest]) -> DecisionKeys {
     let mut wanted = DecisionKeys::default();
     for waiting in batch {
         wanted.calls.push(waiting.key());
-        let Waiting::Decide(question, _) = waiting else { continue };
+        let DecisionRequest::Decide(question, _) = waiting else { continue };
         let Question { call, digest, .. } = &**question;
         wanted.runs.extend(call.run.clone().filter(|_| !call.default_run).map(|run| (call.agent.clone(), run)));
         wanted.parents.extend(call.parent_run.clone());
@@ -135,9 +135,9 @@ pub(super) fn decision_keys(batch: &[Waiting]) -> DecisionKeys {
 }
 
 /// Returns the default runs (of sessions and processes) whose stubs may have a memory; none while every call runs.
-pub(super) fn default_runs(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
-    let run = |waiting: &Waiting| match waiting {
-        Waiting::Decide(question, _) if question.call.default_run && is_any_shadow(question, state) => {
+pub(super) fn default_runs(batch: &[DecisionRequest], state: &DecisionState) -> Vec<Named> {
+    let run = |waiting: &DecisionRequest| match waiting {
+        DecisionRequest::Decide(question, _) if question.call.default_run && is_any_shadow(question, state) => {
             Some((question.call.agent.clone(), question.call.run.clone()?))
         }
         _ => None,
@@ -150,11 +150,11 @@ pub(super) fn default_runs(batch: &[Waiting], state: &DecisionState) -> Vec<Name
 }
 
 /// Returns the agents and tools whose recorded results a stub may have to be inferred from.
-pub(super) fn to_infer(batch: &[Waiting], state: &DecisionState) -> Vec<Named> {
+pub(super) fn to_infer(batch: &[DecisionRequest], state: &DecisionState) -> Vec<Named> {
     let mut names: Vec<Named> = batch
         .iter()
         .filter_map(|waiting| match waiting {
-            Waiting::Decide(question, _) if may_infer(question, state) => {
+            DecisionRequest::Decide(question, _) if may_infer(question, state) => {
                 Some((question.call.agent.clone(), question.call.tool.to_string()))
             }
             _ => None,
@@ -220,17 +220,17 @@ impl<'b> DecisionPlan<'b> {
     ///
     /// # Errors
     /// The stored answer cannot be read, or the new one cannot be written.
-    pub fn decide_next(&mut self, waiting: &Waiting) -> Result<Fate, StoreError> {
+    pub fn decide_next(&mut self, waiting: &DecisionRequest) -> Result<DecisionOutcome, StoreError> {
         let known = self.state.calls.get(&waiting.key()).cloned();
         match waiting {
-            Waiting::Decide(question, _) => self.decide(question, known.as_ref()),
-            Waiting::Outcome(report, _) => Ok(match outcome::judge(report, known.as_ref()) {
-                outcome::Judged::Known(reported) => Fate::Reported(reported, None),
-                outcome::Judged::Refused(error) => Fate::Unreported(error),
-                outcome::Judged::New(reported, body) => {
+            DecisionRequest::Decide(question, _) => self.decide(question, known.as_ref()),
+            DecisionRequest::Outcome(report, _) => Ok(match outcome::judge(report, known.as_ref()) {
+                outcome::OutcomeJudgement::Known(reported) => DecisionOutcome::Reported(reported, None),
+                outcome::OutcomeJudgement::Refused(error) => DecisionOutcome::Unreported(error),
+                outcome::OutcomeJudgement::New(reported, body) => {
                     let row = self.append_audit(report.audit(known.as_ref(), &body, self.boundary));
                     self.rows.outcomes.push(report.stored(row));
-                    Fate::Reported(reported, Some(row))
+                    DecisionOutcome::Reported(reported, Some(row))
                 }
             }),
         }
@@ -285,7 +285,7 @@ impl<'b> DecisionPlan<'b> {
         self.rows.audit.len()
     }
 
-    fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Result<Fate, StoreError> {
+    fn decide(&mut self, question: &Question, known: Option<&KnownCall>) -> Result<DecisionOutcome, StoreError> {
         if let Some(known) = known
             && let Some(fate) = self.replay(question, known)?
         {
@@ -331,7 +331,7 @@ impl<'b> DecisionPlan<'b> {
         // A decision that binds later calls is in the audit, even if it is a quiet read.
         let binds = binding.labels.is_some() || is_bound && !was_bound;
         if used.is_none() && !binds && is_quiet(&self.boundary.settings, &decided, question) {
-            return Ok(Fate::Decided(Box::new(answer), None));
+            return Ok(DecisionOutcome::Decided(Box::new(answer), None));
         }
         let stored = redacted_answer(&answer);
         let (body, payload) = (stored.body(call, &decided.execution.won, &binding), stored.payload(args, call));
@@ -348,7 +348,7 @@ impl<'b> DecisionPlan<'b> {
         if let Some(approval) = used {
             self.use_approval(question, approval);
         }
-        Ok(Fate::Decided(Box::new(answer), Some(row)))
+        Ok(DecisionOutcome::Decided(Box::new(answer), Some(row)))
     }
 
     /// Uses up an approval. The row of the audit has the approval's id, so the approval cannot be used again, even if

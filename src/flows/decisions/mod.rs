@@ -6,11 +6,11 @@
 
 mod approvals;
 mod authenticate;
-mod closed;
+mod decide_offline;
 mod decision_plan;
-mod descent;
-mod doubts;
 mod files;
+mod inherited_execution;
+mod integrity_alarms;
 mod merge;
 mod names;
 mod outcome;
@@ -37,19 +37,19 @@ use tokio::{
 pub use self::{
     approvals::ApprovalError,
     authenticate::authenticate_overrides,
-    descent::AskedOf,
-    doubts::Doubts,
     files::{AuditFile, AuditFiles},
+    inherited_execution::EffectiveQuery,
+    integrity_alarms::IntegrityAlarms,
     outcome::{ReportError, Reported},
     overrides::{NewOverride, OverrideError},
     runs::{RunItem, RunName, RunsAfter},
     writer::DecisionWriter,
 };
 use self::{
-    closed::Closed,
+    decide_offline::NoDatabaseReason,
     names::{clean, redacted},
     spool::DecisionSpool,
-    writer::{Unanswered, Waiting},
+    writer::{DecisionRequest, Unanswered},
 };
 use umbra_boundary::{answer::Answer, decide::Rules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
 use umbra_config::settings::AuditedReads;
@@ -98,13 +98,13 @@ pub struct Parts {
     /// State of the audit's files.
     pub files: Arc<AuditFiles>,
     /// Integrity alarms.
-    pub doubts: Doubts,
+    pub doubts: IntegrityAlarms,
     /// Key of the MACs of overrides, approvals and runs.
     pub rows: RowKey,
     /// Bounds of decisions.
     pub settings: BoundarySettings,
-    waiting: mpsc::Sender<Waiting>,
-    seen: Mutex<Seen>,
+    waiting: mpsc::Sender<DecisionRequest>,
+    seen: Mutex<LastKnownState>,
     spool: DecisionSpool,
 }
 
@@ -120,7 +120,7 @@ const RUNS_SEEN: usize = 10_000;
 
 /// State at the last decision of this process.
 #[derive(Debug, Default)]
-struct Seen {
+struct LastKnownState {
     /// `None` before the first decision.
     state: Option<LastState>,
     runs: HashMap<Named, Execution>,
@@ -192,7 +192,7 @@ impl Boundary {
             stale,
             lately: RecentOutcomes::default(),
             files,
-            doubts: Doubts::default(),
+            doubts: IntegrityAlarms::default(),
             rows,
             settings,
             waiting,
@@ -222,18 +222,19 @@ impl Boundary {
         let question = Arc::new(self.question(call, request));
         let Ok(place) = self.waiting.try_reserve() else {
             let words = "more calls wait for a decision than can be taken";
-            let closed = Closed { reason: "overloaded", words, handed: false };
+            let closed = NoDatabaseReason { reason: "overloaded", words, handed: false };
             return Ok(self.closed(&question, closed, deadline).await);
         };
         let (answer, mut answered) = oneshot::channel();
-        place.send(Waiting::Decide(Arc::clone(&question), answer));
+        place.send(DecisionRequest::Decide(Arc::clone(&question), answer));
         let answered = if let Ok(answered) = tokio::time::timeout_at(deadline, &mut answered).await {
             answered.ok()
         } else {
             answered.close();
             // The answer may have come at the last moment.
             let Ok(answered) = answered.try_recv() else {
-                let closed = Closed { reason: "deadline", words: "no decision was had in time", handed: true };
+                let closed =
+                    NoDatabaseReason { reason: "deadline", words: "no decision was had in time", handed: true };
                 return Ok(self.closed(&question, closed, deadline).await);
             };
             Some(answered)
@@ -247,12 +248,12 @@ impl Boundary {
                     Unanswered::Inconsistent => "a row of this call cannot be read or written (the log says why)",
                     _ => "the database does not answer",
                 };
-                let closed = Closed { reason: "unavailable", words, handed: true };
+                let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
                 Ok(self.closed(&question, closed, deadline).await)
             }
             None => {
                 let words = "the decision was broken off";
-                let closed = Closed { reason: "unavailable", words, handed: true };
+                let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
                 Ok(self.closed(&question, closed, deadline).await)
             }
         }
@@ -306,12 +307,12 @@ impl Boundary {
     }
 
     /// Locks the state that this process saw last.
-    fn last_seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+    fn last_seen(&self) -> std::sync::MutexGuard<'_, LastKnownState> {
         self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl Seen {
+impl LastKnownState {
     /// Keeps a state, unless a later one is known.
     fn saw(&mut self, state: LastState) {
         if self.state.as_ref().is_none_or(|known| known.read <= state.read) {

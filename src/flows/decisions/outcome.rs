@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use super::{Boundary, decision_plan::kept, redacted, writer::Waiting};
+use super::{Boundary, decision_plan::kept, redacted, writer::DecisionRequest};
 use umbra_domain::{CallOutcome, StoredDecision, audit::AuditKind};
 use umbra_store::decisions::{KnownCall, NewAudit, NewOutcome};
 
@@ -46,7 +46,7 @@ pub(in crate::flows) struct Report {
 }
 
 /// Judgement of an outcome: known already, refused, or new with its body for the audit.
-pub(super) enum Judged {
+pub(super) enum OutcomeJudgement {
     Known(Reported),
     Refused(ReportError),
     New(Reported, Value),
@@ -73,7 +73,7 @@ impl Boundary {
         };
         let place = self.waiting.try_reserve().map_err(|_| ReportError::Unavailable)?;
         let (answer, answered) = oneshot::channel();
-        place.send(Waiting::Outcome(Box::new(report), answer));
+        place.send(DecisionRequest::Outcome(Box::new(report), answer));
         match tokio::time::timeout(self.settings.deadline, answered).await {
             Ok(Ok(reported)) => reported,
             _ => Err(ReportError::Unavailable),
@@ -82,20 +82,20 @@ impl Boundary {
 }
 
 /// Compares an outcome with the stored state of its call.
-pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> Judged {
-    let Some(known) = known else { return Judged::Refused(ReportError::Unknown) };
+pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> OutcomeJudgement {
+    let Some(known) = known else { return OutcomeJudgement::Refused(ReportError::Unknown) };
     let expected = known.decision == StoredDecision::Execute;
     let call_id = report.call_id.clone();
     match (&known.outcome, known.outcome_seq) {
         (Some(body), Some(audit_seq)) if *body == report.body => {
-            Judged::Known(Reported { call_id, audit_seq, expected, replayed: true })
+            OutcomeJudgement::Known(Reported { call_id, audit_seq, expected, replayed: true })
         }
-        (Some(_), _) => Judged::Refused(ReportError::Mismatch),
+        (Some(_), _) => OutcomeJudgement::Refused(ReportError::Mismatch),
         (None, _) => {
             let mut body = report.public.clone();
             body["decision"] = json!(known.decision.told());
             body["expected"] = json!(expected);
-            Judged::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
+            OutcomeJudgement::New(Reported { call_id, audit_seq: 0, expected, replayed: false }, body)
         }
     }
 }

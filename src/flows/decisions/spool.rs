@@ -49,14 +49,14 @@ struct Queue {
 
 /// Reason why a decision is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unnoted {
+pub(super) enum SpoolAppendError {
     /// The line was not written.
     Failed,
     /// The line was not written in time, and may be written yet.
     Late,
 }
 
-impl From<StoreError> for Unnoted {
+impl From<StoreError> for SpoolAppendError {
     /// A value that cannot be written as JSON; the error is logged.
     fn from(error: StoreError) -> Self {
         tracing::error!(%error, "a decision without the database is not noted");
@@ -88,21 +88,21 @@ impl DecisionSpool {
     }
 
     /// Appends a line durably; waits until `by` at the latest.
-    pub async fn append(&self, decision: &SpooledDecision, by: Instant) -> Result<(), Unnoted> {
+    pub async fn append(&self, decision: &SpooledDecision, by: Instant) -> Result<(), SpoolAppendError> {
         match timeout_at(by, self.push(decision)?).await {
             Ok(Ok(true)) => Ok(()),
-            Ok(_) => Err(Unnoted::Failed),
-            Err(_) => Err(Unnoted::Late),
+            Ok(_) => Err(SpoolAppendError::Failed),
+            Err(_) => Err(SpoolAppendError::Late),
         }
     }
 
     /// Appends a line behind those that wait, at some later time.
-    pub fn push(&self, decision: &SpooledDecision) -> Result<oneshot::Receiver<bool>, Unnoted> {
+    pub fn push(&self, decision: &SpooledDecision) -> Result<oneshot::Receiver<bool>, SpoolAppendError> {
         let text = to_json("a line of the outage", decision)?.into_bytes();
         let (written, answer) = oneshot::channel();
         let mut queue = self.queue();
         if queue.waiting.len() >= MOST_WAITING {
-            return Err(Unnoted::Failed);
+            return Err(SpoolAppendError::Failed);
         }
         queue.waiting.push((text, written));
         if !std::mem::replace(&mut queue.writing, true) {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Boundary, DecideError, LastState, Question,
     authenticate::{authenticate_runs, authenticate_state},
-    decision_plan::{DecisionPlan, Fate, QuestionNames, Undelivered, decision_keys, default_runs, to_infer},
+    decision_plan::{DecisionOutcome, DecisionPlan, QuestionNames, Undelivered, decision_keys, default_runs, to_infer},
     outcome::{Report, ReportError, Reported},
 };
 use crate::{
@@ -51,12 +51,12 @@ pub(in crate::flows) enum Unanswered {
 }
 
 /// A caller that waits.
-pub(in crate::flows) enum Waiting {
+pub(in crate::flows) enum DecisionRequest {
     Decide(Arc<Question>, oneshot::Sender<Result<Answer, Unanswered>>),
     Outcome(Box<Report>, oneshot::Sender<Result<Reported, ReportError>>),
 }
 
-impl Waiting {
+impl DecisionRequest {
     /// Returns agent and id of the call.
     pub fn key(&self) -> Named {
         match self {
@@ -74,24 +74,24 @@ impl Waiting {
 /// Decides the calls that wait.
 pub struct DecisionWriter {
     boundary: Boundary,
-    waiting: mpsc::Receiver<Waiting>,
+    waiting: mpsc::Receiver<DecisionRequest>,
     /// Calls of the batch that is being gathered, by agent and id.
     keys: HashSet<Named>,
     undelivered: Vec<Undelivered>,
 }
 
 impl Commit for DecisionWriter {
-    type Item = Waiting;
+    type Item = DecisionRequest;
     /// Fates in the order of the batch, and the audit number before that of the first new row.
-    type Stored = (Vec<Fate>, i64);
+    type Stored = (Vec<DecisionOutcome>, i64);
     const METRICS: (&'static str, &'static str) = (metric::DECISION_FLUSHES, metric::DECISION_FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (3, Duration::from_millis(20));
 
-    fn deadline(&self, _batch: &[Waiting]) -> Instant {
+    fn deadline(&self, _batch: &[DecisionRequest]) -> Instant {
         Instant::now() + PATIENCE
     }
 
-    async fn flush(&mut self, batch: &[Waiting]) -> Result<Self::Stored, StoreError> {
+    async fn flush(&mut self, batch: &[DecisionRequest]) -> Result<Self::Stored, StoreError> {
         if batch.is_empty() && self.undelivered.is_empty() {
             return Ok((Vec::new(), 0));
         }
@@ -99,21 +99,21 @@ impl Commit for DecisionWriter {
     }
 
     /// Returns `None`: the next attempt finds the stored answers.
-    async fn look_up(&mut self, _batch: &[Waiting], _error: &StoreError) -> Option<Self::Stored> {
+    async fn look_up(&mut self, _batch: &[DecisionRequest], _error: &StoreError) -> Option<Self::Stored> {
         None
     }
 
-    fn may_retry(&self, batch: &[Waiting], error: &StoreError) -> bool {
-        (error.is_transient() || is_overtaken(error)) && !batch.iter().all(Waiting::is_gone)
+    fn may_retry(&self, batch: &[DecisionRequest], error: &StoreError) -> bool {
+        (error.is_transient() || is_overtaken(error)) && !batch.iter().all(DecisionRequest::is_gone)
     }
 
-    async fn answer(&mut self, batch: Vec<Waiting>, (fates, base): Self::Stored) {
+    async fn answer(&mut self, batch: Vec<DecisionRequest>, (fates, base): Self::Stored) {
         self.undelivered.clear();
         self.boundary.doubts.refused(false);
         let number = |row: Option<usize>| row.and_then(|row| i64::try_from(row).ok()).map(|row| base + row);
         for (waiting, fate) in batch.into_iter().zip(fates) {
             match (waiting, fate) {
-                (Waiting::Decide(question, answer), Fate::Decided(decided, row)) => {
+                (DecisionRequest::Decide(question, answer), DecisionOutcome::Decided(decided, row)) => {
                     let mut decided = *decided;
                     decided.audit_seq = number(row).or(decided.audit_seq);
                     let (decision, effect) = (decided.decision, decided.effect.as_str());
@@ -131,20 +131,24 @@ impl Commit for DecisionWriter {
                         self.undelivered.push(Undelivered { question: names(&question), decision, id });
                     }
                 }
-                (Waiting::Decide(_, answer), Fate::Refused(error)) => drop(answer.send(Err(Unanswered::Asked(error)))),
-                (Waiting::Outcome(_, answer), Fate::Reported(mut reported, row)) => {
+                (DecisionRequest::Decide(_, answer), DecisionOutcome::Refused(error)) => {
+                    drop(answer.send(Err(Unanswered::Asked(error))))
+                }
+                (DecisionRequest::Outcome(_, answer), DecisionOutcome::Reported(mut reported, row)) => {
                     reported.audit_seq = number(row).unwrap_or(reported.audit_seq);
                     drop(answer.send(Ok(reported)));
                 }
-                (Waiting::Outcome(_, answer), Fate::Unreported(error)) => drop(answer.send(Err(error))),
+                (DecisionRequest::Outcome(_, answer), DecisionOutcome::Unreported(error)) => {
+                    drop(answer.send(Err(error)))
+                }
                 // Fates come in the order of the batch, so these pairs do not occur.
-                (Waiting::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),
-                (Waiting::Outcome(_, answer), _) => drop(answer.send(Err(ReportError::Unavailable))),
+                (DecisionRequest::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),
+                (DecisionRequest::Outcome(_, answer), _) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
     }
 
-    fn refuse(&mut self, batch: Vec<Waiting>, error: &StoreError) {
+    fn refuse(&mut self, batch: Vec<DecisionRequest>, error: &StoreError) {
         tracing::warn!(%error, calls = batch.len(), "calls could not be decided; whatever changes something is refused");
         let refuses = !error.is_transient() && !error.is_inconsistent();
         self.boundary.doubts.refused(refuses && !error.is_value());
@@ -155,19 +159,19 @@ impl Commit for DecisionWriter {
                 _ => Unanswered::Away,
             };
             match waiting {
-                Waiting::Decide(_, answer) => drop(answer.send(Err(why()))),
-                Waiting::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
+                DecisionRequest::Decide(_, answer) => drop(answer.send(Err(why()))),
+                DecisionRequest::Outcome(_, answer) => drop(answer.send(Err(ReportError::Unavailable))),
             }
         }
     }
 }
 
 impl GroupCommit for DecisionWriter {
-    fn queue(&mut self) -> &mut mpsc::Receiver<Waiting> {
+    fn queue(&mut self) -> &mut mpsc::Receiver<DecisionRequest> {
         &mut self.waiting
     }
 
-    fn add(&mut self, batch: &mut Vec<Waiting>, item: Waiting) -> Option<Waiting> {
+    fn add(&mut self, batch: &mut Vec<DecisionRequest>, item: DecisionRequest) -> Option<DecisionRequest> {
         if item.is_gone() {
             return None;
         }
@@ -197,7 +201,7 @@ impl GroupCommit for DecisionWriter {
 }
 
 impl DecisionWriter {
-    pub(super) fn new(boundary: Boundary, waiting: mpsc::Receiver<Waiting>) -> Self {
+    pub(super) fn new(boundary: Boundary, waiting: mpsc::Receiver<DecisionRequest>) -> Self {
         Self { boundary, waiting, keys: HashSet::new(), undelivered: Vec::new() }
     }
 
@@ -206,7 +210,7 @@ impl DecisionWriter {
         group_commit::run(self, stop).await;
     }
 
-    async fn transact(&self, batch: &[Waiting]) -> Result<(Vec<Fate>, i64), StoreError> {
+    async fn transact(&self, batch: &[DecisionRequest]) -> Result<(Vec<DecisionOutcome>, i64), StoreError> {
         let mut deciding = self.boundary.store.decisions().begin_deciding().await?;
         let stored = deciding.read(&decision_keys(batch)).await?;
         let read = Instant::now();
@@ -217,7 +221,9 @@ impl DecisionWriter {
         let recorded = if names.is_empty() { HashMap::new() } else { recorded(deciding.recorded(&names).await?) };
         let mut plan = DecisionPlan::new(&self.boundary, state, recorded)?;
         // A caller that has gone by now got another answer.
-        let take = |waiting| if Waiting::is_gone(waiting) { Ok(Fate::Gone) } else { plan.decide_next(waiting) };
+        let take = |waiting| {
+            if DecisionRequest::is_gone(waiting) { Ok(DecisionOutcome::Gone) } else { plan.decide_next(waiting) }
+        };
         let fates = batch.iter().map(take).collect::<Result<_, _>>()?;
         self.undelivered.iter().for_each(|one| plan.note_undelivered(one));
         let (state, rows) = plan.finish()?;

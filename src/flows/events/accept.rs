@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    budget::{self, Candidate, Company, Facts, SAMPLE_SCALE, TaskCost, Worst},
+    budget::{self, Candidate, Facts, Grouping, SAMPLE_SCALE, TaskCost, Worst},
     flows::{
         collapse::collapse_key,
         events::{
@@ -253,7 +253,7 @@ impl Events {
                     let candidate = candidate(rules, found.shadow, event, matched, Some(company));
                     Candidate { critical, ..candidate }.held_to_floor(shadow, cost)
                 };
-                let company = if own_traffic { Company::None } else { company(shadow, event, &found) };
+                let company = if own_traffic { Grouping::None } else { company(shadow, event, &found) };
                 if found.is_step() {
                     // A step does not match by itself, so a skipped step makes no disposition.
                     gated.is_none().then_some(())?;
@@ -307,7 +307,7 @@ pub(in crate::flows) fn candidate(
     shadow: usize,
     event: &Event,
     matched: Vec<Trigger>,
-    company: Option<Company>,
+    company: Option<Grouping>,
 ) -> Candidate {
     let worst = rules.shadows.get(shadow).map_or_else(Worst::default, |armed| {
         let control = &armed.shadow.cost_control;
@@ -322,15 +322,15 @@ pub(in crate::flows) fn candidate(
 }
 
 /// Returns the way in which an event may share a review of this shadow: in its task, in a batch, or not at all.
-fn company(shadow: &Shadow, event: &Event, found: &Match) -> Company {
+fn company(shadow: &Shadow, event: &Event, found: &Match) -> Grouping {
     match (&event.task_id, shadow.cost_control.batch) {
-        (Some(task), _) if found.of_task => Company::Task { id: task.clone(), completes: !found.is_step() },
+        (Some(task), _) if found.of_task => Grouping::Task { id: task.clone(), completes: !found.is_step() },
         (_, Some(_)) => {
             let mut chars = 0;
             event.for_each_text(|_, text| chars += text.chars().count() as u64);
-            Company::Batch(chars)
+            Grouping::Batch(chars)
         }
-        _ => Company::None,
+        _ => Grouping::None,
     }
 }
 

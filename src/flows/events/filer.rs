@@ -18,7 +18,7 @@ use crate::{
     flows::{
         events::{
             Events, WriterSettings,
-            flush::{Fate, Flusher, count, is_duplicate_event},
+            flush::{EventOutcome, Flusher, count, is_duplicate_event},
             pending::Pending,
             spool::{EventSpool, SpooledEvent},
         },
@@ -221,14 +221,14 @@ impl Filer {
     }
 
     /// Stores events that are not stored yet, and notes those whose key names another event.
-    async fn store_new(&mut self, batch: &[&Pending]) -> Result<Vec<Fate>, StoreError> {
+    async fn store_new(&mut self, batch: &[&Pending]) -> Result<Vec<EventOutcome>, StoreError> {
         self.spool.add_uncertain(std::mem::take(&mut self.flusher.leased));
         let flushed = self.flusher.flush(batch).await?;
         self.flusher.hand_over(flushed.handed, flushed.unleased);
-        let of = |(pending, fate): (&&Pending, &Fate)| match fate {
-            Fate::Stored(_) => None,
-            Fate::Replay(original) => Some(Repeat { id: pending.id, original: *original, conflicts: false }),
-            Fate::Mismatch(original) => Some(Repeat { id: pending.id, original: *original, conflicts: true }),
+        let of = |(pending, fate): (&&Pending, &EventOutcome)| match fate {
+            EventOutcome::Stored(_) => None,
+            EventOutcome::Replay(original) => Some(Repeat { id: pending.id, original: *original, conflicts: false }),
+            EventOutcome::Mismatch(original) => Some(Repeat { id: pending.id, original: *original, conflicts: true }),
         };
         let repeats: Vec<Repeat> = batch.iter().zip(&flushed.fates).filter_map(of).collect();
         // Before a conflict is stored: once stored, it would not be noted any more.
@@ -240,7 +240,7 @@ impl Filer {
 impl Commit for Filer {
     type Item = Filing;
     /// Outcome of each event; `None` for an event that was stored before.
-    type Stored = Vec<Option<Fate>>;
+    type Stored = Vec<Option<EventOutcome>>;
     const METRICS: (&'static str, &'static str) = (metric::FLUSHES, metric::FLUSH_SECONDS);
     const TRIES: (u32, Duration) = (4, Duration::from_millis(100));
 
@@ -254,10 +254,10 @@ impl Commit for Filer {
         let fresh: Vec<&Pending> =
             batch.iter().map(|filing| &filing.pending).filter(|pending| !stored.contains(&pending.id)).collect();
         let mut fates = self.store_new(&fresh).await?.into_iter();
-        let fates: Vec<Option<Fate>> =
+        let fates: Vec<Option<EventOutcome>> =
             ids.iter().map(|id| if stored.contains(id) { None } else { fates.next() }).collect();
-        let conflict = |(filing, fate): (&Filing, &Option<Fate>)| match fate {
-            Some(Fate::Mismatch(_)) => Some(filing.pending.without_key()),
+        let conflict = |(filing, fate): (&Filing, &Option<EventOutcome>)| match fate {
+            Some(EventOutcome::Mismatch(_)) => Some(filing.pending.without_key()),
             _ => None,
         };
         let conflicts: Vec<Pending> = batch.iter().zip(&fates).filter_map(conflict).collect();
@@ -281,9 +281,9 @@ impl Commit for Filer {
         for (Filing { pending, .. }, fate) in batch.into_iter().zip(fates) {
             self.spool.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice()));
             match fate {
-                None | Some(Fate::Stored(_)) => counts[0] += 1,
-                Some(Fate::Replay(_)) => counts[1] += 1,
-                Some(Fate::Mismatch(original)) => {
+                None | Some(EventOutcome::Stored(_)) => counts[0] += 1,
+                Some(EventOutcome::Replay(_)) => counts[1] += 1,
+                Some(EventOutcome::Mismatch(original)) => {
                     counts[2] += 1;
                     tracing::warn!(
                         event_id = %pending.id, %original,

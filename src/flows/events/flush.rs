@@ -15,7 +15,7 @@ use crate::{
         plan::{LateTasks, Plan, Planned},
         task_costs::TaskCosts,
     },
-    queue::Handed,
+    queue::LeasedJob,
     telemetry::metric,
 };
 use umbra_domain::{Disposition, EventId, ReviewId};
@@ -26,7 +26,7 @@ use umbra_store::{
 
 /// Outcome of an event in a transaction.
 #[derive(Debug, Clone)]
-pub(in crate::flows) enum Fate {
+pub(in crate::flows) enum EventOutcome {
     /// Stored, with these dispositions.
     Stored(Vec<Disposition>),
     /// The key names this event, which has the same content.
@@ -38,9 +38,9 @@ pub(in crate::flows) enum Fate {
 /// Result of one transaction.
 pub(in crate::flows) struct Flushed {
     /// Outcome of each event, in their order.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<EventOutcome>,
     /// Jobs that this process has leased.
-    pub handed: Vec<Handed>,
+    pub handed: Vec<LeasedJob>,
     /// True if jobs were stored that this process has not leased.
     pub unleased: bool,
 }
@@ -137,9 +137,9 @@ impl Flusher {
         let fates = known
             .into_iter()
             .map(|fate| match fate {
-                KeyLookup::Fresh => Fate::Stored(dispositions.next().unwrap_or_default()),
-                KeyLookup::Replay(id) => Fate::Replay(id),
-                KeyLookup::Mismatch(id) => Fate::Mismatch(id),
+                KeyLookup::Fresh => EventOutcome::Stored(dispositions.next().unwrap_or_default()),
+                KeyLookup::Replay(id) => EventOutcome::Replay(id),
+                KeyLookup::Mismatch(id) => EventOutcome::Mismatch(id),
             })
             .collect();
         metrics::counter!(metric::FLUSH_EVENTS).increment(batch.len() as u64);
@@ -147,7 +147,7 @@ impl Flusher {
     }
 
     /// Starts the leased jobs after a commit, and wakes the workers that have free slots for the rest.
-    pub fn hand_over(&mut self, handed: Vec<Handed>, unleased: bool) {
+    pub fn hand_over(&mut self, handed: Vec<LeasedJob>, unleased: bool) {
         self.leased.clear();
         for handed in handed {
             self.reservations.intake.hand_over(handed);
@@ -160,7 +160,7 @@ impl Flusher {
 
     /// Returns reviews to the queue that an uncertain transaction leased to this process; answers which were found.
     pub async fn unlease(&self, leased: &[ReviewId]) -> Vec<ReviewId> {
-        let Some(worker) = self.reservations.pulse.lease_name() else { return Vec::new() };
+        let Some(worker) = self.reservations.pulse.live_worker_id() else { return Vec::new() };
         if leased.is_empty() {
             return Vec::new();
         }

@@ -25,7 +25,7 @@ pub use self::{
 };
 use crate::{
     flows::rules::RulesInForce,
-    queue::{Intake, Pulse},
+    queue::{DispatcherHandle, WorkerHeartbeat},
 };
 use umbra_domain::clock::Clock;
 use umbra_llm::Gateway;
@@ -58,9 +58,9 @@ pub struct Reservations {
     /// Key of this installation's hashes.
     pub installation: Installation,
     /// Free worker slots, and the hand-over of leased jobs to them.
-    pub intake: Intake,
+    pub intake: DispatcherHandle,
     /// This process as a worker, and the queue's depth.
-    pub pulse: Pulse,
+    pub pulse: WorkerHeartbeat,
     /// Queued reviews above which further ones are skipped as `overload`.
     pub max_queued: i64,
 }

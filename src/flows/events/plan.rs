@@ -8,7 +8,7 @@ use std::{
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
-    budget::{self, Candidate, Company, DayMeter, Decided, Decision, Meters, Waiting, memory::Era},
+    budget::{self, Candidate, DayMeter, Decided, Decision, Grouping, Meters, WaitingReview, memory::Era},
     flows::{
         events::{
             Reservations,
@@ -17,7 +17,7 @@ use crate::{
         },
         rules::Rules,
     },
-    queue::Handed,
+    queue::LeasedJob,
     telemetry::metric,
 };
 use umbra_domain::{
@@ -57,7 +57,7 @@ pub(in crate::flows) struct Planned<'a> {
     /// Dispositions of each event, in the order of events.
     pub dispositions: Vec<Vec<Disposition>>,
     /// Jobs that this process takes at once.
-    pub handed: Vec<Handed>,
+    pub handed: Vec<LeasedJob>,
     /// Refusals to remember once the flush is committed.
     pub refusals: Refusals,
     /// Time of the decision, by the database's clock.
@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
     /// Returns the keys of the open batches that the decision needs: (shadow version, agent), once each.
     pub fn batch_keys(&self) -> Vec<(i32, &str)> {
         let Some(rules) = self.rules() else { return Vec::new() };
-        let batched = self.candidates.iter().filter(|candidate| matches!(candidate.company, Company::Batch(_)));
+        let batched = self.candidates.iter().filter(|candidate| matches!(candidate.company, Grouping::Batch(_)));
         let keys = batched
             .filter_map(|candidate| Some((rules.shadows.get(candidate.shadow)?.version_id, candidate.agent.as_str())));
         keys.collect::<BTreeSet<_>>().into_iter().collect()
@@ -190,7 +190,8 @@ impl<'a> Plan<'a> {
     /// Builds the rows to store and the answers.
     pub fn finish(self) -> Planned<'a> {
         let Self { reservations, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
-        let shared: Vec<Waiting> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
+        let shared: Vec<WaitingReview> =
+            decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
         let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
         let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, one)| match one.decision {
             Decision::Skip(reason) => Some((candidate, reason)),
@@ -294,8 +295,8 @@ fn note_beginner(meters: &mut [MeterChange], shadow: &str, pair: &Pair, review: 
 }
 
 /// Returns the new state of an open batch, if this flush has changed it.
-fn joined(waiting: &Waiting) -> Option<JoinedReview> {
-    let Waiting { review, events, chars, run_at, changed, .. } = waiting;
+fn joined(waiting: &WaitingReview) -> Option<JoinedReview> {
+    let WaitingReview { review, events, chars, run_at, changed, .. } = waiting;
     let id = review.filter(|_| *changed)?;
     Some(JoinedReview { id, events: *events, chars: *chars, run_at: *run_at })
 }
@@ -344,14 +345,15 @@ fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec
     for batch in batches {
         let OpenBatch { review, version, agent, events, chars, not_before, run_at } = batch;
         let Some(shadow) = rules.shadows.iter().position(|armed| armed.version_id == version) else { continue };
-        let waiting = Waiting { review: Some(review), events, chars, not_before, run_at, changed: false };
+        let waiting = WaitingReview { review: Some(review), events, chars, not_before, run_at, changed: false };
         meters.waitings.found(shadow, &agent, waiting);
     }
     for ReviewedTask { shadow, task, rounds, waiting } in tasks {
         let Some(shadow) = rules.position(&shadow) else { continue };
         meters.waitings.reviewed(shadow, &task, rounds);
         if let Some((review, events, run_at)) = waiting {
-            let waiting = Waiting { review: Some(review), events, chars: 0, not_before: now, run_at, changed: false };
+            let waiting =
+                WaitingReview { review: Some(review), events, chars: 0, not_before: now, run_at, changed: false };
             meters.waitings.found(shadow, &task, waiting);
         }
     }
@@ -359,7 +361,7 @@ fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec
 
 /// Returns the shadow's name and the task of a candidate.
 fn task_of<'a>(rules: &'a Rules, candidate: &'a Candidate) -> Option<(&'a str, &'a str)> {
-    let Company::Task { id, .. } = &candidate.company else { return None };
+    let Grouping::Task { id, .. } = &candidate.company else { return None };
     Some((rules.shadows.get(candidate.shadow)?.shadow.name.as_str(), id))
 }
 
@@ -389,12 +391,12 @@ impl LateTasks {
 }
 
 fn is_step(pair: &Pair) -> bool {
-    matches!(&pair.fate, Ok(Candidate { company: Company::Task { completes: false, .. }, .. }))
+    matches!(&pair.fate, Ok(Candidate { company: Grouping::Task { completes: false, .. }, .. }))
 }
 
 /// Returns the review, made to wait as `budget` has decided.
-fn as_waiting(review: NewReview, pair: &Pair, waiting: &Waiting, now: Timestamp) -> NewReview {
-    let of_task = matches!(&pair.fate, Ok(Candidate { company: Company::Task { .. }, .. }));
+fn as_waiting(review: NewReview, pair: &Pair, waiting: &WaitingReview, now: Timestamp) -> NewReview {
+    let of_task = matches!(&pair.fate, Ok(Candidate { company: Grouping::Task { .. }, .. }));
     NewReview {
         scope: if of_task { ReviewScope::Trajectory } else { ReviewScope::Batch },
         events: waiting.events,
@@ -434,14 +436,14 @@ fn lease(
     reservations: &Reservations,
     reviews: &mut [NewReview],
     payload: impl Fn(&NewReview) -> Option<Vec<u8>>,
-) -> Vec<Handed> {
+) -> Vec<LeasedJob> {
     let mut order: Vec<&mut NewReview> = reviews.iter_mut().filter(|review| review.waits.is_none()).collect();
     order.sort_by_key(|review| review.priority);
-    let mut handed: Vec<Handed> = Vec::new();
+    let mut handed: Vec<LeasedJob> = Vec::new();
     for review in order {
-        let Some((worker, permit)) = reservations.intake.place(review.priority) else { continue };
+        let Some((worker, permit)) = reservations.intake.reserve_slot(review.priority) else { continue };
         review.worker = Some(worker);
-        handed.push(Handed { job: job(review, worker, reservations.clock.now()), payload: payload(review), permit });
+        handed.push(LeasedJob { job: job(review, worker, reservations.clock.now()), payload: payload(review), permit });
     }
     handed
 }

@@ -53,7 +53,7 @@ struct Parts {
     files: Spool,
     settings: SpoolSettings,
     clock: Clock,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<SpoolIndex>,
     /// Held while the last events are filed, and while a writer checks if any are left.
     turn: tokio::sync::Mutex<()>,
     /// Held while events are indexed and written.
@@ -63,7 +63,7 @@ struct Parts {
 
 /// Index of the spooled events.
 #[derive(Debug, Default)]
-struct Waiting {
+struct SpoolIndex {
     ids: BTreeSet<EventId>,
     /// Keyed hash of the content, and the event, by the hash of the idempotency key.
     keys: HashMap<Vec<u8>, (HexBytes, EventId)>,
@@ -153,7 +153,7 @@ impl EventSpool {
         }))
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, SpoolIndex> {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

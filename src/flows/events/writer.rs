@@ -18,7 +18,7 @@ use crate::{
     flows::{
         events::{
             Reservations,
-            flush::{Fate, Flushed, Flusher, count, is_duplicate_event},
+            flush::{EventOutcome, Flushed, Flusher, count, is_duplicate_event},
             pending::{AcceptError, Accepted, Durability, Pending},
             spool::{EventSpool, SpoolFate},
         },
@@ -96,14 +96,14 @@ impl Writer {
         for pending in batch {
             let known = stored.contains(&pending.id);
             fates.push(match (&pending.key, known) {
-                (_, true) => Fate::Replay(pending.id),
+                (_, true) => EventOutcome::Replay(pending.id),
                 (Some(key), false) => {
                     let mut flush = events().begin().await.ok()?;
                     let fate = flush.keys(std::slice::from_ref(key)).await.ok()?.pop()?;
                     flush.abandon().await.ok()?;
                     match fate {
-                        KeyLookup::Replay(id) => Fate::Replay(id),
-                        KeyLookup::Mismatch(id) => Fate::Mismatch(id),
+                        KeyLookup::Replay(id) => EventOutcome::Replay(id),
+                        KeyLookup::Mismatch(id) => EventOutcome::Mismatch(id),
                         KeyLookup::Fresh => return None,
                     }
                 }
@@ -147,8 +147,8 @@ impl Commit for Writer {
     async fn answer(&mut self, batch: Vec<Pending>, flushed: Flushed) {
         let Flushed { fates, handed, unleased } = flushed;
         self.flusher.hand_over(handed, unleased);
-        let stored = |(pending, fate): (&Pending, &Fate)| match fate {
-            Fate::Stored(dispositions) => Some(pending.is_refused(dispositions)),
+        let stored = |(pending, fate): (&Pending, &EventOutcome)| match fate {
+            EventOutcome::Stored(dispositions) => Some(pending.is_refused(dispositions)),
             _ => None,
         };
         let refused: Vec<bool> = batch.iter().zip(&fates).filter_map(stored).collect();
@@ -158,15 +158,15 @@ impl Commit for Writer {
         for (pending, fate) in batch.into_iter().zip(fates) {
             let Pending { id, agent, triggers, answer, .. } = pending;
             let outcome = match fate {
-                Fate::Stored(dispositions) => {
+                EventOutcome::Stored(dispositions) => {
                     let (received_at, durability) = (received_at(id), Durability::Committed);
                     Ok(Accepted { id, agent, received_at, triggers, dispositions, durability, replayed: false })
                 }
-                Fate::Mismatch(other) => {
+                EventOutcome::Mismatch(other) => {
                     count("mismatched", 1);
                     Err(AcceptError::Mismatch(other))
                 }
-                Fate::Replay(original) => {
+                EventOutcome::Replay(original) => {
                     count("replayed", 1);
                     self.replay(original, original != id).await
                 }

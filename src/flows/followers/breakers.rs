@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 
 use crate::{
-    breaker::{self, History, Limits, Opinion, Standing},
+    breaker::{self, BreakerStatus, History, Limits, Opinion},
     flows::followers::{
         Followers,
         breaker_item::{BreakerItem, items, last_reviews, standing},
@@ -272,7 +272,7 @@ fn written(
 ) -> Result<BreakerRow, StoreError> {
     let standing = history.standing(now, limits);
     let (half_open_at, stuck) = (standing.half_open_at(limits), standing.stuck());
-    let Standing { recommendation, since, troubled_since, rejections, rejected_by, .. } = standing;
+    let BreakerStatus { recommendation, since, troubled_since, rejections, rejected_by, .. } = standing;
     Ok(BreakerRow {
         agent: agent.to_owned(),
         shadow: shadow.to_owned(),

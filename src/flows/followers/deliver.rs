@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     flows::followers::Followers,
     telemetry::metric,
-    webhooks::{Endpoint, Sent, next_delay},
+    webhooks::{DeliveryResult, Endpoint, next_delay},
 };
 use umbra_store::{StoreError, webhooks::Delivery};
 
@@ -77,12 +77,12 @@ impl Followers {
         let sent = endpoint.send(delivery.message, &delivery.body, self.clock.now()).await;
         metrics::histogram!(metric::WEBHOOK_SECONDS).record(started.elapsed().as_secs_f64());
         let (result, noted) = match sent {
-            Sent::Delivered => ("delivered", self.store.webhooks().delivered(delivery).await),
-            Sent::Gone => {
+            DeliveryResult::Delivered => ("delivered", self.store.webhooks().delivered(delivery).await),
+            DeliveryResult::Gone => {
                 tracing::warn!(endpoint = endpoint.name(), "answered 410 Gone: it is told nothing any more");
                 ("gone", self.store.webhooks().endpoint_gone(&endpoint.addressee()).await)
             }
-            Sent::Failed { status, retry_after, why } => {
+            DeliveryResult::Failed { status, retry_after, why } => {
                 let delay = next_delay(delivery.attempt, delivery.tried_for, retry_after, rand::random());
                 if delay.is_none() {
                     tracing::warn!(endpoint = endpoint.name(), delivery = %delivery.id, why, "a webhook was given up");

@@ -6,18 +6,18 @@ pub mod briefings;
 pub mod consequences;
 pub mod deliver;
 pub mod feedback;
+pub mod finding_feed;
 pub mod follow;
 pub mod notify;
 pub mod open_breakers;
 pub mod reflexions;
-pub mod tail;
 
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
-pub use self::{open_breakers::OpenBreakers, tail::Tail};
+pub use self::{finding_feed::Tail, open_breakers::OpenBreakers};
 use crate::{
     breaker,
     flows::{rules::RulesInForce, verdicts::Verdicts},

@@ -9,7 +9,7 @@ use std::{io, path::PathBuf, time::Duration};
 use uuid::Uuid;
 
 use crate::{
-    findings::{ArtifactError, ErasedFiles, Places, Unwanted, erase_files},
+    findings::{ArtifactError, ErasedFiles, ErasureTarget, Places, erase_files},
     flows::{
         events::spool::erased,
         serialise::to_json,
@@ -208,11 +208,11 @@ fn erasure(agent: &str, gone: &[(i64, Vec<u8>)]) -> Result<NewAudit, StoreError>
 }
 
 /// Selects the files to erase: those that name the agent or the task, and those of reviews of their events.
-async fn unwanted(store: &Store, whose: &ErasureScope) -> Result<Unwanted, StoreError> {
+async fn unwanted(store: &Store, whose: &ErasureScope) -> Result<ErasureTarget, StoreError> {
     let name = |whose: &ErasureScope| Some(whose.name().to_owned());
     let mut unwanted = match whose {
-        ErasureScope::Agent(_) => Unwanted { agent: name(whose), ..Unwanted::default() },
-        ErasureScope::Task(_) => Unwanted { task_id: name(whose), ..Unwanted::default() },
+        ErasureScope::Agent(_) => ErasureTarget { agent: name(whose), ..ErasureTarget::default() },
+        ErasureScope::Task(_) => ErasureTarget { task_id: name(whose), ..ErasureTarget::default() },
     };
     unwanted.reviews.extend(store.upkeep().reviews_that_found(whose).await?);
     let mut after = 0;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use self::probe::ProbeStatus;
 use crate::{
     flows::{events::EventSpool, rules::RulesInForce, verdicts::Verdicts},
-    queue::{Intake, Pulse},
+    queue::{DispatcherHandle, WorkerHeartbeat},
 };
 use umbra_domain::clock::Clock;
 use umbra_store::Store;
@@ -27,9 +27,9 @@ pub struct Maintenance {
     /// The configuration in force.
     pub rules: RulesInForce,
     /// Worker slots, woken when jobs wait.
-    pub intake: Intake,
+    pub intake: DispatcherHandle,
     /// This process as a worker.
-    pub pulse: Pulse,
+    pub pulse: WorkerHeartbeat,
     /// Requests that wait for verdicts.
     pub verdicts: Verdicts,
     /// Local queue of events while the database is away.

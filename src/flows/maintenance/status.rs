@@ -273,7 +273,7 @@ impl Maintenance {
         let standing =
             Standing { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
         let text = to_json("worker.standing", &standing)?;
-        match self.pulse.lease_name() {
+        match self.pulse.live_worker_id() {
             Some(worker) => self.store.queue().store_status(worker, &text).await,
             None => Ok(()),
         }

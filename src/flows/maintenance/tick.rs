@@ -96,7 +96,7 @@ impl Maintenance {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
-            match self.pulse.relieve().await {
+            match self.pulse.take_over_dead_workers().await {
                 Ok(false) => {}
                 Ok(true) => {
                     self.intake.wake();

@@ -31,15 +31,15 @@ const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt
      the call counts as the most that it could take.";
 
 /// Outcome of asking a model.
-pub(in crate::flows) enum Asked {
+pub(in crate::flows) enum ModelOutcome {
     /// One judgement for each item, and the tokens of the calls (input, output).
     Judged(Vec<Judgement>, (u64, u64)),
     /// No judgement yet: run the job again after `delay`. `counted`: the attempt counts.
-    Later { delay: Duration, why: String, counted: bool },
+    Retry { delay: Duration, why: String, counted: bool },
     /// No judgement, and none to come.
-    Never { reason: SkipReason, why: String },
+    GiveUp { reason: SkipReason, why: String },
     /// The lease is lost.
-    Fenced,
+    LeaseLost,
 }
 
 /// One review's conversation with its model.
@@ -67,13 +67,13 @@ enum Turn {
 
 /// Kinds of a further call, in the order in which they are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum FollowUpKind {
     Repair,
     Quotes,
     Confirmation,
 }
 
-impl Wanted {
+impl FollowUpKind {
     fn of(follow_up: &FollowUp) -> Self {
         match follow_up {
             FollowUp::Repair(_) => Self::Repair,
@@ -84,7 +84,7 @@ impl Wanted {
 }
 
 /// Judgements and usage of the replies so far.
-struct Said {
+struct ReplySummary {
     judgements: Vec<Judgement>,
     /// Input and output tokens.
     tokens: (u64, u64),
@@ -92,7 +92,7 @@ struct Said {
     excessive: bool,
 }
 
-impl Said {
+impl ReplySummary {
     fn count(&mut self, reply: &Reply, excessive: bool) {
         let usage = reply.usage.unwrap_or_default();
         self.tokens = (self.tokens.0 + usage.input_tokens, self.tokens.1 + usage.output_tokens);
@@ -107,18 +107,20 @@ impl Conversation<'_> {
     ///
     /// # Errors
     /// The database does not answer; the lease decides which worker goes on.
-    pub async fn ask(&self, matter: &ReviewSubject<'_>) -> Result<Asked, StoreError> {
+    pub async fn ask(&self, matter: &ReviewSubject<'_>) -> Result<ModelOutcome, StoreError> {
         let prompt = match self.prompt(matter) {
             Ok(prompt) => prompt,
-            Err(error) => return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why: error.to_string() }),
+            Err(error) => {
+                return Ok(ModelOutcome::GiveUp { reason: SkipReason::ProviderUnavailable, why: error.to_string() });
+            }
         };
         match self.gateway.suspension(&self.shadow.model) {
             None => {}
             Some(SuspensionReason::Failing { wait, why }) => {
-                return Ok(Asked::Later { delay: wait, why, counted: false });
+                return Ok(ModelOutcome::Retry { delay: wait, why, counted: false });
             }
             Some(SuspensionReason::Refused { why }) => {
-                return Ok(Asked::Never { reason: SkipReason::ProviderUnavailable, why });
+                return Ok(ModelOutcome::GiveUp { reason: SkipReason::ProviderUnavailable, why });
             }
         }
         let (reply, excessive) = match self.turn(matter, &prompt).await? {
@@ -126,9 +128,10 @@ impl Conversation<'_> {
             Turn::NotHeld(held) => return Ok(not_held(held)),
             Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
         };
-        let mut said = Said { judgements: self.judge(matter, &prompt, &reply), tokens: (0, 0), excessive: false };
+        let mut said =
+            ReplySummary { judgements: self.judge(matter, &prompt, &reply), tokens: (0, 0), excessive: false };
         said.count(&reply, excessive);
-        for wanted in [Wanted::Repair, Wanted::Quotes, Wanted::Confirmation] {
+        for wanted in [FollowUpKind::Repair, FollowUpKind::Quotes, FollowUpKind::Confirmation] {
             self.follow_up(matter, &prompt, wanted, &mut said).await?;
         }
         let mut judgements: Vec<Judgement> =
@@ -138,7 +141,7 @@ impl Conversation<'_> {
                 judgement.notes.push(EXCESSIVE_USAGE.to_owned());
             }
         }
-        Ok(Asked::Judged(judgements, said.tokens))
+        Ok(ModelOutcome::Judged(judgements, said.tokens))
     }
 
     /// Makes one further call about the items whose judgement needs it. Without a reply, their judgements stand.
@@ -146,19 +149,19 @@ impl Conversation<'_> {
         &self,
         matter: &ReviewSubject<'_>,
         first: &Prompt,
-        wanted: Wanted,
-        said: &mut Said,
+        wanted: FollowUpKind,
+        said: &mut ReplySummary,
     ) -> Result<(), StoreError> {
         let open = |at: &usize| {
             let follow_up = said.judgements.get(*at)?.follow_up.as_ref();
-            follow_up.filter(|follow_up| Wanted::of(follow_up) == wanted)
+            follow_up.filter(|follow_up| FollowUpKind::of(follow_up) == wanted)
         };
         let places: Vec<usize> = (0..said.judgements.len()).filter(|at| open(at).is_some()).collect();
         let Some(asked) = places.first().and_then(open) else { return Ok(()) };
         let part = matter.part(&places);
         // An unreadable reply judges no item, so a repair repeats the prompt. Other calls get a prompt and a nonce of
         // their own.
-        let prompt = if wanted == Wanted::Repair { Ok(first.clone()) } else { self.prompt(&part) };
+        let prompt = if wanted == FollowUpKind::Repair { Ok(first.clone()) } else { self.prompt(&part) };
         let Ok(prompt) = prompt else { return Ok(()) };
         let prompt = asked.message().map_or(prompt.clone(), |message| umbra_review::repair_prompt(&prompt, message));
         if let Turn::Reply { reply, excessive } = self.turn(&part, &prompt).await? {
@@ -235,26 +238,26 @@ impl Conversation<'_> {
         })
     }
 
-    fn failed(&self, failure: &Failure, n: i16) -> Asked {
+    fn failed(&self, failure: &Failure, n: i16) -> ModelOutcome {
         // A provider's message may contain anything, including what it was sent.
         let why = umbra_checks::redact(&failure.message).as_str().to_owned();
         if failure.kind == FailureKind::BreakerOpen {
-            return Asked::Later { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
+            return ModelOutcome::Retry { delay: failure.retry_after.unwrap_or(WAIT_FOR_MONEY), why, counted: false };
         }
         if failure.kind.is_retryable() && i64::from(n) < MAX_CALLS {
             let jitter = rand::rng().random::<f64>();
             let delay = backoff(u32::from(n.unsigned_abs()), failure.retry_after, jitter);
-            return Asked::Later { delay, why, counted: true };
+            return ModelOutcome::Retry { delay, why, counted: true };
         }
         tracing::warn!(review = %self.budget, model = %self.shadow.model, kind = failure.kind.as_str(), "{why}");
-        Asked::Never { reason: SkipReason::ProviderUnavailable, why }
+        ModelOutcome::GiveUp { reason: SkipReason::ProviderUnavailable, why }
     }
 }
 
-fn not_held(held: HoldOutcome) -> Asked {
-    let never = |reason: SkipReason, why: &str| Asked::Never { reason, why: why.into() };
+fn not_held(held: HoldOutcome) -> ModelOutcome {
+    let never = |reason: SkipReason, why: &str| ModelOutcome::GiveUp { reason, why: why.into() };
     match held {
-        HoldOutcome::Wait | HoldOutcome::Granted(_) => Asked::Later {
+        HoldOutcome::Wait | HoldOutcome::Granted(_) => ModelOutcome::Retry {
             delay: WAIT_FOR_MONEY,
             why: "other calls hold what is left of the day's budget".into(),
             counted: false,
@@ -266,7 +269,7 @@ fn not_held(held: HoldOutcome) -> Asked {
         HoldOutcome::NoCallsLeft => {
             never(SkipReason::ProviderUnavailable, "the model gave no usable answer in three calls")
         }
-        HoldOutcome::Fenced => Asked::Fenced,
+        HoldOutcome::Fenced => ModelOutcome::LeaseLost,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::flows::reviews::{outlast, trial::Bill};
+use crate::flows::reviews::{outlast, trial::TrialAccount};
 use umbra_domain::{NanoUsd, Shadow};
 use umbra_store::{
     Store, StoreError,
@@ -19,7 +19,7 @@ pub(in crate::flows) enum CallBudget<'a> {
     /// Budget of a backtest, for the event with this number.
     Backtest(&'a Store, &'a Claim, i64),
     /// Budget of a trial, in memory alone.
-    Trial(&'a Bill<'a>),
+    Trial(&'a TrialAccount<'a>),
 }
 
 impl CallBudget<'_> {

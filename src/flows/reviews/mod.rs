@@ -2,8 +2,8 @@
 
 pub mod call;
 pub mod call_budget;
-pub mod dossier;
 pub mod recall;
+pub mod review_input;
 pub mod trial;
 pub mod work;
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::flows::{
     events::accept::worst_case,
     reviews::{
-        call::{Asked, Conversation},
+        call::{Conversation, ModelOutcome},
         call_budget::CallBudget,
     },
 };
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Budget of all trials of a run, with the sums held and spent.
 #[derive(Debug)]
-pub struct Tab {
+pub struct TrialBudget {
     most: Option<NanoUsd>,
     sums: Mutex<Sums>,
 }
@@ -41,7 +41,7 @@ struct Sums {
     spent: NanoUsd,
 }
 
-impl Tab {
+impl TrialBudget {
     /// Returns a tab that never exceeds `most`: the worst case of each call is held before the call is made.
     pub fn new(most: Option<NanoUsd>) -> Self {
         Self { most, sums: Mutex::default() }
@@ -54,7 +54,7 @@ impl Tab {
 
 /// Calls, cost and time of one text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct TrialUsage {
     /// Calls of the model.
     pub calls: i16,
     /// Cost of the calls; the worst case if the provider reported no usage.
@@ -66,19 +66,19 @@ pub struct Took {
 }
 
 /// One text's account on a tab.
-pub(in crate::flows) struct Bill<'a> {
-    tab: &'a Tab,
+pub(in crate::flows) struct TrialAccount<'a> {
+    tab: &'a TrialBudget,
     open: Mutex<Open>,
 }
 
 #[derive(Default)]
 struct Open {
-    took: Took,
+    took: TrialUsage,
     /// Call under way: its start, and the money and tokens held for it.
     call: Option<(Instant, NanoUsd, u64)>,
 }
 
-impl Bill<'_> {
+impl TrialAccount<'_> {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,9 +130,9 @@ pub fn worst_cost(gateway: &Gateway, shadow: &Shadow, events: &[Event]) -> Optio
 #[derive(Debug)]
 pub enum Tried {
     /// The text was judged.
-    Judged(Box<Judgement>, Took),
+    Judged(Box<Judgement>, TrialUsage),
     /// The model gave no opinion, for this reason: the checks' findings stand, and the rest is inconclusive.
-    NoOpinion(Box<Judgement>, Took, String),
+    NoOpinion(Box<Judgement>, TrialUsage, String),
     /// The tab does not suffice for another call.
     NoMoney,
 }
@@ -141,7 +141,7 @@ pub enum Tried {
 ///
 /// # Errors
 /// None of the database, which is not asked; the type is that of the shared conversation.
-pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event) -> Result<Tried, StoreError> {
+pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &TrialBudget, event: Event) -> Result<Tried, StoreError> {
     let screened = umbra_checks::screen(event);
     let hits = umbra_checks::review(&screened.event, &screened.marks, &shadow.checks);
     let subject = Subject {
@@ -154,22 +154,23 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &Tab, event: Event)
     };
     let of_checks = || Box::new(redacted(umbra_review::of_checks(shadow, &subject)));
     if let Readiness::ChecksOnly { .. } = gateway.reviewer(&shadow.model) {
-        return Ok(Tried::Judged(of_checks(), Took::default()));
+        return Ok(Tried::Judged(of_checks(), TrialUsage::default()));
     }
-    let bill = Bill { tab, open: Mutex::default() };
+    let bill = TrialAccount { tab, open: Mutex::default() };
     let conversation = Conversation { gateway, shadow, budget: CallBudget::Trial(&bill), installation: None };
     let until = Instant::now() + PATIENCE;
     let why = loop {
         match conversation.ask(&ReviewSubject::Event(subject)).await? {
-            Asked::Judged(mut judgements, _) => {
+            ModelOutcome::Judged(mut judgements, _) => {
                 let judgement = judgements.pop().map_or_else(of_checks, |judgement| Box::new(redacted(judgement)));
                 return Ok(Tried::Judged(judgement, bill.open().took));
             }
-            Asked::Later { delay, .. } if Instant::now() + delay < until => tokio::time::sleep(delay).await,
-            Asked::Never { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. } | Asked::Fenced => {
+            ModelOutcome::Retry { delay, .. } if Instant::now() + delay < until => tokio::time::sleep(delay).await,
+            ModelOutcome::GiveUp { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. }
+            | ModelOutcome::LeaseLost => {
                 return Ok(Tried::NoMoney);
             }
-            Asked::Later { why, .. } | Asked::Never { why, .. } => break why,
+            ModelOutcome::Retry { why, .. } | ModelOutcome::GiveUp { why, .. } => break why,
         }
     };
     let mut judgement = of_checks();

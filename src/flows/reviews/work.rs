@@ -11,10 +11,10 @@ use crate::{
     flows::{
         reviews::{
             Reviews,
-            call::{Asked, Conversation},
+            call::{Conversation, ModelOutcome},
             call_budget::CallBudget,
-            dossier::Dossier,
             outlast,
+            review_input::ReviewInput,
         },
         rules::Rules,
     },
@@ -35,7 +35,7 @@ const LONGEST_WITH_HITS: std::time::Duration = std::time::Duration::from_secs(10
 const NOT_HERE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Outcome of one attempt at a review.
-enum End {
+enum ReviewOutcome {
     Result(Box<NewResult>),
     Later { delay: std::time::Duration, why: String, counted: bool },
     GivenUp { reason: SkipReason, why: String },
@@ -66,7 +66,7 @@ impl Reviews {
             return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version is gone").await;
         };
         let zone = &shadow.cost_control.time_zone;
-        let Some(mut dossier) = Dossier::load(&self.store, &self.installation, &shadow, job, payload).await? else {
+        let Some(mut dossier) = ReviewInput::load(&self.store, &self.installation, &shadow, job, payload).await? else {
             return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event is gone").await;
         };
         dossier.remember(self, &rules, &shadow).await?;
@@ -77,14 +77,14 @@ impl Reviews {
             }
         }
         match self.judge(&rules, &shadow, job, &dossier, started).await? {
-            End::Result(result) => self.finish(job, &dossier, &result, started).await,
-            End::Later { delay, why, counted } => {
+            ReviewOutcome::Result(result) => self.finish(job, &dossier, &result, started).await,
+            ReviewOutcome::Later { delay, why, counted } => {
                 let why = umbra_checks::redact(&why);
                 store.queue().put_back(job.review, job.lease, delay, why.as_str(), counted).await?;
                 Ok("retried")
             }
-            End::GivenUp { reason, why } => self.give_up(job, zone, reason, &why).await,
-            End::Fenced => Ok("fenced"),
+            ReviewOutcome::GivenUp { reason, why } => self.give_up(job, zone, reason, &why).await,
+            ReviewOutcome::Fenced => Ok("fenced"),
         }
     }
 
@@ -93,16 +93,16 @@ impl Reviews {
         rules: &Arc<Rules>,
         shadow: &Shadow,
         job: &Job,
-        dossier: &Dossier,
+        dossier: &ReviewInput,
         started: Instant,
-    ) -> Result<End, StoreError> {
+    ) -> Result<ReviewOutcome, StoreError> {
         let matter = dossier.matter();
         let of_checks = || matter.of_checks(shadow);
         let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
             for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
                 umbra_review::compare(shadow, event, usual, &self.settings.fall, judgement);
             }
-            End::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
+            ReviewOutcome::Result(Box::new(self.result(dossier, judgements, model, tokens, started)))
         };
         if dossier.is_own_traffic() {
             let mut judgements = of_checks();
@@ -113,7 +113,7 @@ impl Reviews {
         }
         if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.settings.give_up_after {
             let why = format!("the model {} is not declared in the process that took the review", shadow.model);
-            return Ok(End::Later { delay: NOT_HERE, why, counted: false });
+            return Ok(ReviewOutcome::Later { delay: NOT_HERE, why, counted: false });
         }
         if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
             let mut judgements = of_checks();
@@ -123,7 +123,7 @@ impl Reviews {
             return Ok(result(judgements, None, (0, 0)));
         }
         let asked = if job.lease.attempt > self.settings.attempts {
-            Asked::Never {
+            ModelOutcome::GiveUp {
                 reason: SkipReason::ProviderUnavailable,
                 why: "it was begun too often without an end".into(),
             }
@@ -134,11 +134,11 @@ impl Reviews {
         };
         let without_model = |judgements, reason, why: String| match opinions(judgements, &why) {
             Some(judgements) => result(judgements, None, (0, 0)),
-            None => End::GivenUp { reason, why },
+            None => ReviewOutcome::GivenUp { reason, why },
         };
         Ok(match asked {
-            Asked::Judged(judgements, tokens) => result(judgements, Some(&shadow.model), tokens),
-            Asked::Later { delay, why, counted } => {
+            ModelOutcome::Judged(judgements, tokens) => result(judgements, Some(&shadow.model), tokens),
+            ModelOutcome::Retry { delay, why, counted } => {
                 let judgements = of_checks();
                 // A model that may add to the checks' findings does not hold them back for long.
                 let found = judgements.iter().any(|judgement| !judgement.assessment.is_clean());
@@ -148,18 +148,18 @@ impl Reviews {
                 if found && delay > LONGEST_WITH_HITS || late {
                     without_model(judgements, SkipReason::ProviderUnavailable, why)
                 } else {
-                    End::Later { delay, why, counted }
+                    ReviewOutcome::Later { delay, why, counted }
                 }
             }
-            Asked::Never { reason, why } => without_model(of_checks(), reason, why),
-            Asked::Fenced => End::Fenced,
+            ModelOutcome::GiveUp { reason, why } => without_model(of_checks(), reason, why),
+            ModelOutcome::LeaseLost => ReviewOutcome::Fenced,
         })
     }
 
     /// Builds the result of a review; its assessment is the strictest of its parts.
     fn result(
         &self,
-        dossier: &Dossier,
+        dossier: &ReviewInput,
         judgements: Vec<Judgement>,
         model: Option<&str>,
         tokens: (u64, u64),
@@ -205,7 +205,7 @@ impl Reviews {
     async fn finish(
         &self,
         job: &Job,
-        dossier: &Dossier,
+        dossier: &ReviewInput,
         result: &NewResult,
         started: Instant,
     ) -> Result<&'static str, StoreError> {

@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{
-    Fault, May, Sidecar, cleaned,
+    AgentFilter, Fault, Sidecar, cleaned,
     documents::{format_of, parsed},
-    judge::Scene,
-    patience::Patience,
+    judge::EvaluationContext,
+    patience::RequestDeadline,
     select::{listed, shown, usable},
-    step::{Recorded, Situation},
-    workspace::Held,
+    step::{StateSnapshot, StepRecord},
+    workspace::SessionFiles,
 };
 use crate::{
     flows::serialise::to_json,
@@ -174,7 +174,7 @@ const NOT_CLOSED: &str =
     "the session is not closed yet: this server tries again, and a session that nobody uses closes by itself";
 
 /// Returns the answer for a session that was not available.
-fn not_had(patience: Patience<'_>) -> Summary {
+fn not_had(patience: RequestDeadline<'_>) -> Summary {
     let (degraded, warnings) = patience.end();
     Summary { session: None, documents: Vec::new(), patterns: 0, degraded, warnings }
 }
@@ -240,7 +240,7 @@ impl Sidecar {
         }
         let documents: Vec<StoredDocument> = documents.iter().map(begun).collect();
         if attached.is_some() && self.has_place(session.files.as_deref(), &mut patience).await {
-            self.write_files(Held::new(session.files.clone()).plan(&documents), &mut patience).await;
+            self.write_files(SessionFiles::new(session.files.clone()).plan(&documents), &mut patience).await;
         }
         let documents = documents.iter().map(DocumentState::of).collect();
         let (degraded, warnings) = patience.end();
@@ -290,7 +290,7 @@ impl Sidecar {
         asked: Instant,
         id: SessionId,
         outcome: Option<PatternOutcome>,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<Summary, StepError> {
         let patience = self.patience(asked, None).at_least(TO_ATTACH);
         // Before the wait: a caller that gives up waiting has ended the session all the same.
@@ -304,8 +304,8 @@ impl Sidecar {
         &self,
         id: SessionId,
         outcome: Option<PatternOutcome>,
-        may: May<'_>,
-        mut patience: Patience<'_>,
+        may: AgentFilter<'_>,
+        mut patience: RequestDeadline<'_>,
     ) -> Result<Summary, StepError> {
         let summary = match patience.ask(NOT_CLOSED, self.store.sessions().step(id)).await {
             None => return Ok(not_had(patience)),
@@ -354,7 +354,7 @@ impl Sidecar {
     pub async fn session(
         &self,
         id: SessionId,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<Option<(Session, Vec<DocumentState>)>, StoreError> {
         let found = self.read(self.store.sessions().get(id)).await?.filter(|(session, _)| may(&session.agent));
         Ok(found.map(|(session, documents)| (session, documents.iter().map(DocumentState::of).collect())))
@@ -365,7 +365,7 @@ impl Sidecar {
         step: LockedSession,
         because: &str,
         outcome: Option<PatternOutcome>,
-        mut patience: Patience<'_>,
+        mut patience: RequestDeadline<'_>,
     ) -> Result<Summary, StoreError> {
         let Some((mut step, mut held)) = self.hold(step, NOT_CLOSED, &mut patience).await else {
             return Ok(not_had(patience));
@@ -388,10 +388,10 @@ impl Sidecar {
         }
         let session = step.session.clone();
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
-        let before = Situation::of(&Scene::of((&rules, &boundary.tools), &session, None), Some(&step));
+        let before = StateSnapshot::of(&EvaluationContext::of((&rules, &boundary.tools), &session, None), Some(&step));
         let (asked, answered) =
             (serde_json::json!({"because": because}), serde_json::json!({"documents": documents, "warnings": notices}));
-        let recorded = Recorded::new(&asked, before, Vec::new(), &answered, &rules)?.to_json()?;
+        let recorded = StepRecord::new(&asked, before, Vec::new(), &answered, &rules)?.to_json()?;
         let writes = held.plan(&step.documents);
         let closed = patience.ask(NOT_CLOSED, step.write(StepKind::Close, &recorded)).await;
         // After the write: the step has let its connection go, and a session that is closed twice leaves one pattern.
@@ -413,7 +413,7 @@ impl Sidecar {
         mut step: LockedSession,
         outcome: Option<PatternOutcome>,
         documents: Vec<DocumentState>,
-        mut patience: Patience<'_>,
+        mut patience: RequestDeadline<'_>,
     ) -> Summary {
         let is_new = outcome.is_some() && step.session.outcome.is_none();
         let mut patterns = 0;

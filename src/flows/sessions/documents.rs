@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{
-    May, Sidecar,
+    AgentFilter, Sidecar,
     faults::Fault,
     workspace::{not_seen, not_written},
 };
@@ -157,7 +157,12 @@ impl Sidecar {
     ///
     /// # Errors
     /// See [`DocumentError`]; nothing is changed then, unless the database did not answer.
-    pub async fn revise(&self, session: SessionId, revision: Revision, may: May<'_>) -> Result<Revised, DocumentError> {
+    pub async fn revise(
+        &self,
+        session: SessionId,
+        revision: Revision,
+        may: AgentFilter<'_>,
+    ) -> Result<Revised, DocumentError> {
         if self.health.is_passive() {
             return Err(DocumentError::Passive);
         }
@@ -169,7 +174,7 @@ impl Sidecar {
         &self,
         session: SessionId,
         revision: Revision,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<Revised, DocumentError> {
         let found = self.store.sessions().step(session).await?.filter(|step| may(&step.session.agent));
         let mut step = found.ok_or(DocumentError::NoSession)?;
@@ -391,7 +396,7 @@ impl Sidecar {
         &self,
         session: SessionId,
         name: &str,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let (name, _) = Name::of_document(name)?;
         let found = self.read(self.store.sessions().get(session)).await?.filter(|(session, _)| may(&session.agent));
@@ -408,7 +413,7 @@ impl Sidecar {
         session: SessionId,
         name: &str,
         seek: Seek,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<Option<Page<Version>>, DocumentError> {
         let (name, _) = Name::of_document(name)?;
         if self.session(session, may).await?.is_none() {

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Sidecar, patience::Patience};
+use super::{Sidecar, patience::RequestDeadline};
 use umbra_domain::{Objective, Session, SessionId};
 use umbra_llm::Gateway;
 use umbra_sidecar::tools::{self, Catalogue};
@@ -143,7 +143,7 @@ impl Sidecar {
     }
 
     /// Waits for the vectors of a task, and of tools if given, for half of the time that is left.
-    pub(super) async fn embed(&self, task: &str, tools: Option<&Catalogue>, patience: &Patience<'_>) {
+    pub(super) async fn embed(&self, task: &str, tools: Option<&Catalogue>, patience: &RequestDeadline<'_>) {
         let gateway = self.events.gateway();
         if task.trim().is_empty() || gateway.embedding_model().is_none() {
             return;
@@ -158,7 +158,7 @@ impl Sidecar {
     }
 
     /// Embeds an agent's intent, before its session is locked, unless the session is known to select no tools.
-    pub(super) async fn embed_intent(&self, id: SessionId, intent: Option<&str>, patience: &Patience<'_>) {
+    pub(super) async fn embed_intent(&self, id: SessionId, intent: Option<&str>, patience: &RequestDeadline<'_>) {
         let selects =
             |session: &Session| session.has_objective(Objective::ToolSelection) && session.tools_digest.is_some();
         if let Some(intent) = intent.filter(|_| self.seen.get(id).as_ref().is_none_or(selects)) {
@@ -167,7 +167,12 @@ impl Sidecar {
     }
 
     /// Returns the closeness of tools to a task; `None` if vectors are missing, or there is no embedding model.
-    pub(super) fn closeness(&self, tools: &Catalogue, task: &str, patience: &mut Patience<'_>) -> Option<Vec<f64>> {
+    pub(super) fn closeness(
+        &self,
+        tools: &Catalogue,
+        task: &str,
+        patience: &mut RequestDeadline<'_>,
+    ) -> Option<Vec<f64>> {
         let gateway = self.events.gateway();
         let spec = gateway.embedding_model().filter(|_| !task.trim().is_empty() && !tools.is_empty())?;
         let closeness = self.vectors.closeness(task, tools);

@@ -7,13 +7,13 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{
-    May, Sidecar,
+    AgentFilter, Sidecar,
     attach::StepError,
     cleaned,
-    judge::{Judged, Part, Scene, at_length},
+    judge::{EvaluationContext, Judged, Part, at_length},
     redacted,
-    seen::Taken,
-    step::{Recorded, Situation},
+    seen::AcquiredSession,
+    step::{StateSnapshot, StepRecord},
 };
 use crate::{
     flows::events::Origin,
@@ -69,7 +69,12 @@ impl Sidecar {
     ///
     /// # Errors
     /// There is no such session, or it is closed.
-    pub async fn guard(&self, asked: Instant, request: GuardRequest, may: May<'_>) -> Result<GuardAnswer, StepError> {
+    pub async fn guard(
+        &self,
+        asked: Instant,
+        request: GuardRequest,
+        may: AgentFilter<'_>,
+    ) -> Result<GuardAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         if request.session.is_some() && request.agent.is_some() {
             patience.warn("`agent` is not looked at: the session says whose it is".to_owned());
@@ -80,26 +85,26 @@ impl Sidecar {
         let (parts, whereabouts) = (Part::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
-        let (mut words, Taken { step, session, held }, mut scene);
+        let (mut words, AcquiredSession { step, session, held }, mut scene);
         if let Some(id) = request.session {
             let waits = (may, &mut patience);
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
             let missed = "the session is not known: rules that ask for its documents saw none";
             let taken = self.take(id, missed, (may, &mut patience)).await?;
             let shown = self.shown_to(taken.session.as_ref(), &mut patience).await;
-            scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(shown);
-            Taken { step, session, held } = taken;
+            scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(shown);
+            AcquiredSession { step, session, held } = taken;
         } else {
-            let alone = || Scene::new(law, &agent).at(whereabouts);
+            let alone = || EvaluationContext::new(law, &agent).at(whereabouts);
             words = self.in_words(&parts, &marks, alone, None, &mut patience).await;
             scene = alone();
-            Taken { step, session, held } = Taken::default();
+            AcquiredSession { step, session, held } = AcquiredSession::default();
         }
-        let before = Situation::of(&scene, step.as_ref());
+        let before = StateSnapshot::of(&scene, step.as_ref());
         // The question is answered even if the guardrail is no objective of the session.
         let judged = scene.judge(&parts, &marks, &mut words).pop().unwrap_or_default();
         words.tell(&mut patience);
-        let recorded = Recorded::new(&request, before, marks, &judged, &rules)?;
+        let recorded = StepRecord::new(&request, before, marks, &judged, &rules)?;
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
             self.note(&judged, &scene.agent, Some(&mut step.session));

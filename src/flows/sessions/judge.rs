@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Guarding, seen::Taken, step::Read, words::Words};
+use super::{SidecarRulesInForce, seen::AcquiredSession, step::RuleDocument, words::ModelAnswers};
 use crate::ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject as Asked, TurnRequest};
 use umbra_boundary::tools::Tools;
 use umbra_domain::{
@@ -130,14 +130,14 @@ fn marks(subject: Subject<'_>) -> Vec<Mark> {
 }
 
 /// Rules and effects of tools in force.
-pub(super) type Law<'a> = (&'a Guarding, &'a Tools);
+pub(super) type ActiveRules<'a> = (&'a SidecarRulesInForce, &'a Tools);
 
 /// Route and modes that a step names.
-pub(super) type Whereabouts<'a> = (Option<&'a String>, Option<&'a Vec<String>>);
+pub(super) type RouteAndModes<'a> = (Option<&'a String>, Option<&'a Vec<String>>);
 
 /// Evaluation context that the parts of one step share.
-pub(super) struct Scene<'a> {
-    pub rules: &'a Guarding,
+pub(super) struct EvaluationContext<'a> {
+    pub rules: &'a SidecarRulesInForce,
     pub tools: &'a Tools,
     pub agent: String,
     pub route: Option<String>,
@@ -145,15 +145,15 @@ pub(super) struct Scene<'a> {
     /// Id of the session.
     pub session: Option<String>,
     /// Documents of the session; `None` if they are unknown, and then rules about documents are not asked.
-    pub documents: Option<Vec<Read>>,
+    pub documents: Option<Vec<RuleDocument>>,
     pub taints: Vec<String>,
     /// Tools that the session was shown, if they are known.
     pub shown: Option<Arc<Catalogue>>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> EvaluationContext<'a> {
     /// Returns the context of an agent without a session.
-    pub fn new((rules, tools): Law<'a>, agent: &str) -> Self {
+    pub fn new((rules, tools): ActiveRules<'a>, agent: &str) -> Self {
         Self {
             rules,
             tools,
@@ -168,19 +168,19 @@ impl<'a> Scene<'a> {
     }
 
     /// Returns the context of a session, with its documents if they are known.
-    pub fn of(law: Law<'a>, session: &Session, documents: Option<&[StoredDocument]>) -> Self {
+    pub fn of(law: ActiveRules<'a>, session: &Session, documents: Option<&[StoredDocument]>) -> Self {
         Self {
             route: session.route.clone(),
             modes: session.modes.clone(),
             session: Some(session.id.to_string()),
-            documents: documents.map(|documents| Read::those_of(law.0, documents)),
+            documents: documents.map(|documents| RuleDocument::those_of(law.0, documents)),
             taints: session.taints.clone(),
             ..Self::new(law, &session.agent)
         }
     }
 
     /// Returns the context of a session that was taken for a step, as far as the session is known.
-    pub fn of_taken(law: Law<'a>, id: SessionId, taken: &Taken) -> Self {
+    pub fn of_taken(law: ActiveRules<'a>, id: SessionId, taken: &AcquiredSession) -> Self {
         let known = taken.step.as_ref().filter(|_| !taken.held.is_unknown);
         let documents = known.map(|step| step.documents.as_slice());
         match &taken.session {
@@ -191,7 +191,7 @@ impl<'a> Scene<'a> {
 
     /// Sets route and modes, as far as the step names them.
     #[must_use]
-    pub fn at(mut self, (route, modes): Whereabouts<'_>) -> Self {
+    pub fn at(mut self, (route, modes): RouteAndModes<'_>) -> Self {
         self.route = route.cloned().or(self.route);
         self.modes = modes.cloned().unwrap_or(self.modes);
         self
@@ -204,7 +204,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Judges the parts of a step, in order. Each call adds its labels to the context of later parts.
-    pub fn judge(&mut self, parts: &[Part<'_>], marks: &[Vec<Mark>], words: &mut Words) -> Vec<Judged> {
+    pub fn judge(&mut self, parts: &[Part<'_>], marks: &[Vec<Mark>], words: &mut ModelAnswers) -> Vec<Judged> {
         let mut asked = 0..;
         let judge = |(at, part): (usize, &Part<'_>)| {
             let asking = if part.may_be_asked() { asked.next().map(|at| (at, &mut *words)) } else { None };
@@ -218,7 +218,7 @@ impl<'a> Scene<'a> {
         self.with(Subject::Turn, &[], |moment| self.rules.guardrail.judge(moment))
     }
 
-    fn part(&mut self, part: &Part<'_>, marks: &[Mark], asking: Option<(usize, &mut Words)>) -> Judged {
+    fn part(&mut self, part: &Part<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Judged {
         match *part {
             Part::Planned(call) | Part::Made(call) => self.call(call, marks, asking),
             Part::Result(SaidResult { tool, content, .. }) => {
@@ -234,7 +234,7 @@ impl<'a> Scene<'a> {
 
     /// Judges a call, and adds its labels to the context. A call without a server's name is judged as each tool of that
     /// name that the session was shown, and the gravest ruling holds.
-    fn call(&mut self, call: &NamedCall, marks: &[Mark], mut asking: Option<(usize, &mut Words)>) -> Judged {
+    fn call(&mut self, call: &NamedCall, marks: &[Mark], mut asking: Option<(usize, &mut ModelAnswers)>) -> Judged {
         let meant = self.shown.as_ref().map(|shown| shown.meant(&call.tool)).unwrap_or_default();
         let meant: Vec<ToolName> =
             if meant.is_empty() { vec![call.tool.clone()] } else { meant.into_iter().cloned().collect() };
@@ -263,7 +263,7 @@ impl<'a> Scene<'a> {
         judged.unwrap_or_default()
     }
 
-    fn ruling(&self, subject: Subject<'_>, marks: &[Mark], asking: Option<(usize, &mut Words)>) -> Ruling {
+    fn ruling(&self, subject: Subject<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Ruling {
         let guardrail = &self.rules.guardrail;
         self.with(subject, marks, |moment| {
             let mut ruling = guardrail.judge(moment);

@@ -5,12 +5,12 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    May, Sidecar,
+    AgentFilter, Sidecar,
     attach::StepError,
-    judge::{Judged, Part, Scene, at_length},
+    judge::{EvaluationContext, Judged, Part, at_length},
     redacted,
-    seen::Taken,
-    step::{Recorded, Situation},
+    seen::AcquiredSession,
+    step::{StateSnapshot, StepRecord},
 };
 use crate::ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest};
 use umbra_domain::{
@@ -60,7 +60,7 @@ impl Sidecar {
         asked: Instant,
         id: SessionId,
         mut request: MessageRequest,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<MessageAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         if let Some(warning) = cut(&mut request) {
@@ -77,9 +77,9 @@ impl Sidecar {
         let missed = "the session is not known: the message is not kept, and rules saw no documents";
         let taken = self.take(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
-        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
-        let before = Situation::of(&scene, taken.step.as_ref());
-        let Taken { mut step, session, held } = taken;
+        let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
+        let before = StateSnapshot::of(&scene, taken.step.as_ref());
+        let AcquiredSession { mut step, session, held } = taken;
         let calls = session.as_ref().map(|session| session.calls.as_slice()).unwrap_or_default();
         let unheard = unheard(&request, calls);
         if !unheard.is_empty() {
@@ -117,13 +117,13 @@ impl Sidecar {
             // Notes are stored with the answer too, for readers of the stream.
             answer.warnings.extend(step.session.take_messages());
             answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
-            let recorded = Recorded::new(&request, before, marks, &answer, &rules)?;
+            let recorded = StepRecord::new(&request, before, marks, &answer, &rules)?;
             answer.inputs.clone_from(&recorded.inputs);
             let missed = "this message is not kept";
             self.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await?;
         } else {
             let mut session = session;
-            answer.inputs = Recorded::new(&request, before, marks, &(), &rules)?.inputs;
+            answer.inputs = StepRecord::new(&request, before, marks, &(), &rules)?.inputs;
             answer.judged(&request).for_each(|judged| self.note(judged, &scene.agent, session.as_mut()));
             if let Some(mut session) = session {
                 session.add_taints(answer.taints.iter().cloned());
@@ -183,7 +183,7 @@ fn unheard(request: &MessageRequest, calls: &[MadeCall]) -> Vec<ToolName> {
 
 /// Returns these calls with the arguments that the last turn planned for them, or without any.
 fn as_planned(unheard: &[ToolName], turn: Option<&str>) -> Vec<NamedCall> {
-    let turn = turn.and_then(|body| serde_json::from_str::<Recorded>(body).ok());
+    let turn = turn.and_then(|body| serde_json::from_str::<StepRecord>(body).ok());
     let turn = turn.and_then(|turn| serde_json::from_value::<TurnRequest>(turn.asked).ok());
     let mut planned = turn.map(|turn| turn.planned_calls).unwrap_or_default();
     let call = |tool: &ToolName| {

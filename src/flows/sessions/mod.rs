@@ -43,9 +43,9 @@ use tokio::{sync::mpsc, time::Instant};
 
 use self::{
     embedding::Vectors,
-    patience::{Health, Patience},
-    patterns::Known,
-    seen::{Ends, Seen},
+    patience::{DatabaseBreaker, RequestDeadline},
+    patterns::PatternCache,
+    seen::{Ends, SessionCache},
     workspace::Files,
 };
 pub use self::{faults::Fault, guard::Interventions, judge::Judged};
@@ -67,7 +67,7 @@ const CATALOGUES: usize = 64;
 const TOLD: usize = 1_000;
 
 /// Predicate on agents that a caller may act for. Sessions of other agents are unknown to the caller.
-pub type May<'m> = &'m (dyn Fn(&str) -> bool + Send + Sync);
+pub type AgentFilter<'m> = &'m (dyn Fn(&str) -> bool + Send + Sync);
 
 /// Bounds of the sidecar.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ pub struct SidecarSettings {
 
 /// Compiled rules in force.
 #[derive(Debug)]
-pub struct Guarding {
+pub struct SidecarRulesInForce {
     /// Rules about calls, texts and documents.
     pub guardrail: Guardrail,
     /// Rules about the tools that may be offered.
@@ -110,7 +110,7 @@ pub enum BadGuarding {
     Limits(#[from] BadRule),
 }
 
-impl Guarding {
+impl SidecarRulesInForce {
     /// Compiles the rules of the sidecar file and those of the tools file.
     ///
     /// # Errors
@@ -140,20 +140,20 @@ pub struct Parts {
     /// Reviews of these questions.
     verdicts: Verdicts,
     /// Rules in force.
-    pub rules: ArcSwap<Guarding>,
+    pub rules: ArcSwap<SidecarRulesInForce>,
     /// Bounds of the sidecar.
     pub settings: SidecarSettings,
     /// Files of documents, if there is a workspace.
     files: Option<Files>,
     /// Patterns known to this process.
-    known: Known,
+    known: PatternCache,
     /// Indexes of tools by digest, with the time of their last use.
     catalogues: Mutex<HashMap<String, (Arc<Catalogue>, Instant)>>,
     /// Cache of the last seen sessions.
-    seen: Seen,
+    seen: SessionCache,
     /// Ends of sessions that are still to be stored.
     ends: Ends,
-    health: Health,
+    health: DatabaseBreaker,
     /// Vectors of tools and tasks by the embedding model.
     vectors: Vectors,
     told: mpsc::Sender<Event>,
@@ -171,7 +171,7 @@ impl Sidecar {
     pub fn new(
         (store, clock): (Store, Clock),
         (boundary, events, verdicts): (Boundary, Events, Verdicts),
-        rules: Guarding,
+        rules: SidecarRulesInForce,
         settings: SidecarSettings,
     ) -> (Self, Interventions) {
         let (told, telling) = mpsc::channel(TOLD);
@@ -183,12 +183,12 @@ impl Sidecar {
             verdicts,
             rules: ArcSwap::from_pointee(rules),
             files: settings.workspace.clone().map(Files::new),
-            known: Known::new(settings.keep_patterns),
+            known: PatternCache::new(settings.keep_patterns),
             settings,
             catalogues: Mutex::default(),
-            seen: Seen::default(),
+            seen: SessionCache::default(),
             ends: Ends::default(),
-            health: Health::default(),
+            health: DatabaseBreaker::default(),
             vectors: Vectors::default(),
             told,
         }));
@@ -196,9 +196,9 @@ impl Sidecar {
     }
 
     /// Returns the patience of a request that came at `asked`, with the caller's own deadline if it has one.
-    fn patience(&self, asked: Instant, deadline_ms: Option<u64>) -> Patience<'_> {
+    fn patience(&self, asked: Instant, deadline_ms: Option<u64>) -> RequestDeadline<'_> {
         let said = deadline_ms.map(|ms| asked + Duration::from_millis(ms));
-        Patience::until(&self.health, asked + self.settings.deadline, said)
+        RequestDeadline::until(&self.health, asked + self.settings.deadline, said)
     }
 
     /// Returns an index that was made before.

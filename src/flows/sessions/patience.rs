@@ -27,18 +27,18 @@ const MOST_WARNINGS: usize = 32;
 
 /// Circuit breaker on the database.
 #[derive(Debug, Default)]
-pub(super) struct Health(Mutex<Lately>);
+pub(super) struct DatabaseBreaker(Mutex<FailureWindow>);
 
 /// Recent faults and answers.
 #[derive(Debug, Default)]
-struct Lately {
+struct FailureWindow {
     faults: u32,
     answered: Option<Instant>,
     passive_until: Option<Instant>,
 }
 
-impl Health {
-    fn lately(&self) -> MutexGuard<'_, Lately> {
+impl DatabaseBreaker {
+    fn lately(&self) -> MutexGuard<'_, FailureWindow> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,8 +85,8 @@ impl Sidecar {
 
 /// Deadline of a request, and the warnings about what was missed for it.
 #[derive(Debug)]
-pub(super) struct Patience<'h> {
-    health: &'h Health,
+pub(super) struct RequestDeadline<'h> {
+    health: &'h DatabaseBreaker,
     deadline: Instant,
     /// Deadline that the caller named, if it named one.
     said: Option<Instant>,
@@ -98,9 +98,9 @@ pub(super) struct Patience<'h> {
     degraded: bool,
 }
 
-impl<'h> Patience<'h> {
+impl<'h> RequestDeadline<'h> {
     /// Returns a patience until `most`, or until the deadline of the caller if that is earlier.
-    pub fn until(health: &'h Health, most: Instant, said: Option<Instant>) -> Self {
+    pub fn until(health: &'h DatabaseBreaker, most: Instant, said: Option<Instant>) -> Self {
         let deadline = said.map_or(most, |said| said.min(most));
         let a_wait = A_WAIT.min(deadline.saturating_duration_since(Instant::now()) / 2);
         Self { health, deadline, said, ours: deadline == most, a_wait, warnings: Vec::new(), degraded: false }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use super::{Sidecar, cleaned, patience::Patience};
+use super::{Sidecar, cleaned, patience::RequestDeadline};
 use crate::flows::serialise::to_json;
 use umbra_domain::{
     Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
@@ -35,26 +35,26 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 const OVERLAP: SignedDuration = SignedDuration::from_secs(10);
 
 /// Patterns known to this process.
-pub(super) struct Known {
+pub(super) struct PatternCache {
     most: usize,
     shelf: RwLock<PatternIndex>,
     /// Memories by agent, so that no agent's tools are ranked by another agent's patterns.
     memories: RwLock<HashMap<String, Arc<Memory>>>,
-    all: Mutex<All>,
+    all: Mutex<LoadedPatterns>,
 }
 
 #[derive(Default)]
-struct All {
+struct LoadedPatterns {
     patterns: BTreeMap<PatternId, Pattern>,
     newest: Option<Timestamp>,
 }
 
-impl Known {
+impl PatternCache {
     pub fn new(most: usize) -> Self {
         Self { most, shelf: RwLock::new(PatternIndex::new(most)), memories: RwLock::default(), all: Mutex::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn all(&self) -> MutexGuard<'_, LoadedPatterns> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,7 +96,7 @@ impl Known {
 
 /// Origin of a pattern.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Teller<'t> {
+pub(super) struct PatternOrigin<'t> {
     /// Recorded or mined.
     pub source: PatternSource,
     /// Id of an API key, or the part of Umbra that mined the pattern.
@@ -105,7 +105,7 @@ pub(super) struct Teller<'t> {
     pub review: Option<ReviewId>,
 }
 
-impl<'t> Teller<'t> {
+impl<'t> PatternOrigin<'t> {
     fn of(source: PatternSource, by: &'t str) -> Self {
         Self { source, by, review: None }
     }
@@ -132,7 +132,7 @@ impl Sidecar {
             let warning = "the pattern is not kept: `task` has no word that tells it from other tasks";
             return Told { pattern: None, new: false, degraded: false, warnings: vec![warning.to_owned()] };
         }
-        let teller = Teller::of(PatternSource::Recorded, by);
+        let teller = PatternOrigin::of(PatternSource::Recorded, by);
         let told = patience.ask("the pattern is not kept", self.keep(new, teller)).await.flatten();
         let (degraded, warnings) = patience.end();
         let (pattern, new) = told.map_or((None, false), |(pattern, new)| (Some(pattern), new));
@@ -140,7 +140,7 @@ impl Sidecar {
     }
 
     /// Keeps a pattern, or counts it if it is known. Returns it, and true if it is new; `None` if it counts nothing.
-    async fn keep(&self, new: NewPattern, teller: Teller<'_>) -> Result<Option<(Pattern, bool)>, StoreError> {
+    async fn keep(&self, new: NewPattern, teller: PatternOrigin<'_>) -> Result<Option<(Pattern, bool)>, StoreError> {
         let mut telling = self.store.patterns().begin_recording().await?;
         let mut patterns = telling.patterns();
         if let Some(task) = &new.task_id {
@@ -158,7 +158,7 @@ impl Sidecar {
         &self,
         patterns: &mut Patterns<'_>,
         mut new: NewPattern,
-        teller: Teller<'_>,
+        teller: PatternOrigin<'_>,
     ) -> Result<Option<(Pattern, bool)>, StoreError> {
         new.agent = self.boundary.name_of(&new.agent);
         let screened = patterns::screen(new);
@@ -272,7 +272,7 @@ impl Sidecar {
         &self,
         session: &Session,
         outcome: Option<PatternOutcome>,
-        patience: &mut Patience<'_>,
+        patience: &mut RequestDeadline<'_>,
     ) -> u32 {
         let task = session.task.as_deref().unwrap_or_default();
         if !session.has_objective(Objective::PatternCapture) || task.trim().is_empty() {
@@ -305,13 +305,13 @@ impl Sidecar {
             None if self.approved(session, patience).await => PatternSource::Mined,
             None => return 0,
         };
-        let keeping = self.keep(mined, Teller::of(source, "sidecar"));
+        let keeping = self.keep(mined, PatternOrigin::of(source, "sidecar"));
         let kept = patience.ask("what worked is not kept", keeping).await.flatten();
         u32::from(kept.is_some())
     }
 
     /// True if all reviews of the session's task approve it.
-    async fn approved(&self, session: &Session, patience: &mut Patience<'_>) -> bool {
+    async fn approved(&self, session: &Session, patience: &mut RequestDeadline<'_>) -> bool {
         let Some(task) = session.task_id.clone() else { return false };
         let asking = self.store.events().task_parts(std::slice::from_ref(&task), None);
         let parts = patience.ask("whether the task is approved is not known", asking).await.unwrap_or_default();

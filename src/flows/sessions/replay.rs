@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Guarding,
+    SidecarRulesInForce,
     documents::{entries, format_of, word},
-    judge::{Judged, Part, Scene},
-    step::{Recorded, inputs_of},
-    words::Words,
+    judge::{EvaluationContext, Judged, Part},
+    step::{StepRecord, inputs_of},
+    words::ModelAnswers,
 };
 use crate::ingest::{GuardRequest, MessageRequest, TurnRequest};
 use umbra_boundary::tools::Tools;
@@ -69,7 +69,7 @@ type Texts = HashMap<(String, String), String>;
 /// The database does not answer.
 pub async fn replay_session(
     store: &Store,
-    rules: &Guarding,
+    rules: &SidecarRulesInForce,
     tools: &Tools,
     id: SessionId,
 ) -> Result<Option<Replay>, StoreError> {
@@ -145,10 +145,10 @@ fn repeat(
     step: &StoredStep,
     session: &Session,
     (texts, formats): (&Texts, &HashMap<String, String>),
-    (rules, tools): (&Guarding, &Tools),
+    (rules, tools): (&SidecarRulesInForce, &Tools),
     told: &mut Replay,
 ) {
-    let recorded: Result<Recorded, _> = serde_json::from_str(&step.body);
+    let recorded: Result<StepRecord, _> = serde_json::from_str(&step.body);
     let Ok(recorded) = recorded else {
         told.unreadable.push(step.number);
         return;
@@ -165,11 +165,11 @@ fn repeat(
         told.policy_versions.push(recorded.policy_version.clone());
     }
     told.steps += 1;
-    let mut scene = Scene {
+    let mut scene = EvaluationContext {
         route: recorded.before.route.clone(),
         modes: recorded.before.modes.clone(),
         taints: recorded.before.taints.clone(),
-        ..Scene::of((rules, tools), session, (!recorded.before.without_documents).then_some(&*documents))
+        ..EvaluationContext::of((rules, tools), session, (!recorded.before.without_documents).then_some(&*documents))
     };
     let mut rulings = Vec::new();
     if session.has_objective(Objective::TodoEnforcement) {
@@ -192,7 +192,7 @@ fn repeat(
 }
 
 /// Returns the decision and due documents of a turn or message, then and now; `None` if nothing was or is due.
-fn duties(kind: StepKind, recorded: &Recorded, scene: &Scene<'_>) -> Option<(String, String, String)> {
+fn duties(kind: StepKind, recorded: &StepRecord, scene: &EvaluationContext<'_>) -> Option<(String, String, String)> {
     let part = match kind {
         StepKind::Turn => "turn",
         StepKind::Message => "documents",
@@ -224,10 +224,10 @@ fn in_short(decision: Option<String>, due: &[DocumentDue]) -> String {
 }
 
 /// Returns the ruling on each part of a step, then and now.
-fn parts(kind: StepKind, recorded: &Recorded, scene: &mut Scene<'_>) -> Vec<(String, Value, Judged)> {
+fn parts(kind: StepKind, recorded: &StepRecord, scene: &mut EvaluationContext<'_>) -> Vec<(String, Value, Judged)> {
     let answered = |pointer: &str| recorded.answered.pointer(pointer).cloned().unwrap_or_default();
     let asked = recorded.asked.clone();
-    let mut judge = |parts: &[Part<'_>]| scene.judge(parts, &recorded.marks, &mut Words::default()).into_iter();
+    let mut judge = |parts: &[Part<'_>]| scene.judge(parts, &recorded.marks, &mut ModelAnswers::default()).into_iter();
     let named = |name: &'static str, list: &'static str, most: usize| {
         (0..most).map(move |at| (format!("{name} {}", at + 1), format!("/{list}/{at}")))
     };
@@ -268,7 +268,11 @@ fn said(ruling: &Value) -> String {
 }
 
 /// Returns the documents as they were at a step; `None` if a text cannot be restored.
-fn documents_at(recorded: &Recorded, texts: &Texts, formats: &HashMap<String, String>) -> Option<Vec<StoredDocument>> {
+fn documents_at(
+    recorded: &StepRecord,
+    texts: &Texts,
+    formats: &HashMap<String, String>,
+) -> Option<Vec<StoredDocument>> {
     let at = |document: &super::step::DocumentAt| {
         let text = |etag: &String| texts.get(&(document.name.clone(), etag.clone())).cloned();
         let format = formats.get(&document.name).map_or("markdown", String::as_str);

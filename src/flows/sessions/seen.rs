@@ -8,7 +8,9 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{May, Sidecar, attach::StepError, patience::Patience, step::Recorded, workspace::Held};
+use super::{
+    AgentFilter, Sidecar, attach::StepError, patience::RequestDeadline, step::StepRecord, workspace::SessionFiles,
+};
 use umbra_domain::{PatternOutcome, Session, SessionId, StepKind};
 use umbra_store::{documents::StoredDocument, sessions::LockedSession};
 
@@ -20,7 +22,7 @@ const MOST_ENDS: usize = 1_000;
 
 /// Cache of the last seen sessions.
 #[derive(Default)]
-pub(super) struct Seen(Mutex<HashMap<SessionId, Sight>>);
+pub(super) struct SessionCache(Mutex<HashMap<SessionId, CachedSession>>);
 
 /// Ends of sessions that were requested and are not stored yet, with their outcomes.
 #[derive(Default)]
@@ -50,15 +52,15 @@ impl Ends {
     }
 }
 
-struct Sight {
+struct CachedSession {
     session: Session,
     at: Instant,
     /// True if the database has this state.
     kept: bool,
 }
 
-impl Seen {
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Sight>> {
+impl SessionCache {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionId, CachedSession>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,7 +74,7 @@ impl Seen {
             let oldest = *oldest;
             all.retain(|_, sight| sight.at > oldest);
         }
-        all.insert(session.id, Sight { session: session.clone(), at: Instant::now(), kept });
+        all.insert(session.id, CachedSession { session: session.clone(), at: Instant::now(), kept });
     }
 
     /// Returns a session as it was last seen.
@@ -84,7 +86,7 @@ impl Seen {
     /// took a step elsewhere since.
     fn catch_up(&self, session: &mut Session) {
         let all = self.all();
-        let Some(Sight { session: seen, kept, .. }) = all.get(&session.id) else { return };
+        let Some(CachedSession { session: seen, kept, .. }) = all.get(&session.id) else { return };
         session.add_taints(seen.taints.iter().cloned());
         if !kept && seen.chain == session.chain {
             session.route.clone_from(&seen.route);
@@ -100,13 +102,13 @@ impl Seen {
 
 /// A session that is about to take a step.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct AcquiredSession {
     /// Locked step; `None` if it was not available in time.
     pub step: Option<LockedSession>,
     /// Session as it is, or as last seen; `None` if this process never saw it.
     pub session: Option<Session>,
     /// Files of the session.
-    pub held: Held,
+    pub held: SessionFiles,
 }
 
 impl Sidecar {
@@ -119,8 +121,8 @@ impl Sidecar {
         &self,
         id: SessionId,
         missed: &str,
-        (may, patience): (May<'_>, &mut Patience<'_>),
-    ) -> Result<Taken, StepError> {
+        (may, patience): (AgentFilter<'_>, &mut RequestDeadline<'_>),
+    ) -> Result<AcquiredSession, StepError> {
         let Some(found) = patience.ask(missed, self.store.sessions().step(id)).await else {
             let session = self.seen.get(id);
             if session.as_ref().is_some_and(|session| !may(&session.agent)) {
@@ -133,7 +135,7 @@ impl Sidecar {
                      were not asked"
                 }
             });
-            return Ok(Taken { session, ..Taken::default() });
+            return Ok(AcquiredSession { session, ..AcquiredSession::default() });
         };
         let Some(mut step) = found.filter(|step| may(&step.session.agent)) else { return Err(StepError::Unknown) };
         if !step.is_open() {
@@ -143,7 +145,7 @@ impl Sidecar {
         self.seen.catch_up(&mut step.session);
         let session = Some(step.session.clone());
         let (step, held) = self.hold(step, missed, patience).await.unzip();
-        Ok(Taken { step, session, held: held.unwrap_or_default() })
+        Ok(AcquiredSession { step, session, held: held.unwrap_or_default() })
     }
 
     /// Stores a step, and brings its files up to date. The new state of the session counts in this process even if it
@@ -153,10 +155,10 @@ impl Sidecar {
     /// The step cannot be serialised.
     pub(super) async fn write(
         &self,
-        (step, mut held): (LockedSession, Held),
+        (step, mut held): (LockedSession, SessionFiles),
         kind: StepKind,
-        recorded: &Recorded,
-        (missed, patience): (&str, &mut Patience<'_>),
+        recorded: &StepRecord,
+        (missed, patience): (&str, &mut RequestDeadline<'_>),
     ) -> Result<(), StepError> {
         self.seen.keep(&step.session, false);
         let (recorded, writes) = (recorded.to_json()?, held.plan(&step.documents));
@@ -172,7 +174,7 @@ impl Sidecar {
     pub(super) async fn look(
         &self,
         id: SessionId,
-        patience: &mut Patience<'_>,
+        patience: &mut RequestDeadline<'_>,
     ) -> (Option<Session>, Option<Vec<StoredDocument>>) {
         match patience.ask("rules in words are judged without the session", self.store.sessions().get(id)).await {
             Some(found) => found.map_or((None, None), |(session, documents)| (Some(session), Some(documents))),
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_latest_are_remembered() {
-        let seen = Seen::default();
+        let seen = SessionCache::default();
         let id = |number: usize| SessionId(Uuid::from_u128(number as u128));
         for number in 0..=MOST {
             seen.keep(&Session::begin(id(number), "a", Timestamp::UNIX_EPOCH), true);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::{May, Sidecar, attach::StepError, cleaned, patience::Patience};
+use super::{AgentFilter, Sidecar, attach::StepError, cleaned, patience::RequestDeadline};
 use crate::ingest::{SelectRequest, ToolDefinition};
 use umbra_boundary::tools::Tools;
 use umbra_domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name};
@@ -93,7 +93,7 @@ pub struct Selected {
 
 /// Agent that tools are chosen for, and the state of its session.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct For<'a> {
+pub(super) struct SelectionContext<'a> {
     pub agent: &'a str,
     pub route: Option<&'a str>,
     pub modes: &'a [String],
@@ -154,7 +154,7 @@ impl Sidecar {
         catalogue: &Catalogue,
         (task, closeness): (&str, Option<&[f64]>),
         (limit, always): (Option<usize>, &[ToolName]),
-        who: For<'_>,
+        who: SelectionContext<'_>,
     ) -> ToolChoice {
         let limit = limit.unwrap_or(RANKED);
         let (rules, memory, task) = (self.rules.load(), self.known.memory(who.agent), Task::of(task));
@@ -190,7 +190,7 @@ impl Sidecar {
     pub(super) async fn shown_to(
         &self,
         session: Option<&Session>,
-        patience: &mut Patience<'_>,
+        patience: &mut RequestDeadline<'_>,
     ) -> Option<Arc<Catalogue>> {
         match session {
             Some(session) => self.catalogue(session, patience).await,
@@ -199,7 +199,11 @@ impl Sidecar {
     }
 
     /// Returns the index of a session's tools; `None` if the session has none, or they are not available in time.
-    pub(super) async fn catalogue(&self, session: &Session, patience: &mut Patience<'_>) -> Option<Arc<Catalogue>> {
+    pub(super) async fn catalogue(
+        &self,
+        session: &Session,
+        patience: &mut RequestDeadline<'_>,
+    ) -> Option<Arc<Catalogue>> {
         let digest = session.tools_digest.as_deref()?;
         if let Some(made) = self.catalogue_made(digest) {
             return Some(made);
@@ -216,7 +220,12 @@ impl Sidecar {
     ///
     /// # Errors
     /// There is no such session, or it is closed.
-    pub async fn select(&self, asked: Instant, request: SelectRequest, may: May<'_>) -> Result<Selected, StepError> {
+    pub async fn select(
+        &self,
+        asked: Instant,
+        request: SelectRequest,
+        may: AgentFilter<'_>,
+    ) -> Result<Selected, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         let session = match request.session {
             None => None,
@@ -255,18 +264,18 @@ impl Sidecar {
         let id = session.as_ref().map(|session| session.id.to_string());
         let (route, modes) = (request.route.as_deref().map(cleaned), request.modes.clone());
         let who = match &session {
-            Some(session) => For {
+            Some(session) => SelectionContext {
                 agent: &session.agent,
                 route: route.as_deref().or(session.route.as_deref()),
                 modes: modes.as_deref().unwrap_or(&session.modes),
                 taints: &session.taints,
                 session: id.as_deref(),
             },
-            None => For {
+            None => SelectionContext {
                 agent: agent.as_deref().unwrap_or_default(),
                 route: route.as_deref(),
                 modes: modes.as_deref().unwrap_or_default(),
-                ..For::default()
+                ..SelectionContext::default()
             },
         };
         let wanted = (request.limit, request.always_include.as_slice());

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Guarding, documents::parsed, judge::Scene};
+use super::{SidecarRulesInForce, documents::parsed, judge::EvaluationContext};
 use crate::flows::serialise::{to_json, to_value};
 use umbra_domain::{Mark, sidecar::Since};
 use umbra_sidecar::{
@@ -18,7 +18,7 @@ use umbra_store::{StoreError, documents::StoredDocument, sessions::LockedSession
 
 /// State on which a step was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Situation {
+pub struct StateSnapshot {
     /// Labels of the session.
     pub taints: Vec<String>,
     /// Route of the agent.
@@ -47,9 +47,9 @@ pub struct DocumentAt {
     pub first: String,
 }
 
-impl Situation {
+impl StateSnapshot {
     /// Returns the state before a step is judged; with documents only if the session was available.
-    pub(super) fn of(scene: &Scene<'_>, step: Option<&LockedSession>) -> Self {
+    pub(super) fn of(scene: &EvaluationContext<'_>, step: Option<&LockedSession>) -> Self {
         let documents = step.map(|step| step.documents.as_slice()).unwrap_or_default();
         let documents = documents.iter().map(|document| DocumentAt {
             name: document.name.clone(),
@@ -70,11 +70,11 @@ impl Situation {
 
 /// A step as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct StepRecord {
     /// Redacted request.
     pub asked: Value,
     /// State before the step.
-    pub before: Situation,
+    pub before: StateSnapshot,
     /// Marks of each part of the request as it was sent, in order: calls, results, the message.
     pub marks: Vec<Vec<Mark>>,
     /// Answer to the request.
@@ -85,17 +85,17 @@ pub struct Recorded {
     pub policy_version: String,
 }
 
-impl Recorded {
+impl StepRecord {
     /// Returns the record of a step under the rules in force.
     ///
     /// # Errors
     /// It cannot be serialised.
     pub fn new(
         asked: &impl Serialize,
-        before: Situation,
+        before: StateSnapshot,
         marks: Vec<Vec<Mark>>,
         answered: &impl Serialize,
-        rules: &Guarding,
+        rules: &SidecarRulesInForce,
     ) -> Result<Self, StoreError> {
         let asked = to_value("session_step.asked", asked)?;
         let inputs = inputs_of(&asked, &before, &marks)?;
@@ -122,22 +122,22 @@ impl Recorded {
 ///
 /// # Errors
 /// It cannot be serialised.
-pub fn inputs_of(asked: &impl Serialize, before: &Situation, marks: &[Vec<Mark>]) -> Result<String, StoreError> {
+pub fn inputs_of(asked: &impl Serialize, before: &StateSnapshot, marks: &[Vec<Mark>]) -> Result<String, StoreError> {
     let text = to_json("session_step.inputs", &(asked, before, marks))?;
     Ok(blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect())
 }
 
 /// A document with its earlier states, parsed for the rules.
-pub struct Read {
+pub struct RuleDocument {
     name: String,
     now: Option<Document>,
     at_turn: Option<Document>,
     first: Option<Document>,
 }
 
-impl Read {
+impl RuleDocument {
     /// Parses the documents of a session that rules are about; the size of other documents costs a step no time.
-    pub fn those_of(rules: &Guarding, documents: &[StoredDocument]) -> Vec<Self> {
+    pub fn those_of(rules: &SidecarRulesInForce, documents: &[StoredDocument]) -> Vec<Self> {
         let read = |document: &StoredDocument| Self {
             name: document.name.clone(),
             now: parsed(&document.text, &document.format),
@@ -148,7 +148,7 @@ impl Read {
     }
 }
 
-impl Read {
+impl RuleDocument {
     /// Returns the document as the rules take it.
     pub fn standing<'r>(&'r self, changed: &'r ChangeQuery<'r>) -> DocumentState<'r> {
         DocumentState { name: &self.name, document: self.now.as_ref(), changed }

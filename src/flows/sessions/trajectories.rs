@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{Sidecar, patterns::Teller};
+use super::{Sidecar, patterns::PatternOrigin};
 use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
     ToolCall, ToolName, Trigger,
@@ -42,12 +42,12 @@ const STEPS: i64 = 50;
 
 /// Result of the reviews of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum TaskResult {
     Approved,
     Flagged,
 }
 
-impl Ended {
+impl TaskResult {
     /// Returns the result of the opinions about a task's events, the strictest first; `None` if it is neither, or not
     /// yet.
     fn of(opined: &[AssessedReview]) -> Option<Self> {
@@ -119,8 +119,8 @@ impl Sidecar {
     ) -> Result<(), StoreError> {
         let most = i64::try_from(MOST_STEPS).unwrap_or(i64::MAX);
         let opined = page.opined(task, most).await?;
-        let Some(ended) = Ended::of(&opined) else { return Ok(()) };
-        if ended == Ended::Flagged && self.retract_among(&mut page.patterns(), task, changed).await? {
+        let Some(ended) = TaskResult::of(&opined) else { return Ok(()) };
+        if ended == TaskResult::Flagged && self.retract_among(&mut page.patterns(), task, changed).await? {
             return Ok(());
         }
         let Some(steps) = steps_of(page, task).await? else { return Ok(()) };
@@ -133,10 +133,10 @@ impl Sidecar {
             let own: Vec<&(EventId, StoredEvent)> =
                 steps.iter().filter(|(_, stored)| stored.event.agent == agent).collect();
             let Some(mut mined) = pattern_of(agent, task, &own) else { continue };
-            if ended == Ended::Flagged {
+            if ended == TaskResult::Flagged {
                 mined.outcome = PatternOutcome::Failed;
             }
-            let teller = Teller { source: PatternSource::Mined, by: "trajectory", review: Some(review) };
+            let teller = PatternOrigin { source: PatternSource::Mined, by: "trajectory", review: Some(review) };
             let kept = self.keep_among(&mut page.patterns(), mined, teller).await?;
             changed.extend(kept.map(|(pattern, _)| pattern));
         }
@@ -247,17 +247,21 @@ mod tests {
         for (said, ended) in [
             (&[] as &[(Option<Assessment>, bool)], None),
             (&[(None, false)], None),
-            (&[(Some(Approve), false)], Some(Ended::Approved)),
+            (&[(Some(Approve), false)], Some(TaskResult::Approved)),
             // A review without an assessment does not count.
-            (&[(Some(Approve), false), (None, false)], Some(Ended::Approved)),
+            (&[(Some(Approve), false), (None, false)], Some(TaskResult::Approved)),
             (&[(Some(Approve), false), (None, true)], None),
             (&[(Some(Inconclusive), false), (Some(Approve), false)], None),
             (&[(Some(Suggest), false), (Some(Approve), false)], None),
-            (&[(Some(Flag), false), (Some(Approve), false), (None, true)], Some(Ended::Flagged)),
+            (&[(Some(Flag), false), (Some(Approve), false), (None, true)], Some(TaskResult::Flagged)),
         ] {
-            assert_eq!(Ended::of(&opined(said)), ended, "{said:?}");
+            assert_eq!(TaskResult::of(&opined(said)), ended, "{said:?}");
         }
-        assert_eq!(Ended::of(&opined(&vec![(Some(Approve), false); MOST_STEPS])), None, "not all of them are read");
+        assert_eq!(
+            TaskResult::of(&opined(&vec![(Some(Approve), false); MOST_STEPS])),
+            None,
+            "not all of them are read"
+        );
     }
 
     #[test]

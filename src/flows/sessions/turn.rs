@@ -6,13 +6,13 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::{
-    May, Sidecar,
+    AgentFilter, Sidecar,
     attach::StepError,
-    judge::{Judged, Part, Scene, at_length},
+    judge::{EvaluationContext, Judged, Part, at_length},
     patterns::PATTERNS,
     redacted,
-    select::{For, ToolChoice},
-    step::{Recorded, Situation},
+    select::{SelectionContext, ToolChoice},
+    step::{StateSnapshot, StepRecord},
 };
 use crate::ingest::TurnRequest;
 use umbra_domain::{
@@ -58,7 +58,7 @@ impl Sidecar {
         asked: Instant,
         id: SessionId,
         request: TurnRequest,
-        may: May<'_>,
+        may: AgentFilter<'_>,
     ) -> Result<TurnAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         let marks = Part::marks(&Part::of_turn(&request));
@@ -71,9 +71,9 @@ impl Sidecar {
         let missed = "the session is not known: there are no tools, documents or patterns";
         let taken = self.take(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
-        let mut scene = Scene::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
+        let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
         let Some(mut step) = taken.step else {
-            let before = Situation::of(&scene, None);
+            let before = StateSnapshot::of(&scene, None);
             // Rules are in memory, so they hold without the session too.
             let decisions = scene.judge(&parts, &marks, &mut words);
             words.tell(&mut patience);
@@ -86,7 +86,7 @@ impl Sidecar {
             }
             let mut answer = TurnAnswer { decisions, ..TurnAnswer::default() };
             answer.directives = directives(&answer);
-            let Recorded { inputs, policy_version, .. } = Recorded::new(&request, before, marks, &(), &rules)?;
+            let StepRecord { inputs, policy_version, .. } = StepRecord::new(&request, before, marks, &(), &rules)?;
             (answer.inputs, answer.policy_version) = (inputs, policy_version);
             (answer.degraded, answer.warnings) = patience.end();
             return Ok(answer);
@@ -94,7 +94,7 @@ impl Sidecar {
         step.session.route.clone_from(&scene.route);
         step.session.modes.clone_from(&scene.modes);
         step.session.turns = step.session.turns.saturating_add(1);
-        let before = Situation::of(&scene, Some(&step));
+        let before = StateSnapshot::of(&scene, Some(&step));
         let session = step.session.clone();
         let mut answer = TurnAnswer { turn: session.turns, ..TurnAnswer::default() };
         if session.has_objective(Objective::TodoEnforcement) {
@@ -117,7 +117,7 @@ impl Sidecar {
         if session.has_objective(Objective::ToolSelection)
             && let Some(catalogue) = catalogue
         {
-            let who = For {
+            let who = SelectionContext {
                 agent: &session.agent,
                 route: session.route.as_deref(),
                 modes: &session.modes,
@@ -141,7 +141,7 @@ impl Sidecar {
         answer.directives = directives(&answer);
         answer.directives.extend(step.session.take_messages());
         let kept = TurnAnswer { tools: answer.tools.kept(), ..answer.clone() };
-        let recorded = Recorded::new(&request, before, marks, &kept, &rules)?;
+        let recorded = StepRecord::new(&request, before, marks, &kept, &rules)?;
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
         let missed = "this turn is not kept: documents changed since the one before count as changed";

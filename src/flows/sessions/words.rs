@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    May, Sidecar,
-    judge::{Law, Part, Scene, Whereabouts},
-    patience::Patience,
+    AgentFilter, Sidecar,
+    judge::{ActiveRules, EvaluationContext, Part, RouteAndModes},
+    patience::RequestDeadline,
 };
 use crate::{
     flows::events::{Origin, accept::OnDemand},
@@ -36,23 +36,23 @@ type Answer = Result<(bool, String), String>;
 
 /// Answers of models about the parts of a step, and the open questions.
 #[derive(Debug, Default)]
-pub(super) struct Words {
-    said: Vec<(Question, Answer)>,
-    open: Vec<Question>,
+pub(super) struct ModelAnswers {
+    said: Vec<(RuleQuestion, Answer)>,
+    open: Vec<RuleQuestion>,
 }
 
 /// A rule that is asked about a part.
 #[derive(Debug, Clone, PartialEq)]
-struct Question {
+struct RuleQuestion {
     /// Position among the parts about which models may be asked.
     part: usize,
     rule: ModelRule,
 }
 
-impl Words {
+impl ModelAnswers {
     /// Applies the model's answer to a ruling. Without an answer nothing is changed, and the question is open.
     pub fn take(&mut self, ruling: Ruling, part: usize, rule: &ModelRule) -> Ruling {
-        let question = Question { part, rule: rule.clone() };
+        let question = RuleQuestion { part, rule: rule.clone() };
         match self.said.iter().find(|(asked, _)| *asked == question) {
             Some((_, Ok((violated, why)))) => with_model(ruling, rule, Some(*violated), why),
             Some((_, Err(why))) => with_model(ruling, rule, None, why),
@@ -64,8 +64,8 @@ impl Words {
     }
 
     /// Returns the next question about each part.
-    fn next(&mut self) -> Vec<Question> {
-        let mut next: Vec<Question> = Vec::new();
+    fn next(&mut self) -> Vec<RuleQuestion> {
+        let mut next: Vec<RuleQuestion> = Vec::new();
         for question in std::mem::take(&mut self.open) {
             if next.len() < AT_ONCE && next.iter().all(|other| other.part != question.part) {
                 next.push(question);
@@ -75,10 +75,10 @@ impl Words {
     }
 
     /// Adds a warning for each question without an answer, once the step is judged.
-    pub fn tell(self, patience: &mut Patience<'_>) {
+    pub fn tell(self, patience: &mut RequestDeadline<'_>) {
         let unanswered = self.said.iter().filter_map(|(asked, answer)| Some((asked, answer.as_ref().err()?.as_str())));
         let unasked = self.open.iter().map(|asked| (asked, "the session has changed meanwhile, and it was not asked"));
-        for (Question { rule, .. }, why) in unanswered.chain(unasked) {
+        for (RuleQuestion { rule, .. }, why) in unanswered.chain(unasked) {
             patience.miss("model", format!("the rule {} was not judged: {why}", rule.name));
         }
     }
@@ -88,21 +88,22 @@ impl Sidecar {
     /// Asks models about the parts of a step that a session is about to take.
     pub(super) async fn ask_before(
         &self,
-        law: Law<'_>,
+        law: ActiveRules<'_>,
         id: SessionId,
         (parts, marks): (&[Part<'_>], &[Vec<Mark>]),
-        whereabouts: Whereabouts<'_>,
-        (may, patience): (May<'_>, &mut Patience<'_>),
-    ) -> Words {
+        whereabouts: RouteAndModes<'_>,
+        (may, patience): (AgentFilter<'_>, &mut RequestDeadline<'_>),
+    ) -> ModelAnswers {
         if !parts.iter().any(Part::may_be_asked) || !law.0.guardrail.asks_models() {
-            return Words::default();
+            return ModelAnswers::default();
         }
         let (session, documents) = self.look(id, patience).await;
         let Some(session) = session.filter(|session| may(&session.agent)) else {
-            return Words::default();
+            return ModelAnswers::default();
         };
         let shown = self.shown_to(Some(&session), patience).await;
-        let scene = || Scene::of(law, &session, documents.as_deref()).at(whereabouts).showing(shown.clone());
+        let scene =
+            || EvaluationContext::of(law, &session, documents.as_deref()).at(whereabouts).showing(shown.clone());
         self.in_words(parts, marks, scene, Some(&session), patience).await
     }
 
@@ -113,11 +114,11 @@ impl Sidecar {
         &self,
         parts: &[Part<'_>],
         marks: &[Vec<Mark>],
-        scene: impl Fn() -> Scene<'a>,
+        scene: impl Fn() -> EvaluationContext<'a>,
         session: Option<&Session>,
-        patience: &mut Patience<'_>,
-    ) -> Words {
-        let (mut words, began, mut longest) = (Words::default(), Instant::now(), Duration::ZERO);
+        patience: &mut RequestDeadline<'_>,
+    ) -> ModelAnswers {
+        let (mut words, began, mut longest) = (ModelAnswers::default(), Instant::now(), Duration::ZERO);
         loop {
             let mut now = scene();
             now.judge(parts, marks, &mut words);
@@ -150,7 +151,7 @@ impl Sidecar {
         &self,
         shadow: &str,
         part: Option<&Part<'_>>,
-        scene: &Scene<'_>,
+        scene: &EvaluationContext<'_>,
         session: Option<&Session>,
         until: Instant,
     ) -> Answer {

@@ -70,17 +70,17 @@ pub(in crate::flows) struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Listens from now on. Call it before looking, so that no news between the look and the wait is missed.
-    pub(in crate::flows) fn listen(&self) -> Told<'_> {
+    pub(in crate::flows) fn listen(&self) -> WakeUp<'_> {
         let mut told = Box::pin(self.notify.notified());
         told.as_mut().enable();
-        Told(told)
+        WakeUp(told)
     }
 }
 
 /// A notification to come.
-pub(in crate::flows) struct Told<'a>(Pin<Box<Notified<'a>>>);
+pub(in crate::flows) struct WakeUp<'a>(Pin<Box<Notified<'a>>>);
 
-impl Told<'_> {
+impl WakeUp<'_> {
     /// Waits for the notification, until a moment at most.
     pub(in crate::flows) async fn until(self, moment: Instant) {
         drop(timeout_at(moment, self.0).await);

@@ -24,7 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::line::{About, Line, Said};
+use crate::mcp::line::{LineContent, LineReader, LineSubject};
 use umbra_config::settings::UpstreamCommand;
 
 /// Error code of a request whose answer is too large.
@@ -38,7 +38,7 @@ pub(super) struct Child {
     process: Process,
     input: Arc<Mutex<Option<ChildStdin>>>,
     output: BufReader<ChildStdout>,
-    line: Line,
+    line: LineReader,
     /// Longest time in which the server may leave its input unread.
     patience: Duration,
     /// Cancelled when the server is given up: nothing is sent or received any more.
@@ -69,7 +69,7 @@ impl Child {
             process,
             input: Arc::new(Mutex::new(Some(input))),
             output: BufReader::with_capacity(64 * 1024, output),
-            line: Line::new(max_line),
+            line: LineReader::new(max_line),
             patience,
             given_up: CancellationToken::new(),
         })
@@ -157,16 +157,18 @@ impl Transport<RoleClient> for Child {
 }
 
 /// Returns the message of a line, or the failure of the request that it answers; `None` if it belongs to no request.
-fn message(said: Said<ServerJsonRpcMessage>) -> Option<ServerJsonRpcMessage> {
+fn message(said: LineContent<ServerJsonRpcMessage>) -> Option<ServerJsonRpcMessage> {
     let failed = |code, words: &str, id: Option<RequestId>| {
         let id = id?;
         Some(ServerJsonRpcMessage::error(ErrorData::new(code, words.to_owned(), None), Some(id)))
     };
     match said {
-        Said::Message(message) => Some(message),
-        Said::TooLong(About { id, answers: true }) => failed(TOO_LARGE, "the answer is larger than is kept", id),
-        Said::Garbled(About { id, answers: true }) => failed(UNREADABLE, "the answer cannot be read", id),
-        Said::Odd(value) if value.get("method").is_none() => {
+        LineContent::Message(message) => Some(message),
+        LineContent::TooLong(LineSubject { id, answers: true }) => {
+            failed(TOO_LARGE, "the answer is larger than is kept", id)
+        }
+        LineContent::Garbled(LineSubject { id, answers: true }) => failed(UNREADABLE, "the answer cannot be read", id),
+        LineContent::Odd(value) if value.get("method").is_none() => {
             let id = value.get("id").cloned().and_then(|id| serde_json::from_value(id).ok());
             failed(UNREADABLE, "the answer cannot be read", id)
         }

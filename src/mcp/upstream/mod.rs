@@ -2,7 +2,7 @@
 //! keeps failing.
 
 mod child;
-mod ear;
+mod notifications;
 
 use std::{
     sync::{
@@ -37,9 +37,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     child::{Child, TOO_LARGE, UNREADABLE},
-    ear::{Ear, Wire},
+    notifications::{NotificationHandler, NotifyingTransport},
 };
-use super::news::News;
+use super::news::ServerNotice;
 use umbra_config::settings::{Mcp, McpUpstream, UpstreamAt};
 use umbra_domain::key::AgentGlobs;
 use umbra_llm::{ClientError, OutboundPolicy};
@@ -101,12 +101,12 @@ pub(super) struct Upstream {
     pub agents: Option<AgentGlobs>,
     at: At,
     settings: Mcp,
-    line: Mutex<Line>,
+    line: Mutex<ConnectionState>,
     /// Description of itself, from the last connection.
     says: RwLock<Option<Arc<ServerPeerInfo>>>,
     /// Requests without an answer in time, since the last answer.
     silent: AtomicU32,
-    ear: Ear,
+    ear: NotificationHandler,
 }
 
 enum At {
@@ -122,7 +122,7 @@ struct Remote {
 
 /// State of the connection.
 #[derive(Default)]
-struct Line {
+struct ConnectionState {
     running: Option<Running>,
     /// Number of failures since it last ran long enough.
     failures: u32,
@@ -131,7 +131,7 @@ struct Line {
 }
 
 struct Running {
-    service: RunningService<RoleClient, Ear>,
+    service: RunningService<RoleClient, NotificationHandler>,
     since: Instant,
     /// True once the server has gone; requests may still wait to fail.
     gone: Arc<AtomicBool>,
@@ -165,7 +165,7 @@ impl Upstream {
         spec: &McpUpstream,
         settings: &Mcp,
         policy: &OutboundPolicy,
-        news: broadcast::Sender<News>,
+        news: broadcast::Sender<ServerNotice>,
     ) -> Result<Self, ClientError> {
         let at = match &spec.at {
             UpstreamAt::Command(command) => At::Child(command.clone()),
@@ -196,7 +196,7 @@ impl Upstream {
             line: Mutex::default(),
             says: RwLock::default(),
             silent: AtomicU32::new(0),
-            ear: Ear { progress: Arc::default(), news, stale },
+            ear: NotificationHandler { progress: Arc::default(), news, stale },
         })
     }
 
@@ -206,7 +206,7 @@ impl Upstream {
     }
 
     /// Returns the server's last description of itself.
-    pub(super) fn says(&self) -> Option<Arc<ServerPeerInfo>> {
+    pub(super) fn server_info(&self) -> Option<Arc<ServerPeerInfo>> {
         self.says.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -270,10 +270,10 @@ impl Upstream {
         let auto = ClientLifecycleMode::Auto { preferred_versions: preferred_versions.clone(), legacy_version };
         let next = match timeout_at(deadline, self.shake(auto)).await {
             Ok(Ok(running)) => return Ok(running),
-            Ok(Err(Unmade::NoProgram)) => return Err("its program cannot be started"),
-            Ok(Err(Unmade::Unauthorized)) => return Err("it refuses our credentials"),
-            Ok(Err(Unmade::Refused)) => ClientLifecycleMode::Discover { preferred_versions },
-            Ok(Err(Unmade::BrokenOff)) => ClientLifecycleMode::Initialize,
+            Ok(Err(ConnectError::NoProgram)) => return Err("its program cannot be started"),
+            Ok(Err(ConnectError::Unauthorized)) => return Err("it refuses our credentials"),
+            Ok(Err(ConnectError::Refused)) => ClientLifecycleMode::Discover { preferred_versions },
+            Ok(Err(ConnectError::BrokenOff)) => ClientLifecycleMode::Initialize,
             Err(_) => return Err("it did not answer in time"),
         };
         match timeout_at(deadline, self.shake(next)).await {
@@ -283,23 +283,24 @@ impl Upstream {
         }
     }
 
-    async fn shake(&self, lifecycle: ClientLifecycleMode) -> Result<Running, Unmade> {
+    async fn shake(&self, lifecycle: ClientLifecycleMode) -> Result<Running, ConnectError> {
         let gone = Arc::new(AtomicBool::new(false));
         let service = match &self.at {
             At::Child(command) => {
                 let max = self.settings.max_result_bytes.saturating_add(ENVELOPE);
-                let child = Child::start(command, max, self.settings.call_timeout).map_err(|_| Unmade::NoProgram)?;
-                let wire = Wire::new(child, self.ear.clone(), Arc::clone(&gone));
+                let child =
+                    Child::start(command, max, self.settings.call_timeout).map_err(|_| ConnectError::NoProgram)?;
+                let wire = NotifyingTransport::new(child, self.ear.clone(), Arc::clone(&gone));
                 self.ear.clone().serve_with_lifecycle(wire, lifecycle).await
             }
             At::Url(remote) => {
                 let transport =
                     StreamableHttpClientTransport::with_client(remote.client.clone(), remote.config.clone());
-                let wire = Wire::new(transport.into_transport(), self.ear.clone(), Arc::clone(&gone));
+                let wire = NotifyingTransport::new(transport.into_transport(), self.ear.clone(), Arc::clone(&gone));
                 self.ear.clone().serve_with_lifecycle(wire, lifecycle).await
             }
         };
-        let service = service.map_err(|error| Unmade::of(&error))?;
+        let service = service.map_err(|error| ConnectError::of(&error))?;
         listen(service.peer()).await;
         Ok(Running { service, since: Instant::now(), gone })
     }
@@ -395,7 +396,7 @@ impl Upstream {
 }
 
 /// Reason why there is no connection.
-enum Unmade {
+enum ConnectError {
     NoProgram,
     Unauthorized,
     /// The server answered the handshake with an error.
@@ -403,7 +404,7 @@ enum Unmade {
     BrokenOff,
 }
 
-impl Unmade {
+impl ConnectError {
     fn of(error: &ClientInitializeError) -> Self {
         match error {
             error if error.is_authorization_required() => Self::Unauthorized,

@@ -6,7 +6,7 @@ use super::language::Language::{self, Go, Java, JavaScript, Perl, Php, Python, R
 
 /// Meaning of a call's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Does {
+pub enum CallMeaning {
     /// A command line, or a program and its arguments.
     Starts,
     /// A path that is deleted with everything below it, or code that is run.
@@ -18,14 +18,14 @@ struct Row {
     language: Language,
     owners: &'static str,
     names: &'static str,
-    does: Does,
+    does: CallMeaning,
 }
 
-const fn row(language: Language, owners: &'static str, names: &'static str, does: Does) -> Row {
+const fn row(language: Language, owners: &'static str, names: &'static str, does: CallMeaning) -> Row {
     Row { language, owners, names, does }
 }
 
-use Does::{Itself, Starts};
+use CallMeaning::{Itself, Starts};
 
 const ROWS: [Row; 22] = [
     row(
@@ -77,7 +77,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the meaning of a call by its path; where the language is not known, by the rows of any language.
-pub(super) fn meaning(path: &str, language: Option<Language>) -> Option<Does> {
+pub(super) fn meaning(path: &str, language: Option<Language>) -> Option<CallMeaning> {
     let mut parts = path.rsplit(['.', ':', '>', '\\', '&', '?']).filter(|part| !part.is_empty());
     let rows = BY_NAME.get(parts.next()?)?;
     let owner = parts.next().map(|owner| owner.trim_end_matches('-').trim_start_matches('$'));

@@ -9,7 +9,7 @@ mod reader;
 mod tokens;
 
 pub use self::{
-    calls::Does,
+    calls::CallMeaning,
     language::{Content, Language, content, shows_shell},
     reader::{Started, is_open, may_start, started},
 };

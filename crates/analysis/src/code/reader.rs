@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 use memchr::memchr;
 
 use super::{
-    calls::{self, Does},
+    calls::{self, CallMeaning},
     language::Language,
     tokens::{Token, Tokens},
 };
@@ -40,7 +40,7 @@ const DEEPEST: usize = 6;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
     /// Meaning of the text.
-    pub does: Does,
+    pub does: CallMeaning,
     /// Shell text; for [`Does::Itself`] the call as written, and the values assigned to its names before.
     pub text: String,
     /// Byte range of the call.
@@ -107,7 +107,7 @@ impl<'c> Reader<'c> {
             && self.found.len() < MOST_CALLS
         {
             match token {
-                Token::Command(text) => self.found.push(Started { does: Does::Starts, text, span }),
+                Token::Command(text) => self.found.push(Started { does: CallMeaning::Starts, text, span }),
                 Token::Name(name) => self.name(name, span),
                 Token::Text(_) | Token::Sign(_) => {}
             }
@@ -124,7 +124,7 @@ impl<'c> Reader<'c> {
         }
         // A tag before a text in backquotes runs it.
         let tag = name == "$" && next == Some('`');
-        let does = if tag { Some(Does::Starts) } else { calls::meaning(name, self.language) };
+        let does = if tag { Some(CallMeaning::Starts) } else { calls::meaning(name, self.language) };
         let Some(does) = does.filter(|_| self.effort.get() > 0) else { return };
         let bare = match next {
             Some('(') => false,
@@ -144,8 +144,8 @@ impl<'c> Reader<'c> {
         }
         let end = reader.at();
         let text = match does {
-            Does::Starts => command(arguments),
-            Does::Itself => Some(self.written(span.start..end)),
+            CallMeaning::Starts => command(arguments),
+            CallMeaning::Itself => Some(self.written(span.start..end)),
         };
         self.found.extend(text.map(|text| Started { does, text, span: span.start..end }));
     }

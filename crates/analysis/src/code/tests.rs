@@ -1,13 +1,13 @@
 //! Tests of the reader of source text alone: the language of a text, and the commands that a program starts.
 
 use super::{
-    Content, Does,
+    CallMeaning, Content,
     Language::{self, Go, Java, JavaScript, Perl, Php, Python, Ruby, Rust, Shell},
     content, shows_shell, started,
 };
 
 fn texts(code: &str, language: Option<Language>) -> Vec<String> {
-    started(code, language).into_iter().filter(|one| one.does == Does::Starts).map(|one| one.text).collect()
+    started(code, language).into_iter().filter(|one| one.does == CallMeaning::Starts).map(|one| one.text).collect()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_call_stands_where_it_is_written_and_takes_along_what_its_names_were_given()
     let found = started(code, Some(Python));
     assert_eq!(found.len(), 1);
     assert_eq!(&code[found[0].span.clone()], "shutil.rmtree(path)");
-    assert_eq!((found[0].does, found[0].text.as_str()), (Does::Itself, "shutil.rmtree(path)\n '/'"));
+    assert_eq!((found[0].does, found[0].text.as_str()), (CallMeaning::Itself, "shutil.rmtree(path)\n '/'"));
 }
 
 #[test]

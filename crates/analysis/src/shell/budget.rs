@@ -84,7 +84,7 @@ impl Budget {
     }
 
     /// Returns true, once an event, if text was left unread: the caller reports it.
-    pub fn tells(&self) -> bool {
+    pub fn take_unread_report(&self) -> bool {
         self.over.replace(false) && !self.told.replace(true)
     }
 }

@@ -9,7 +9,7 @@ use super::{
 
 /// Arguments that the command before it in the pipeline gives to a call, as through `xargs`.
 #[derive(Debug, Clone, Default)]
-pub struct Fed {
+pub struct PipedArguments {
     /// Command that prints them, as written, shortened for a description.
     pub shown: String,
     /// The words themselves; empty if they are not known.
@@ -38,7 +38,7 @@ pub struct Call {
     /// Command that starts the call on another host, in a container, or once for each of many items.
     pub via: Option<String>,
     /// Arguments that another command prints.
-    pub fed: Option<Fed>,
+    pub fed: Option<PipedArguments>,
     /// Programs within a substitution that gives the name, as in `$(cat FILE) -rf x`.
     pub runs: Vec<String>,
     /// True if the name was written with `.exe`.
@@ -72,7 +72,7 @@ impl Call {
     }
 
     /// True if an argument is exactly this word.
-    pub fn says(&self, word: &str) -> bool {
+    pub fn has_argument(&self, word: &str) -> bool {
         self.args.iter().any(|arg| arg.text == word)
     }
 

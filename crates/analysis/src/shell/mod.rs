@@ -28,12 +28,12 @@ mod wrappers;
 
 pub use self::{
     budget::Budget,
-    call::{Call, FOUND, Fed},
+    call::{Call, FOUND, PipedArguments},
     calls::calls,
     lines::{has_interpreter, is_command, looks_like_shell, names_program},
     parse::{Command, LONGEST_SCRIPT, Parsed, Pipeline, Word, parse, prompt_len},
     plain::plain,
     purposes::{Purpose, programs, purpose},
-    resolve::{Inner, Resolved, file_run, is_denied, is_shell, resolve},
+    resolve::{NestedScript, Resolved, file_run, is_denied, is_shell, resolve},
     wrappers::with_arguments,
 };

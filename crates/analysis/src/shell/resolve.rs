@@ -3,7 +3,7 @@
 //! well. `wrappers` holds the table of such programs.
 
 use super::{
-    call::{Call, FOUND, Fed, shown},
+    call::{Call, FOUND, PipedArguments, shown},
     parse::{Command, LONGEST_SCRIPT, Pipeline, Word},
     printed,
     targets::matches,
@@ -12,7 +12,7 @@ use super::{
 
 /// Script or code within a command.
 #[derive(Debug)]
-pub struct Inner {
+pub struct NestedScript {
     /// Source text.
     pub text: String,
     /// Program or command that runs the text, for a description.
@@ -25,9 +25,9 @@ pub struct Resolved {
     /// Calls, in order.
     pub calls: Vec<Call>,
     /// Shell text within the pipeline: of `bash -c`, of a here-document, of `ssh host …`.
-    pub scripts: Vec<Inner>,
+    pub scripts: Vec<NestedScript>,
     /// Code in another language that is given to an interpreter.
-    pub code: Vec<Inner>,
+    pub code: Vec<NestedScript>,
     /// True if a command has more wrappers than are removed.
     pub deep: bool,
 }
@@ -61,7 +61,7 @@ fn code_option(program: &str) -> Option<&'static str> {
 pub fn resolve(pipeline: Pipeline) -> Resolved {
     let mut resolved = Resolved::default();
     let mut printed: Option<String> = None;
-    let mut fed: Option<Fed> = None;
+    let mut fed: Option<PipedArguments> = None;
     for mut command in pipeline {
         let output = printed::next(&command, printed.as_deref());
         if command.given.is_none() {
@@ -77,7 +77,11 @@ pub fn resolve(pipeline: Pipeline) -> Resolved {
 }
 
 /// Returns the names that the command before passes on, and those that this command passes on in turn.
-fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Option<Fed>, Fed) {
+fn names(
+    command: &Command,
+    before: Option<PipedArguments>,
+    output: Option<&str>,
+) -> (Option<PipedArguments>, PipedArguments) {
     let (program, args) =
         command.words.split_first().map_or(("", &[][..]), |(first, args)| (first.text.as_str(), args));
     let shown = shown("", program, args, 60);
@@ -111,7 +115,7 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
                 _ => None,
             });
             let words = name.map(|name| format!("{}/{name}", root.trim_end_matches('/'))).into_iter().collect();
-            Fed {
+            PipedArguments {
                 shown,
                 words,
                 root: Some(root.to_owned()),
@@ -119,18 +123,20 @@ fn names(command: &Command, before: Option<Fed>, output: Option<&str>) -> (Optio
             }
         }
         "ls" | "dir" | "gci" | "get-childitem" => {
-            Fed { shown, words: Vec::new(), root: Some(first.unwrap_or(".").to_owned()), filtered: false }
+            PipedArguments { shown, words: Vec::new(), root: Some(first.unwrap_or(".").to_owned()), filtered: false }
         }
-        "git" | "du" | "locate" => Fed { shown, words: Vec::new(), root: Some(".".to_owned()), filtered: true },
+        "git" | "du" | "locate" => {
+            PipedArguments { shown, words: Vec::new(), root: Some(".".to_owned()), filtered: true }
+        }
         "sort" | "uniq" | "tee" | "tr" | "sed" | "rev" | "cut" | "foreach-object" | "%" if before.is_some() => {
             before.clone().unwrap_or_default()
         }
         "grep" | "egrep" | "head" | "tail" | "awk" | "where-object" | "?" | "select-object" if before.is_some() => {
-            Fed { filtered: true, ..before.clone().unwrap_or_default() }
+            PipedArguments { filtered: true, ..before.clone().unwrap_or_default() }
         }
         _ => {
             let words = output.unwrap_or_default().split_whitespace().take(64).map(str::to_owned).collect();
-            Fed { shown, words, root: None, filtered: false }
+            PipedArguments { shown, words, root: None, filtered: false }
         }
     };
     (before, next)
@@ -150,9 +156,9 @@ const MOST_WRAPPERS: usize = 12;
 struct State {
     raised_by: Option<String>,
     via: Option<String>,
-    fed: Option<Fed>,
+    fed: Option<PipedArguments>,
     /// True if a wrapper passes the names of `fed` on.
-    hands: bool,
+    passes_arguments: bool,
 }
 
 fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth: usize) {
@@ -193,7 +199,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
                 text.push(' ');
                 text.push_str(&word.raw);
             }
-            Inner { text, by: program.clone() }
+            NestedScript { text, by: program.clone() }
         }));
         command.words.drain(..skip);
         // `flock FILE -c '…'`
@@ -217,7 +223,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
 /// Inserts the names from the command before where `xargs` inserts them.
 fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
     let Some(fed) = &state.fed else { return };
-    state.hands = true;
+    state.passes_arguments = true;
     let mut replaced = false;
     let known = fed.words.first().cloned().or_else(|| fed.root.as_deref().map(found_under));
     // In a script nothing else says that the name may be any of them.
@@ -248,7 +254,7 @@ fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
     }
     // Names that are known by their words are no longer a guess.
     if !fed.words.is_empty() {
-        state.hands = false;
+        state.passes_arguments = false;
     }
 }
 
@@ -309,17 +315,21 @@ fn finish(command: Command, program: &str, is_exe: bool, state: State, resolved:
         given: command.given,
         raised_by: state.raised_by,
         via: state.via,
-        fed: state.fed.filter(|fed| state.hands || piped && fed.root.is_some()),
+        fed: state.fed.filter(|fed| state.passes_arguments || piped && fed.root.is_some()),
         runs,
         is_exe,
         dir: None,
         span: command.span,
     };
-    let push = |scripts: &mut Vec<Inner>, text: String, by: &str| scripts.push(Inner { text, by: by.to_owned() });
+    let push = |scripts: &mut Vec<NestedScript>, text: String, by: &str| {
+        scripts.push(NestedScript { text, by: by.to_owned() })
+    };
     if let Some((script, rest)) = inline(&call) {
         push(&mut resolved.scripts, with_arguments(script, rest, 0), &format!("{program} -c"));
     } else if program == "su" || raises(program) || is_shell(program) && reads_script(&call) {
-        resolved.scripts.extend(call.given.iter().map(|given| Inner { text: given.clone(), by: program.to_owned() }));
+        resolved
+            .scripts
+            .extend(call.given.iter().map(|given| NestedScript { text: given.clone(), by: program.to_owned() }));
     } else if let Some(option) = code_option(program) {
         code_of(&call, option, resolved);
     }
@@ -372,7 +382,7 @@ fn code_of(call: &Call, option: &str, resolved: &mut Resolved) {
     };
     let reads = call.operands().next().is_none_or(|first| first == "-");
     let code = code.map(str::to_owned).or_else(|| call.given.clone().filter(|_| reads));
-    resolved.code.extend(code.map(|text| Inner { text, by: call.program.clone() }));
+    resolved.code.extend(code.map(|text| NestedScript { text, by: call.program.clone() }));
 }
 
 fn inside_container(call: &Call, resolved: &mut Resolved, depth: usize) {
@@ -420,8 +430,12 @@ fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
             }
         };
         let words: Vec<Word> = tail.iter().take(end).map(word).collect();
-        let state =
-            State { via: Some(fed.shown.clone()), hands: fed.words.is_empty(), fed: Some(fed), ..State::default() };
+        let state = State {
+            via: Some(fed.shown.clone()),
+            passes_arguments: fed.words.is_empty(),
+            fed: Some(fed),
+            ..State::default()
+        };
         nested(call, &words, state, resolved, depth);
         rest = tail.get(end..).unwrap_or_default();
     }

@@ -36,7 +36,7 @@ pub enum Act {
 
 /// Name in a statement, its owners first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
+pub struct QualifiedName {
     /// Parts, without quotes.
     pub parts: Vec<String>,
 }
@@ -47,11 +47,11 @@ pub struct Statement {
     /// Acts of the statement and of its parts.
     pub acts: Vec<Act>,
     /// Functions called with brackets.
-    pub calls: Vec<Name>,
+    pub calls: Vec<QualifiedName>,
     /// Columns that are used, any of which may be a function called without brackets.
-    pub columns: Vec<Name>,
+    pub columns: Vec<QualifiedName>,
     /// Tables that are named.
-    pub tables: Vec<Name>,
+    pub tables: Vec<QualifiedName>,
     /// Aliases of tables and columns.
     pub aliases: Vec<String>,
 }
@@ -73,7 +73,7 @@ impl Statement {
     }
 }
 
-impl Name {
+impl QualifiedName {
     fn of<'i>(parts: impl IntoIterator<Item = &'i Ident>) -> Self {
         Self { parts: parts.into_iter().map(|part| part.value.clone()).collect() }
     }
@@ -170,16 +170,16 @@ impl Visitor for Statement {
         match factor {
             TableFactor::Table { name, alias, args, .. } => {
                 self.alias(alias.as_ref());
-                let name = Name::of_object(name);
+                let name = QualifiedName::of_object(name);
                 if args.is_some() { self.calls.push(name) } else { self.tables.push(name) }
             }
             TableFactor::Function { name, alias, .. } => {
                 self.alias(alias.as_ref());
-                self.calls.push(Name::of_object(name));
+                self.calls.push(QualifiedName::of_object(name));
             }
             TableFactor::TableFunction { alias, .. } => {
                 self.alias(alias.as_ref());
-                self.calls.push(Name { parts: vec!["table".to_owned()] });
+                self.calls.push(QualifiedName { parts: vec!["table".to_owned()] });
             }
             TableFactor::Derived { alias, .. } => self.alias(alias.as_ref()),
             _ => {}
@@ -189,15 +189,16 @@ impl Visitor for Statement {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Function(function) => self.calls.push(Name::of_object(&function.name)),
-            Expr::Identifier(name) => self.columns.push(Name::of([name])),
-            Expr::CompoundIdentifier(parts) => self.columns.push(Name::of(parts)),
+            Expr::Function(function) => self.calls.push(QualifiedName::of_object(&function.name)),
+            Expr::Identifier(name) => self.columns.push(QualifiedName::of([name])),
+            Expr::CompoundIdentifier(parts) => self.columns.push(QualifiedName::of(parts)),
             Expr::CompoundFieldAccess { access_chain, .. } => {
                 let fields = access_chain.iter().filter_map(|access| match access {
                     ast::AccessExpr::Dot(Expr::Identifier(name)) => Some(name),
                     _ => None,
                 });
-                self.columns.extend(fields.map(|name| Name { parts: vec![String::new(), name.value.clone()] }));
+                self.columns
+                    .extend(fields.map(|name| QualifiedName { parts: vec![String::new(), name.value.clone()] }));
             }
             _ => {}
         }

@@ -20,7 +20,7 @@ use sqlparser::{
     tokenizer::{Token, Tokenizer},
 };
 
-pub use self::facts::{Act, Name, Statement};
+pub use self::facts::{Act, QualifiedName, Statement};
 
 /// Longest text that is read, in bytes.
 const LONGEST: usize = 32 * 1024;

@@ -17,7 +17,7 @@ use umbra::{
 use umbra_config::Environment;
 use umbra_domain::clock::Clock;
 
-use self::one_by_one::OneByOne;
+use self::one_by_one::NaiveInsert;
 use crate::{Global, answer};
 
 /// Connections of the naive server: as many as `umbra serve` has in all by default.
@@ -66,7 +66,7 @@ pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
     let routes = match options.variant {
         Variant::Nodb => routes::without_storing(api, &admission),
         Variant::Naive => {
-            let rows = OneByOne::connect(database.store.connect_options(), POOL).await?;
+            let rows = NaiveInsert::connect(database.store.connect_options(), POOL).await?;
             routes::one_by_one(api, rows, &admission)
         }
     };

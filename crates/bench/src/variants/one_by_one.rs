@@ -10,9 +10,9 @@ use umbra_store::StoreError;
 
 /// A pool that inserts events one by one.
 #[derive(Debug, Clone)]
-pub struct OneByOne(PgPool);
+pub struct NaiveInsert(PgPool);
 
-impl OneByOne {
+impl NaiveInsert {
     /// Connects a pool of this size to a schema of ours. Numbers come from a sequence, as with an identity column:
     /// cheaper than our feed, which keeps the order of commits.
     ///

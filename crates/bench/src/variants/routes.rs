@@ -28,7 +28,7 @@ use umbra_checks::Screened;
 use umbra_domain::{Disposition, EventId, Outcome, SkipReason, key::Scope};
 use umbra_store::events::received_at;
 
-use super::one_by_one::OneByOne;
+use super::one_by_one::NaiveInsert;
 
 /// Endpoints without a database: events are parsed, screened and matched, calls are decided as if no call came before,
 /// and both are forgotten. The difference to the service is the cost of storing them.
@@ -38,7 +38,7 @@ pub fn without_storing(api: Api, admission: &Admission) -> Router {
 }
 
 /// The naive endpoint: parses each event and inserts it alone. No screening, no matching, no counting.
-pub fn one_by_one(api: Api, rows: OneByOne, admission: &Admission) -> Router {
+pub fn one_by_one(api: Api, rows: NaiveInsert, admission: &Admission) -> Router {
     let routes = Router::new().route(PATH, post(insert));
     entered(routes, &api, admission).with_state((api, Arc::new(rows)))
 }
@@ -95,7 +95,7 @@ async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Res
 }
 
 async fn insert(
-    State((api, rows)): State<(Api, Arc<OneByOne>)>,
+    State((api, rows)): State<(Api, Arc<NaiveInsert>)>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {

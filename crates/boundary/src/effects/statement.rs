@@ -5,7 +5,7 @@
 //! function in it is known to compute. Prose is no statement: a word such as `delete` counts only where a grammar has
 //! it.
 
-use umbra_analysis::sql::{self, Act, Name, Readings, Statement};
+use umbra_analysis::sql::{self, Act, QualifiedName, Readings, Statement};
 use umbra_domain::Effect;
 
 use super::{
@@ -163,7 +163,7 @@ fn judge_side_effects(statement: &Statement) -> Verdict {
     if next {
         return Verdict::Writes(Effect::Write, "nextval");
     }
-    let pragma = |table: &Name| {
+    let pragma = |table: &QualifiedName| {
         let small = table.last().to_ascii_lowercase();
         small.strip_prefix("pragma_").is_some_and(|name| !functions::is_pragma(name, false))
     };
@@ -172,13 +172,13 @@ fn judge_side_effects(statement: &Statement) -> Verdict {
     }
     let dual = statement.tables.iter().any(|table| table.last().eq_ignore_ascii_case("dual"));
     let bare = dual || statement.tables.is_empty();
-    let by_name = |column: &Name| {
+    let by_name = |column: &QualifiedName| {
         let owned = column.owner().is_some();
         let shown = ["currval", "level"].iter().any(|known| column.last().eq_ignore_ascii_case(known));
         owned && dual && !shown || (owned || bare) && name::acts(column.last())
     };
     // The owner of a schema writes its functions, whatever their names.
-    let unknown = |call: &Name| {
+    let unknown = |call: &QualifiedName| {
         let owned = call.owner().is_some_and(|owner| !SCHEMAS.contains(&owner.to_ascii_lowercase().as_str()));
         owned || !functions::is_known(call.last())
     };

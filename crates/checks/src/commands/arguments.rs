@@ -1,16 +1,16 @@
-//! Arguments of a tool by their names: commands, texts of files, descriptions. In: a field's path, and the file that the call is
-//! about. Out: how the text is read.
+//! Classification of a tool's arguments by name: commands, texts of files, descriptions. In: a field's path, and the
+//! file that the call is about. Out: the form in which the text is read.
 
 use serde_json::Value;
 
 use umbra_analysis::code::Language;
 use umbra_domain::{Event, FieldName, OutputForm, Trigger};
 
-/// Arguments that hold a command whatever the tool is called.
+/// Arguments that hold a command, whatever the tool's name.
 pub(super) const COMMAND_KEYS: [&str; 8] =
     ["command", "cmd", "script", "commands", "shell_command", "bash", "cmdline", "command_line"];
 
-/// Arguments that hold no command even where the tool runs them.
+/// Arguments that hold no command, even where the tool runs commands.
 pub(super) const DESCRIBING_KEYS: [&str; 10] = [
     "description",
     "explanation",
@@ -42,13 +42,14 @@ const CONTENT_KEYS: [&str; 14] = [
     "data",
 ];
 
-/// Language of the file whose text an argument holds, by the file's name.
+/// Returns the language of the file whose text an argument holds, by the file's name.
 pub(super) fn source_of(field: &FieldName, written: Option<&str>) -> Option<Language> {
     let ending = written.filter(|_| is_key(field, &CONTENT_KEYS))?.rsplit_once('.')?.1;
     Language::named(ending)
 }
 
-/// Form in which an argument is read: a script where it is written to one, code where the sender says that code was written.
+/// Returns the form in which an argument is read: a script where a script file is written, code where the sender
+/// declares that code was written.
 pub(super) fn argument_form(event: &Event, field: &FieldName, written: Option<&str>) -> OutputForm {
     let declared = event.triggers.contains(&Trigger::CodeWritten) && is_key(field, &CONTENT_KEYS);
     match source_of(field, written) {
@@ -64,13 +65,13 @@ pub(super) fn is_key(field: &FieldName, names: &[&str]) -> bool {
     names.iter().any(|name| name.eq_ignore_ascii_case(key))
 }
 
-/// True if a file shows its text to readers.
+/// True if a file is a document for readers.
 pub(super) fn is_document(path: &str) -> bool {
     let ending = path.rsplit('.').next().unwrap_or_default();
     ["md", "mdx", "rst", "adoc", "txt", "markdown", "html"].contains(&ending)
 }
 
-/// The file that a call is about.
+/// Returns the file that a call is about.
 pub(super) fn path_of(args: &Value) -> Option<&str> {
     ["path", "file_path", "filePath", "filename", "file", "target_file"].iter().find_map(|key| args.get(key)?.as_str())
 }

@@ -1,23 +1,23 @@
-//! Code in other languages that a command hands to an interpreter. In: the code. Out: what it destroys by its own means,
-//! and the shell commands that it starts. It looks for the calls by which such code does either, and parses no language.
+//! Code in other languages that a command gives to an interpreter. In: the code. Out: what it destroys by itself, and
+//! the shell commands that it starts. The code is searched for the calls that do so; no language is parsed.
 
 use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::{
-    code::{Does, Language, Started, started},
+    code::{CallMeaning, Language, Started, started},
     shell::targets::{Target, classify, is_credential_file},
 };
 use umbra_domain::Severity;
 
-/// Literals of one piece of code that are looked at.
+/// Most literals of one piece of code that are read.
 const MOST_LITERALS: usize = 16;
 
-/// What code in another language does by its own means.
-pub(super) fn look(code: &str) -> Option<Sight> {
+/// Returns the worst that code in another language does by itself.
+pub(super) fn look(code: &str) -> Option<Detection> {
     let lower = code.to_ascii_lowercase();
     let says = |calls: &[&str]| calls.iter().any(|call| lower.contains(call));
     if says(&[
@@ -32,14 +32,14 @@ pub(super) fn look(code: &str) -> Option<Sight> {
         "lwp::simple",
     ]) && says(&["exec(", "eval(", "eval ", "then(eval", "compile(", "vm.run", "instance_eval", "loads("])
     {
-        let what = "Code given to an interpreter downloads more code and runs it unseen.".to_owned();
-        return Some(Sight::new("download_and_run", Severity::Critical, what));
+        let what = "Runs code that downloads more code and executes it without inspection.".to_owned();
+        return Some(Detection::new("download_and_run", Severity::Critical, what));
     }
     if says(&["b64decode(", "frombase64", "atob(", "base64_decode(", "decode64", "unhexlify(", "fromhex("])
         && says(&["exec(", "eval(", "eval ", "compile(", "system("])
     {
-        let what = "Code given to an interpreter decodes more code and runs it unseen.".to_owned();
-        return Some(Sight::new("decoded_and_run", Severity::Critical, what));
+        let what = "Runs code that decodes more code and executes it without inspection.".to_owned();
+        return Some(Detection::new("decoded_and_run", Severity::Critical, what));
     }
     let tree = says(&[
         "rmtree(",
@@ -54,15 +54,15 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     ]) || says(&["fs.rm(", "promises.rm(", "rmdir("]) && lower.contains("recursive");
     if tree {
         let worst = literals(code).iter().map(|path| classify(path)).max();
-        // What only a name stands for is judged like a directory of the project, as it is in a shell.
+        // A path known by a variable alone is judged like a directory of the project, as in a shell.
         let severity = match worst.unwrap_or(Target::Inside) {
             Target::Temporary | Target::Rebuilt | Target::Inside => Severity::Info,
             Target::Outside | Target::Here => Severity::Warning,
             Target::Home | Target::System => Severity::Critical,
         };
         let harmless = worst.is_some_and(|worst| worst <= Target::Rebuilt);
-        let what = "Code given to an interpreter deletes a directory with all that is in it.".to_owned();
-        return (!harmless).then(|| Sight::new("recursive_delete", severity, what));
+        let what = "Runs code that deletes a directory with everything in it.".to_owned();
+        return (!harmless).then(|| Detection::new("recursive_delete", severity, what));
     }
     if says(&[
         "unlink(",
@@ -76,8 +76,8 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     ]) && let Some(path) =
         literals(code).into_iter().find(|path| path.contains('/') && classify(path) >= Target::Home)
     {
-        let what = format!("Code given to an interpreter deletes files of the system or of a user ({path}).");
-        return Some(Sight::new("recursive_delete", Severity::Warning, what));
+        let what = format!("Runs code that deletes a system or user file (`{path}`).");
+        return Some(Detection::new("recursive_delete", Severity::Warning, what));
     }
     let reads = says(&["open(", "readfile", "file.read", "file_get_contents(", "path("]);
     let secret = literals(code).into_iter().find(|literal| is_credential_file(literal)).filter(|_| reads)?;
@@ -86,10 +86,10 @@ pub(super) fn look(code: &str) -> Option<Sight> {
     } else {
         ("reads_credentials", Severity::Warning, "reads")
     };
-    Some(Sight::new(rule, severity, format!("Code given to an interpreter {does} {secret}, which holds credentials.")))
+    Some(Detection::new(rule, severity, format!("Runs code that {does} `{secret}`, which holds credentials.")))
 }
 
-/// Calls of code in any language that start or delete something, each with its place, as commands of a shell.
+/// Returns the calls of code that start commands or delete something, each with its place, as shell commands.
 pub(super) fn commands_of(code: &str, language: Option<Language>) -> impl Iterator<Item = (Range<usize>, String)> {
     started(code, language).into_iter().map(move |Started { does, text, span }| {
         let interpreter = match language {
@@ -100,14 +100,14 @@ pub(super) fn commands_of(code: &str, language: Option<Language>) -> impl Iterat
             _ => "python -c",
         };
         let command = match does {
-            Does::Starts => text,
-            Does::Itself => format!("{interpreter} '{}'", text.replace('\'', "\"")),
+            CallMeaning::Starts => text,
+            CallMeaning::Itself => format!("{interpreter} '{}'", text.replace('\'', "\"")),
         };
         (span, command)
     })
 }
 
-/// The string literals of code, the first few.
+/// Returns the first string literals of code.
 fn literals(code: &str) -> Vec<String> {
     static LITERALS: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#""((?:[^"\\]|\\.)+)"|'((?:[^'\\]|\\.)+)'|`([^`]+)`"#).ok());
@@ -118,7 +118,7 @@ fn literals(code: &str) -> Vec<String> {
     found.take(MOST_LITERALS).collect()
 }
 
-/// Shell commands that code hands to a shell: the string literals of a text that calls one.
+/// Returns the shell commands that code gives to a shell: the string literals of a text that calls one.
 pub(super) fn commands_in(code: &str) -> Vec<String> {
     static CALLS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         AhoCorasick::new([

@@ -1,18 +1,18 @@
-//! Statements that destroy data, given to a database's client. In: one call. Out: what its statement destroys. It finds
-//! statements in arguments, here-documents and what is piped in. SQL is read by its grammar, commands of other stores by
-//! their words.
+//! Statements given to a database's client that destroy data. In: one call. Out: the data that its statement destroys.
+//! Statements are found in arguments, here-documents and piped input. SQL is read by its grammar, commands of other
+//! stores by their words.
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::{
     shell::Call,
     sql::{self, Act, Readings},
 };
 use umbra_domain::Severity::{self, Critical, Info, Warning};
 
-/// Statements that are read of a text that is too long as a whole.
+/// Most statements that are read of a text that is too long as a whole.
 const MOST_PARTS: usize = 32;
 
-/// Programs that hand statements to a database.
+/// True for programs that send statements to a database.
 pub(super) fn is_client(program: &str) -> bool {
     matches!(
         program,
@@ -67,8 +67,14 @@ pub(super) fn is_client(program: &str) -> bool {
     )
 }
 
-/// What the call destroys.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// True for clients of databases whose language is SQL.
+fn speaks_sql(program: &str) -> bool {
+    let other = ["redis-cli", "valkey-cli", "keydb-cli", "mongo", "mongosh", "arangosh", "cypher-shell", "cqlsh"];
+    !other.contains(&program) && !matches!(program, "influx" | "surreal")
+}
+
+/// Adds the data that the call destroys.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     let drops = match call.program.as_str() {
         "dropdb" | "dropuser" => true,
         "mysqladmin" => call.operands().any(|word| word == "drop"),
@@ -79,15 +85,15 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         _ => false,
     };
     if drops {
-        let what = format!("`{}` drops data of a database.", call.shown());
+        let what = format!("`{}` deletes data of a database.", call.shown());
         let severity = if is_passing(call) { Info } else { Critical };
-        sights.push(Sight::new("database_destruction", severity, what));
+        sights.push(Detection::new("database_destruction", severity, what));
     } else if is_client(&call.program) {
         database(call, sights);
     }
 }
 
-fn database(call: &Call, sights: &mut Vec<Sight>) {
+fn database(call: &Call, sights: &mut Vec<Detection>) {
     let mut statements: Vec<&str> =
         call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| arg.contains([' ', '(', '\t', '\n', '*'])).collect();
     statements.extend(call.given.as_deref());
@@ -96,14 +102,14 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         joined = call.args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ");
         statements.push(&joined);
     }
-    if call.says(":memory:") {
+    if call.has_argument(":memory:") {
         return;
     }
     let passing = is_passing(call);
     if call.fed.is_some() && call.operands().any(|word| matches!(word.to_ascii_lowercase().as_str(), "del" | "unlink"))
     {
-        let what = format!("`{}` deletes every key that another command names.", call.shown());
-        sights.push(Sight::new("database_destruction", Warning, what));
+        let what = format!("`{}` deletes every key that another command lists.", call.shown());
+        sights.push(Detection::new("database_destruction", Warning, what));
     }
     let executed: Vec<String> = statements.iter().filter_map(|text| executed(text)).collect();
     statements.extend(executed.iter().map(String::as_str));
@@ -127,12 +133,14 @@ fn database(call: &Call, sights: &mut Vec<Sight>) {
         }
     }
     if let Some((severity, what)) = worst {
-        let what = format!("A statement given to {} {what}.", call.program);
-        sights.push(Sight::new("database_destruction", severity, what));
+        let form = if speaks_sql(&call.program) { "SQL" } else { "a command" };
+        let what = format!("Runs {form} in `{}` that {what}.", call.program);
+        sights.push(Detection::new("database_destruction", severity, what));
     }
 }
 
-/// Statements of a text as SQL. Of one that is too long as a whole, those are read that may destroy something.
+/// Reads the statements of a text as SQL. Of a text that is too long as a whole, only statements that may destroy
+/// something are read.
 fn statements_of(text: &str) -> Vec<sql::Statement> {
     let upper = text.to_ascii_uppercase();
     let mentions = |text: &str| ["DROP", "TRUNCATE", "DELETE", "UPDATE"].iter().any(|word| text.contains(word));
@@ -146,16 +154,16 @@ fn statements_of(text: &str) -> Vec<sql::Statement> {
     parsed.into_iter().flatten().chain(parts).chain(rest).collect()
 }
 
-/// What a block of a procedural language executes as a statement: `DO $$ BEGIN EXECUTE 'DROP TABLE x'; END $$`.
+/// Returns the statement that a block of a procedural language executes: `DO $$ BEGIN EXECUTE 'DROP TABLE x'; END $$`.
 fn executed(text: &str) -> Option<String> {
     let at = text.to_ascii_uppercase().find("EXECUTE")?;
     let rest = text.get(at..)?;
-    // The first of literals that are joined, or the form of `format(…)`, says what it does.
+    // The first of joined literals, or the format of `format(…)`, shows what the statement does.
     let literal = rest.split('\'').nth(1).filter(|literal| literal.contains(' '))?;
     Some(literal.to_owned())
 }
 
-/// Whether a script for Redis empties it: `EVAL "redis.call('flushall')"`, or all of `keys('*')` deleted.
+/// True if a script for Redis empties it: `EVAL "redis.call('flushall')"`, or `keys('*')` deleted.
 fn empties_by_script(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let calls = |name: &str| {
@@ -167,7 +175,7 @@ fn empties_by_script(text: &str) -> bool {
         || (calls("del") || calls("unlink")) && calls("keys") && (lower.contains("'*'") || lower.contains("\"*\""))
 }
 
-/// Whether the database that a call names is one to throw away: `test`, `app_test`, `tmp_1`.
+/// True if the call names a disposable database: `test`, `app_test`, `tmp_1`.
 fn is_passing(call: &Call) -> bool {
     let passes =
         |word: &str| matches!(word.to_ascii_lowercase().as_str(), "test" | "tests" | "tmp" | "temp" | "scratch");
@@ -177,7 +185,7 @@ fn is_passing(call: &Call) -> bool {
     })
 }
 
-/// Whether a text ends its transaction by taking all back.
+/// True if a text rolls its transaction back at the end.
 fn is_rolled_back(text: &str) -> bool {
     let upper = text.to_ascii_uppercase();
     let last = upper.trim_end_matches(|c: char| c == ';' || c.is_whitespace());
@@ -186,7 +194,7 @@ fn is_rolled_back(text: &str) -> bool {
         && (upper.contains("BEGIN") || upper.contains("START TRANSACTION"))
 }
 
-/// Statement behind the option that it is given with: `--command=…`, `-e…`.
+/// Returns the statement behind its option: `--command=…`, `-e…`.
 fn behind_option(text: &str) -> &str {
     match text.strip_prefix("--").and_then(|option| option.split_once('=')) {
         Some((name, value)) if name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') => value,
@@ -194,7 +202,7 @@ fn behind_option(text: &str) -> &str {
     }
 }
 
-/// What is lost by an act of SQL.
+/// Returns the loss that an act of SQL causes.
 fn destroys(act: &Act) -> Option<(Severity, &'static str)> {
     match act {
         Act::Drops(true) => Some((Critical, "drops data")),
@@ -206,28 +214,30 @@ fn destroys(act: &Act) -> Option<(Severity, &'static str)> {
     }
 }
 
-/// What a command of Redis, `MongoDB`, Cassandra or another store that speaks no SQL destroys.
+/// Returns the loss that a command of Redis, `MongoDB`, Cassandra or another store without SQL causes.
 fn empties_store(statement: &str) -> Option<(Severity, &'static str)> {
     let upper = statement.to_ascii_uppercase();
     let words: Vec<&str> = upper.split_whitespace().collect();
-    // After one of these it is a key's name.
+    // Behind one of these words, the next word is a key's name.
     let reads =
         |word: &str| matches!(word, "GET" | "SET" | "EXISTS" | "TYPE" | "TTL" | "INFO" | "HELP" | "SCAN" | "COMMAND");
     let before = |at: usize| at.checked_sub(1).and_then(|before| words.get(before));
     let flushes = words.iter().position(|word| matches!(*word, "FLUSHALL" | "FLUSHDB"));
     let drops = [".DROPDATABASE(", ".DROP(", "DELETEMANY({})", "REMOVE({})", ".DROP_COLLECTION(", ".DROP_DATABASE("];
     match () {
-        // Where a store saves itself to is where a key or a job can be put.
+        // The directory that a store saves to can receive an SSH key or a cron job.
         () if words.windows(3).any(|three| matches!(three, ["CONFIG", "SET", "DIR" | "DBFILENAME"])) => {
-            Some((Critical, "has the store save itself elsewhere, as a file of somebody else's"))
+            Some((Critical, "changes the file to which the store saves its data"))
         }
         () if flushes.is_some_and(|at| before(at).is_none_or(|word| !reads(word))) => {
             Some((Critical, "empties the whole store"))
         }
         () if words.contains(&"DETACH") && words.iter().any(|word| word.starts_with("DELETE")) => {
-            Some((Critical, "deletes what it matches"))
+            Some((Critical, "deletes every node that it matches"))
         }
-        () if drops.iter().any(|call| upper.contains(call)) => Some((Critical, "drops a collection or a database")),
+        () if drops.iter().any(|call| upper.contains(call)) => {
+            Some((Critical, "drops or empties a collection or database"))
+        }
         () => match words.as_slice() {
             [
                 "DROP",

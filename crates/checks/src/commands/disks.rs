@@ -1,15 +1,15 @@
-//! Commands that overwrite disks and files beyond recovery. In: one call. Out: what it would overwrite. A disk is known by
-//! its name under `/dev`.
+//! Commands that overwrite disks and files beyond recovery. In: one call. Out: the disk or file that it would
+//! overwrite. A disk is known by its name under `/dev`.
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::shell::{
     Call,
     targets::{Target, is_credential_file, is_disk},
 };
 use umbra_domain::Severity::{Critical, Warning};
 
-/// What the call overwrites.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds the disks and files that the call overwrites.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     let destroyed = match call.program.as_str() {
         "mkswap" | "wipefs" | "blkdiscard" | "sgdisk" | "sfdisk" | "diskpart" | "mkfs" | "newfs" | "lvremove"
         | "vgremove" | "pvremove" | "sg_format" | "format-volume" | "clear-disk" | "initialize-disk"
@@ -30,34 +30,34 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         "cryptsetup" => call.operands().any(|word| matches!(word, "luksFormat" | "erase" | "luksErase")),
         "hdparm" => call.args.iter().any(|arg| arg.text.contains("security-erase")),
         "zpool" | "zfs" => matches!(call.operands().next(), Some("destroy" | "labelclear")),
-        "mdadm" => call.says("--zero-superblock"),
+        "mdadm" => call.has_argument("--zero-superblock"),
         "dd" => output_of_dd(call).is_some_and(is_disk),
         "shred" | "wipe" | "tee" | "cp" => call.operands().any(is_disk),
         program => program.starts_with("mkfs."),
     };
     if destroyed {
-        let what = format!("`{}` destroys what a disk holds.", call.shown());
-        // An image of a disk is a file of the project.
+        let what = format!("`{}` destroys the data on a disk.", call.shown());
+        // A disk image is a file of the project.
         let image = call.operands().last().is_some_and(|to| to.contains('.') && call.target(to) <= Target::Inside);
         let severity = if image && call.program.starts_with("mk") { Warning } else { Critical };
-        sights.push(Sight::new("disk_overwrite", severity, what));
+        sights.push(Detection::new("disk_overwrite", severity, what));
     } else if let Some(severity) = overwritten(call) {
         let what = format!("`{}` overwrites a file beyond recovery.", call.shown());
-        sights.push(Sight::new("overwrite", severity, what));
+        sights.push(Detection::new("overwrite", severity, what));
     }
     if call.writes.iter().any(|to| to.text.starts_with("/proc/sysrq-trigger")) {
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "shutdown",
             Critical,
-            "The kernel is told to stop or to restart the machine at once.".to_owned(),
+            "Tells the kernel to stop or restart the machine at once.".to_owned(),
         ));
     }
     if let Some(disk) = call.writes.iter().map(|to| to.text.as_str()).find(|to| is_disk(to)) {
-        sights.push(Sight::new("disk_overwrite", Critical, format!("Output is written over the disk {disk}.")));
+        sights.push(Detection::new("disk_overwrite", Critical, format!("Writes output over the disk `{disk}`.")));
     }
 }
 
-/// How bad it is that the call overwrites a file; `None` when it overwrites none that matters.
+/// Returns the severity of overwriting a file; `None` where no file that matters is overwritten.
 fn overwritten(call: &Call) -> Option<umbra_domain::Severity> {
     match call.program.as_str() {
         "shred" | "wipe"

@@ -1,20 +1,20 @@
-//! Commands that delete files, take them away, write over them, or open them to everyone. In: one call. Out: what it
-//! would destroy, and how bad that is.
+//! Commands that delete, move, overwrite files, or open them to everyone. In: one call. Out: the loss, with its
+//! severity.
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::shell::{
-    Call, FOUND, Fed, Word, is_denied, is_shell,
+    Call, FOUND, PipedArguments, Word, is_denied, is_shell,
     targets::{Target, is_data, is_guarded, is_history},
 };
 use umbra_domain::Severity::{self, Critical, Info, Warning};
 
-/// What the call destroys.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds the files that the call destroys.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     match call.program.as_str() {
         "rm" | "rmdir" | "unlink" | "srm" | "del" | "rd" | "erase" | "remove-item" | "ri" | "rimraf" | "trash" => {
             removed(call, sights);
         }
-        "find" if call.says("-delete") => found(call, sights),
+        "find" if call.has_argument("-delete") => found(call, sights),
         "chmod" | "chown" | "chgrp" | "setfacl" | "icacls" | "takeown" => permissions(call, sights),
         "mv" | "move-item" | "move" | "ren" => moved(call, sights),
         "cp" | "copy" | "install" | "ln" | "copy-item" => replaced(call, sights),
@@ -24,8 +24,8 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     emptied(call, sights);
 }
 
-/// Files of a database that nothing is left of.
-fn emptied(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds database files that the call empties.
+fn emptied(call: &Call, sights: &mut Vec<Detection>) {
     let operands: Vec<&str> = call.operands().collect();
     let reads_nothing = || call.reads.iter().any(|from| from.text == "/dev/null");
     let prints_nothing = match call.program.as_str() {
@@ -40,77 +40,80 @@ fn emptied(call: &Call, sights: &mut Vec<Sight>) {
         "cp" | "install" | "copy" if operands.first() == Some(&"/dev/null") => last(),
         "tee" if reads_nothing() => last(),
         "truncate" if call.args.iter().any(|arg| matches!(arg.text.as_str(), "0" | "-s0" | "--size=0")) => last(),
-        "dd" if call.says("if=/dev/null") => call.args.iter().find_map(|arg| arg.text.strip_prefix("of=")),
+        "dd" if call.has_argument("if=/dev/null") => call.args.iter().find_map(|arg| arg.text.strip_prefix("of=")),
         _ => None,
     };
     let written = call.writes.iter().map(|to| to.text.as_str()).filter(|_| prints_nothing);
     if let Some(path) = written.chain(named).find(|path| is_data(path) && call.target(path) > Target::Rebuilt) {
-        sights.push(Sight::new("emptied", Warning, format!("`{}` leaves nothing of {path}.", call.shown())));
+        sights.push(Detection::new("emptied", Warning, format!("`{}` empties `{path}`.", call.shown())));
     }
 }
 
-fn found(call: &Call, sights: &mut Vec<Sight>) {
+fn found(call: &Call, sights: &mut Vec<Detection>) {
     let root = call.operands().next().unwrap_or(".");
     let filters = ["-name", "-iname", "-path", "-regex", "-empty"];
     let narrows = |(at, arg): (usize, &Word)| filters.contains(&arg.text.as_str()) && !is_denied(&call.args, at);
     let filtered = call.args.iter().enumerate().any(narrows);
     let worst = call.target(root);
     if worst >= Target::Home {
-        let what = format!("`{}` deletes what it finds under {root}.", call.shown());
-        sights.push(Sight::new("find_delete", Critical, what));
+        let what = format!("`{}` deletes the files that it finds under `{root}`.", call.shown());
+        sights.push(Detection::new("find_delete", Critical, what));
     } else if !filtered && worst >= Target::Outside {
-        sights.push(Sight::new("find_delete", Warning, format!("`{}` deletes everything it finds.", call.shown())));
+        sights.push(Detection::new("find_delete", Warning, format!("`{}` deletes everything it finds.", call.shown())));
     }
 }
 
-fn moved(call: &Call, sights: &mut Vec<Sight>) {
+fn moved(call: &Call, sights: &mut Vec<Detection>) {
     let mut operands: Vec<&str> = call.operands().collect();
     let to = operands.pop().unwrap_or_default();
     let lost = |from: &&str| call.target(from) >= Target::Home && !from.trim_start_matches("./").contains('.');
     if to == "/dev/null" || operands.iter().any(lost) {
-        let what = format!("`{}` moves what the system or a user needs.", call.shown());
-        sights.push(Sight::new("moved_away", Warning, what));
+        let what = format!("`{}` moves away files that the system or a user needs.", call.shown());
+        sights.push(Detection::new("moved_away", Warning, what));
     } else {
         replaced(call, sights);
     }
 }
 
-/// A file of the system that another takes the place of.
-fn replaced(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds a system file that another file replaces.
+fn replaced(call: &Call, sights: &mut Vec<Detection>) {
     let operands: Vec<&str> = call.operands().collect();
     let Some((to, from)) = operands.split_last().filter(|(_, from)| !from.is_empty()) else { return };
     if is_guarded(to) && !to.ends_with('/') {
-        let what = format!("`{}` puts {} in the place of a file of the system.", call.shown(), from.join(", "));
+        let what = format!("`{}` replaces a system file with `{}`.", call.shown(), from.join(", "));
         let severity = if *from == ["/dev/null"] { Critical } else { Warning };
-        sights.push(Sight::new("overwrite", severity, what));
+        sights.push(Detection::new("overwrite", severity, what));
     }
 }
 
-/// Files of the system that output is written over or added to.
-fn written(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds system files that output is written over or appended to.
+fn written(call: &Call, sights: &mut Vec<Detection>) {
     let tees = matches!(call.program.as_str(), "tee" | "sponge" | "set-content" | "out-file");
     let edits = matches!(call.program.as_str(), "sed" | "gsed" | "perl") && call.has('i', "in-place");
     let named = call.operands().skip(usize::from(edits)).filter(|_| tees || edits);
     for to in call.writes.iter().map(|to| to.text.as_str()).chain(named) {
         if is_guarded(to) {
-            let from = if call.program.is_empty() { "nothing" } else { call.program.as_str() };
-            let what = format!("{to}, a file of the system, is written over by what {from} prints.");
-            sights.push(Sight::new("overwrite", Warning, what));
+            let what = format!("`{}` writes to the system file `{to}`.", call.shown());
+            sights.push(Detection::new("overwrite", Warning, what));
         } else if to.starts_with("/var/log/") || is_history(to) {
-            let what = format!("{to} is overwritten, and with it the record of what was done.");
-            sights.push(Sight::new("trace_removal", Warning, what));
+            let what = format!("`{}` overwrites `{to}`, which records activity.", call.shown());
+            sights.push(Detection::new("trace_removal", Warning, what));
         }
     }
 }
 
-fn removed(call: &Call, sights: &mut Vec<Sight>) {
-    if call.says("--no-preserve-root") {
-        sights.push(Sight::new("recursive_delete", Critical, format!("`{}` asks to delete the root.", call.shown())));
+fn removed(call: &Call, sights: &mut Vec<Detection>) {
+    if call.has_argument("--no-preserve-root") {
+        sights.push(Detection::new(
+            "recursive_delete",
+            Critical,
+            format!("`{}` disables the protection against deleting the root directory.", call.shown()),
+        ));
         return;
     }
     let recursive = is_recursive(call);
     if let Some((severity, what)) = call.fed.as_ref().and_then(|fed| removed_from(call, fed, recursive)) {
-        sights.push(Sight::new("recursive_delete", severity, what));
+        sights.push(Detection::new("recursive_delete", severity, what));
     }
     let own = call.args.iter().filter(|arg| call.fed.is_none() || arg.raw != FOUND).map(|arg| arg.text.as_str());
     let slashed = |arg: &str| arg.starts_with('/') && (2..=3).contains(&arg.len()) && is_windows(call);
@@ -119,21 +122,21 @@ fn removed(call: &Call, sights: &mut Vec<Sight>) {
         return;
     };
     let (severity, what) = match (recursive, worst) {
-        (true, Target::System) => (Critical, "a directory of the system"),
+        (true, Target::System) => (Critical, "a system directory"),
         (true, Target::Home) => (Critical, "a home directory"),
         (true, Target::Here) => (Critical, "everything in the working directory"),
-        (true, Target::Outside) => (Warning, "data outside the working directory or of the repository"),
-        (true, Target::Inside) => (Info, "a directory of the project"),
-        (false, Target::System) if is_guarded(path) || path.ends_with('*') => (Warning, "a file of the system"),
+        (true, Target::Outside) => (Warning, "data outside the working directory or of the repository itself"),
+        (true, Target::Inside) => (Info, "a project directory"),
+        (false, Target::System) if is_guarded(path) || path.ends_with('*') => (Warning, "a system file"),
         (false, Target::Home) if path.ends_with('*') => (Warning, "every file in a home directory"),
         (false, Target::Here) => (Warning, "every file in the working directory"),
         _ => return,
     };
-    sights.push(Sight::new("recursive_delete", severity, format!("`{}` deletes {what} ({path}).", call.shown())));
+    sights.push(Detection::new("recursive_delete", severity, format!("`{}` deletes {what} (`{path}`).", call.shown())));
 }
 
-/// How bad it is to delete what another command names.
-fn removed_from(call: &Call, fed: &Fed, recursive: bool) -> Option<(Severity, String)> {
+/// Returns the severity of deleting the paths that another command names.
+fn removed_from(call: &Call, fed: &PipedArguments, recursive: bool) -> Option<(Severity, String)> {
     let does = if call.via.is_some() { "finds" } else { "prints" };
     let what = format!("`{}` deletes every path that `{}` {does}.", call.shown(), fed.shown);
     let worst = fed.root.as_deref().map(|root| call.target(root));
@@ -141,7 +144,7 @@ fn removed_from(call: &Call, fed: &Fed, recursive: bool) -> Option<(Severity, St
         Some(Target::System | Target::Home) => Critical,
         Some(Target::Here | Target::Outside) if !fed.filtered => Warning,
         Some(Target::Here | Target::Outside | Target::Inside) if recursive => Info,
-        // Nobody knows what that may be.
+        // The paths are unknown.
         None if recursive => Warning,
         _ => return None,
     };
@@ -167,7 +170,7 @@ fn is_recursive(call: &Call) -> bool {
     call.has('r', "recursive") || call.has('R', "")
 }
 
-/// Whether a program starts whatever its user likes.
+/// True if a program lets its user start any other program.
 fn gives_shell(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     is_shell(name)
@@ -191,12 +194,12 @@ fn gives_shell(path: &str) -> bool {
         )
 }
 
-fn permissions(call: &Call, sights: &mut Vec<Sight>) {
+fn permissions(call: &Call, sights: &mut Vec<Detection>) {
     let recursive = call.has('R', "recursive") || call.says_any(&["/t", "/r"]);
     let is_option =
         |arg: &str| arg.starts_with('-') && !arg.starts_with("-x") || arg.len() == 2 && arg.starts_with('/');
     let mut operands = call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !is_option(arg));
-    // `takeown` and `icacls` name the path first.
+    // `takeown` and `icacls` take the path first.
     let mode =
         if matches!(call.program.as_str(), "takeown" | "icacls") { "" } else { operands.next().unwrap_or_default() };
     let worst = operands.map(|path| call.target(path)).max().unwrap_or(Target::Inside);
@@ -217,22 +220,22 @@ fn permissions(call: &Call, sights: &mut Vec<Sight>) {
         && (mode.contains("+s")
             || mode.len() == 4 && mode.starts_with(['4', '2', '6']) && mode.bytes().all(|b| b.is_ascii_digit()));
     if setuid {
-        // Whoever starts a shell that is root's is root.
+        // A setuid program of root's that starts a shell makes its user root.
         let severity = if call.operands().any(gives_shell) { Critical } else { Warning };
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "setuid",
             severity,
-            format!("`{}` lets a program run with its owner's rights.", call.shown()),
+            format!("`{}` makes a program run with its owner's rights.", call.shown()),
         ));
     }
     if recursive && worst >= Target::Home {
         let severity = if open || worst == Target::System { Critical } else { Warning };
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "permissions",
             severity,
-            format!("`{}` changes who may touch the system's or a user's files.", call.shown()),
+            format!("`{}` changes who can access system or user files.", call.shown()),
         ));
     } else if open && (recursive || worst >= Target::Outside) {
-        sights.push(Sight::new("permissions", Warning, format!("`{}` opens files to everyone.", call.shown())));
+        sights.push(Detection::new("permissions", Warning, format!("`{}` opens files to everyone.", call.shown())));
     }
 }

@@ -1,15 +1,16 @@
-//! Commands that bring code in and run it unseen, and those that hand a shell to another host. In: a pipeline's calls.
-//! Out: what they do. It follows data from one command to the next, and a downloaded file to where it is run.
+//! Commands that download code and run it unseen, and commands that give a shell to another host. In: a pipeline's
+//! calls. Out: findings. Data is followed from one command to the next, and a downloaded file to the command that runs
+//! it.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::shell::{Call, is_shell};
 use umbra_domain::Severity::{Critical, Warning};
 
-/// Programs that fetch what a URL names.
+/// True for programs that fetch a URL.
 fn fetches(program: &str) -> bool {
     matches!(
         program,
@@ -35,7 +36,7 @@ fn fetches(program: &str) -> bool {
     )
 }
 
-/// Programs that undo an encoding.
+/// True for calls that undo an encoding.
 fn decodes(call: &Call) -> bool {
     match call.program.as_str() {
         "base64" | "base32" => call.has('d', "decode") || call.has('D', ""),
@@ -46,7 +47,7 @@ fn decodes(call: &Call) -> bool {
     }
 }
 
-/// Whether the program is a shell or interpreter that runs what it reads from its standard input.
+/// True if the program is a shell or interpreter that runs its standard input.
 fn runs_input(call: &Call) -> bool {
     let mut operands = call.operands();
     if is_shell(&call.program) {
@@ -78,8 +79,8 @@ fn runs_input(call: &Call) -> bool {
     }
 }
 
-/// What the calls of one pipeline bring in; `downloaded` remembers the files that earlier ones saved.
-pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
+/// Adds downloads and remote shells of one pipeline. `downloaded` remembers the files that earlier calls saved.
+pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Detection>) {
     incoming(calls, downloaded, sights);
     for call in calls {
         remote_code(call, sights);
@@ -87,7 +88,7 @@ pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Ve
     reverse_shell(calls, sights);
 }
 
-fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight>) {
+fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Detection>) {
     for (at, call) in calls.iter().enumerate() {
         let before = calls.get(..at).unwrap_or_default();
         let runs = || call.args.iter().chain(&call.reads).flat_map(|arg| &arg.runs).chain(&call.runs);
@@ -113,28 +114,28 @@ fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight
             && before.iter().any(|earlier| fetches(&earlier.program));
         let named = handed || call.program.is_empty() && call.runs.iter().any(|program| fetches(base(program)));
         if runs_input(call) && before.iter().any(|earlier| fetches(&earlier.program)) || evaluates && given || named {
-            sights.push(Sight::new(
+            sights.push(Detection::new(
                 "download_and_run",
                 Critical,
-                format!("What is downloaded goes straight to {}, which runs it unseen.", shell_name(call)),
+                format!("Downloads a script and pipes it to {} without inspection.", shell_name(call)),
             ));
         } else if runs_input(call) && before.iter().any(decodes)
             || evaluates && runs().any(|program| matches!(base(program), "base64" | "xxd" | "base32"))
         {
-            sights.push(Sight::new(
+            sights.push(Detection::new(
                 "decoded_and_run",
                 Critical,
-                format!("What is decoded goes straight to {}, which runs it unseen.", call.program),
+                format!("Decodes a script and pipes it to `{}` without inspection.", call.program),
             ));
         }
         let named = |name: &str| named_in(downloaded, name);
         let run = is_shell(&call.program)
             || matches!(call.program.as_str(), "python" | "python3" | "source" | "." | "perl" | "ruby" | "node");
         if run && call.operands().next().is_some_and(named) || named(&call.program) && !fetches(&call.program) {
-            sights.push(Sight::new(
+            sights.push(Detection::new(
                 "download_and_run",
                 Critical,
-                format!("`{}` runs a file that was just downloaded.", call.shown()),
+                format!("`{}` runs a file that was just downloaded, without inspection.", call.shown()),
             ));
         }
         if fetches(&call.program) {
@@ -152,9 +153,9 @@ fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Sight
     }
 }
 
-/// Code that a package manager or a cluster is told to fetch from an address instead of its registry, and to run; and code
-/// that is handed over so that nobody reads it.
-fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds code that a package manager or a cluster fetches from an address instead of its registry and runs, and code
+/// that is passed in encoded form.
+fn remote_code(call: &Call, sights: &mut Vec<Detection>) {
     let texts = || call.args.iter().map(|arg| arg.text.as_str());
     let verb = call.operands().next().unwrap_or_default();
     let by_url = |text: &str| {
@@ -163,7 +164,7 @@ fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
             .iter()
             .any(|own| text.contains(own))
     };
-    let module = call.program.starts_with("python") && call.says("pip");
+    let module = call.program.starts_with("python") && call.has_argument("pip");
     let installs = match call.program.as_str() {
         "pip" | "pip3" | "pipx" | "uv" => call.operands().any(|word| matches!(word, "install" | "run")),
         "npm" | "pnpm" | "yarn" | "bun" => matches!(verb, "install" | "i" | "add" | "exec" | "dlx" | "x"),
@@ -171,20 +172,19 @@ fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
         "kubectl" | "oc" => matches!(verb, "apply" | "create" | "replace"),
         "cargo" | "gem" | "go" => matches!(verb, "install" | "run"),
         "helm" => matches!(verb, "install" | "upgrade"),
-        _ => module && call.says("install"),
+        _ => module && call.has_argument("install"),
     };
-    // The registry itself, where it is not the usual one, is told by an option.
+    // An option names another registry than the usual one.
     let insecure = texts().zip(texts().skip(1)).any(|(option, value)| {
         matches!(option, "--index-url" | "-i" | "--extra-index-url" | "--registry") && value.starts_with("http://")
     }) || texts().any(|arg| arg.starts_with("--trusted-host") || arg.contains("index-url=http://"));
-    // What follows the package of `go run` are the arguments of its program.
+    // The arguments after the package of `go run` belong to its program.
     let most = if call.program == "go" { 2 } else { usize::MAX };
     let from = call.operands().take(most).find(|word| by_url(word));
     let local = insecure && texts().any(|arg| arg.contains("://localhost") || arg.contains("://127.0.0.1"));
     if installs && (from.is_some() || insecure && !local) {
-        let what =
-            format!("`{}` fetches code from an address that no registry vouches for, and runs it.", call.shown());
-        sights.push(Sight::new("remote_code", Warning, what));
+        let what = format!("`{}` installs or runs code from a URL or an insecure registry.", call.shown());
+        sights.push(Detection::new("remote_code", Warning, what));
     }
     let encoded = matches!(call.program.as_str(), "powershell" | "pwsh")
         && texts().any(|arg| {
@@ -192,8 +192,8 @@ fn remote_code(call: &Call, sights: &mut Vec<Sight>) {
             lower == "-ec" || lower.len() > 1 && "-encodedcommand".starts_with(&lower)
         });
     if encoded {
-        let what = format!("`{}` runs a command that is encoded, so that nobody reads it.", call.shown());
-        sights.push(Sight::new("decoded_and_run", Warning, what));
+        let what = format!("`{}` runs an encoded command, which hides its content.", call.shown());
+        sights.push(Detection::new("decoded_and_run", Warning, what));
     }
 }
 
@@ -203,15 +203,15 @@ fn named_in(downloaded: &[String], name: &str) -> bool {
     downloaded.iter().any(|file| *file == name || !name.contains('/') && base(file) == name)
 }
 
-fn shell_name(call: &Call) -> &str {
-    if call.program.is_empty() { "the shell" } else { &call.program }
+fn shell_name(call: &Call) -> String {
+    if call.program.is_empty() { "the shell".to_owned() } else { format!("`{}`", call.program) }
 }
 
 fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// The names under which a download is saved.
+/// Returns the names under which a download is saved.
 fn saved_as(call: &Call) -> Vec<String> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let given = texts.windows(2).filter_map(|pair| match pair {
@@ -219,7 +219,7 @@ fn saved_as(call: &Call) -> Vec<String> {
         ["-O" | "--output-document", name] if call.program == "wget" => Some(*name),
         _ => None,
     });
-    // Where a download goes, when its name is that of the URL.
+    // Directory of a download whose name is that of the URL.
     let dir = texts.windows(2).find_map(|pair| match pair {
         ["-P" | "--directory-prefix" | "--output-dir", dir] => Some(format!("{}/", dir.trim_end_matches('/'))),
         _ => None,
@@ -241,7 +241,7 @@ fn saved_as(call: &Call) -> Vec<String> {
     names
 }
 
-fn reverse_shell(calls: &[Call], sights: &mut Vec<Sight>) {
+fn reverse_shell(calls: &[Call], sights: &mut Vec<Detection>) {
     for call in calls {
         let all = || call.args.iter().map(|arg| arg.text.as_str());
         let nets = match call.program.as_str() {
@@ -264,19 +264,19 @@ fn reverse_shell(calls: &[Call], sights: &mut Vec<Sight>) {
             && calls.len() > 1
             && calls.iter().any(|other| {
                 matches!(other.program.as_str(), "nc" | "ncat" | "netcat" | "telnet")
-                    || other.program == "openssl" && other.says("s_client")
+                    || other.program == "openssl" && other.has_argument("s_client")
             });
         if nets || piped {
-            sights.push(Sight::new(
+            sights.push(Detection::new(
                 "reverse_shell",
                 Critical,
-                format!("`{}` gives a shell to whoever is at the other end of a connection.", call.shown()),
+                format!("`{}` gives the other end of a network connection a shell.", call.shown()),
             ));
         }
     }
 }
 
-/// How code in one language or another opens a connection.
+/// Texts with which code of various languages opens a connection.
 const CONNECTS: [&str; 21] = [
     "/dev/tcp/",
     "/dev/udp/",
@@ -301,7 +301,7 @@ const CONNECTS: [&str; 21] = [
     "TCPClient",
 ];
 
-/// Whether text, in whatever language, connects a socket with a shell.
+/// True if a text, in any language, connects a socket with a shell.
 pub(super) fn connects_shell(text: &str) -> bool {
     static SOCKETS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(CONNECTS).ok());
     let shell = || {
@@ -327,7 +327,7 @@ pub(super) fn connects_shell(text: &str) -> bool {
         ]
         .iter()
         .any(|word| text.contains(word))
-            // Another descriptor than those that every program has: `<&5`.
+            // A descriptor beyond the standard three: `<&5`.
             || text.as_bytes().windows(3).any(|bytes| matches!(bytes, [b'<' | b'>', b'&', b'3'..=b'9']))
     };
     SOCKETS.as_ref().is_some_and(|sockets| sockets.is_match(text)) && shell()

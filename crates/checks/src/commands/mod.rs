@@ -1,21 +1,23 @@
-//! Finds commands that destroy, raise rights, bring code in, send credentials out or stay behind.
-//! In: an event. Out: hits, each with its place and a sentence on which part does what. It runs nothing.
+//! Check for commands that destroy, raise rights, bring code in, send credentials out or stay behind. In: an event.
+//! Out: hits, each with its place and a sentence that says which part does what. Nothing is run.
 //!
 //! Commands are parsed as shell, never searched as text: `grep 'rm -rf'` and `echo "rm -rf /"` delete nothing, while
-//! `sudo sh -c "rm -rf $HOME"` does. A walk takes four steps:
-//! `scripts` says which texts of an event are commands, by the names of `arguments` and the parts of `fences`, and `tools` which tool
-//! calls amount to one; [`umbra_analysis::shell`]
-//! parses one into pipelines, with the values of its own variables, takes wrappers away and hands back the scripts within
-//! (`bash -c`, here-documents, `ssh host …`), which are read in turn; then `rows` judges single calls by the patterns of
-//! `rules/commands.toml`, `files`, `disks`, `databases`, `services`, `rights`, `persistence` and `windows` by what they
-//! name, `incoming` and `outgoing` whole pipelines, `code` what interpreters are given. `lexicon` holds the names.
-//! `walk` strings them together, within a [`Budget`]. A script is parsed only where it names a program that some rule knows.
+//! `sudo sh -c "rm -rf $HOME"` does. `walk` takes these steps, within a [`Budget`]; a script is parsed only where it
+//! names a program that a rule knows.
+//!
+//! 1. `scripts` finds the texts of an event that are commands, by the names of `arguments` and the parts of `fences`;
+//!    `tools` finds tool calls that amount to a command.
+//! 2. [`umbra_analysis::shell`] parses a script into pipelines, with the values of its own variables, removes wrappers
+//!    and returns the scripts within (`bash -c`, here-documents, `ssh host …`), which are read in turn.
+//! 3. `rows` judges single calls by the patterns of `rules/commands.toml`; `files`, `disks`, `databases`, `services`,
+//!    `rights`, `persistence` and `windows` judge them by their targets.
+//! 4. `incoming` and `outgoing` judge whole pipelines, `code` the input of interpreters. `lexicon` has the word lists.
 
 mod arguments;
 mod code;
+mod code_blocks;
 mod databases;
 mod disks;
-mod fences;
 mod files;
 mod incoming;
 mod lexicon;
@@ -41,20 +43,20 @@ use super::rules::in_force;
 use umbra_analysis::shell::{Budget, Call};
 use umbra_domain::{CheckName, Hit, Severity};
 
-/// What a rule saw in a command.
+/// Detection of a rule in a command, before it has a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Sight {
+struct Detection {
     rule: &'static str,
     severity: Severity,
     description: String,
 }
 
-impl Sight {
+impl Detection {
     fn new(rule: &'static str, severity: Severity, description: String) -> Self {
         Self { rule, severity, description }
     }
 
-    /// The same with another sentence.
+    /// Appends a sentence to the description.
     fn with(mut self, sentence: &str) -> Self {
         self.description.push(' ');
         self.description.push_str(sentence);
@@ -62,7 +64,7 @@ impl Sight {
     }
 }
 
-/// Every hit in the scripts of an event, read one by one as hits are asked for.
+/// Returns the hits in the scripts of an event. The iterator is lazy: each script is read when its hits are asked for.
 pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> + 's {
     let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
     scripts.iter().flat_map(move |script| {
@@ -82,8 +84,8 @@ pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> +
     })
 }
 
-/// What one call does by itself.
-fn single(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds the detections of one call alone.
+fn single(call: &Call, sights: &mut Vec<Detection>) {
     if asks_help(call) {
         return;
     }
@@ -99,14 +101,14 @@ fn single(call: &Call, sights: &mut Vec<Sight>) {
     }
 }
 
-/// True if a tool of many commands is only asked what they do: `terraform destroy -help`, `aws s3 rm help`.
+/// True if a tool of many commands is only asked for help: `terraform destroy -help`, `aws s3 rm help`.
 pub(super) fn asks_help(call: &Call) -> bool {
     let last = call.args.last().map_or("", |arg| arg.text.as_str());
     let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
     matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
 }
 
-/// True if the call only says what it would do.
+/// True if the call only shows what it would do.
 pub(super) fn is_rehearsal(call: &Call) -> bool {
     call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
         matches!(
@@ -127,16 +129,16 @@ pub(super) fn is_rehearsal(call: &Call) -> bool {
     })
 }
 
-/// Signs that no single call shows.
-fn text_sights(script: &str) -> Vec<Sight> {
+/// Returns detections that need the whole text of a script.
+fn text_sights(script: &str) -> Vec<Detection> {
     static FORK_BOMB: LazyLock<Option<regex::Regex>> =
         LazyLock::new(|| regex::Regex::new(r"([\w:.]{1,20})\s*\(\)\s*\{[^}]{0,80}\|[^}]{0,80}&[^}]{0,20}\}\s*;").ok());
     let mut sights = Vec::new();
     if incoming::connects_shell(script) {
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "reverse_shell",
             Severity::Critical,
-            "A shell is connected to a network socket, so that another host can command it.".to_owned(),
+            "Connects a shell to a network socket, so that another host can control it.".to_owned(),
         ));
     }
     // Without the literal the expression cannot match, and it is slow.
@@ -145,22 +147,22 @@ fn text_sights(script: &str) -> Vec<Sight> {
         && let (Some(whole), Some(name)) = (captures.get(0), captures.get(1))
         && whole.as_str().matches(name.as_str()).count() >= 3
     {
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "fork_bomb",
             Severity::Critical,
-            "A function calls itself twice in a pipe without end and starves the machine.".to_owned(),
+            "Starts a fork bomb, a function that calls itself without end and starves the machine.".to_owned(),
         ));
     }
     in_force().commands.look_at_text(script, &mut sights);
     sights
 }
 
-/// Whether a script names anything that a rule could see. Words alone count: `perform` names no `rm`.
+/// True if a script names anything that a rule could detect. Only whole words count: `perform` names no `rm`.
 pub(super) fn may_matter(script: &str) -> bool {
     in_force().commands.wakes(script) || hides_words(script.as_bytes()) || windows::names_proxy(script)
 }
 
-/// Whether a word is put together in a way that hides it: `r\m`, `r''m`, `r$@m`, `/bin/r?`, `{r,m}`, `$'\x72'`.
+/// True if a word is assembled in a way that hides it: `r\m`, `r''m`, `r$@m`, `/bin/r?`, `{r,m}`, `$'\x72'`.
 fn hides_words(script: &[u8]) -> bool {
     script.windows(3).any(|bytes| match bytes {
         [b'/' | b'?', b'?' | b'[', _] | [b'$', b'\'', b'\\'] | [b'\'' | b'"', b'\'' | b'"', _] => true,

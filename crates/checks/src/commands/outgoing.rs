@@ -1,7 +1,7 @@
 //! Commands that read credentials and send them away. In: a pipeline's calls and its text. Out: what leaves, and how.
-//! It knows files that hold credentials by name, and programs that send by their options.
+//! Credential files are known by name, sending programs by their options.
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::shell::{
     Call, Purpose, Word, purpose,
     targets::{Target, classify, is_credential_file, names_credential},
@@ -46,8 +46,8 @@ const READERS: [&str; 34] = [
     "base32",
 ];
 
-/// What the pipeline reads or sends.
-pub(super) fn look(calls: &[Call], sights: &mut Vec<Sight>) {
+/// Adds credentials that the pipeline reads or sends.
+pub(super) fn look(calls: &[Call], sights: &mut Vec<Detection>) {
     // A shell opens these where it redirects, `tee >(cat >/dev/tcp/host/1)` included; in an argument they are words.
     let to_host = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/");
     let socket = calls.iter().any(|call| {
@@ -57,32 +57,32 @@ pub(super) fn look(calls: &[Call], sights: &mut Vec<Sight>) {
     let sender = calls.iter().find(|call| socket || sends(call));
     if let Some(sender) = sender {
         if let Some(what) = calls.iter().find_map(|call| secret(call, calls.len())) {
-            let what = format!("Credentials ({what}) are read and sent to another host by {}.", sender.program);
-            sights.push(Sight::new("exfiltration", Critical, what));
+            let what = format!("Reads credentials ({what}) and sends them to another host with `{}`.", sender.program);
+            sights.push(Detection::new("exfiltration", Critical, what));
             return;
         }
         if let Some(what) = calls.iter().find_map(private) {
-            let what = format!("{what} leaves for another host by {}.", sender.program);
-            sights.push(Sight::new("exfiltration", Warning, what));
+            let what = format!("Sends {what} to another host with `{}`.", sender.program);
+            sights.push(Detection::new("exfiltration", Warning, what));
         }
     }
     for (severity, what) in calls.iter().filter_map(serves) {
-        sights.push(Sight::new("exfiltration", severity, what));
+        sights.push(Detection::new("exfiltration", severity, what));
     }
     for call in calls {
         if let Some(what) = reads_credentials(call) {
-            sights.push(Sight::new("reads_credentials", Warning, format!("`{}` {what}.", call.shown())));
+            sights.push(Detection::new("reads_credentials", Warning, format!("`{}` {what}.", call.shown())));
             return;
         }
     }
 }
 
-/// The credentials that a call reads, by their place.
+/// Returns the credentials that a call reads, by their place.
 fn secret(call: &Call, calls: usize) -> Option<&str> {
     let environment = |program: &str| matches!(program, "env" | "printenv");
     if environment(&call.program) && call.args.is_empty() && calls > 1
         || call.program == "security" && reads_credentials(call).is_some()
-        || calls > 1 && tells_secret(call)
+        || calls > 1 && reads_secret_store(call)
     {
         return Some(&call.program);
     }
@@ -91,7 +91,7 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
     let mut before = "";
     for arg in call.args.iter().chain(&call.reads) {
         let key = own_key && matches!(before, "-i" | "-F" | "-e") || arg.text.starts_with("ssh -i");
-        // What proves who calls, or is left out, is not sent.
+        // An argument that authenticates the caller, or is excluded, is not sent.
         let proves = matches!(
             before,
             "--cert" | "--key" | "--cacert" | "-E" | "--netrc-file" | "--config" | "--exclude" | "--env-file"
@@ -111,13 +111,13 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
     None
 }
 
-/// True if a call asks a store of secrets for one.
-fn tells_secret(call: &Call) -> bool {
+/// True if a call asks a secret store for a secret.
+fn reads_secret_store(call: &Call) -> bool {
     let cluster = matches!(call.program.as_str(), "kubectl" | "oc") && reads_credentials(call).is_some();
     cluster || purpose(call) == Some(Purpose::ReadsSecret)
 }
 
-/// What a call serves to whoever asks: a directory of keys, a home, a whole system.
+/// Returns the private directory that a call serves to any client: keys, a home, a whole system.
 fn serves(call: &Call) -> Option<(Severity, String)> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let web = call.program.starts_with("python")
@@ -136,15 +136,15 @@ fn serves(call: &Call) -> Option<(Severity, String)> {
     if [".ssh", ".aws", ".kube", ".gnupg", ".docker"].iter().any(|name| bare.ends_with(name))
         || is_credential_file(bare)
     {
-        return Some((Critical, format!("Credentials ({dir}) are served to whoever asks.")));
+        return Some((Critical, format!("Serves credentials (`{dir}`) to any client.")));
     }
     let whole = matches!(classify(dir), Target::Home | Target::System)
         && !dir.starts_with("/srv")
         && !dir.starts_with("/var/www");
-    whole.then(|| (Warning, format!("All of {dir} is served to whoever asks.")))
+    whole.then(|| (Warning, format!("Serves all of `{dir}` to any client.")))
 }
 
-/// What a call reads that is nobody else's business, though no credential.
+/// Returns the private data, short of credentials, that a call reads.
 fn private(call: &Call) -> Option<String> {
     let whole = |path: &str| matches!(classify(path), Target::Home | Target::System) && !path.starts_with("/dev/");
     match call.program.as_str() {
@@ -152,12 +152,12 @@ fn private(call: &Call) -> Option<String> {
             let operands: Vec<&str> = call.operands().collect();
             let last = usize::from(matches!(call.program.as_str(), "scp" | "rsync"));
             let from = operands.get(..operands.len().saturating_sub(last)).unwrap_or_default();
-            from.iter().find(|path| !path.contains(':') && whole(path)).map(|path| format!("All of {path}"))
+            from.iter().find(|path| !path.contains(':') && whole(path)).map(|path| format!("all of `{path}`"))
         }
         "pg_dump" | "pg_dumpall" | "mysqldump" | "mongodump" | "sqlite3" => {
-            Some(format!("What {} holds", call.program))
+            Some(format!("data from `{}`", call.program))
         }
-        // To somebody else's store, or in nobody's name.
+        // To another store, or without an identity.
         "aws" => {
             let elsewhere = call.args.windows(2).any(|pair| {
                 matches!(pair, [option, url] if option.text == "--endpoint-url" && !url.text.contains("localhost") && !url.text.contains("127.0.0.1"))
@@ -165,37 +165,37 @@ fn private(call: &Call) -> Option<String> {
             let unsigned =
                 call.has_long("no-sign-request") && call.operands().last().is_some_and(|to| to.starts_with("s3://"));
             (call.operands().next() == Some("s3") && (elsewhere || unsigned))
-                .then(|| format!("What `{}` copies", call.shown()))
+                .then(|| format!("the files that `{}` copies", call.shown()))
         }
         _ => {
             let named = |text: &str| {
                 ["/etc/passwd", "/etc/hosts", "/var/log/", "_history"].iter().any(|place| text.contains(place))
             };
-            // What `ssh` is told to do, it does over there.
+            // `ssh` runs its command on the other host.
             let own = if call.program == "ssh" { &[][..] } else { call.args.as_slice() };
             let all = || own.iter().chain(&call.reads);
             let local = matches!(call.program.as_str(), "dig" | "nslookup" | "host" | "ping" | "curl" | "wget");
             let told = |program: &str| {
                 matches!(program, "whoami" | "hostname" | "id" | "uname" | "ifconfig" | "ip" | "base64" | "xxd")
             };
-            all().find(|arg| named(&arg.text) || named(&arg.raw)).map(|arg| arg.raw.clone()).or_else(|| {
+            all().find(|arg| named(&arg.text) || named(&arg.raw)).map(|arg| format!("`{}`", arg.raw)).or_else(|| {
                 let web = matches!(call.program.as_str(), "curl" | "wget");
                 let place = |arg: &&Word| !web || arg.text.contains("://");
                 let arg = all().filter(place).find(|arg| local && arg.runs.iter().any(|program| told(program)))?;
-                Some(format!("What {} says", arg.raw))
+                Some(format!("the command output in `{}`", arg.raw))
             })
         }
     }
 }
 
-/// How a call reads credentials.
+/// Returns how a call reads credentials.
 fn reads_credentials(call: &Call) -> Option<&'static str> {
     let operands: Vec<&str> = call.operands().collect();
     let says = |word: &str| operands.contains(&word);
     let starts = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
     let edits = call.program == "sed" && call.has('i', "in-place");
     let reader = READERS.contains(&call.program.as_str()) && !edits;
-    // What is copied to is written, and a pattern is not read.
+    // The target of a copy is written, and a pattern is not read.
     let copies = matches!(call.program.as_str(), "cp") && operands.len() > 1;
     let searches = matches!(
         call.program.as_str(),
@@ -245,10 +245,10 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
         }),
         _ => false,
     };
-    found.then_some("reads credentials that are kept for somebody else")
+    found.then_some("reads stored credentials")
 }
 
-/// Whether the call sends data to another host.
+/// True if the call sends data to another host.
 fn sends(call: &Call) -> bool {
     let texts = || call.args.iter().map(|arg| arg.text.as_str());
     match call.program.as_str() {
@@ -285,7 +285,7 @@ fn sends(call: &Call) -> bool {
             call.operands().any(|word| matches!(word, "cp" | "mv" | "sync" | "copy" | "put"))
         }
         "gh" | "glab" => call.operands().any(|word| matches!(word, "gist" | "snippet")),
-        "openssl" => call.says("s_client"),
+        "openssl" => call.has_argument("s_client"),
         "az" | "gcloud" => call.operands().any(|word| matches!(word, "upload" | "cp")),
         _ => false,
     }

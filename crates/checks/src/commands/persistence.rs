@@ -1,11 +1,11 @@
-//! Commands that write to what a person's shell reads when it starts. In: one call. Out: where, and whether it only eases
-//! work.
+//! Commands that write to the startup files of a person's shell. In: one call. Out: the file, and a lower severity for
+//! plain aliases and settings.
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::shell::Call;
 use umbra_domain::Severity::{Info, Warning};
 
-/// Files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.
+/// Returns files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.
 pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
     let all = matches!(call.program.as_str(), "tee" | "sponge" | "add-content" | "set-content" | "out-file");
     let last = matches!(call.program.as_str(), "cp" | "mv" | "install" | "ln" | "rsync");
@@ -17,23 +17,23 @@ pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
         .map(|(_, path)| path)
 }
 
-/// Adds writes to a file that a person's shell reads when it starts.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds writes to a startup file of a person's shell.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     let mut written = call.writes.iter().map(|to| to.text.as_str()).chain(writes_operand(call));
     if let Some(place) = written.find(|path| names_rc(path)) {
         let severity = if only_eases(call) { Info } else { Warning };
-        let what = format!("`{} → {place}` makes something run again later, or lets someone in.", call.program);
-        sights.push(Sight::new("persistence", severity, what));
+        let what = format!("`{} → {place}` writes to a startup file that new shells run.", call.program);
+        sights.push(Detection::new("persistence", severity, what));
     }
 }
 
-/// Whether a path is what a person's shell reads when it starts.
+/// True if a path is a startup file of a person's shell.
 fn names_rc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(name, ".bashrc" | ".zshrc" | ".bash_profile" | ".zprofile" | ".profile" | "config.fish" | ".bash_aliases")
 }
 
-/// Whether all that is written are aliases and settings that start no program: `alias ll='ls -l'`, `export EDITOR=vim`.
+/// True if only aliases and settings are written that start no program: `alias ll='ls -l'`, `export EDITOR=vim`.
 fn only_eases(call: &Call) -> bool {
     const STARTS: [&str; 16] = [
         "curl",

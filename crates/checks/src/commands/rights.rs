@@ -1,14 +1,14 @@
-//! Commands that run with another user's rights. In: one call. Out: that it does, and whether that is everyday work.
+//! Commands that run with another user's rights. In: one call. Out: the detection, milder for everyday work.
 
-use super::Sight;
+use super::Detection;
 use umbra_analysis::shell::{Call, targets::is_credential_file};
 use umbra_domain::Severity::{Info, Warning};
 
-/// What runs with another user's rights.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds a call that runs with another user's rights.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     if let Some(wrapper) = &call.raised_by {
         let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
-        // To look, and to install what the system's own sources hold, is everyday work.
+        // Reading, and installing from the system's own sources, is everyday work.
         let first = call.operands().next().unwrap_or_default();
         let everyday = match call.program.as_str() {
             "journalctl" | "dmesg" | "lsof" | "ss" | "netstat" | "df" | "du" | "ls" | "lsblk" | "blkid" | "ps"
@@ -49,9 +49,9 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
                 matches!(call.operands().next(), Some("install" | "update" | "upgrade" | "search"))
                     && !call.operands().skip(1).any(|name| name.contains('/'))
             }
-            program => program == wrapper.as_str() && (call.says("-l") || call.says("-v")),
+            program => program == wrapper.as_str() && (call.has_argument("-l") || call.has_argument("-v")),
         };
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "privilege",
             if everyday { Info } else { Warning },
             format!("`{shown}` runs with another user's rights, usually root's."),

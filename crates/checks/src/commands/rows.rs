@@ -1,5 +1,5 @@
-//! Rows of the rules about commands: patterns of calls. In: one call. Out: the rows that describe it. The grammar stands
-//! with [`Pattern`].
+//! Rows of the rules about commands: patterns of calls. In: one call. Out: detections of the rows that describe it.
+//! [`Pattern`] documents the grammar.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +7,7 @@ mod tests;
 use aho_corasick::AhoCorasick;
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Sight, lexicon, persistence::writes_operand};
+use super::{Detection, lexicon, persistence::writes_operand};
 use crate::rules::{TextRule, intern};
 use umbra_analysis::shell::Call;
 use umbra_domain::{CheckRule, Severity};
@@ -16,16 +16,16 @@ use umbra_domain::{CheckRule, Severity};
 #[derive(Debug)]
 pub(crate) struct Rows {
     calls: Vec<Row>,
-    /// Expressions over scripts.
+    /// Expressions over whole scripts.
     texts: Vec<TextRule>,
     waking: Option<AhoCorasick>,
-    /// Place of each waking word.
-    stands: Vec<Stands>,
+    /// Position that each waking word must have.
+    stands: Vec<WordPosition>,
 }
 
-/// Place of a waking word in a script.
+/// Position of a waking word in a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stands {
+enum WordPosition {
     /// At the beginning of a word.
     Begins,
     /// As a word of its own.
@@ -42,17 +42,17 @@ struct Row {
     patterns: Vec<Pattern>,
 }
 
-/// Pattern of a call: words, parted by blanks, as in `kubectl|oc delete ns|namespace` or `git push -f|--force`.
+/// Pattern of a call: words, separated by blanks, as in `kubectl|oc delete ns|namespace` or `git push -f|--force`.
 ///
-/// The first word is the program: its name, or that of the script that an interpreter is given. The others are
-/// - an operand: operands stand one after the other from the first on; `...` passes over any number of them;
-/// - an option, which begins with `-` and may stand anywhere; `-f` also within a cluster such as `-rf`; `--env=prod` also
-///   where the value is the next argument;
+/// The first word is the program: its name, or the name of the script that an interpreter runs. The other words are
+/// - an operand: operands follow each other from the first on; `...` skips any number of them;
+/// - an option, which begins with `-` and may stand anywhere; `-f` also within a cluster such as `-rf`; `--env=prod`
+///   also where the value is the next argument;
 /// - `%word`, an argument that may stand anywhere;
-/// - `!word`, an option or argument that must not be there;
+/// - `!word`, an option or argument that must be absent;
 /// - `>path`, a file that the call writes.
 ///
-/// `a|b` is one of them, `*` any characters.
+/// `a|b` matches either word, `*` any characters.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     program: OneOf,
@@ -87,14 +87,14 @@ impl OneOf {
         self.0.iter().any(|glob| glob.is_match(text))
     }
 
-    /// The globs as written.
+    /// Returns the globs as written.
     fn written(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|glob| glob.glob().glob())
     }
 }
 
 impl Pattern {
-    /// Reads a pattern; the error says what is wrong with it.
+    /// Parses a pattern. The error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let program = words.next().ok_or("a pattern has no word")?;
@@ -122,24 +122,24 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Words one of which every script has that the pattern describes: its programs, or where one may be any, what else
-    /// must stand there.
-    fn wakes(&self) -> Vec<(String, Stands)> {
+    /// Returns words of which every script that the pattern describes contains one: its programs, or, where the program
+    /// may be any, the words of another part.
+    fn wakes(&self) -> Vec<(String, WordPosition)> {
         let parts = self.parts.iter().filter_map(|part| match part {
             Part::Option { names: words, .. } | Part::Argument(words) | Part::Writes(words) => Some(words),
             Part::Not(_) => None,
         });
         let wake = |glob: &str| {
             let literal = glob.split(['*', '?', '[', ']', '{', '}']).max_by_key(|part| part.len()).unwrap_or_default();
-            (literal.to_lowercase(), if literal == glob { Stands::Alone } else { Stands::Within })
+            (literal.to_lowercase(), if literal == glob { WordPosition::Alone } else { WordPosition::Within })
         };
         let sure = |words: &OneOf| {
-            let wakes: Vec<(String, Stands)> = words.written().map(wake).collect();
+            let wakes: Vec<(String, WordPosition)> = words.written().map(wake).collect();
             wakes.iter().all(|(literal, _)| !literal.is_empty()).then_some(wakes)
         };
         let all = std::iter::once(&self.program).chain(self.operands.iter().flatten()).chain(parts);
-        // An empty word stands in every script.
-        all.into_iter().find_map(sure).unwrap_or_else(|| vec![(String::new(), Stands::Within)])
+        // An empty word is in every script.
+        all.into_iter().find_map(sure).unwrap_or_else(|| vec![(String::new(), WordPosition::Within)])
     }
 
     fn describes(&self, call: &Words<'_>) -> bool {
@@ -161,7 +161,7 @@ impl Pattern {
     }
 }
 
-/// A call as patterns see it: its program with its operands, and the script that an interpreter is given with its own.
+/// A call as patterns see it: its program with operands, and the script that an interpreter runs with the script's own.
 struct Words<'c> {
     call: &'c Call,
     names: Vec<(&'c str, Vec<&'c str>)>,
@@ -180,7 +180,7 @@ impl<'c> Words<'c> {
     }
 }
 
-/// The operands of a call without the values of options that stand before a subcommand: `git -C dir push`.
+/// Returns the operands of a call, without the values of options before a subcommand: `git -C dir push`.
 fn operands(call: &Call) -> Vec<&str> {
     let mut args = call.args.iter().map(|arg| arg.text.as_str()).peekable();
     let mut words = Vec::new();
@@ -188,7 +188,7 @@ fn operands(call: &Call) -> Vec<&str> {
     while let Some(arg) = args.next() {
         match arg {
             "--" if !all => all = true,
-            // Of a subcommand's options not all are known: what is behind it stays an operand.
+            // The options of a subcommand are not all known: their values stay operands.
             _ if !all && words.is_empty() && lexicon::WITH_VALUE.contains(arg) => drop(args.next()),
             _ if !all && arg.len() > 1 && arg.starts_with('-') => {}
             _ => words.push(arg),
@@ -197,7 +197,7 @@ fn operands(call: &Call) -> Vec<&str> {
     words
 }
 
-/// True if operands stand as a pattern says.
+/// True if operands follow each other as in the pattern.
 fn in_order(pattern: &[Option<OneOf>], operands: &[&str]) -> bool {
     match (pattern.split_first(), operands.split_first()) {
         (None, _) => true,
@@ -219,7 +219,7 @@ fn has_option(call: &Call, names: &OneOf) -> bool {
     call.args.iter().any(|arg| whole(&arg.text)) || letters.any(|letter| call.has(letter, ""))
 }
 
-/// True if an option has a value of these, behind `=` or as the next argument.
+/// True if an option has one of these values, behind `=` or as the next argument.
 fn has_value(call: &Call, names: &OneOf, value: &OneOf) -> bool {
     let joined =
         |arg: &str| arg.split_once('=').is_some_and(|(name, given)| names.matches(name) && value.matches(given));
@@ -242,21 +242,21 @@ impl Rows {
                 patterns: row.commands.iter().filter_map(|text| Pattern::parse(text).ok()).collect(),
             })
             .collect();
-        let known = lexicon::WAKING.iter().map(|word| ((*word).to_owned(), Stands::Begins));
-        let whole = lexicon::WAKING_WHOLE.iter().map(|word| ((*word).to_owned(), Stands::Alone));
+        let known = lexicon::WAKING.iter().map(|word| ((*word).to_owned(), WordPosition::Begins));
+        let whole = lexicon::WAKING_WHOLE.iter().map(|word| ((*word).to_owned(), WordPosition::Alone));
         let of_rows = calls.iter().flat_map(|row| &row.patterns).flat_map(Pattern::wakes);
         let texts = all.iter().filter(|row| row.regex.is_some()).flat_map(|row| match &*row.keywords {
-            // An empty word stands in every script.
+            // An empty word is in every script.
             [] => vec![String::new()],
             keywords => keywords.to_vec(),
         });
-        let texts = texts.map(|word| (word, Stands::Within));
-        let (words, stands): (Vec<String>, Vec<Stands>) = known.chain(whole).chain(of_rows).chain(texts).unzip();
+        let texts = texts.map(|word| (word, WordPosition::Within));
+        let (words, stands): (Vec<String>, Vec<WordPosition>) = known.chain(whole).chain(of_rows).chain(texts).unzip();
         let waking = AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();
         Self { calls, texts: all.into_iter().filter_map(TextRule::new).collect(), waking, stands }
     }
 
-    /// True if a script has a word that some rule knows.
+    /// True if a script contains a word that some rule knows.
     pub(super) fn wakes(&self, script: &str) -> bool {
         let letter =
             |at: Option<usize>| at.and_then(|at| script.as_bytes().get(at)).is_some_and(u8::is_ascii_alphabetic);
@@ -264,30 +264,30 @@ impl Rows {
             words.find_overlapping_iter(script).any(|hit| {
                 let within = letter(Some(hit.start())) && letter(hit.start().checked_sub(1));
                 match self.stands.get(hit.pattern().as_usize()) {
-                    Some(Stands::Within) => true,
-                    Some(Stands::Alone) => !within && !letter(Some(hit.end())),
+                    Some(WordPosition::Within) => true,
+                    Some(WordPosition::Alone) => !within && !letter(Some(hit.end())),
                     _ => !within,
                 }
             })
         })
     }
 
-    /// Adds what a call does by the rows.
-    pub(super) fn look(&self, call: &Call, sights: &mut Vec<Sight>) {
+    /// Adds the detections of the rows in a call.
+    pub(super) fn look(&self, call: &Call, sights: &mut Vec<Detection>) {
         let words = Words::of(call);
         for row in &self.calls {
             if row.patterns.iter().any(|pattern| pattern.describes(&words)) {
                 let what = row.description.replace("{command}", &call.shown());
-                sights.push(Sight::new(row.id, row.severity, what));
+                sights.push(Detection::new(row.id, row.severity, what));
             }
         }
     }
 
-    /// Adds what a script shows by the expressions of rows.
-    pub(super) fn look_at_text(&self, script: &str, sights: &mut Vec<Sight>) {
+    /// Adds the detections of the rows' expressions in a script.
+    pub(super) fn look_at_text(&self, script: &str, sights: &mut Vec<Detection>) {
         for rule in &self.texts {
             if rule.find(script).next().is_some() {
-                sights.push(Sight::new(rule.id, rule.severity, rule.description.clone()));
+                sights.push(Detection::new(rule.id, rule.severity, rule.description.clone()));
             }
         }
     }

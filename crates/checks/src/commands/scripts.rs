@@ -1,5 +1,5 @@
-//! Which texts of an event are commands. In: an event. Out: the texts, with their fields and where they begin there.
-//! Arguments of shell-like tools count whole, other texts only in their shell parts (`fences`).
+//! Selection of the texts of an event that are commands. In: an event. Out: the texts, with their fields and places.
+//! Arguments of shell tools are read whole, other texts only in their shell parts (`fences`).
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -7,10 +7,10 @@ use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::{
-    Sight,
+    Detection,
     arguments::{COMMAND_KEYS, DESCRIBING_KEYS, argument_form, is_document, is_key, path_of, source_of},
     code::commands_of,
-    fences,
+    code_blocks,
     tools::{built_commands, cell_commands, command, is_script, patched, within_json},
 };
 use umbra_analysis::code::{Content, Language, content, may_start};
@@ -18,51 +18,51 @@ use umbra_domain::{Event, FieldName, Severity, ToolCall};
 
 /// A text that is a command or a script.
 pub(crate) struct Script<'e> {
-    /// The field that it stands in.
+    /// Field that holds the script.
     pub(crate) field: FieldName,
-    /// The script.
+    /// Text of the script.
     pub(crate) text: Cow<'e, str>,
-    /// Where it stands in the field; a script made of a list of words stands at its first word.
+    /// Byte range in the field; of a script made from a list of words, the range of its first word.
     at: Range<usize>,
-    /// Who would run it.
-    run: Run,
-    /// It is run where the agent works, not in a machine of its own.
+    /// Party that would run the script.
+    run: RunBy,
+    /// True if the script runs where the agent works, and not in a container or on a build machine.
     on_host: bool,
 }
 
-/// Who would run a script.
+/// Party that would run a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Run {
-    /// The tool that it was given to.
+enum RunBy {
+    /// The tool that received the script.
     Tool,
-    /// Whoever builds or installs what was written.
+    /// The user who builds or installs the written file.
     Builder,
-    /// Whoever follows a text.
+    /// A reader who follows the text.
     Reader,
-    /// Nobody: a text that documents, or warns of it.
-    Nobody,
+    /// No one: the text documents the script, or warns of it.
+    NoOne,
 }
 
 impl Script<'_> {
-    /// Whether what was seen counts here: a build may delete and install as it likes within its own machine.
-    pub(super) fn counts(&self, sight: &Sight) -> bool {
-        self.run != Run::Builder
+    /// True if a detection counts here: a build may delete and install freely within its own machine.
+    pub(super) fn counts(&self, sight: &Detection) -> bool {
+        self.run != RunBy::Builder
             || matches!(sight.rule, "download_and_run" | "decoded_and_run" | "reverse_shell" | "exfiltration")
             || self.on_host && sight.severity == Severity::Critical
     }
 
-    /// How bad it is here.
-    pub(super) fn severity(&self, sight: &Sight, part: Range<usize>) -> Severity {
+    /// Returns the severity of a detection here.
+    pub(super) fn severity(&self, sight: &Detection, part: Range<usize>) -> Severity {
         let shown = self.text.get(part).unwrap_or(&self.text);
         let mild = match self.run {
-            Run::Tool => false,
-            Run::Builder | Run::Nobody => true,
-            Run::Reader => sight.rule == "download_and_run" && INSTALLERS.iter().any(|from| shown.contains(from)),
+            RunBy::Tool => false,
+            RunBy::Builder | RunBy::NoOne => true,
+            RunBy::Reader => sight.rule == "download_and_run" && INSTALLERS.iter().any(|from| shown.contains(from)),
         };
         if mild { sight.severity.min(Severity::Warning) } else { sight.severity }
     }
 
-    /// Where a part of the script stands in the field.
+    /// Returns the range in the field of a part of the script.
     pub(crate) fn place(&self, part: Range<usize>) -> Range<usize> {
         match self.text {
             Cow::Borrowed(_) => self.at.start + part.start..self.at.start + part.end,
@@ -71,7 +71,7 @@ impl Script<'_> {
     }
 }
 
-/// Where the installers come from that documentation of well-known programs names.
+/// Sources of the installers that documentation of well-known programs names.
 const INSTALLERS: [&str; 16] = [
     "https://sh.rustup.rs",
     "https://raw.githubusercontent.com/Homebrew/install/",
@@ -95,12 +95,12 @@ const INSTALLERS: [&str; 16] = [
 const SHELL_TOOLS: [&str; 12] =
     ["bash", "shell", "exec", "execute", "run", "terminal", "cmd", "command", "powershell", "pwsh", "zsh", "sh"];
 
-/// Whether a tool's name says that it runs commands: `Bash`, `run_in_terminal`, `execute-command`, `runCommand`.
+/// True if a tool's name means that it runs commands: `Bash`, `run_in_terminal`, `execute-command`, `runCommand`.
 pub(crate) fn is_shell_tool(name: &str) -> bool {
     words(name).any(|word| SHELL_TOOLS.contains(&&*word)) || name.eq_ignore_ascii_case("runcommand")
 }
 
-/// The words of a name in any spelling, in lower case.
+/// Returns the words of a name in any spelling, in lower case.
 pub(crate) fn words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
     name.split(|c: char| !c.is_alphanumeric()).flat_map(humps).map(|word| {
         if word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
@@ -111,7 +111,7 @@ pub(crate) fn words(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// `runCommand` as `run` and `Command`.
+/// Splits `runCommand` into `run` and `Command`.
 fn humps(mut word: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let mut after_lower = false;
@@ -127,11 +127,11 @@ fn humps(mut word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every script of the event.
+/// Returns every script of the event.
 pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
     let mut scripts = Vec::new();
     let shell_tool = event.tool.as_ref().is_some_and(|tool| is_shell_tool(&tool.name));
-    // A document that is written shows commands to its readers.
+    // A written document shows commands to its readers.
     let written = event.tool.as_ref().and_then(|tool| path_of(&tool.args));
     let documents = written.is_some_and(is_document);
     event.for_each_text(|field, text| {
@@ -143,9 +143,9 @@ pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
         if field.is_output() || field.is_tool_argument() {
             let of_document = documents && field.is_tool_argument();
             let form = if field.is_output() { event.output_form() } else { argument_form(event, &field, written) };
-            let parts = fences::parts(text, form);
+            let parts = code_blocks::parts(text, form);
             let warned = |start: usize| warns(text.get(..start).unwrap_or_default());
-            let reader = |start: usize| if of_document || warned(start) { Run::Nobody } else { Run::Reader };
+            let reader = |start: usize| if of_document || warned(start) { RunBy::NoOne } else { RunBy::Reader };
             let script = |at, text, run| Script { field: field.clone(), at, text, run, on_host: true };
             scripts.extend(
                 parts
@@ -154,7 +154,7 @@ pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
                     .map(|(start, part)| script(start..start + part.len(), Cow::Borrowed(part), reader(start))),
             );
             scripts.extend(parts.built.into_iter().map(|(start, part)| {
-                let run = if of_document { Run::Nobody } else { Run::Builder };
+                let run = if of_document { RunBy::NoOne } else { RunBy::Builder };
                 script(start..start + part.len(), Cow::Borrowed(part), run)
             }));
             let source = field.is_tool_argument().then(|| source_of(&field, written)).flatten();
@@ -175,10 +175,10 @@ pub(crate) fn of_event(event: &Event) -> Vec<Script<'_>> {
     scripts
 }
 
-/// Bytes before a fence among which a warning is looked for.
+/// Bytes before a fence that are searched for a warning.
 const NEAR: usize = 400;
 
-/// Whether the sentence before a fence says not to do what it shows. "Do not worry" says no such thing.
+/// True if the sentence before a fence tells not to do what the fence shows. "Do not worry" is no such warning.
 fn warns(before: &str) -> bool {
     const NOT: [&str; 7] = ["do not ", "don't ", "never ", "must not ", "should not ", "avoid ", "not to "];
     const ALONE: [&str; 2] = ["is dangerous", "wrong:"];
@@ -186,7 +186,7 @@ fn warns(before: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NOT.iter().chain(&ALONE)).ok());
     let before = before.get(before.floor_char_boundary(before.len().saturating_sub(NEAR))..).unwrap_or_default();
-    // The last line that says anything, without the fence's own.
+    // The last line with text, without the fence's own line.
     let line = before.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['`', '~']));
     let line = line.unwrap_or_default();
     if !WORDS.as_ref().is_some_and(|words| words.is_match(line)) {
@@ -201,7 +201,7 @@ fn warns(before: &str) -> bool {
     ALONE.iter().any(|word| lower.contains(word)) || NOT.iter().any(denied)
 }
 
-/// Takes an argument as commands; `true` where nothing else of it is to be read.
+/// Adds an argument's commands. Returns true if the rest of the argument is not to be read.
 fn given<'e>(
     tool: &ToolCall,
     field: &FieldName,
@@ -212,47 +212,47 @@ fn given<'e>(
 ) -> bool {
     let key = field.as_str().rsplit('.').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
     let is = |names: &[&str]| is_key(field, names);
-    let mut push = |text: Cow<'e, str>, at: Range<usize>, run: Run, on_host: bool| {
+    let mut push = |text: Cow<'e, str>, at: Range<usize>, run: RunBy, on_host: bool| {
         scripts.push(Script { field: field.clone(), text, at, run, on_host });
     };
     let amounts = command(tool, key, text);
     let done = amounts.is_some();
     if let Some(command) = amounts {
-        push(Cow::Owned(command), 0..text.len(), Run::Tool, true);
+        push(Cow::Owned(command), 0..text.len(), RunBy::Tool, true);
     }
     if is(&["code", "cell", "source", "new_source"]) {
         for (at, command) in cell_commands(text) {
-            push(Cow::Borrowed(command), at..at + command.len(), Run::Tool, true);
+            push(Cow::Borrowed(command), at..at + command.len(), RunBy::Tool, true);
         }
     }
     if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
-        push(Cow::Borrowed(text), 0..text.len(), Run::Tool, true);
+        push(Cow::Borrowed(text), 0..text.len(), RunBy::Tool, true);
         if may_start(text, None)
             && let Content::Code(language) = content(text)
             && language != Some(Language::Shell)
         {
             for (at, command) in commands_of(text, language) {
-                push(Cow::Owned(command), at, Run::Tool, true);
+                push(Cow::Owned(command), at, RunBy::Tool, true);
             }
         }
         return true;
     }
     for command in within_json(text, &COMMAND_KEYS) {
-        push(Cow::Owned(command), 0..text.len(), Run::Tool, true);
+        push(Cow::Owned(command), 0..text.len(), RunBy::Tool, true);
     }
     if let Some(path) = written.filter(|path| *path != text) {
         for (at, command) in built_commands(path, text) {
-            push(Cow::Borrowed(command), at..at + command.len(), Run::Builder, builds_on_host(path));
+            push(Cow::Borrowed(command), at..at + command.len(), RunBy::Builder, builds_on_host(path));
         }
     }
     if is(&["patch", "diff", "input"]) {
         for (path, at, added) in patched(text) {
             let place = at..at + added.len().min(text.len() - at);
             if is_script(path) {
-                push(Cow::Owned(added), place, Run::Reader, true);
+                push(Cow::Owned(added), place, RunBy::Reader, true);
             } else {
                 for (_, command) in built_commands(path, &added) {
-                    push(Cow::Owned(command.to_owned()), place.clone(), Run::Builder, builds_on_host(path));
+                    push(Cow::Owned(command.to_owned()), place.clone(), RunBy::Builder, builds_on_host(path));
                 }
             }
         }
@@ -260,15 +260,15 @@ fn given<'e>(
     done
 }
 
-/// Whether what a file has run is run where it is written: a package's scripts and a makefile's rules, unlike what an image
-/// or a workflow does.
+/// True if the commands of a file run on the host: a package's scripts and a makefile's rules, unlike those of an image
+/// or a workflow.
 fn builds_on_host(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     name == "package.json" || name.to_ascii_lowercase().contains("makefile") || name == "justfile"
 }
 
-/// Commands given as a list of words, such as `["rm", "-rf", "/"]`, or as a program and a list of its arguments, joined as
-/// a shell would read them.
+/// Adds commands given as a list of words, such as `["rm", "-rf", "/"]`, or as a program and a list of arguments,
+/// joined as a shell would read them.
 fn lists(tool: &ToolCall, shell_tool: bool, scripts: &mut Vec<Script<'_>>) {
     let Value::Object(map) = &tool.args else { return };
     for (key, value) in map {
@@ -291,7 +291,7 @@ fn lists(tool: &ToolCall, shell_tool: bool, scripts: &mut Vec<Script<'_>>) {
             field: FieldName(Cow::Owned(format!("tool.args.{key}.0"))),
             at: 0..first,
             text: Cow::Owned(joined),
-            run: Run::Tool,
+            run: RunBy::Tool,
             on_host: true,
         });
     }

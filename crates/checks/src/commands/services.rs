@@ -1,12 +1,12 @@
-//! Commands that destroy what other programs keep: clusters, clouds, queues, backups, what lies behind an API.
-//! In: one call. Out: what it would destroy. Tools are known by name, and what they do by the verb of their subcommand.
+//! Commands that destroy data of services: clusters, clouds, queues, backups, HTTP APIs. In: one call. Out: the loss.
+//! Tools are known by name, their acts by the verb of the subcommand.
 
-use super::{Sight, lexicon};
+use super::{Detection, lexicon};
 use umbra_analysis::shell::{Call, targets::Target};
 use umbra_domain::Severity::{self, Critical, Warning};
 
-/// What the call destroys.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds the data of services that the call destroys.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     match call.program.as_str() {
         "rsync" => {
             let deletes =
@@ -15,8 +15,8 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
                 && !call.has('n', "dry-run")
                 && let Some(severity) = mirrored(call)
             {
-                let what = format!("`{}` deletes files at one end.", call.shown());
-                sights.push(Sight::new("sync_delete", severity, what));
+                let what = format!("`{}` deletes files at its source or target.", call.shown());
+                sights.push(Detection::new("sync_delete", severity, what));
             }
         }
         "curl" | "wget" | "http" | "https" | "httpie" | "xh" => http(call, sights),
@@ -25,7 +25,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     }
 }
 
-/// How bad it is to make one directory like another; what a build makes again, or receives, is no loss.
+/// Returns the severity of mirroring one directory onto another; outputs and inputs of a build are no loss.
 fn mirrored(call: &Call) -> Option<Severity> {
     let operands: Vec<&str> = call.operands().collect();
     let (to, from) = operands.split_last()?;
@@ -40,7 +40,7 @@ fn mirrored(call: &Call) -> Option<Severity> {
     }
 }
 
-fn http(call: &Call, sights: &mut Vec<Sight>) {
+fn http(call: &Call, sights: &mut Vec<Detection>) {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let method = texts
         .windows(2)
@@ -70,11 +70,15 @@ fn http(call: &Call, sights: &mut Vec<Sight>) {
     ];
     if deletes || posts && texts.iter().any(|arg| arg.contains("://") && path.iter().any(|end| arg.contains(end))) {
         let severity = if deletes && texts.iter().any(|arg| names_all(arg)) { Critical } else { Warning };
-        sights.push(Sight::new("http_delete", severity, format!("`{}` deletes over HTTP.", call.shown())));
+        sights.push(Detection::new(
+            "http_delete",
+            severity,
+            format!("`{}` sends a delete request over HTTP.", call.shown()),
+        ));
     }
 }
 
-/// Whether a URL stands for everything that a service keeps: `http://es:9200/_all`, `…/*`.
+/// True if a URL means all data of a service: `http://es:9200/_all`, `…/*`.
 fn names_all(url: &str) -> bool {
     let place = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = place.split_once('/').map(|(_, path)| path.split(['?', '#']).next().unwrap_or_default());
@@ -83,7 +87,7 @@ fn names_all(url: &str) -> bool {
     })
 }
 
-fn administer(call: &Call, sights: &mut Vec<Sight>) {
+fn administer(call: &Call, sights: &mut Vec<Detection>) {
     if call.args.iter().any(|arg| {
         matches!(
             arg.text.as_str(),
@@ -105,7 +109,7 @@ fn administer(call: &Call, sights: &mut Vec<Sight>) {
                 && !word.starts_with("list-")
                 && !word.starts_with("get-")
                 && !word.starts_with("describe-");
-        // Clouds name the service first, and some have one called `logs` or `run`.
+        // Clouds take the service first, and some have a service called `logs` or `run`.
         let cloud = matches!(call.program.as_str(), "aws" | "gcloud" | "az" | "oci");
         let reads = words.iter().take(at).any(|word| {
             ["get", "list", "describe", "show", "ls", "create", "help"].contains(word)
@@ -127,14 +131,14 @@ fn administer(call: &Call, sights: &mut Vec<Sight>) {
         return;
     }
     let severity = if is_wholesale(call, &words) { Critical } else { Warning };
-    sights.push(Sight::new(
+    sights.push(Detection::new(
         "service_destruction",
         severity,
-        format!("`{}` removes what {} keeps.", call.shown(), call.program),
+        format!("`{}` deletes data or resources that `{}` manages.", call.shown(), call.program),
     ));
 }
 
-/// The first operands, without the values of options that stand before a subcommand: `aws --profile prod ec2 …`.
+/// Returns the first operands, without the values of options before a subcommand: `aws --profile prod ec2 …`.
 fn subcommands(call: &Call) -> Vec<&str> {
     let mut args = call.args.iter().map(|arg| arg.text.as_str());
     let mut words = Vec::new();
@@ -148,7 +152,7 @@ fn subcommands(call: &Call) -> Vec<&str> {
     words
 }
 
-/// Whether a word stands where a cloud's own verbs stand, before any option: `az storage blob delete-batch`.
+/// True if a word stands in the place of a cloud's verb, before any option: `az storage blob delete-batch`.
 fn names_act(call: &Call, word: &str) -> bool {
     let before = call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != word);
     let ends = word.split('-').next_back().is_some_and(|last| lexicon::REMOVING.contains(last));
@@ -161,12 +165,12 @@ fn deletes_by_api(call: &Call) -> bool {
     api && call.args.iter().any(|arg| matches!(arg.text.as_str(), "DELETE" | "-XDELETE" | "--method=DELETE"))
 }
 
-/// Removing a container, a package or a dependency is everyday work.
+/// True for everyday work: removing a container, a package or a dependency.
 fn is_routine(call: &Call, words: &[&str]) -> bool {
     let first = words.first().copied().unwrap_or_default();
     match call.program.as_str() {
         "docker" | "podman" | "nerdctl" => {
-            // Whatever a substitution names may be all there is.
+            // A substitution may name everything there is.
             if matches!(first, "rm" | "rmi") && call.args.iter().any(|arg| !arg.runs.is_empty()) {
                 return false;
             }
@@ -181,7 +185,7 @@ fn is_routine(call: &Call, words: &[&str]) -> bool {
                 || kind == "inspect"
         }
         "docker-compose" => !call.has('v', "volumes"),
-        // Clusters to try things in, and what a controller starts again.
+        // Clusters for experiments, and pods that a controller starts again.
         "minikube" | "kind" | "k3d" => true,
         "kubectl" | "oc" => {
             let kind = words.get(1).copied().unwrap_or_default();
@@ -197,7 +201,7 @@ fn is_routine(call: &Call, words: &[&str]) -> bool {
     }
 }
 
-/// Removes a whole environment, bucket, database or project at once.
+/// True if the call removes a whole environment, bucket, database or project at once.
 fn is_wholesale(call: &Call, words: &[&str]) -> bool {
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
@@ -218,7 +222,7 @@ fn is_wholesale(call: &Call, words: &[&str]) -> bool {
         "gh" | "glab" => first == "repo",
         "rclone" => first == "purge",
         "docker" | "podman" => first == "system" && call.has_long("volumes"),
-        // Every key from a beginning on, and all begin so.
+        // Every key from a prefix on; the empty prefix means all keys.
         "etcdctl" => {
             let all = call.has_long("prefix") || call.has_long("from-key");
             all && matches!(call.operands().nth(1), None | Some("" | "/" | "\\0"))

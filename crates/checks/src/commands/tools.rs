@@ -1,6 +1,5 @@
-//! What a tool call does by its arguments where a command would do the same: SQL given to a database's tool, code to an
-//! interpreter's, a path to one that deletes, reads or writes. In: an event's tool call. Out: the commands that would do
-//! as much, so that one set of rules judges both.
+//! Tool calls that amount to a command: SQL for a database's tool, code for an interpreter's, a path for a tool that
+//! deletes, reads or writes. In: an event's tool call. Out: equivalent commands, so one set of rules judges both.
 
 use std::{borrow::Cow, cell::LazyCell};
 
@@ -10,19 +9,19 @@ use super::scripts::words;
 use umbra_analysis::shell::targets::is_credential_file;
 use umbra_domain::ToolCall;
 
-/// Longest argument that is looked at, in bytes.
+/// Longest argument that is read, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// What the words of a tool's name tell.
-struct Name<'n>(Vec<Cow<'n, str>>);
+/// Words of a tool's name.
+struct ToolWords<'n>(Vec<Cow<'n, str>>);
 
-impl Name<'_> {
+impl ToolWords<'_> {
     fn has(&self, list: &[&str]) -> bool {
         self.0.iter().any(|word| list.contains(&&**word))
     }
 }
 
-/// Words of tools that speak to a database.
+/// Words in the names of tools for databases.
 const DATABASES: [&str; 20] = [
     "sql",
     "query",
@@ -46,7 +45,7 @@ const DATABASES: [&str; 20] = [
     "redis",
 ];
 
-/// Words of tools that run code, and the interpreter whose code it is.
+/// Words in the names of tools that run code, each with its interpreter.
 const INTERPRETERS: [(&str, &str); 16] = [
     ("python", "python"),
     ("python3", "python"),
@@ -66,29 +65,29 @@ const INTERPRETERS: [(&str, &str); 16] = [
     ("php", "php"),
 ];
 
-/// True if a tool's name says that it runs code that it is given.
+/// True if a tool's name means that it runs the code in its arguments.
 pub(crate) fn is_interpreter(name: &str) -> bool {
-    let name = Name(words(name.rsplit("__").next().unwrap_or(name)).collect());
+    let name = ToolWords(words(name.rsplit("__").next().unwrap_or(name)).collect());
     INTERPRETERS.iter().any(|(word, _)| name.has(&[word])) && !name.has(&HANDLES)
 }
 
-/// Words of tools that handle code without running it.
+/// Words in the names of tools that handle code without running it.
 const HANDLES: [&str; 9] = ["write", "edit", "create", "save", "search", "review", "format", "lint", "read"];
 
-/// Hosts that hand out the credentials of a machine.
+/// Hosts that serve the credentials of a machine.
 const METADATA: [&str; 5] =
     ["169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "169.254.170.2", "100.100.100.200"];
 
-/// The command that an argument amounts to; `key` is its own name.
+/// Returns the command that an argument amounts to. `key` is the argument's own name.
 pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> {
     if text.len() > LONGEST {
         return None;
     }
-    let name = LazyCell::new(|| Name(words(tool.name.rsplit("__").next().unwrap_or(&tool.name)).collect()));
+    let name = LazyCell::new(|| ToolWords(words(tool.name.rsplit("__").next().unwrap_or(&tool.name)).collect()));
     let is = |keys: &[&str]| keys.iter().any(|known| known.eq_ignore_ascii_case(key));
     if (is(&["sql"])
         || is(&["query", "statement", "statements", "command", "cmd", "input", "q"])
-            && Name(words(&tool.name).collect()).has(&DATABASES))
+            && ToolWords(words(&tool.name).collect()).has(&DATABASES))
         && is_statement(text)
     {
         return Some(format!("sql -c {}", quoted(text)));
@@ -166,12 +165,12 @@ pub(super) fn command(tool: &ToolCall, key: &str, text: &str) -> Option<String> 
     ((views || name.has(&reads)) && is_credential_file(path)).then(|| format!("cat {}", quoted_path(path)))
 }
 
-/// A word as a shell takes it whole.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The same, with a leading `~` left for the shell.
+/// Quotes a path for a shell, except a leading `~`.
 fn quoted_path(path: &str) -> String {
     match path.strip_prefix('~') {
         Some(rest) => format!("~{}", quoted(rest)),
@@ -179,7 +178,7 @@ fn quoted_path(path: &str) -> String {
     }
 }
 
-/// Whether a text begins as a statement, and is not something that is looked for.
+/// True if a text begins like a statement, and is not a search text.
 fn is_statement(text: &str) -> bool {
     const VERBS: [&str; 19] = [
         "DROP", "TRUNCATE", "DELETE", "UPDATE", "ALTER", "BEGIN", "START", "WITH", "SELECT", "INSERT", "CREATE", "SET",
@@ -190,8 +189,8 @@ fn is_statement(text: &str) -> bool {
     text.starts_with("--") || text.starts_with("/*") || VERBS.iter().any(|verb| first.eq_ignore_ascii_case(verb))
 }
 
-/// The commands of a notebook's cell: lines after `!`, and all of one that begins with `%%bash` or `%%sh`. Each with the
-/// byte where it begins.
+/// Returns the commands of a notebook's cell, each with the byte where it begins: lines after `!`, and the whole of a
+/// cell that begins with `%%bash` or `%%sh`.
 pub(super) fn cell_commands(code: &str) -> Vec<(usize, &str)> {
     if let Some(line) = code.lines().next().filter(|line| line.starts_with("%%bash") || line.starts_with("%%sh")) {
         return vec![(line.len(), code.get(line.len()..).unwrap_or_default())];
@@ -211,7 +210,7 @@ pub(super) fn cell_commands(code: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The commands within a text that is JSON: what its members called as commands hold.
+/// Returns the commands within a text that is JSON: the values of members with one of these names.
 pub(super) fn within_json(text: &str, keys: &[&str]) -> Vec<String> {
     let bare = text.trim_start();
     if text.len() > LONGEST || !bare.starts_with(['{', '[']) || !keys.iter().any(|key| text.contains(key)) {
@@ -225,7 +224,7 @@ pub(super) fn within_json(text: &str, keys: &[&str]) -> Vec<String> {
 }
 
 fn members(value: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) {
-    /// Commands of one text that are followed.
+    /// Most commands of one text that are followed.
     const MOST: usize = 16;
     if depth > 8 || found.len() >= MOST {
         return;
@@ -248,7 +247,7 @@ fn members(value: &Value, keys: &[&str], depth: usize, found: &mut Vec<String>) 
     }
 }
 
-/// Whether a file's text is run by whoever builds or installs, and which of its lines are commands.
+/// Returns the lines of a file that a build or an installation runs as commands; none for other files.
 pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t str)> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let workflow = (path.contains(".github/workflows/") || name == ".gitlab-ci.yml" || path.contains(".circleci/"))
@@ -270,10 +269,10 @@ pub(super) fn built_commands<'t>(path: &str, text: &'t str) -> Vec<(usize, &'t s
     }
 }
 
-/// The scripts of a package's manifest, as far as nothing in them is escaped.
+/// Returns the scripts of a package's manifest, unless they contain escapes.
 pub(super) fn package_scripts(text: &str) -> Vec<(usize, &str)> {
     let manifest = serde_json::from_str::<Value>(text).unwrap_or_default();
-    // What is written may be a part of one.
+    // The written text may be a part of a manifest.
     let Some(scripts) = manifest.get("scripts").and_then(Value::as_object) else { return members_by_line(text) };
     let commands = scripts.values().filter_map(Value::as_str);
     commands
@@ -281,7 +280,7 @@ pub(super) fn package_scripts(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// The values of members that stand each in a line: `"postinstall": "…",`.
+/// Returns the values of members that stand on one line each: `"postinstall": "…",`.
 fn members_by_line(text: &str) -> Vec<(usize, &str)> {
     let value = |(at, line): (usize, &'_ str)| {
         let rest = line.trim_start().strip_prefix('"')?;
@@ -293,10 +292,10 @@ fn members_by_line(text: &str) -> Vec<(usize, &str)> {
     lines(text).filter_map(value).map(|(at, length)| (at, text.get(at..at + length).unwrap_or_default())).collect()
 }
 
-/// What the steps of a workflow run: `run: make`, and the lines of `run: |`.
+/// Returns the commands of a workflow's steps: `run: make`, and the lines of `run: |`.
 pub(super) fn workflow_steps(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    // How far the step's key is indented whose block goes on.
+    // Indentation of the step's key whose block continues.
     let mut block: Option<usize> = None;
     for (at, line) in lines(text) {
         let bare = line.trim_start_matches([' ', '\t', '-']);
@@ -317,7 +316,7 @@ pub(super) fn workflow_steps(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What the steps of an image's recipe run.
+/// Returns the commands of the steps in an image's recipe.
 pub(super) fn docker_steps(text: &str) -> Vec<(usize, &str)> {
     let mut goes_on = false;
     let mut found = Vec::new();
@@ -333,7 +332,7 @@ pub(super) fn docker_steps(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What the rules of a makefile run.
+/// Returns the commands of the rules in a makefile.
 pub(super) fn recipes(text: &str) -> Vec<(usize, &str)> {
     let command = |(at, line): (usize, &'_ str)| {
         let bare = line.strip_prefix('\t').or_else(|| line.strip_prefix("    "))?;
@@ -343,7 +342,7 @@ pub(super) fn recipes(text: &str) -> Vec<(usize, &str)> {
     lines(text).filter_map(command).map(|(at, length)| (at, text.get(at..at + length).unwrap_or_default())).collect()
 }
 
-/// The lines of a text, each with the byte where it begins.
+/// Returns the lines of a text, each with the byte where it begins.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -353,7 +352,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a patch adds to scripts, makefiles and the like: file and added lines, with the place of the first.
+/// Returns the lines that a patch adds to each file, with the place of the first.
 pub(super) fn patched(patch: &str) -> Vec<(&str, usize, String)> {
     const MOST: usize = 16;
     let mut files: Vec<(&str, usize, String)> = Vec::new();
@@ -379,7 +378,7 @@ pub(super) fn patched(patch: &str) -> Vec<(&str, usize, String)> {
     files
 }
 
-/// Whether a file is a script of a shell by its name.
+/// True if a file is a shell script by its name.
 pub(super) fn is_script(path: &str) -> bool {
     [".sh", ".bash", ".zsh", ".ksh"].iter().any(|ending| path.ends_with(ending))
 }

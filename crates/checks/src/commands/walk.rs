@@ -1,5 +1,5 @@
-//! Walks through a script and the scripts within it. In: a script. Out: what the rules saw, each with its place in the
-//! script as it stands. It remembers what a script says of functions, aliases, files and directories.
+//! Walk through a script and the scripts within it. In: a script. Out: detections, each with its place in the outer
+//! script. The walk remembers the functions, aliases, files and directories that a script sets.
 
 use std::{
     borrow::Cow,
@@ -7,84 +7,84 @@ use std::{
     ops::Range,
 };
 
-use super::{Sight, code, incoming, may_matter, outgoing, single, text_sights};
+use super::{Detection, code, incoming, may_matter, outgoing, single, text_sights};
 use umbra_analysis::shell::{self, Budget, Call, Resolved, printed};
 use umbra_domain::Severity;
 
-/// Scripts within scripts that are read for one script.
+/// Most nested scripts that are read for one script.
 const MOST_SCRIPTS: usize = 64;
 
-/// Functions and aliases of a script that are followed.
+/// Most functions and aliases of a script that are followed.
 const MOST_FUNCTIONS: usize = 64;
 
-/// Longest directory that is followed, in bytes, and longest way from a `cd` to what surely follows it.
+/// Longest directory that is followed, and longest distance from a `cd` to a command that surely follows it, in bytes.
 const LONGEST_DIR: usize = 1024;
 
-/// Longest command of an unread script that is looked at by itself, in bytes.
+/// Longest command of an unread script that is read separately, in bytes.
 const LONGEST_PART: usize = 400;
 
-/// Scripts within one another of which the innermost may be left unread without suspicion.
+/// Depth of nested scripts up to which an unread innermost script is not suspicious.
 const DEEP: usize = 4;
 
-/// The rule of what is not read.
+/// Rule for scripts that are not read completely.
 const INVOLVED: &str = "too_involved";
 
-/// Hits that one script may have.
+/// Most hits of one script.
 const MOST_HITS: usize = 50;
 
-/// A script that is still to be read: its text, where it stands, and what runs it.
-struct Waiting<'t> {
+/// A script in the queue: its text, its place, and the command that runs it.
+struct QueuedScript<'t> {
     text: Cow<'t, str>,
-    /// Those within another stand where the call stands that holds them.
+    /// Place in the outer script: that of the call that holds this script.
     place: Option<Range<usize>>,
     by: Option<String>,
-    /// Scripts that it lies in.
+    /// Number of scripts around it.
     depth: usize,
 }
 
-/// What was seen, each with its place.
+/// Detections so far, each with its place.
 #[derive(Default)]
-struct Seen(Vec<(Sight, Range<usize>)>);
+struct Detections(Vec<(Detection, Range<usize>)>);
 
-impl Seen {
-    fn note(&mut self, mut sight: Sight, at: &Range<usize>, by: Option<&str>) {
-        let known = |(other, place): &(Sight, Range<usize>)| {
+impl Detections {
+    fn note(&mut self, mut sight: Detection, at: &Range<usize>, by: Option<&str>) {
+        let known = |(other, place): &(Detection, Range<usize>)| {
             other.rule == sight.rule
                 && (place.start <= at.start && at.end <= place.end || sight.rule == INVOLVED)
                 && other.severity >= sight.severity
         };
         if !self.0.iter().any(known) && self.0.len() < MOST_HITS {
             if let Some(by) = by.filter(|by| !sight.description.contains(*by)) {
-                sight = sight.with(&format!("It is run by `{by}`."));
+                sight = sight.with(&format!("`{by}` runs it."));
             }
             self.0.push((sight, at.clone()));
         }
     }
 }
 
-/// What a script would do, and where in it.
-pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Sight, Range<usize>)> {
+/// Returns the detections in a script, each with its place.
+pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Detection, Range<usize>)> {
     if !may_matter(script) {
         return Vec::new();
     }
-    let (mut seen, mut downloaded) = (Seen::default(), Vec::new());
-    follow(Waiting { text: script.into(), place: None, by: None, depth: 0 }, budget, &mut downloaded, &mut seen);
+    let (mut seen, mut downloaded) = (Detections::default(), Vec::new());
+    follow(QueuedScript { text: script.into(), place: None, by: None, depth: 0 }, budget, &mut downloaded, &mut seen);
     if budget.is_over() {
         for at in parts(script, budget) {
             let text = script.get(at.clone()).unwrap_or_default().into();
-            let part = Waiting { text, place: Some(at), by: None, depth: 0 };
+            let part = QueuedScript { text, place: Some(at), by: None, depth: 0 };
             follow(part, &Budget::of_part(), &mut downloaded, &mut seen);
         }
     }
-    if budget.tells() && !seen.0.iter().any(|(sight, _)| sight.rule == INVOLVED) {
-        let what = "The script is so long or nested so deeply that not all of it was read.".to_owned();
-        seen.0.push((Sight::new(INVOLVED, Severity::Warning, what), 0..script.len()));
+    if budget.take_unread_report() && !seen.0.iter().any(|(sight, _)| sight.rule == INVOLVED) {
+        let what = "Contains a script too long or too deeply nested to be read completely.".to_owned();
+        seen.0.push((Detection::new(INVOLVED, Severity::Warning, what), 0..script.len()));
     }
     seen.0
 }
 
 /// Reads a script and those within it.
-fn follow(script: Waiting<'_>, budget: &Budget, downloaded: &mut Vec<String>, seen: &mut Seen) {
+fn follow(script: QueuedScript<'_>, budget: &Budget, downloaded: &mut Vec<String>, seen: &mut Detections) {
     let mut waiting = VecDeque::from([script]);
     let mut read = 0;
     while let Some(next) = waiting.pop_front() {
@@ -100,15 +100,14 @@ fn follow(script: Waiting<'_>, budget: &Budget, downloaded: &mut Vec<String>, se
     }
 }
 
-/// What is wrapped so deeply that it is not read.
-fn hidden() -> Sight {
-    let what =
-        "Commands are wrapped in one another so deeply that the innermost was not read, as only who hides it writes.";
-    Sight::new(INVOLVED, Severity::Critical, what.to_owned())
+/// Returns the detection for commands that are nested too deep to be read.
+fn hidden() -> Detection {
+    let what = "Nests commands too deeply to read the innermost, as attackers do to hide a command.";
+    Detection::new(INVOLVED, Severity::Critical, what.to_owned())
 }
 
-/// The commands of a script that is too much to read, by themselves: the last ones and the first ones of those that a
-/// rule could see, each kind once. What many harmless lines stand before is found all the same.
+/// Selects commands of a script that is too long to be read, to be read separately: the first and the last ones that a
+/// rule could detect, without duplicates. A command behind many harmless lines is found this way.
 fn parts(script: &str, budget: &Budget) -> Vec<Range<usize>> {
     let mut known = HashSet::new();
     let mut all = Vec::new();
@@ -128,22 +127,22 @@ fn parts(script: &str, budget: &Budget) -> Vec<Range<usize>> {
     all
 }
 
-/// Reads one script: notes what it does, and queues the scripts within it.
+/// Reads one script: notes its detections, and queues the scripts within it.
 fn read_one(
-    script: &Waiting<'_>,
+    script: &QueuedScript<'_>,
     budget: &Budget,
     downloaded: &mut Vec<String>,
-    note: &mut impl FnMut(Sight, &Range<usize>, Option<&str>),
-    waiting: &mut VecDeque<Waiting<'_>>,
+    note: &mut impl FnMut(Detection, &Range<usize>, Option<&str>),
+    waiting: &mut VecDeque<QueuedScript<'_>>,
 ) {
     let parsed = shell::parse(&script.text, budget);
     if script.text.get(parsed.unread_from..).is_some_and(|rest| may_matter(rest) || runs_variable(rest)) {
         budget.cut();
     }
     let text = script.text.get(..script.text.floor_char_boundary(shell::LONGEST_SCRIPT)).unwrap_or_default();
-    let mut said = Said { functions: parsed.functions, ..Said::default() };
+    let mut said = ScriptState { functions: parsed.functions, ..ScriptState::default() };
     said.functions.truncate(MOST_FUNCTIONS);
-    // What a script only prints, looks for or says in a comment.
+    // Text that a script only prints, searches for, or has in a comment.
     let mut inert = parsed.comments;
     let mut places = Vec::new();
     let mut deep = parsed.deep;
@@ -165,7 +164,7 @@ fn read_one(
         outgoing::look(&resolved.calls, &mut sights);
         for code in resolved.code.iter().filter(|code| budget.reads(code.text.len())) {
             let sight = code::look(&code.text);
-            sights.extend(sight.map(|sight| sight.with(&format!("It is given to {}.", code.by))));
+            sights.extend(sight.map(|sight| sight.with(&format!("The interpreter is `{}`.", code.by))));
         }
         for sight in sights {
             note(sight, &whole, script.by.as_deref());
@@ -173,7 +172,7 @@ fn read_one(
         for call in &resolved.calls {
             let mut sights = Vec::new();
             single(call, &mut sights);
-            // What another command names or gives belongs to what the call does.
+            // Input and names from another command belong to the call's place.
             let alone = call.fed.is_none() && call.given.is_none() && call.span.start >= start && call.span.end <= end;
             let place = if alone && script.place.is_none() { &call.span } else { &whole };
             for sight in sights {
@@ -188,7 +187,7 @@ fn read_one(
     }
     let live = without(text, inert);
     for sight in text_sights(&live) {
-        // The pipeline that shows it alone, if one does.
+        // The pipeline that shows the sign alone, if there is one.
         let shows = |place: &&Range<usize>| {
             live.get((*place).clone())
                 .is_some_and(|part| text_sights(part).iter().any(|other| other.rule == sight.rule))
@@ -198,24 +197,24 @@ fn read_one(
     }
 }
 
-/// True if a command's name stands in a variable, which an unread part of the script may have set to anything.
+/// True if a variable holds a command's name, which an unread part of the script may have set.
 fn runs_variable(script: &str) -> bool {
     let begins = |part: &str| part.trim_start_matches([' ', '\t', '"', '{', '(']).starts_with('$');
     script.split(['\n', ';', '|', '&', '(']).any(begins)
 }
 
-/// What a script has said so far that later commands mean.
+/// State that earlier commands of a script set up for later ones.
 #[derive(Default)]
-struct Said {
+struct ScriptState {
     /// Functions and aliases, by name.
     functions: Vec<(String, String)>,
-    /// Files that it wrote, with their content.
+    /// Files that the script wrote, with their content.
     written: Vec<(String, String)>,
-    /// Where the last `cd` went, and where that ends.
+    /// Directory of the last `cd`, and the byte where that command ends.
     dir: Option<(String, usize)>,
 }
 
-impl Said {
+impl ScriptState {
     /// Keeps a file that the pipeline writes, since the script may run it later.
     fn keep_file(&mut self, pipeline: &[shell::Command]) {
         let file = pipeline.last().and_then(|last| last.writes.first()).filter(|_| self.written.len() < MOST_FUNCTIONS);
@@ -226,11 +225,11 @@ impl Said {
         }
     }
 
-    /// The directory that a command at a place runs in, and whether it surely does.
+    /// Returns the directory that a command at a place runs in, and true if it certainly does.
     fn dir_of(&self, text: &str, at: usize) -> Option<(String, bool)> {
         let (dir, end) = self.dir.as_ref()?;
         let between = text.get(*end..at).filter(|between| between.len() <= LONGEST_DIR);
-        // A command that runs only if `cd` worked.
+        // A command that runs only if the `cd` worked.
         let sure = between.is_some_and(|between| {
             between.trim_start().starts_with("&&") && !between.contains([';', '\n', ')']) && !between.contains("||")
         });
@@ -251,14 +250,14 @@ impl Said {
         self.dir = self.dir.take().filter(|(dir, _)| dir.len() <= LONGEST_DIR);
     }
 
-    /// Queues the scripts within a pipeline: those that it holds, and the functions, aliases and files that it runs.
+    /// Queues the scripts of a pipeline: inner scripts, and the functions, aliases and files that it runs.
     fn queue(
         &mut self,
         resolved: &Resolved,
-        script: &Waiting<'_>,
+        script: &QueuedScript<'_>,
         place: &Range<usize>,
         budget: &Budget,
-        waiting: &mut VecDeque<Waiting<'_>>,
+        waiting: &mut VecDeque<QueuedScript<'_>>,
     ) {
         let mut inner: Vec<(String, String)> = Vec::new();
         for call in &resolved.calls {
@@ -281,12 +280,12 @@ impl Said {
             }
             if text != script.text && may_matter(&text) {
                 let depth = script.depth + 1;
-                waiting.push_back(Waiting { text: text.into(), place: Some(place.clone()), by: Some(by), depth });
+                waiting.push_back(QueuedScript { text: text.into(), place: Some(place.clone()), by: Some(by), depth });
             }
         }
     }
 
-    /// The content of a file that the script wrote and the call runs, and its name.
+    /// Returns the content and the name of a file that the script wrote and the call runs.
     fn file_run_by(&self, call: &Call) -> Option<(String, String)> {
         let file = shell::file_run(call).filter(|_| !self.written.is_empty())?;
         let same = |name: &str| name.trim_start_matches("./").eq_ignore_ascii_case(file.trim_start_matches("./"));
@@ -296,7 +295,7 @@ impl Said {
     }
 }
 
-/// The text with parts blanked.
+/// Returns the text with these parts blanked.
 fn without(text: &str, parts: Vec<Range<usize>>) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for part in parts {
@@ -305,13 +304,13 @@ fn without(text: &str, parts: Vec<Range<usize>>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The name and the text of an alias that the call sets.
+/// Returns the name and the text of an alias that the call sets.
 fn alias(call: &Call) -> Option<(String, String)> {
     let setting = call.args.iter().find(|arg| arg.text.contains('=')).filter(|_| call.program == "alias")?;
     setting.text.split_once('=').map(|(name, body)| (name.to_owned(), body.to_owned()))
 }
 
-/// Whether the call only shows or looks for text.
+/// True if the call only shows or searches text.
 fn only_shows(call: &Call) -> bool {
     const SHOW: [&str; 16] = [
         "echo",

@@ -1,31 +1,31 @@
-//! Windows programs by which other code is fetched or run under the name of a trusted one ("living off the land").
-//! In: one call and its text. Out: that it does so. Names are those of the binaries that Windows, Office and the SDKs
-//! ship; names that are also ordinary words count only when written with `.exe`.
+//! Windows programs that fetch or run other code under a trusted name ("living off the land"). In: one call and its
+//! text. Out: detections. Names are those of the binaries that Windows, Office and the SDKs ship; names that are also
+//! ordinary words count only when written with `.exe`.
 
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::{Sight, lexicon};
+use super::{Detection, lexicon};
 use umbra_analysis::shell::Call;
 use umbra_domain::Severity::Warning;
 
-/// Whether a text names one of the programs.
+/// True if a text names one of these programs.
 pub(super) fn names_proxy(text: &str) -> bool {
     static NAMES: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(lexicon::PROXIES.iter()).ok());
     NAMES.as_ref().is_some_and(|names| names.is_match(text))
 }
 
-/// What the call does under a trusted name.
-pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
+/// Adds a call that fetches or runs code under a trusted name.
+pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     let program = call.program.as_str();
-    // A Windows program that is handed a URL or a share runs or fetches what lies there.
+    // A Windows program with a URL or a share as an argument runs or fetches its content.
     let remote = call.is_exe
         && !matches!(program, "curl" | "wget" | "git" | "ssh")
         && call.args.iter().any(|arg| arg.text.contains("://") || arg.raw.contains("\\\\"));
     let listed = remote || lexicon::PROXIES.contains(program) || call.is_exe && lexicon::ORDINARY.contains(program);
-    // A script of Windows that runs what it is given, wherever it is named: `. C:\\…\\CL_Invocation.ps1`.
+    // A Windows script that runs its arguments, wherever it is named: `. C:\\…\\CL_Invocation.ps1`.
     let script = || {
         call.args.iter().any(|arg| {
             let name =
@@ -37,10 +37,10 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
     let listed = listed || script();
     let asks = call.args.iter().any(|arg| matches!(arg.text.as_str(), "/?" | "-?" | "--help" | "--version"));
     if listed && !asks {
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "living_off_the_land",
             Warning,
-            format!("`{}` can run or fetch code under the name of a trusted program.", call.shown()),
+            format!("`{}` can run or fetch code through a trusted program.", call.shown()),
         ));
     }
     // `ftp -s:FILE` runs the commands of a file, `ssh -o ProxyCommand` any program, `tar …:NAME` a hidden stream.
@@ -58,8 +58,8 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
         _ => false,
     };
     if hidden {
-        let what = format!("`{}` makes a trusted program run another.", call.shown());
-        sights.push(Sight::new("living_off_the_land", Warning, what));
+        let what = format!("`{}` makes a trusted program run another program.", call.shown());
+        sights.push(Detection::new("living_off_the_land", Warning, what));
     }
     if program == "certutil"
         && call.args.iter().any(|arg| {
@@ -69,10 +69,10 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Sight>) {
             )
         })
     {
-        sights.push(Sight::new(
+        sights.push(Detection::new(
             "living_off_the_land",
             Warning,
-            "certutil is used to fetch or decode a file.".to_owned(),
+            "Uses `certutil` to fetch or decode a file.".to_owned(),
         ));
     }
 }

@@ -1,36 +1,36 @@
-//! Finds orders that are encoded: Base64, hexadecimal digits, percent signs and escapes. In: a text. Out: hits. A payload is
-//! decoded once, to a bounded length, and judged by the same forms as plain text.
+//! Search for encoded orders: Base64, hexadecimal digits, percent signs and escapes. In: a text. Out: hits. A payload
+//! is decoded once, to a bounded length, and judged by the same forms as plain text.
 
 use std::ops::Range;
 
 use memchr::{memchr3, memmem};
 
 use super::{
-    Found,
-    search::{self, Index},
+    OrderFinding,
+    search::{self, OrderForms},
 };
 use crate::secrets::{decode, decode_hex};
 use umbra_domain::TextScope;
 
-const ORDER: &str = "An order to the reader is encoded in the text.";
-/// How much of a payload is decoded, in bytes.
+const ORDER: &str = "The text contains an encoded order to its reader.";
+/// Longest part of a payload that is decoded, in bytes.
 const MOST_DECODED: usize = 2048;
-/// Runs with escapes that are looked at in one text.
+/// Most runs with escapes that are read in one text.
 const MOST_RUNS: usize = 1000;
 
-/// Notes the encoded orders of a text; `blobs` are its long unbroken runs.
+/// Adds the encoded orders of a text. `blobs` are its long unbroken runs.
 pub(super) fn find(
-    index: &Index,
+    index: &OrderForms,
     text: &str,
     blobs: &[Range<usize>],
     reaches: impl Fn(TextScope) -> bool + Copy,
-    found: &mut Vec<Found>,
+    found: &mut Vec<OrderFinding>,
 ) {
     let mut note = |at: Range<usize>, decoded: &str| {
         let mut order = false;
         search::find(index, decoded, reaches, |_, _| order = true);
         if order {
-            found.push(Found::warning("encoded_order", at, ORDER));
+            found.push(OrderFinding::warning("encoded_order", at, ORDER));
         }
     };
     for at in blobs {
@@ -48,7 +48,7 @@ pub(super) fn find(
     }
 }
 
-/// Text of ASCII: a payload in another script is encoded text of another kind, and no byte of a picture gets far.
+/// Returns decoded bytes as text if all are printable ASCII; bytes of a picture fail early.
 fn text_of(bytes: Vec<u8>) -> Option<String> {
     bytes.iter().copied().all(is_text).then(|| String::from_utf8(bytes).ok())?
 }
@@ -61,7 +61,7 @@ fn byte_of(digits: &[u8], radix: u32) -> Option<u8> {
     std::str::from_utf8(digits).ok().and_then(|digits| u8::from_str_radix(digits, radix).ok())
 }
 
-/// Runs without a space in which characters are written as `%69`, `\x69`, `\u0069` or `&#105;`.
+/// Returns the runs without a space in which characters are written as `%69`, `\x69`, `\u0069` or `&#105;`.
 fn escaped(text: &str) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     if memchr3(b'%', b'\\', b'&', text.as_bytes()).is_none() {
@@ -92,7 +92,7 @@ fn is_edge(c: char) -> bool {
     matches!(c, ' ' | '\n' | '\r' | '\t' | '"' | '\'' | '<' | '>' | '`')
 }
 
-/// What escapes in a run stand for; `None` where there are hardly any.
+/// Decodes the escapes in a run. Returns `None` if it has fewer than three.
 fn unescape(run: &str) -> Option<String> {
     let mut out = String::with_capacity(run.len().min(MOST_DECODED));
     let (mut rest, mut count) = (run, 0);

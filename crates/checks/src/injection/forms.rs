@@ -1,5 +1,5 @@
-//! Forms that injected orders take: the rows of `rules/injection.toml` and of users' files that have an expression. In: a
-//! row. Out: words to look for, the expression, and what a finding says.
+//! Forms of injected orders: the rows with an expression of `rules/injection.toml` and of users' files. In: a row. Out:
+//! the words to search for, the expression, and the sentence of a finding.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -8,22 +8,22 @@ use regex::bytes::Regex;
 use crate::rules::{intern, of_ascii};
 use umbra_domain::{CheckRule, Severity, TextScope};
 
-/// Rule about what speaks to the judge of an agent's work.
+/// Rule for text that addresses the reviewer of an agent's work.
 pub(super) const TO_REVIEWER: &str = "addresses_reviewer";
 
-/// One form.
+/// Form of an injected order.
 #[derive(Debug)]
 pub(super) struct Form {
     /// Name of the rule; several rows may share one.
     pub(super) rule: &'static str,
-    /// Texts one of which every match has in it, or near it; none where every text is searched.
+    /// Words of which every match contains one, or has one near it; empty where every text is searched.
     pub(super) words: Vec<String>,
     pattern: String,
     regex: OnceLock<Option<Regex>>,
     severity: Severity,
-    /// Texts in which the form counts.
+    /// Kinds of text in which the form counts.
     pub(super) scope: TextScope,
-    /// Words of the same sentence that make it a rule for people, or a text about such orders: then it is milder.
+    /// Words that make a finding in their sentence milder: a rule for people, or a text about such orders.
     softened_by: Vec<String>,
     /// Sentence of a finding.
     pub(super) description: &'static str,
@@ -44,9 +44,9 @@ impl Form {
         })
     }
 
-    /// Severity where the form stands: a condition or a denial in the same sentence makes it one degree milder.
+    /// Returns the severity at a place: one of `softened_by` in the same sentence makes it one degree milder.
     pub(super) fn severity_at(&self, text: &str, at: &Range<usize>) -> Severity {
-        /// Bytes of a sentence before and behind the form that are looked at.
+        /// Bytes of the sentence that are read before and behind the match.
         const AROUND: usize = 100;
         let before = text.get(text.ceil_char_boundary(at.start.saturating_sub(AROUND))..at.start).unwrap_or_default();
         let before = before.rsplit(['\n', '.', '!', '?']).next().unwrap_or_default();
@@ -61,8 +61,8 @@ impl Form {
         }
     }
 
-    /// Expression, compiled when it is first needed. Its classes are of ASCII, since one with a word boundary of Unicode
-    /// has no fast matcher for other texts; one that is written in ASCII goes by bytes, whose automaton is a tenth.
+    /// Returns the expression, compiled on first use. Its classes are ASCII, since a Unicode word boundary has no fast
+    /// matcher for other texts; an expression written in ASCII matches bytes, whose automaton has a tenth of the size.
     pub(super) fn regex(&self) -> Option<&Regex> {
         let compile = || {
             let full = of_ascii(&self.pattern);

@@ -1,10 +1,10 @@
-//! Letters that look like others. In: a character. Out: the small Latin letter that a reader takes it for.
+//! Look-alikes of letters. In: a character. Out: the small Latin letter that a reader sees in it.
 
-/// What looks like an `i` and like an `l`.
+/// Stands for a character that looks like an `i` and like an `l`.
 pub(super) const EITHER: u8 = b'1';
 
-/// The letter that a character looks like: of digits and signs, of full-width and mathematical letters, of Cyrillic,
-/// Greek and Latin with accents (Unicode Technical Standard 39, confusables, as far as whole alphabets go).
+/// Returns the letter that a character looks like: of digits and signs, of full-width and mathematical letters, of
+/// Cyrillic, Greek and accented Latin (Unicode Technical Standard 39, confusables, as far as whole alphabets go).
 pub(super) fn skeleton(c: char) -> Option<u8> {
     Some(match c {
         'a'..='z' => c as u8,
@@ -31,7 +31,7 @@ pub(super) fn skeleton(c: char) -> Option<u8> {
         'ԁ' | 'ɗ' => b'd',
         'ӏ' | 'ł' | 'ⅼ' => b'l',
         'ԝ' | 'ω' => b'w',
-        // Full width, in circles, and the mathematical alphabets, which follow each other in the order of the letters.
+        // Full-width, circled and mathematical alphabets, each in the order of the letters.
         '\u{ff21}'..='\u{ff3a}' => nth(c, 0xff21),
         '\u{ff41}'..='\u{ff5a}' => nth(c, 0xff41),
         '\u{24b6}'..='\u{24cf}' => nth(c, 0x24b6),

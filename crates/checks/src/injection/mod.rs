@@ -1,10 +1,10 @@
-//! Finds text that gives orders to an assistant, or to whoever reviews one, where it has none to give: in what came
-//! from outside, and in the output under review. In: an event. Out: hits. It judges no intent: it knows the forms that
-//! such orders take, in several languages, and leaves alone texts that quote them to discuss them.
+//! Check for text that gives orders to an assistant or its reviewer without the right to: in outside data, and in the
+//! output under review. In: an event. Out: hits. Intent is not judged: the check knows the forms of such orders, in
+//! several languages, and skips texts that quote them for discussion.
 //!
-//! The same forms (`forms`, searched by `search`) are looked for in the text as it stands, with the disguise of single
-//! words undone (`words`), and in what is encoded in it (`encoded`). Cost is linear: words are looked at once, expressions
-//! only around what may begin one.
+//! The same forms (`forms`, searched by `search`) are searched in the plain text, with disguised words restored
+//! (`words`), and in encoded parts (`encoded`). Cost is linear: words are read once, expressions run only where a match
+//! may begin.
 
 mod encoded;
 mod forms;
@@ -14,22 +14,22 @@ mod words;
 
 use std::{borrow::Cow, ops::Range};
 
-pub(crate) use search::Index;
+pub(crate) use search::OrderForms;
 
 use super::rules::in_force;
 use forms::Form;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity, TextScope};
 use words::View;
 
-/// An order that was found; `at` lies in the text as stored.
-struct Found {
+/// A detected order, with its place in the stored text.
+struct OrderFinding {
     rule: &'static str,
     severity: Severity,
     at: Range<usize>,
     description: &'static str,
 }
 
-impl Found {
+impl OrderFinding {
     fn warning(rule: &'static str, at: Range<usize>, description: &'static str) -> Self {
         Self { rule, severity: Severity::Warning, at, description }
     }
@@ -39,13 +39,14 @@ impl Found {
     }
 }
 
-/// Every hit in what the agent was given and in its output. Whoever sets a task may give an assistant any order, and a
-/// judge of its work none.
+/// Returns the hits in the texts that the agent was given and in its output. A task may give an assistant any order;
+/// the reviewer of its work takes none.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let (rules, mut hits) = (in_force(), Vec::new());
     event.for_each_text(|field, text| {
         if field.is_given() || field.is_output() {
-            let counts = |one: &Found| field.is_outside_data() || field.is_output() || one.rule == forms::TO_REVIEWER;
+            let counts =
+                |one: &OrderFinding| field.is_outside_data() || field.is_output() || one.rule == forms::TO_REVIEWER;
             hits.extend(found(&rules.injection, text, &field).into_iter().filter(counts).map(|one| Hit {
                 check: CheckName::Injection,
                 rule: one.rule.to_owned(),
@@ -61,7 +62,7 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
     hits
 }
 
-fn found(index: &Index, text: &str, field: &FieldName) -> Vec<Found> {
+fn found(index: &OrderForms, text: &str, field: &FieldName) -> Vec<OrderFinding> {
     let reaches = |scope: TextScope| match scope {
         TextScope::All => true,
         TextScope::Outside => field.is_outside_data(),
@@ -70,7 +71,7 @@ fn found(index: &Index, text: &str, field: &FieldName) -> Vec<Found> {
     let text = without_escapes(text);
     let text = text.as_ref();
     let mut found = Vec::new();
-    search::find(index, text, reaches, |form, at| found.push(Found::of(form, at, text)));
+    search::find(index, text, reaches, |form, at| found.push(OrderFinding::of(form, at, text)));
     let words = words::look(text);
     if let Some(view) = words.view {
         disguised(index, text, &view, reaches, &mut found);
@@ -81,15 +82,21 @@ fn found(index: &Index, text: &str, field: &FieldName) -> Vec<Found> {
     found
 }
 
-/// What stands in a view of the text; what stands in its plain words was found before.
-fn disguised(index: &Index, text: &str, view: &View, reaches: impl Fn(TextScope) -> bool, found: &mut Vec<Found>) {
+/// Adds orders that appear only once disguised words are restored; others were found in the plain text.
+fn disguised(
+    index: &OrderForms,
+    text: &str,
+    view: &View,
+    reaches: impl Fn(TextScope) -> bool,
+    found: &mut Vec<OrderFinding>,
+) {
     search::find(index, &view.text, reaches, |form, at| {
-        found.extend(view.origin(&at).map(|at| Found::of(form, at, text)));
+        found.extend(view.origin(&at).map(|at| OrderFinding::of(form, at, text)));
     });
 }
 
-/// The text with line breaks where JSON or a quoted string writes `\n`, and plain blanks for those of other widths; every
-/// place stays what it is.
+/// Replaces `\n` of JSON and quoted strings by line breaks, and blanks of other widths by plain ones. All places stay
+/// the same.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     let mut plain: Option<String> = None;
     let mut copied = 0;
@@ -98,7 +105,7 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
             [b'\\', b'n', ..] => " \n",
             [b'\\', b'r', ..] => " \r",
             [b'\\', b't', ..] => " \t",
-            // No-break; en and em, thin and hair; narrow; of mathematics.
+            // No-break; en and em, thin and hair; narrow; mathematical.
             [0xc2, 0xa0, ..] => "  ",
             [0xe2, 0x80, 0x80..=0x8a | 0xaf, ..] | [0xe2, 0x81, 0x9f, ..] => "   ",
             _ => continue,

@@ -1,43 +1,43 @@
-//! Looks for the forms of orders. One pass finds the words that every form contains; an expression then looks at the
-//! sentences around, in windows that together are at most a few times the text, so that cost stays linear.
+//! Search for the forms of orders. One pass finds the words that every form contains; an expression then reads the
+//! sentences around them, in windows that together are at most a few times the text, so cost stays linear.
 
 use std::ops::Range;
 
 use regex::bytes::Regex;
 
 use super::forms::Form;
-use crate::needles::Needles;
+use crate::literal_scanner::LiteralScanner;
 use umbra_domain::{CheckRule, TextScope};
 
-/// How much is looked at before a word, in bytes.
+/// Bytes that are read before a word.
 const BEFORE: usize = 160;
-/// How much is looked at after it.
+/// Bytes that are read after a word.
 const AFTER: usize = 480;
-/// How far a search covers the words that follow.
+/// Bytes after a word within which further words of the form start no new search.
 const COVERED: usize = 160;
-/// Hits of one form in one text.
+/// Most hits of one form in one text.
 const MOST_HITS: usize = 5;
 
-/// Every form in force.
+/// Forms in force, with a scanner for their words.
 #[derive(Debug)]
-pub(crate) struct Index {
-    needles: Needles,
-    /// By word: the form that it belongs to.
+pub(crate) struct OrderForms {
+    needles: LiteralScanner,
+    /// Index of the form that each word belongs to.
     by_word: Vec<usize>,
     forms: Vec<Form>,
 }
 
-impl Index {
+impl OrderForms {
     pub(crate) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
         let forms: Vec<Form> = rows.filter_map(|row| Form::new(row)).collect();
         let words =
             forms.iter().enumerate().flat_map(|(at, form)| form.words.iter().map(move |word| (at, word.as_str())));
         let (by_word, words): (Vec<usize>, Vec<&str>) = words.unzip();
-        Self { needles: Needles::new(words), by_word, forms }
+        Self { needles: LiteralScanner::new(words), by_word, forms }
     }
 }
 
-/// How far a form was looked for, where its last hit ended, how many there were.
+/// Progress of a form: end of the searched part, end of the last hit, number of hits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     until: usize,
@@ -45,9 +45,9 @@ struct Progress {
     count: usize,
 }
 
-/// Calls `note` with every form that stands in the text and reaches it, and with its place.
+/// Calls `note` with each form found in a text that is within its scope, and with its place.
 pub(super) fn find<'f>(
-    index: &'f Index,
+    index: &'f OrderForms,
     text: &str,
     reaches: impl Fn(TextScope) -> bool,
     mut note: impl FnMut(&'f Form, Range<usize>),
@@ -78,13 +78,13 @@ pub(super) fn find<'f>(
     }
 }
 
-/// The form that stands around a word, behind the last one found.
+/// Finds the form around a word, behind the last hit.
 fn around(text: &str, regex: &Regex, word: &Range<usize>, last: usize) -> Option<Range<usize>> {
     let start = text.ceil_char_boundary(word.start.saturating_sub(BEFORE)).max(last);
     from(text.get(..text.floor_char_boundary(word.end + AFTER))?, regex, start)
 }
 
-/// The first form from a place on, without what only parts it from the text before.
+/// Finds the first match from a place on, without its leading separators.
 fn from(text: &str, regex: &Regex, mut from: usize) -> Option<Range<usize>> {
     while let Some(hit) = regex.find_at(text.as_bytes(), from) {
         // An expression that counts bytes may end within a character.
@@ -107,10 +107,10 @@ fn parts(c: char) -> bool {
     c.is_whitespace() || matches!(c, '.' | '!' | '?' | ':' | ';' | ',' | ')' | ']' | '>' | '"' | '\'' | '*' | '-')
 }
 
-/// A quoted example is short, in bytes before and behind the phrase.
+/// Longest distance of a quotation mark before and behind a quoted phrase, in bytes.
 const LONGEST_QUOTE: usize = 120;
 
-/// Whether a phrase stands in quotes in a text that talks about such phrases.
+/// True if a phrase stands in quotes in a text about such phrases.
 fn is_discussed(text: &str, at: usize) -> bool {
     const TALK: [&str; 35] = [
         "prompt injection",
@@ -161,15 +161,15 @@ fn is_discussed(text: &str, at: usize) -> bool {
     TALK.iter().any(|word| around.contains(word))
 }
 
-/// Whether a phrase in a language with few forms of the verb tells what somebody did, and orders nothing: `el sistema ignora
-/// las instrucciones`, `elle a ignoré les consignes`.
+/// True if a phrase reports an act instead of ordering it, in languages where both look alike:
+/// `el sistema ignora las instrucciones`, `elle a ignoré les consignes`.
 fn is_reported(text: &str, at: &Range<usize>) -> bool {
     const VERBS: [&str; 10] =
         ["ignora", "ignoran", "ignoró", "ignoré", "ignorent", "ignoriert", "ignorato", "ignorou", "olvidó", "oublié"];
     const AUXILIARIES: [&str; 10] = ["a", "ai", "ont", "avait", "ha", "han", "había", "hat", "haben", "hatte"];
     const ARTICLES: [&str; 12] = ["el", "la", "los", "las", "le", "les", "il", "lo", "o", "der", "die", "das"];
     let first = text.get(at.clone()).and_then(|hit| hit.split_whitespace().next()).unwrap_or_default().to_lowercase();
-    // Of a participle the accent may be gone.
+    // A participle may lack its accent.
     let participle = first == "ignore";
     if !participle && !VERBS.contains(&first.as_str()) {
         return false;
@@ -182,11 +182,11 @@ fn is_reported(text: &str, at: &Range<usize>) -> bool {
     AUXILIARIES.contains(&last) || !participle && ARTICLES.contains(&other)
 }
 
-/// Whether what stands before a place opens a quotation that its line does not close.
+/// True if the line before a place opens a quotation and does not close it.
 fn is_quoted(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default();
     let odd = |mark: char| line.matches(mark).count() % 2 == 1;
-    // The value of a key in JSON is no quotation.
+    // The value of a JSON key is no quotation.
     if line.rsplit_once('"').is_some_and(|(key, _)| key.trim_end().ends_with("\":")) {
         return false;
     }
@@ -202,7 +202,7 @@ fn is_quoted(before: &str) -> bool {
         || single.count() % 2 == 1
 }
 
-/// Whether it is a programmer's note to do something, behind the mark of a comment.
+/// True for a programmer's note (TODO) behind a comment's mark.
 fn is_note_in_code(text: &str, at: &Range<usize>) -> bool {
     const MARKS: [&str; 8] = ["//", "#", "/*", "*", "--", ";", "%", "<!--"];
     if !text.get(at.clone()).is_some_and(|hit| hit.starts_with("TODO")) {

@@ -1,15 +1,14 @@
-//! Looks at every word of a text once. It undoes the disguise of single words: misspelt, with look-alikes from other
-//! scripts, with digits for letters, with a space behind every letter; it cares only for the few words that orders
-//! cannot do without. In: a text. Out: the text with those words as they are meant, and what looks like an encoded
-//! payload on the way.
+//! Scan of every word of a text, once. Disguises of single words are undone: misspellings, look-alikes from other
+//! scripts, digits for letters, a space behind every letter. Only the few words count that orders need. In: a text.
+//! Out: the text with those words restored, and runs that look like an encoded payload.
 
 use std::ops::Range;
 
 use super::lookalikes::{EITHER, skeleton};
 
-/// What the words were looked through for.
-pub(super) struct Words {
-    /// The text with disguised words undone, if there are any.
+/// Results of the scan.
+pub(super) struct WordScan {
+    /// The text with disguised words restored, if it has any.
     pub(super) view: Option<View>,
     /// Unbroken runs of letters and digits that are long enough to hold an encoded order.
     pub(super) blobs: Vec<Range<usize>>,
@@ -18,11 +17,11 @@ pub(super) struct Words {
 /// A text with words replaced.
 pub(super) struct View {
     pub(super) text: String,
-    /// Where each replaced word stands now and where it stood.
+    /// Range of each replaced word in the view, and in the original.
     changes: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// The words that are recognised in disguise, by their first letter, which disguises leave alone.
+/// Words that are recognized in disguise, by their first letter, which disguises keep.
 const fn keys(first: u8) -> &'static [&'static str] {
     match first {
         b'a' => &["approve", "assistant"],
@@ -39,10 +38,10 @@ const fn keys(first: u8) -> &'static [&'static str] {
     }
 }
 
-/// Short words that stand between those; they count only with a digit or a foreign letter in them.
+/// Short words in orders; they count only with a digit or a foreign letter in them.
 const SMALL: [&str; 6] = ["above", "all", "prior", "rules", "the", "your"];
 
-/// Words that are near to one of those and mean what they say.
+/// Ordinary words that resemble one of the keys.
 const OTHERS: [&str; 12] = [
     "approval",
     "bypast",
@@ -57,19 +56,19 @@ const OTHERS: [&str; 12] = [
     "secrete",
     "secreto",
 ];
-/// A payload of fewer characters holds no order.
+/// Shortest payload that can hold an order, in characters.
 const BLOB: usize = 24;
 const MOST_BLOBS: usize = 10_000;
 const MOST_CHANGES: usize = 10_000;
-/// Single letters in a row that make a spaced word.
+/// Fewest single letters in a row that make a spaced word.
 const SPACED: usize = 6;
-/// What may stand between spaced letters of two words, in bytes.
+/// Most bytes between spaced letters of two words.
 const WIDEST: usize = 8;
-/// No disguised word is longer, in bytes.
+/// Longest disguised word, in bytes.
 const LONGEST: usize = 48;
 
 impl View {
-    /// Where a range of the view came from, if it holds a replaced word.
+    /// Returns the original range of a range of the view, if it holds a replaced word.
     pub(super) fn origin(&self, at: &Range<usize>) -> Option<Range<usize>> {
         self.changes.iter().any(|(now, _)| now.start < at.end && at.start < now.end).then_some(())?;
         Some(self.place(at.start, |was| was.start)..self.place(at.end, |was| was.end))
@@ -85,8 +84,8 @@ impl View {
     }
 }
 
-/// Looks at every word once.
-pub(super) fn look(text: &str) -> Words {
+/// Scans every word once.
+pub(super) fn look(text: &str) -> WordScan {
     let bytes = text.as_bytes();
     let mut blobs = Vec::new();
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
@@ -130,10 +129,10 @@ pub(super) fn look(text: &str) -> Words {
     if changes.len() < MOST_CHANGES {
         changes.extend(letters.spelt(text));
     }
-    Words { view: View::new(text, changes), blobs }
+    WordScan { view: View::new(text, changes), blobs }
 }
 
-/// Whether a word may be a key in disguise, by its length and, where it is in plain letters, its first one.
+/// True if a word may be a key in disguise, by its length and, in plain letters, by its first letter.
 fn may_mean(word: &[u8], class: u8) -> bool {
     if class & FOREIGN != 0 {
         return (3..=LONGEST).contains(&word.len());
@@ -145,7 +144,7 @@ fn may_mean(word: &[u8], class: u8) -> bool {
     word.len() < 32 && lengths >> word.len() & 1 == 1
 }
 
-/// By the first letter's place in the alphabet, the lengths that a misspelt key may have, as bits.
+/// Lengths that a misspelt key may have, as bits, by the place of its first letter in the alphabet.
 const LENGTHS: [u32; 32] = {
     let mut lengths = [0; 32];
     let mut letter = 1;
@@ -162,7 +161,7 @@ const LENGTHS: [u32; 32] = {
     lengths
 };
 
-/// The lengths that any key may have in disguise, or a small word.
+/// Lengths that any disguised key or small word may have, as bits.
 const DISGUISED: u32 = {
     let (mut lengths, mut at) = (0b1_1000, 0);
     while at < LENGTHS.len() {
@@ -173,7 +172,7 @@ const DISGUISED: u32 = {
 };
 
 impl View {
-    /// Of the text and what takes the place of what in it, in order.
+    /// Creates the view of a text from its replacements, in order.
     pub(super) fn new(text: &str, changes: Vec<(Range<usize>, String)>) -> Option<Self> {
         if changes.is_empty() {
             return None;
@@ -192,7 +191,7 @@ impl View {
     }
 }
 
-/// Single letters in a row.
+/// A row of single letters.
 #[derive(Default)]
 struct Letters {
     at: Range<usize>,
@@ -208,7 +207,7 @@ impl Letters {
         self.count += 1;
     }
 
-    /// The words that the letters spell, if one of them matters.
+    /// Returns the words that the letters spell, if one of them is a key.
     fn spelt(self, text: &str) -> Option<(Range<usize>, String)> {
         if self.count < SPACED {
             return None;
@@ -220,7 +219,7 @@ impl Letters {
                 gap += 1;
                 continue;
             }
-            // Between the letters of a word stands one character, between words more.
+            // One character separates letters of a word, several separate words.
             if gap > 1 {
                 spelt.push(' ');
             }
@@ -228,7 +227,7 @@ impl Letters {
             gap = 0;
         }
         let mut known = false;
-        // The plural takes the singular with it.
+        // The plural form covers the singular.
         for key in (b'a'..=b'z').flat_map(keys).filter(|key| **key != "instruction") {
             if spelt.contains(key) {
                 spelt = spelt.replace(key, &format!(" {key} "));
@@ -239,11 +238,11 @@ impl Letters {
     }
 }
 
-/// Part of a word.
+/// Class of bytes that are part of a word.
 const WORD: u8 = 1;
-/// A letter of another script than Latin without accents.
+/// Class of letters beyond unaccented Latin.
 const FOREIGN: u8 = 2;
-/// A digit or sign that may stand for a letter.
+/// Class of digits and signs that may stand for a letter.
 const LEET: u8 = 4;
 
 static CLASS: [u8; 256] = {
@@ -263,7 +262,7 @@ static CLASS: [u8; 256] = {
     }
 };
 
-/// The key word that is meant by one that is not written like it.
+/// Returns the key that a disguised or misspelt word means.
 fn meant(word: &str, class: u8) -> Option<&'static str> {
     let disguised = class & (FOREIGN | LEET) != 0;
     let mut buffer = [0_u8; LONGEST];
@@ -293,8 +292,8 @@ fn meant(word: &str, class: u8) -> Option<&'static str> {
     (!other).then_some(key)
 }
 
-/// Whether the words differ by one slip: a letter too many, too few, another one, or two that changed places. What
-/// differs at the end is an ending, not a slip. The same word is near only if it was in disguise.
+/// True if a word differs from a key by one slip: one letter more, less or wrong, or two swapped. A difference at the
+/// end is an ending, not a slip. An identical word counts only if it was in disguise.
 fn is_near(word: &[u8], key: &[u8], disguised: bool) -> bool {
     if word.len().abs_diff(key.len()) > 1 {
         return false;

@@ -1,12 +1,12 @@
-//! Numbers of payment cards. In: digits, their place and the announcing words. Out: whether they are a card's. A card in the
-//! range of a large network speaks for itself; any other needs a word before it.
+//! Payment card numbers. In: digits, their place and the announcing words. Out: true for a card's number. A number in
+//! the range of a large network needs no announcement; any other needs a word before it.
 
 use super::contexts::{Contexts, Topic};
 
-/// How far a word may stand before its number, in bytes.
+/// Longest distance from a word to the number behind it, in bytes.
 const NEAR: usize = 64;
 
-/// Whether digits pass the check that ISO/IEC 7812-1 asks of card numbers.
+/// True if digits pass the check of ISO/IEC 7812-1 for card numbers.
 pub(super) fn luhn(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()
@@ -22,7 +22,7 @@ pub(super) fn luhn(digits: &str) -> bool {
 }
 
 pub(super) fn is_card(digits: &str, start: usize, contexts: &Contexts) -> bool {
-    /// Numbers that processors publish for tests (Adyen, Braintree, Stripe).
+    /// Numbers that payment processors publish for tests (Adyen, Braintree, Stripe).
     const TESTS: [&str; 21] = [
         "4111111111111111",
         "4242424242424242",
@@ -57,7 +57,7 @@ pub(super) fn is_card(digits: &str, start: usize, contexts: &Contexts) -> bool {
     !contexts.before(start, NEAR, Topic::Thing) && is_issued(digits)
 }
 
-/// Whether the number lies in the range of a large network, at the length that it issues (ISO/IEC 7812 register).
+/// True if the number is in the range of a large network, with the length that it issues (ISO/IEC 7812 register).
 fn is_issued(digits: &str) -> bool {
     let head = |count: usize| digits.get(..count).and_then(|head| head.parse::<u32>().ok()).unwrap_or_default();
     match digits.len() {
@@ -72,7 +72,7 @@ fn is_issued(digits: &str) -> bool {
     }
 }
 
-/// Whether a number without quotes is the member `id` of an object, or one whose name ends so.
+/// True if an unquoted number is a member named `id`, or with a name that ends in it.
 pub(super) fn is_identifier(text: &str, start: usize) -> bool {
     let from = text.ceil_char_boundary(start.saturating_sub(NEAR));
     let before = text.get(from..start).unwrap_or_default().trim_end();

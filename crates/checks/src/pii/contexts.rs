@@ -1,24 +1,24 @@
-//! The words that say what a number behind them is. In: a text. Out: where such words stand and what they announce.
-//! One pass over the text; a word counts only where a word begins, some only where it also ends.
+//! Words that announce the kind of a number or value. In: a text. Out: the places and topics of such words. One pass
+//! over the text; a word counts only at the beginning of a word, some only as whole words.
 
 use std::{ops::Range, sync::LazyLock};
 
 pub(super) use super::words::Topic;
 use super::{
-    super::needles::Needles,
+    super::literal_scanner::LiteralScanner,
     national::NATIONAL,
     words::{HINTS, LABELS, Words},
 };
 
-/// Bytes of the longest hint.
+/// Longest hint, in bytes.
 const LONGEST_HINT: usize = 24;
 
-/// Labels and hints with what they announce.
+/// Labels and hints with their topics.
 #[derive(Debug)]
 struct Lexicon {
-    needles: Needles,
+    needles: LiteralScanner,
     topics: Vec<(Topic, bool)>,
-    /// How many of the words are labels; the rest are hints.
+    /// Number of labels among the words; the rest are hints.
     labels: usize,
 }
 
@@ -30,7 +30,7 @@ impl Lexicon {
         let labels: Vec<_> = words(LABELS).chain(national).collect();
         let all = || labels.iter().copied().chain(words(HINTS));
         Self {
-            needles: Needles::new(all().map(|(word, _, _)| word)),
+            needles: LiteralScanner::new(all().map(|(word, _, _)| word)),
             topics: all().map(|(_, topic, whole)| (topic, whole)).collect(),
             labels: labels.len(),
         }
@@ -42,7 +42,7 @@ impl Lexicon {
         let mut contexts = Contexts { labels: Vec::new(), hints: Vec::new(), samples: false };
         self.needles.find(text, |number, at| {
             if let Some((topic, whole)) = self.topics.get(number) {
-                // `phoneNumber`, `user_phone`: a name made of words has them at its humps and underscores.
+                // In `phoneNumber` and `user_phone`, words begin at humps and underscores.
                 let first = bytes.get(at.start).copied().unwrap_or_default();
                 let begins = !joins(at.start.checked_sub(1).and_then(|before| bytes.get(before)))
                     || first.is_ascii_uppercase()
@@ -59,7 +59,7 @@ impl Lexicon {
     }
 }
 
-/// Where a word stands, and what it announces.
+/// Range of a word, and its topic.
 type Place = (Range<usize>, Topic);
 
 fn words(table: &'static [(Topic, Words)]) -> impl Iterator<Item = (&'static str, Topic, bool)> {
@@ -70,13 +70,13 @@ fn words(table: &'static [(Topic, Words)]) -> impl Iterator<Item = (&'static str
     })
 }
 
-/// The announcing words of a text.
+/// Announcing words of a text.
 #[derive(Debug)]
 pub(super) struct Contexts {
     labels: Vec<Place>,
-    /// What announces a number that is looked at for its form.
+    /// Words that announce a number which is recognized by its form.
     hints: Vec<Place>,
-    /// True if numbers that documentation and processors use as samples count, too.
+    /// True if sample numbers of documentation and processors count, too.
     pub samples: bool,
 }
 
@@ -86,17 +86,17 @@ impl Contexts {
         LEXICON.find(text)
     }
 
-    /// Whether a label of the topic stands anywhere.
+    /// True if the text has a label of the topic.
     pub(super) fn has(&self, topic: Topic) -> bool {
         self.labels.iter().any(|(_, here)| *here == topic)
     }
 
-    /// Every label with its topic, in order of place.
+    /// Returns every label with its topic, in order of place.
     pub(super) fn labels(&self) -> impl Iterator<Item = (&Range<usize>, Topic)> {
         self.labels.iter().map(|(at, topic)| (at, *topic))
     }
 
-    /// Whether a hint at the topic ends in the `reach` bytes before a place.
+    /// True if a hint of the topic ends within `reach` bytes before a place.
     pub(super) fn before(&self, place: usize, reach: usize, topic: Topic) -> bool {
         let hints = &self.hints;
         let end = hints.partition_point(|(at, _)| at.start < place);
@@ -106,7 +106,7 @@ impl Contexts {
             .any(|(at, here)| *here == topic && at.end <= place && at.end + reach >= place)
     }
 
-    /// Whether a hint at the topic begins in the `reach` bytes from a place on.
+    /// True if a hint of the topic begins within `reach` bytes from a place on.
     pub(super) fn after(&self, place: usize, reach: usize, topic: Topic) -> bool {
         let hints = &self.hints;
         let start = hints.partition_point(|(at, _)| at.start < place);

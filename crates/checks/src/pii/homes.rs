@@ -1,11 +1,11 @@
-//! Where somebody lives. In: a text and the end of a word such as `Anschrift`. Out: the address behind it: a number and a
+//! Home addresses. In: a text and the end of a word such as `Anschrift`. Out: the address behind it: a number and a
 //! street, to the end of the line.
 
 use std::ops::Range;
 
 use super::shapes::digits_of;
 
-/// A word of four to six digits, or one of letters and digits as in Britain, the Netherlands and Canada.
+/// True for a word of four to six digits, or mixed ones as in Britain, the Netherlands and Canada.
 pub(super) fn has_postal_code(address: &str) -> bool {
     let words: Vec<&str> = address.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let digits = |word: &&str| (4..=6).contains(&word.len()) && digits_of(word) == word.len();
@@ -15,7 +15,7 @@ pub(super) fn has_postal_code(address: &str) -> bool {
     words.iter().skip(1).any(digits) || words.windows(2).any(|pair| pair.iter().all(mixed))
 }
 
-/// A number and a street behind a word, to the end of the line.
+/// Finds a number and a street behind a word, to the end of the line.
 pub(super) fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
     const STREETS: [&str; 45] = [
         "street",
@@ -78,7 +78,7 @@ pub(super) fn postal_address(text: &str, from: usize) -> Option<Range<usize>> {
             && word.bytes().filter(u8::is_ascii_digit).count() + 1 >= word.len()
             && word.bytes().any(|b| b.is_ascii_digit())
     });
-    // Where no blanks part the words: 朝阳区建国路88号.
+    // Addresses without blanks: 朝阳区建国路88号.
     let parts = ['市', '区', '區', '路', '号', '號', '丁', '町', '県', '都', '동', '구'];
     let unspaced = line.matches(parts).count() >= 2 && line.contains(|c: char| c.is_ascii_digit());
     let (street, numbered) = (street || unspaced, numbered || unspaced);

@@ -1,5 +1,5 @@
-//! International bank account numbers. In: a text and the place of a word. Out: the number that begins there, where its
-//! length is its country's and its check holds (ISO 13616).
+//! International bank account numbers. In: a text and the place of a word. Out: the number that begins there, if it has
+//! its country's length and passes its check (ISO 13616).
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ const IBAN_LENGTHS: &[(usize, &str)] = &[
     (33, "RU"),
 ];
 
-/// The account number that begins at a word, spaces between its groups allowed.
+/// Finds the account number that begins at a word, with single separators between its groups.
 pub(super) fn iban(text: &str, start: usize) -> Option<Range<usize>> {
     let rest = text.get(start..)?;
     let [a, b, c, d, ..] = rest.as_bytes() else { return None };
@@ -55,7 +55,7 @@ pub(super) fn iban(text: &str, start: usize) -> Option<Range<usize>> {
     (compact.len() == length && !over && mod_97(&compact) == 1).then(|| start..start + end)
 }
 
-/// The remainder by ISO 7064, the first four characters moved to the end.
+/// Returns the remainder of ISO 7064, with the first four characters moved to the end.
 fn mod_97(compact: &[u8]) -> u32 {
     let (head, tail) = compact.split_at(4.min(compact.len()));
     tail.iter().chain(head).fold(0, |sum, byte| match byte {
@@ -64,7 +64,7 @@ fn mod_97(compact: &[u8]) -> u32 {
     })
 }
 
-/// The examples of the IBAN registry and of documentation.
+/// True for the examples of the IBAN registry and of documentation.
 pub(super) fn is_sample_iban(text: &str) -> bool {
     const SAMPLES: [&str; 12] = [
         "GB82WEST12345698765432",

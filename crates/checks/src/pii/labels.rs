@@ -1,11 +1,10 @@
-//! What a word before it makes personal: national numbers, passports, licences, dates of birth, names, addresses.
-//! In: a text and its announcing words. Out: what stands right behind them. It looks a few dozen bytes ahead of each
-//! word and no further.
+//! Personal values behind a label: national numbers, passports, licences, dates of birth, names, addresses. In: a text
+//! and its announcing words. Out: the values right behind them. At most a few dozen bytes behind each word are read.
 
 use std::ops::{Range, RangeInclusive};
 
 use super::{
-    Found,
+    PersonalFinding,
     contexts::{Contexts, Topic},
     homes::{has_postal_code, postal_address},
     names::{given_name, name},
@@ -14,51 +13,59 @@ use super::{
 };
 use umbra_domain::Severity;
 
-/// How far behind its word a value may begin, in bytes.
+/// Longest distance from a label to its value, in bytes.
 const REACH: usize = 32;
-/// Longest value without its separators.
+/// Longest value without its separators, in bytes.
 const LONGEST: usize = 20;
 
-pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
+pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<PersonalFinding>) {
     let mut described = None;
     for (at, topic) in contexts.labels() {
         let one = match topic {
             Topic::National(place) => national(text, at.end, place),
-            Topic::Licence => value(text, at.end, |id| digits_of(id) >= 5 && id.len() - digits_of(id) <= 6, "-")
-                .map(|span| Found::new("driving_licence", "the number of a driving licence", Severity::Warning, span)),
-            // The bare word stands in many a text: its number follows at once.
+            Topic::Licence => {
+                value(text, at.end, |id| digits_of(id) >= 5 && id.len() - digits_of(id) <= 6, "-").map(|span| {
+                    PersonalFinding::new("driving_licence", "a driving licence number", Severity::Warning, span)
+                })
+            }
+            // The bare word is common in texts: its number must follow at once.
             Topic::Passport => value(text, at.end, is_passport, "")
                 .filter(|span| span.start == at.end || !text.get(at.clone()).is_some_and(|word| word.ends_with(' ')))
-                .map(|span| Found::new("passport", "the number of a passport", Severity::Warning, span)),
+                .map(|span| PersonalFinding::new("passport", "a passport number", Severity::Warning, span)),
             Topic::SortCode => bank_account(text, at, |code| code.len() == 6 && digits_of(code) == 6, 8..=8)
-                .map(|span| Found::new("uk_bank_account", "the number of a bank account", Severity::Warning, span)),
+                .map(|span| PersonalFinding::new("uk_bank_account", "a bank account number", Severity::Warning, span)),
             Topic::Routing => bank_account(text, at, is_routing, 6..=17)
-                .map(|span| Found::new("us_bank_account", "the number of a bank account", Severity::Warning, span)),
+                .map(|span| PersonalFinding::new("us_bank_account", "a bank account number", Severity::Warning, span)),
             Topic::Birth => birth_date(text, at.end).map(|span| {
                 let severity = if is_given(text, at, span.start) { Severity::Warning } else { Severity::Info };
-                Found::new("birth_date", "a date of birth", severity, span)
+                PersonalFinding::new("birth_date", "a date of birth", severity, span)
             }),
             Topic::Account => value(text, at.end, |id| (8..=18).contains(&id.len()) && digits_of(id) == id.len(), " -")
                 .filter(|span| is_given(text, at, span.start) && names_bank(text, at))
-                .map(|span| Found::new("bank_account", "the number of a bank account", Severity::Warning, span)),
+                .map(|span| PersonalFinding::new("bank_account", "a bank account number", Severity::Warning, span)),
             Topic::Given => given_name(text, at.end).and_then(|span| {
                 let parts = contexts.labels().filter(|(_, topic)| *topic == Topic::Given).take(2).count();
-                (parts == 2).then(|| Found::new("person_name", "a person's name", Severity::Warning, span))
+                (parts == 2).then(|| PersonalFinding::new("person_name", "a person's name", Severity::Warning, span))
             }),
             Topic::Patient => name(text, at.end).map(|span| {
-                Found::new("person_name", "the name of someone in care or under contract", Severity::Warning, span)
+                PersonalFinding::new(
+                    "person_name",
+                    "the name of a person in care or under contract",
+                    Severity::Warning,
+                    span,
+                )
             }),
-            // The bare label stands in many a file; with a date of birth about it is a person's.
+            // The bare label is common in files; with a date of birth in the text it is a person's.
             Topic::Name if *described.get_or_insert_with(|| contexts.has(Topic::Birth)) || !is_bare(text, at) => {
                 let severity = if is_bare(text, at) { Severity::Info } else { Severity::Warning };
-                name(text, at.end).map(|span| Found::new("person_name", "a person's name", severity, span))
+                name(text, at.end).map(|span| PersonalFinding::new("person_name", "a person's name", severity, span))
             }
             Topic::Home => postal_address(text, at.end).map(|span| {
-                // The bare word announces a firm's as well.
+                // The bare word announces a company's address as well.
                 let home = !text.get(at.clone()).is_some_and(|word| word.eq_ignore_ascii_case("address"))
                     || text.get(span.clone()).is_some_and(has_postal_code);
                 let severity = if home { Severity::Warning } else { Severity::Info };
-                Found::new("postal_address", "a postal address", severity, span)
+                PersonalFinding::new("postal_address", "a postal address", severity, span)
             }),
             _ => None,
         };
@@ -66,14 +73,14 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
     }
 }
 
-/// Whether nothing but a sign, a verb or a word more stands between a label and its value.
+/// True if only a sign, a verb or one more word stands between a label and its value.
 fn is_given(text: &str, label: &Range<usize>, start: usize) -> bool {
     let between = text.get(label.end..start).unwrap_or_default();
     // The point of `d.o.b.` ends no sentence.
     between.len() <= 20 && (between.trim() == "." || !between.contains(['.', '!', '?', '\n', ',']))
 }
 
-/// Whether a bank is named near an account: by its code, or because the word is one for accounts at banks.
+/// True if a bank is named near an account: by its code, or by a word for bank accounts.
 fn names_bank(text: &str, label: &Range<usize>) -> bool {
     const NEAR: usize = 64;
     const CODES: [&str; 9] = ["bic", "swift", "ifsc", "bsb", "blz", "bank", "clabe", "konto", "compte"];
@@ -87,7 +94,7 @@ fn is_bare(text: &str, at: &Range<usize>) -> bool {
     text.get(at.clone()).is_some_and(|word| word.eq_ignore_ascii_case("name"))
 }
 
-/// Digits with a letter or two, or the nine signs of a German one, which has no vowel.
+/// True for digits with one or two letters, or for a German passport's nine characters, which include no vowel.
 fn is_passport(id: &str) -> bool {
     let digits = digits_of(id);
     // A check digit may follow the nine.
@@ -98,14 +105,14 @@ fn is_passport(id: &str) -> bool {
     (7..=9).contains(&id.len()) && digits >= 6 || german
 }
 
-/// The number of a bank in the United States, with its check (ABA).
+/// True for the number of a bank in the United States, with its check (ABA).
 fn is_routing(code: &str) -> bool {
     let weights = [3, 7, 1].into_iter().cycle();
     let sum: u32 = code.bytes().zip(weights).map(|(byte, weight)| u32::from(byte.wrapping_sub(b'0')) * weight).sum();
     code.len() == 9 && digits_of(code) == 9 && sum.is_multiple_of(10) && sum > 0
 }
 
-/// The account beside the code of its bank: `Account number 48291037, sort code 20-45-91`.
+/// Finds the account beside its bank's code: `Account number 48291037, sort code 20-45-91`.
 fn bank_account(
     text: &str,
     label: &Range<usize>,
@@ -129,14 +136,13 @@ fn bank_account(
     None
 }
 
-fn national(text: &str, from: usize, place: usize) -> Option<Found> {
+fn national(text: &str, from: usize, place: usize) -> Option<PersonalFinding> {
     let kind = NATIONAL.get(place)?;
     let span = value(text, from, kind.shape, " -./")?;
-    Some(Found::new(kind.rule, kind.title, Severity::Warning, span))
+    Some(PersonalFinding::new(kind.rule, kind.title, Severity::Warning, span))
 }
 
-/// The first value behind a place that fits a shape, the longest from there; single separators are left out of what
-/// the shape sees.
+/// Finds the first value behind a place that fits a shape, at its longest. The shape sees it without single separators.
 fn value(text: &str, from: usize, shape: impl Fn(&str) -> bool, separators: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let alnum = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
@@ -172,7 +178,7 @@ fn value(text: &str, from: usize, shape: impl Fn(&str) -> bool, separators: &str
     None
 }
 
-/// A date behind a word: `1980-02-28`, `28/02/1980`, `28. Februar 1980`, `Feb 28, 1980`.
+/// Finds a date behind a word: `1980-02-28`, `28/02/1980`, `28. Februar 1980`, `Feb 28, 1980`.
 fn birth_date(text: &str, from: usize) -> Option<Range<usize>> {
     const MONTHS: [&str; 20] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mai", "okt", "dez", "ene",

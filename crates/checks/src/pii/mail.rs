@@ -1,12 +1,12 @@
 //! E-mail addresses. In: a text. Out: addresses of people; role mailboxes and authors of commits as info. Logins to
-//! hosts, package versions and reserved domains are none.
+//! hosts, package versions and reserved domains are not addresses.
 
 use memchr::memmem;
 
-use super::Found;
+use super::PersonalFinding;
 use umbra_domain::Severity;
 
-/// Top-level domains of more than two letters that people have mail in (IANA root zone, by use).
+/// Top-level domains of more than two letters that are in use for personal mail (IANA root zone).
 const TLDS: &[&str] = &[
     "com",
     "net",
@@ -84,9 +84,9 @@ const TLDS: &[&str] = &[
     "page",
     "zone",
 ];
-/// Endings of files and of code that look like a country's domain.
+/// File endings that look like a country's domain.
 const FILES: &[&str] = &["js", "ts", "py", "md", "rb", "go", "hs"];
-/// Mailboxes of a role, not of a person (RFC 2142 and custom).
+/// Role mailboxes, which belong to no person (RFC 2142 and custom).
 const ROLES: &[&str] = &[
     "abuse",
     "accounts",
@@ -142,7 +142,7 @@ const ROLES: &[&str] = &[
     "webmaster",
     "you",
 ];
-/// What stands before an address that its owner published.
+/// Words before an address that its owner published.
 const PUBLISHED: &[&str] = &[
     "author",
     "co-authored-by",
@@ -156,12 +156,12 @@ const PUBLISHED: &[&str] = &[
     "git_committer_email",
 ];
 
-/// Lines of a notice of copyright that names its authors.
+/// Most lines of a copyright notice that names its authors.
 const NOTICE: usize = 6;
 
-/// Addresses that are written so that no machine reads them: `jane [at] posteo [dot] de`, `jane(at)posteo.de`; and in
-/// the parameters of a URL, `jane%40posteo.de`.
-fn find_veiled(text: &str, found: &mut Vec<Found>) {
+/// Adds addresses in disguise: `jane [at] posteo [dot] de`, `jane(at)posteo.de`; and in the parameters of a URL,
+/// `jane%40posteo.de`.
+fn find_veiled(text: &str, found: &mut Vec<PersonalFinding>) {
     for sign in ["[at]", "(at)", " AT ", "%40"] {
         for at in memmem::find_iter(text.as_bytes(), sign) {
             let before = text.get(..at).unwrap_or_default();
@@ -173,13 +173,13 @@ fn find_veiled(text: &str, found: &mut Vec<Found>) {
             let role = ROLES.iter().any(|role| name.eq_ignore_ascii_case(role)) || is_machine(name);
             let (domain, end) = veiled_domain(text, at + sign.len());
             if local > 1 && !role && is_mail_domain(&domain) {
-                found.push(Found::new("email", "a person's e-mail address", Severity::Warning, start..end));
+                found.push(PersonalFinding::new("email", "a person's e-mail address", Severity::Warning, start..end));
             }
         }
     }
 }
 
-/// The domain that begins at a place, with words for its points, and where it ends.
+/// Returns the domain that begins at a place, with words for its points, and its end.
 fn veiled_domain(text: &str, from: usize) -> (String, usize) {
     const POINTS: [&str; 6] = [" [dot] ", "[dot]", " (dot) ", "(dot)", " DOT ", "."];
     let mut domain = String::new();
@@ -199,7 +199,7 @@ fn veiled_domain(text: &str, from: usize) -> (String, usize) {
     }
 }
 
-pub(super) fn find(text: &str, found: &mut Vec<Found>) {
+pub(super) fn find(text: &str, found: &mut Vec<PersonalFinding>) {
     find_veiled(text, found);
     let bytes = text.as_bytes();
     let mut from = 0;
@@ -223,11 +223,11 @@ pub(super) fn find(text: &str, found: &mut Vec<Found>) {
             let role = ROLES.iter().any(|role| trimmed.eq_ignore_ascii_case(role)) || is_machine(trimmed);
             let public = role || is_published(text, span.start);
             let (title, severity) = match (role, public) {
-                (true, _) => ("the mailbox of a role", Severity::Info),
+                (true, _) => ("a role address such as `info@`", Severity::Info),
                 (_, true) => ("the e-mail address of an author", Severity::Info),
                 _ => ("a person's e-mail address", Severity::Warning),
             };
-            found.push(Found::new("email", title, severity, span));
+            found.push(PersonalFinding::new("email", title, severity, span));
         }
     }
 }
@@ -240,7 +240,7 @@ fn is_domain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-')
 }
 
-/// A domain that mail can be for, and that is not set aside for examples (RFC 2606, RFC 6761).
+/// True for a domain that can receive mail and is not reserved for examples (RFC 2606, RFC 6761).
 fn is_mail_domain(domain: &str) -> bool {
     let domain = domain.to_ascii_lowercase();
     let Some((rest, tld)) = domain.rsplit_once('.') else { return false };
@@ -254,7 +254,7 @@ fn is_mail_domain(domain: &str) -> bool {
     labels && !reserved && (country || TLDS.contains(&tld) || tld.starts_with("xn--"))
 }
 
-/// `ssh root@host`, `git@host:path`, `https://user@host`: someone logs in there.
+/// True for a login: `ssh root@host`, `git@host:path`, `https://user@host`.
 fn is_login(text: &str, start: usize, end: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let tail = before.get(before.floor_char_boundary(before.len().saturating_sub(80))..).unwrap_or_default();
@@ -269,7 +269,7 @@ fn is_login(text: &str, start: usize, end: usize) -> bool {
         || command.into_iter().any(|word| matches!(word, "ssh" | "scp" | "rsync" | "sftp" | "mosh" | "ssh-copy-id"))
 }
 
-/// `ci-bot`, `build+noreply`, `0123456789abcdef0123`: nobody reads mail there.
+/// True for mailboxes of machines: `ci-bot`, `build+noreply`, `0123456789abcdef0123`.
 fn is_machine(local: &str) -> bool {
     let words = local.split(['.', '-', '_', '+']);
     words.into_iter().any(|word| {
@@ -277,7 +277,7 @@ fn is_machine(local: &str) -> bool {
     })
 }
 
-/// True if the line says whose work something is, or the lines right before it, as at the head of a source file.
+/// True if the line, or the lines right before it, name an author, as at the head of a source file.
 fn is_published(text: &str, start: usize) -> bool {
     const NEAR: usize = 400;
     let before = text.get(..start).unwrap_or_default();

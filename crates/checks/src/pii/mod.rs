@@ -1,13 +1,14 @@
-//! Finds personal data in what an agent hands out: its output and the arguments of its tool calls. In: an event. Out:
-//! a hit for each place, with its exact span. What an agent only reads (results, inputs) is not looked at.
+//! Check for personal data in an agent's output and in the arguments of its tool calls. In: an event. Out: a hit for
+//! each place, with its exact span. Texts that an agent only reads (results, inputs) are not checked.
 //!
-//! A format with a checksum or an unmistakable form speaks for itself (`numbers` with `cards` and `ibans`, `phones`,
-//! `mail`); anything else needs a word before it that says what it is (`labels`, `national` with `shapes`). One
-//! look finds all such words (`contexts`, from the table in `words`).
+//! A format with a checksum or a distinctive form needs no announcement (`numbers` with `cards` and `ibans`, `phones`,
+//! `mail`); any other value needs an announcing word before it (`labels`, `national` with `shapes`). One pass finds all
+//! such words (`contexts`, from the table in `words`).
 //!
-//! What identifies a person or can be used against one is a warning. What is public by custom or says little alone (a
-//! role's mailbox, an author in a commit, a date in a sentence about a birth, an address or a name behind a bare label) is info; three such kinds
-//! together describe a person, which is a warning again. Values that documentation reserves are not personal data.
+//! Data that identifies a person or can be used against one is a warning. Data that is public by custom or says little
+//! alone (a role's mailbox, an author in a commit, a date in a sentence about a birth, an address or a name behind a
+//! bare label) is info; three such kinds together describe a person, which is a warning. Values that documentation
+//! reserves are not personal data.
 
 mod cards;
 mod contexts;
@@ -36,23 +37,23 @@ const LEAST_DIGITS: usize = 6;
 /// Kinds of weak data that together describe a person.
 const PROFILE: usize = 3;
 
-/// What stands somewhere in a text.
+/// Personal data found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct PersonalFinding {
     rule: &'static str,
-    /// What it is, as a noun with its article.
+    /// Kind of the data, as a noun with its article.
     title: &'static str,
     severity: Severity,
     span: Range<usize>,
 }
 
-impl Found {
+impl PersonalFinding {
     fn new(rule: &'static str, title: &'static str, severity: Severity, span: Range<usize>) -> Self {
         Self { rule, title, severity, span }
     }
 }
 
-/// The personal data in an event.
+/// Returns hits for the personal data in an event.
 pub(super) fn hits(event: &Event) -> Vec<Hit> {
     let mut hits = Vec::new();
     event.for_each_text(|field, text| {
@@ -63,10 +64,10 @@ pub(super) fn hits(event: &Event) -> Vec<Hit> {
     hits
 }
 
-fn hit(field: &FieldName, found: &Found) -> Hit {
+fn hit(field: &FieldName, found: &PersonalFinding) -> Hit {
     let description = match found.rule {
-        "profile" => "Several details here describe one person.".to_owned(),
-        _ => format!("This is {}.", found.title),
+        "profile" => "Contains several details of one person.".to_owned(),
+        _ => format!("Contains {}.", found.title),
     };
     Hit {
         check: CheckName::Pii,
@@ -80,14 +81,14 @@ fn hit(field: &FieldName, found: &Found) -> Hit {
     }
 }
 
-/// Opening of a marker in the place of an identifier: `[personal:credit_card]`.
+/// Beginning of the marker that replaces an identifier: `[personal:credit_card]`.
 pub(super) const MARKER: &str = "[personal:";
-/// Rules that find no identifier of a person or an account: contact data, and facts.
+/// Rules for data that identifies no person or account: contact data, and facts.
 const NO_IDENTIFIERS: [&str; 7] =
     ["birth_date", "email", "ip_address", "person_name", "phone_number", "postal_address", "profile"];
 
-/// Puts markers in the place of numbers that identify a person or an account (cards, IBAN, national numbers), wherever they
-/// stand in JSON. The name of a member counts as the word before its value. Samples of documentation go as well.
+/// Replaces numbers that identify a person or an account (cards, IBAN, national numbers) by markers, anywhere in JSON.
+/// The name of a member counts as the word before its value. Samples of documentation are replaced as well.
 pub(super) fn redact_identifiers(value: &mut Value, name: Option<&str>) {
     match value {
         Value::String(text) => {
@@ -108,7 +109,7 @@ pub(super) fn redact_identifiers(value: &mut Value, name: Option<&str>) {
     }
 }
 
-/// A text without identifiers; `None` where it has none.
+/// Returns a text without identifiers; `None` where it has none.
 fn without_identifiers(text: &str, name: Option<&str>) -> Option<String> {
     if text.bytes().filter(u8::is_ascii_digit).count() < LEAST_DIGITS {
         return None;
@@ -126,7 +127,7 @@ fn without_identifiers(text: &str, name: Option<&str>) -> Option<String> {
         return None;
     }
     let (mut redacted, mut copied) = (String::with_capacity(text.len()), before.len());
-    for Found { rule, span, .. } in found {
+    for PersonalFinding { rule, span, .. } in found {
         redacted.push_str(led.get(copied..span.start).unwrap_or_default());
         for part in [MARKER, rule, "]"] {
             redacted.push_str(part);
@@ -137,8 +138,8 @@ fn without_identifiers(text: &str, name: Option<&str>) -> Option<String> {
     Some(redacted)
 }
 
-/// The personal data in a text, in order of place; spans do not overlap.
-fn find(text: &str) -> Vec<Found> {
+/// Finds the personal data in a text, in order of place; spans do not overlap.
+fn find(text: &str) -> Vec<PersonalFinding> {
     let mut found = Vec::new();
     mail::find(text, &mut found);
     let contexts = Contexts::of(text);
@@ -152,11 +153,11 @@ fn find(text: &str) -> Vec<Found> {
     kept
 }
 
-/// Findings in order of place, without overlaps.
-fn apart(mut found: Vec<Found>) -> Vec<Found> {
-    // Of two readings of one place the graver stands, then the longer.
+/// Sorts findings by place and removes overlaps.
+fn apart(mut found: Vec<PersonalFinding>) -> Vec<PersonalFinding> {
+    // Of two readings of one place the more severe is kept, then the longer.
     found.sort_by_key(|one| (one.span.start, std::cmp::Reverse((one.severity, one.span.len()))));
-    let mut kept: Vec<Found> = Vec::with_capacity(found.len());
+    let mut kept: Vec<PersonalFinding> = Vec::with_capacity(found.len());
     for one in found {
         match kept.last_mut() {
             Some(last) if one.span.start < last.span.end => {
@@ -170,15 +171,15 @@ fn apart(mut found: Vec<Found>) -> Vec<Found> {
     kept
 }
 
-/// Adds what several weak kinds come to: from the first to the last of them.
-fn profile(found: &mut Vec<Found>) {
+/// Adds a profile where weak kinds together describe a person, from the first to the last of them.
+fn profile(found: &mut Vec<PersonalFinding>) {
     const WEAK: [&str; 3] = ["person_name", "birth_date", "postal_address"];
-    let weak: Vec<&Found> = found.iter().filter(|one| WEAK.contains(&one.rule)).collect();
+    let weak: Vec<&PersonalFinding> = found.iter().filter(|one| WEAK.contains(&one.rule)).collect();
     let kinds = WEAK.iter().filter(|rule| weak.iter().any(|one| one.rule == **rule)).count();
     if kinds >= PROFILE
         && let (Some(first), Some(last)) = (weak.first(), weak.last())
     {
         let span = first.span.start..last.span.end;
-        found.push(Found::new("profile", "", Severity::Warning, span));
+        found.push(PersonalFinding::new("profile", "", Severity::Warning, span));
     }
 }

@@ -1,12 +1,12 @@
-//! Names behind a label. In: a text and the end of a label such as `Patient` or `First name`. Out: where the name stands.
-//! It goes by a sign behind the label and by capitals.
+//! Names behind a label. In: a text and the end of a label such as `Patient` or `First name`. Out: the range of the
+//! name. A name is recognized by a sign behind the label and by capitals.
 
 use std::ops::Range;
 
 /// Longest name, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// A part of a name behind a label and a sign: one word or more with capitals.
+/// Finds a part of a name behind a label and a sign: one capitalized word.
 pub(super) fn given_name(text: &str, from: usize) -> Option<Range<usize>> {
     let start = value_start(text, from)?;
     let rest = text.get(start..text.floor_char_boundary((start + LONGEST_NAME).min(text.len())))?;
@@ -20,7 +20,7 @@ pub(super) fn given_name(text: &str, from: usize) -> Option<Range<usize>> {
     (capital && ends && name.chars().count() >= 2).then(|| start..start + name.len())
 }
 
-/// Where the value of a label begins, behind a quote, a sign and blanks.
+/// Returns the beginning of a label's value, behind a quote, a sign and blanks.
 fn value_start(text: &str, from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     let sign = rest.trim_start_matches(['"', '\'', '*', ' ', '_']);
@@ -29,12 +29,12 @@ fn value_start(text: &str, from: usize) -> Option<usize> {
     Some(from + rest.len() - value.len())
 }
 
-/// A name behind a label and a colon: two to four capitalised words in the same line.
+/// Finds a name behind a label and a colon: two to four capitalized words on the same line.
 pub(super) fn name(text: &str, from: usize) -> Option<Range<usize>> {
     let start = value_start(text, from)?;
     let end = text.floor_char_boundary((start + LONGEST_NAME).min(text.len()));
     let line = text.get(start..end)?.split(['\n', '"', ',', ';', '(', '|', '<', '\\']).next()?;
-    // Where no blanks part the words: 张伟.
+    // Names without blanks: 张伟.
     let unspaced = line
         .chars()
         .take_while(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'));

@@ -1,5 +1,5 @@
-//! Numbers by which states know people. In: letters and digits without separators. Out: whether they are such a number.
-//! Most have a check digit; nearly all need their name before them, since other numbers pass one check in ten too.
+//! National identity numbers. In: letters and digits without separators. Out: true for such a number. Most have a check
+//! digit. Nearly all need their name before them, since one in ten other numbers passes a check too.
 
 use super::{
     cards::luhn,
@@ -12,14 +12,14 @@ use super::{
     },
 };
 
-/// A number that a state gives to people.
+/// A kind of number that a state assigns to people.
 #[derive(Debug)]
 pub(super) struct National {
     pub(super) rule: &'static str,
     pub(super) title: &'static str,
-    /// What announces it.
+    /// Words that announce it.
     pub(super) words: &'static [&'static str],
-    /// Whether capital letters and digits form one.
+    /// True if capital letters and digits form such a number.
     pub(super) shape: fn(&str) -> bool,
 }
 
@@ -32,7 +32,7 @@ const fn national(
     National { rule, title, words, shape }
 }
 
-/// Every known kind; where a check has a public definition it is used.
+/// Every known kind. A check is used where it has a public definition.
 pub(super) const NATIONAL: &[National] = &[
     national(
         "us_ssn",
@@ -117,7 +117,7 @@ pub(super) const NATIONAL: &[National] = &[
     national("dk_cpr", "a Danish CPR number", &["cpr", "cpr-nummer", "cpr nr"], |id| {
         is_digits(id, 10) && day_month(id)
     }),
-    national("imsi", "the identity of a person's telephone card", &["imsi"], |id| is_digits(id, 15)),
+    national("imsi", "a SIM card's identity number (IMSI)", &["imsi"], |id| is_digits(id, 15)),
     national("br_cpf", "a Brazilian CPF", &["cpf"], br_cpf),
     national("in_aadhaar", "an Indian Aadhaar number", &["aadhaar", "aadhar", "uidai"], in_aadhaar),
     national(
@@ -149,11 +149,11 @@ pub(super) const NATIONAL: &[National] = &[
     national("mx_curp", "a Mexican CURP", &["curp"], mx_curp),
     national("cl_rut", "a Chilean RUT", &["rut", "r.u.t.", "rol único", "rol único tributario"], cl_rut),
     national("ar_dni", "an Argentine DNI", &["dni", "documento nacional de identidad"], ar_dni),
-    // Not of a state, but of a person all the same: the telephone that somebody carries.
-    national("imei", "the identity of a person's telephone", &["imei"], |id| is_digits(id, 15) && luhn(id)),
+    // Not a state's number, but a person's all the same: that of a telephone.
+    national("imei", "a telephone's identity number (IMEI)", &["imei"], |id| is_digits(id, 15) && luhn(id)),
 ];
 
-/// Digits that need no announcement, by their groups and their checks.
+/// Returns the kind of digits that need no announcement, by their groups and checks.
 pub(super) fn unannounced(digits: &str, sizes: &[usize], text: &str) -> Option<(&'static str, &'static str)> {
     let dotted = || text.get(3..4) == Some(".") && text.get(7..8) == Some(".") && text.get(11..12) == Some("-");
     let rule = match sizes {
@@ -166,9 +166,9 @@ pub(super) fn unannounced(digits: &str, sizes: &[usize], text: &str) -> Option<(
     named(rule)
 }
 
-/// A word that needs no announcement.
+/// Returns the kind of a word that needs no announcement.
 pub(super) fn unannounced_word(word: &str) -> Option<(&'static str, &'static str)> {
-    // What everybody writes for an example; behind its name it counts.
+    // Common examples; behind their name they count.
     const EXAMPLES: [&str; 2] = ["RSSMRA85T10A562S", "11010519491231002X"];
     let upper = || !word.bytes().any(|byte| byte.is_ascii_lowercase()) && !EXAMPLES.contains(&word);
     match word.len() {

@@ -1,11 +1,11 @@
-//! What numbers give away: payment cards, bank accounts, social security numbers, network addresses, telephone numbers.
-//! In: a text and its announcing words. Out: what its digits are. It goes from digit to digit, reads the run of groups
-//! around each, and never looks at a byte more than a few times.
+//! Personal numbers: payment cards, bank accounts, social security numbers, network addresses, telephone numbers. In: a
+//! text and its announcing words. Out: findings. The scan goes from digit to digit, reads the run of groups around
+//! each, and reads no byte more than a few times.
 
 use std::ops::Range;
 
 use super::{
-    Found,
+    PersonalFinding,
     cards::{is_card, is_identifier},
     contexts::{Contexts, Topic},
     ibans::{iban, is_sample_iban},
@@ -13,27 +13,27 @@ use super::{
 };
 use umbra_domain::Severity;
 
-/// Most groups of one run; a table's row of numbers is several runs.
+/// Most groups of one run; a table row of numbers is several runs.
 const MOST_GROUPS: usize = 12;
-/// Longest word that may be a number of something.
+/// Longest word that may be a number, in bytes.
 const LONGEST_WORD: usize = 62;
 
-/// Groups of digits with what stands between them.
+/// Groups of digits, with the separators between them.
 #[derive(Debug)]
 pub(super) struct Run<'t> {
     text: &'t str,
     pub(super) span: Range<usize>,
     pub(super) groups: Vec<Range<usize>>,
-    /// A plus stands before the first group.
+    /// True if a plus stands before the first group.
     pub(super) plus: bool,
-    /// A group stands in round brackets.
+    /// True if a group stands in round brackets.
     pub(super) bracket: bool,
-    /// Nothing stands before it in its line.
+    /// True if the run begins its line.
     pub(super) begins_line: bool,
 }
 
 impl<'t> Run<'t> {
-    /// The run whose first group begins at `start`; `groups` is what an earlier run leaves.
+    /// Reads the run whose first group begins at `start`. `groups` is the reused buffer of an earlier run.
     fn read(text: &'t str, start: usize, mut groups: Vec<Range<usize>>) -> Self {
         let bytes = text.as_bytes();
         let opens = |at: usize| at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
@@ -70,12 +70,12 @@ impl<'t> Run<'t> {
         Self { text, span: first..end, groups, plus, bracket: brackets, begins_line }
     }
 
-    /// How many digits each group has.
+    /// Returns the number of digits of each group.
     pub(super) fn sizes(&self) -> Vec<usize> {
         self.groups.iter().map(Range::len).collect()
     }
 
-    /// The digits of all groups.
+    /// Returns the digits of all groups.
     pub(super) fn digits(&self) -> String {
         self.digits_of(0..self.groups.len())
     }
@@ -84,7 +84,7 @@ impl<'t> Run<'t> {
         self.groups.get(window).unwrap_or_default().iter().filter_map(|group| self.text.get(group.clone())).collect()
     }
 
-    /// The bytes between the groups of a window.
+    /// Returns the separators between the groups of a window.
     fn gaps(&self, window: Range<usize>) -> impl Iterator<Item = &str> {
         let groups = self.groups.get(window).unwrap_or_default();
         groups.windows(2).filter_map(|pair| match pair {
@@ -93,7 +93,7 @@ impl<'t> Run<'t> {
         })
     }
 
-    /// Whether all groups are held apart by the same one of these characters.
+    /// True if all groups are separated by the same one of these characters.
     pub(super) fn is_uniform(&self, of: &str) -> bool {
         self.is_uniform_in(0..self.groups.len(), of)
     }
@@ -103,7 +103,7 @@ impl<'t> Run<'t> {
         first.len() == 1 && of.contains(first) && self.gaps(window).all(|gap| gap == first)
     }
 
-    /// Four groups of up to 255 with points.
+    /// True for four groups of up to 255 with points.
     pub(super) fn is_address(&self) -> bool {
         self.groups.len() == 4 && self.is_uniform(".") && self.address().is_some()
     }
@@ -112,7 +112,7 @@ impl<'t> Run<'t> {
         self.text.get(self.groups.first()?.start..self.groups.last()?.end)?.parse().ok()
     }
 
-    /// A date at its beginning, by itself or with a time behind it.
+    /// True if the run begins with a date, alone or with a time behind it.
     pub(super) fn is_date(&self) -> bool {
         let value = |at: usize| -> usize {
             self.groups.get(at).and_then(|group| self.text.get(group.clone())?.parse().ok()).unwrap_or(usize::MAX)
@@ -128,13 +128,13 @@ impl<'t> Run<'t> {
         }
     }
 
-    /// Whether it may be a number behind a word that announces one: not a figure with a fraction, no version.
+    /// True if the run may be a number behind an announcing word: no figure with a fraction, no version.
     pub(super) fn fits_labelled(&self) -> bool {
         let sizes = self.groups.iter().map(Range::len);
         self.groups.len() == 1 || sizes.max().unwrap_or_default() >= 2
     }
 
-    /// Where its extension ends: `x0135`, ` ext. 12`.
+    /// Returns the end of the number's extension: `x0135`, ` ext. 12`.
     fn end_of_extension(&self) -> usize {
         let rest = self.text.get(self.span.end..).unwrap_or_default();
         let own = rest.trim_start_matches(' ');
@@ -146,7 +146,7 @@ impl<'t> Run<'t> {
         }
     }
 
-    /// Whether something goes on behind it that makes it part of a longer name or a figure with a unit.
+    /// True if the following text makes the run part of a longer name or a figure with a unit.
     fn goes_on(&self) -> bool {
         let rest = self.text.as_bytes().get(self.span.end..).unwrap_or_default();
         match rest {
@@ -159,7 +159,7 @@ impl<'t> Run<'t> {
     }
 }
 
-pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
+pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<PersonalFinding>) {
     let bytes = text.as_bytes();
     let mut groups = Vec::new();
     let mut at = 0;
@@ -173,7 +173,7 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
         let own = bytes.get(word.clone()).unwrap_or_default();
         if own.iter().all(u8::is_ascii_digit) {
             let run = Run::read(text, word.start, std::mem::take(&mut groups));
-            // Fewer digits are nothing that this file knows.
+            // Fewer digits are no number of a known kind.
             if run.groups.iter().map(Range::len).sum::<usize>() >= 7 && !bytes_before(bytes, run.span.start) {
                 digits(&run, contexts, found);
             }
@@ -187,7 +187,7 @@ pub(super) fn find(text: &str, contexts: &Contexts, found: &mut Vec<Found>) {
     }
 }
 
-/// Whether what stands before a run makes it part of something else: a name, an amount, a fraction, a key.
+/// True if the bytes before a run make it part of a name, an amount, a fraction or a key.
 fn bytes_before(bytes: &[u8], start: usize) -> bool {
     let before = start.checked_sub(1).and_then(|at| bytes.get(at)).copied();
     let further = start.checked_sub(2).and_then(|at| bytes.get(at)).copied();
@@ -199,8 +199,8 @@ fn bytes_before(bytes: &[u8], start: usize) -> bool {
     }
 }
 
-/// What a run of digits is.
-fn digits(run: &Run<'_>, contexts: &Contexts, found: &mut Vec<Found>) {
+/// Adds the findings in a run of digits.
+fn digits(run: &Run<'_>, contexts: &Contexts, found: &mut Vec<PersonalFinding>) {
     let start = run.span.start;
     if run.is_address() {
         if run.address().is_some_and(is_of_somebody)
@@ -208,7 +208,12 @@ fn digits(run: &Run<'_>, contexts: &Contexts, found: &mut Vec<Found>) {
             && contexts.before(start, 24, Topic::Network)
             && (contexts.before(start, 96, Topic::Person) || contexts.after(run.span.end, 64, Topic::Person))
         {
-            found.push(Found::new("ip_address", "a person's network address", Severity::Warning, run.span.clone()));
+            found.push(PersonalFinding::new(
+                "ip_address",
+                "a person's IP address",
+                Severity::Warning,
+                run.span.clone(),
+            ));
         }
         return;
     }
@@ -223,12 +228,12 @@ fn digits(run: &Run<'_>, contexts: &Contexts, found: &mut Vec<Found>) {
     }
     if !taken && !run.goes_on() && phones::is_phone(run, contexts) {
         let span = run.span.start..run.end_of_extension();
-        found.push(Found::new("phone_number", "a person's telephone number", Severity::Warning, span));
+        found.push(PersonalFinding::new("phone_number", "a person's telephone number", Severity::Warning, span));
     }
 }
 
-/// What some neighbouring groups of a run are.
-fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts) -> Option<Found> {
+/// Returns the finding for some neighboring groups of a run.
+fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts) -> Option<PersonalFinding> {
     let groups = run.groups.get(window.clone())?;
     let span = groups.first()?.start..groups.last()?.end;
     let count: usize = groups.iter().map(Range::len).sum();
@@ -238,7 +243,7 @@ fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts) -> Option<Fo
     let sizes: Vec<usize> = groups.iter().map(Range::len).collect();
     let digits = run.digits_of(window.clone());
     if sizes == [3, 2, 4] && run.is_uniform_in(window.clone(), "-") && is_social_security(&digits) {
-        return Some(Found::new("us_ssn", "a US social security number", Severity::Warning, span));
+        return Some(PersonalFinding::new("us_ssn", "a US social security number", Severity::Warning, span));
     }
     let card = match sizes.as_slice() {
         [12..=19] => true,
@@ -246,28 +251,28 @@ fn window(run: &Run<'_>, window: Range<usize>, contexts: &Contexts) -> Option<Fo
         _ => false,
     };
     if card && !is_identifier(run.text, span.start) && is_card(&digits, span.start, contexts) {
-        return Some(Found::new("credit_card", "the number of a payment card", Severity::Warning, span));
+        return Some(PersonalFinding::new("credit_card", "a payment card number", Severity::Warning, span));
     }
     let (rule, title) = national::unannounced(&digits, &sizes, run.text.get(span.clone())?)?;
-    Some(Found::new(rule, title, Severity::Warning, span))
+    Some(PersonalFinding::new(rule, title, Severity::Warning, span))
 }
 
-/// A word of letters and digits: an IBAN begins with it, or it is a national number.
-fn letters(text: &str, word: Range<usize>, contexts: &Contexts, found: &mut Vec<Found>) -> Option<usize> {
+/// Adds a finding for a word of letters and digits: the beginning of an IBAN, or a national number.
+fn letters(text: &str, word: Range<usize>, contexts: &Contexts, found: &mut Vec<PersonalFinding>) -> Option<usize> {
     let own = text.get(word.clone())?;
     if let Some(span) = iban(text, word.start) {
         let end = span.end;
         if contexts.samples || !is_sample_iban(text.get(span.clone())?) {
-            found.push(Found::new("iban", "the number of a bank account", Severity::Warning, span));
+            found.push(PersonalFinding::new("iban", "a bank account number", Severity::Warning, span));
         }
         return Some(end);
     }
     let (rule, title) = national::unannounced_word(own)?;
-    found.push(Found::new(rule, title, Severity::Warning, word.clone()));
+    found.push(PersonalFinding::new(rule, title, Severity::Warning, word.clone()));
     Some(word.end)
 }
 
-/// Area, group and serial that the US administration issues, its own specimens left out.
+/// True for an area, group and serial that the US administration issues, except for its own specimens.
 pub(super) fn is_social_security(digits: &str) -> bool {
     let part = |at: Range<usize>| digits.get(at).and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
     let (area, group, serial) = (part(0..3), part(3..5), part(5..9));
@@ -278,7 +283,7 @@ pub(super) fn is_social_security(digits: &str) -> bool {
         && !matches!(digits, "078051120" | "219099999" | "123456789" | "111111111" | "123121234")
 }
 
-/// Whether an address may be somebody's: public, and none of the resolvers that everybody names.
+/// True if an address may be a person's: public, and none of the well-known resolvers.
 fn is_of_somebody(address: std::net::Ipv4Addr) -> bool {
     const RESOLVERS: [[u8; 4]; 6] =
         [[8, 8, 8, 8], [8, 8, 4, 4], [1, 1, 1, 1], [1, 0, 0, 1], [9, 9, 9, 9], [1, 2, 3, 4]];

@@ -1,17 +1,17 @@
-//! Telephone numbers. In: groups of digits and what announces them. Out: whether they are one. A number in
-//! international form, or in the form of North America, speaks for itself; any other needs a word beside it.
+//! Telephone numbers. In: groups of digits and their announcing words. Out: true for a telephone number. A number in
+//! international or North American form needs no announcement; any other needs a word beside it.
 
 use super::{
     contexts::{Contexts, Topic},
     numbers::Run,
 };
 
-/// How far a word may stand before its number, in bytes.
+/// Longest distance from a word to the number behind it, in bytes.
 const BEFORE: usize = 32;
-/// How far a word may stand behind its number: `-Fax`, ` office`.
+/// Longest distance from a number to a word behind it, in bytes: `-Fax`, ` office`.
 const BEHIND: usize = 3;
 
-/// Whether a run of digits is a telephone number that somebody has.
+/// True if a run of digits is a telephone number in use.
 pub(super) fn is_phone(run: &Run<'_>, contexts: &Contexts) -> bool {
     let digits = run.digits();
     if !(7..=15).contains(&digits.len()) || run.groups.len() > 7 || is_fictitious(&digits) || is_toll_free(&digits) {
@@ -41,7 +41,7 @@ fn labelled(run: &Run<'_>, contexts: &Contexts) -> bool {
     contexts.before(run.span.start, BEFORE, Topic::Phone) || behind(Topic::Phone) || behind(Topic::Line)
 }
 
-/// Behind a word that may announce something else as well, the digits themselves must be grouped as a number's are.
+/// True behind an ambiguous word, if the digits are grouped like a telephone number.
 fn reached(run: &Run<'_>, contexts: &Contexts) -> bool {
     let before = |topic| contexts.before(run.span.start, BEFORE, topic);
     let grouped = match run.sizes().as_slice() {
@@ -52,7 +52,7 @@ fn reached(run: &Run<'_>, contexts: &Contexts) -> bool {
     grouped && !before(Topic::Thing) && (before(Topic::Reach) || before(Topic::Line))
 }
 
-/// With the zero that most of the world dials first, in three groups or more.
+/// True for a national number: a leading zero and three groups or more.
 fn is_national(run: &Run<'_>, digits: &str) -> bool {
     let sizes = run.sizes();
     let grouped = sizes.len() >= 3 && sizes.iter().all(|size| (2..=4).contains(size));
@@ -63,7 +63,8 @@ fn is_national(run: &Run<'_>, digits: &str) -> bool {
         && (run.is_uniform(" ") || run.bracket)
 }
 
-/// Area and exchange begin with 2 to 9 (North American Numbering Plan), three groups or a bracket.
+/// True for a North American number: area and exchange begin with 2 to 9 (North American Numbering Plan), in three
+/// groups or with a bracket.
 fn is_north_american(run: &Run<'_>, digits: &str) -> bool {
     let own = digits.strip_prefix("001").or_else(|| digits.strip_prefix('1')).filter(|rest| rest.len() == 10);
     let prefixed = own.is_some();
@@ -79,7 +80,7 @@ fn is_north_american(run: &Run<'_>, digits: &str) -> bool {
     form && own.len() == 10 && opens(0) && opens(3) && !service
 }
 
-/// Numbers that plans keep for fiction: 555-0100 to 555-0199, and Ofcom's 07700 900000 to 900999.
+/// True for numbers that plans reserve for fiction: 555-0100 to 555-0199, and Ofcom's 07700 900000 to 900999.
 fn is_fictitious(digits: &str) -> bool {
     let own = digits.strip_prefix("44").or_else(|| digits.strip_prefix('0')).unwrap_or(digits);
     let american = match digits.len() {
@@ -92,7 +93,7 @@ fn is_fictitious(digits: &str) -> bool {
     american || own.starts_with("7700900") || sequence || same
 }
 
-/// Numbers that cost the caller nothing, in North America and where 0800 or 1800 is dialled: those of firms and hotlines.
+/// True for toll-free numbers, in North America and where 0800 or 1800 is dialed: those of companies and hotlines.
 fn is_toll_free(digits: &str) -> bool {
     const AREAS: [&str; 7] = ["800", "833", "844", "855", "866", "877", "888"];
     let own = digits.strip_prefix('1').filter(|_| digits.len() == 11);
@@ -101,7 +102,8 @@ fn is_toll_free(digits: &str) -> bool {
         || own.is_some_and(|own| AREAS.iter().any(|area| own.starts_with(area)))
 }
 
-/// Whether the digits begin with a country's code (ITU-T E.164; those of one and two digits, and the first two of three).
+/// True if the digits begin with a country's code (ITU-T E.164; those of one and two digits, and the first two of
+/// three).
 fn has_country(digits: &str) -> bool {
     const TWO: [&str; 44] = [
         "20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48", "49",

@@ -1,9 +1,9 @@
-//! The forms and checks of the numbers by which states know people. In: letters and digits without separators. Out: whether
-//! they are such a number. Where a check has a public definition it is used.
+//! Forms and checks of national identity numbers. In: letters and digits without separators. Out: true for such a
+//! number. A check is used where it has a public definition.
 
 use super::cards::luhn;
 
-/// How many of its bytes are digits.
+/// Counts the digits of an id.
 pub(super) fn digits_of(id: &str) -> usize {
     id.bytes().filter(u8::is_ascii_digit).count()
 }
@@ -16,7 +16,7 @@ fn is_repeated(id: &str) -> bool {
     id.bytes().skip(1).all(|byte| Some(&byte) == id.as_bytes().first())
 }
 
-/// Digits with the letters of a form: `A` a letter, `9` a digit, `*` either.
+/// True if an id has a form: `A` stands for a letter, `9` for a digit, `*` for either.
 pub(super) fn has_form(id: &str, form: &str) -> bool {
     id.len() == form.len()
         && id.bytes().zip(form.bytes()).all(|(byte, kind)| match kind {
@@ -38,7 +38,7 @@ fn weighted(id: &str, weights: &[u32]) -> u32 {
     id.bytes().zip(weights).map(|(byte, weight)| u32::from(byte.wrapping_sub(b'0')) * weight).sum()
 }
 
-/// Day and month at the beginning.
+/// True if an id begins with a day and a month.
 pub(super) fn day_month(id: &str) -> bool {
     (1..=31).contains(&number(id, 0..2)) && (1..=12).contains(&number(id, 2..4))
 }
@@ -95,7 +95,7 @@ pub(super) fn de_tax_id(id: &str) -> bool {
     (11 - product) % 10 == digit(id, 10)
 }
 
-/// The check stands fourth, behind the serial, and before the date of birth.
+/// True for an Austrian number: its check digit is the fourth, between the serial and the date of birth.
 pub(super) fn at_svnr(id: &str) -> bool {
     let sum = weighted(id, &[3, 7, 9, 0, 5, 8, 4, 2, 1, 6]) % 11;
     is_digits(id, 10)
@@ -126,7 +126,7 @@ pub(super) fn pt_nif(id: &str) -> bool {
 }
 
 pub(super) fn it_codice_fiscale(id: &str) -> bool {
-    /// What a character counts at an odd place (Decreto ministeriale 12 marzo 1974).
+    /// Value of a character at an odd place (Decreto ministeriale 12 marzo 1974).
     const ODD: [u32; 26] =
         [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23];
     if !has_form(id, "AAAAAA99A99A999A") || !id.get(8..9).is_some_and(|month| "ABCDEHLMPRST".contains(month)) {
@@ -173,7 +173,7 @@ pub(super) fn no_fodselsnummer(id: &str) -> bool {
 }
 
 pub(super) fn fi_hetu(id: &str) -> bool {
-    // The sign of the century may be a separator, which is gone here, or a letter.
+    // The century sign may be a letter; a separator was removed already.
     let digits: String =
         id.chars().enumerate().filter(|(at, c)| !(*at == 6 && c.is_ascii_alphabetic())).map(|(_, c)| c).collect();
     let value = format!("{}{}", digits.get(..6).unwrap_or_default(), digits.get(6..9).unwrap_or_default());
@@ -196,7 +196,7 @@ pub(super) fn in_aadhaar(id: &str) -> bool {
     is_digits(id, 12) && !id.starts_with(['0', '1']) && verhoeff(id)
 }
 
-/// Verhoeff's check: the permutations and the multiplication of the dihedral group of order ten.
+/// True if Verhoeff's check passes: permutations, and the multiplication of the dihedral group of order ten.
 fn verhoeff(id: &str) -> bool {
     const PERMUTATION: [usize; 10] = [1, 5, 7, 6, 2, 8, 3, 0, 9, 4];
     let times = |a: usize, b: usize| match (a < 5, b < 5) {
@@ -214,7 +214,7 @@ fn verhoeff(id: &str) -> bool {
 }
 
 pub(super) fn in_pan(id: &str) -> bool {
-    // The fourth letter says what kind of holder it is: P is a person.
+    // The fourth letter is the kind of holder: P is a person.
     has_form(id, "AAAAA9999A") && id.get(3..4) == Some("P") && id != "ABCPE1234F"
 }
 
@@ -293,6 +293,6 @@ pub(super) fn cl_rut(id: &str) -> bool {
 }
 
 pub(super) fn ar_dni(id: &str) -> bool {
-    // Seven or eight digits without a check, given out in order: those alive begin at three million.
+    // Seven or eight digits without a check, issued in order: those of living people begin at three million.
     (is_digits(id, 7) || is_digits(id, 8)) && number(id, 0..id.len()) >= 3_000_000 && id != "12345678"
 }

@@ -1,18 +1,17 @@
-//! The words that announce what follows them, in a table: which word, what it announces, and whether the text's word may
-//! go on behind it.
+//! Table of announcing words: the word, its topic, and whether the word in the text may be longer.
 
-/// What a word announces.
+/// Topic that a word announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Topic {
-    /// A telephone number, for sure: `Phone:`.
+    /// A telephone number, certainly: `Phone:`.
     Phone,
-    /// Perhaps a telephone number: `call`, `registered`.
+    /// Possibly a telephone number: `call`, `registered`.
     Reach,
-    /// Which of a person's lines a number is: `office`, before it or behind it.
+    /// One of a person's telephone lines, before the number or behind it: `office`.
     Line,
     /// A payment card.
     Card,
-    /// A number of something else, such as an order.
+    /// A number of another thing, such as an order.
     Thing,
     /// A driving licence.
     Licence,
@@ -24,28 +23,28 @@ pub(super) enum Topic {
     Routing,
     /// A date of birth.
     Birth,
-    /// An address in a network.
+    /// A network address.
     Network,
     /// A person: `my`, `customer`.
     Person,
     /// The number of an account at a bank.
     Account,
-    /// A part of a name follows.
+    /// A part of a name.
     Given,
-    /// A name follows, of someone in care or under contract.
+    /// The name of someone in care or under contract.
     Patient,
-    /// A name follows.
+    /// A name.
     Name,
-    /// An address of a household.
+    /// The address of a household.
     Home,
-    /// The national number at this place of [`NATIONAL`](super::national::NATIONAL).
+    /// The national number at this index of [`NATIONAL`](super::national::NATIONAL).
     National(usize),
 }
 
-/// Words with a bar between them; behind one with a star the text's word may go on.
+/// Words separated by bars; a star allows the text's word to be longer.
 pub(super) type Words = &'static str;
 
-/// What announces a number that is looked at for its form.
+/// Words that announce a number which is recognized by its form.
 pub(super) const HINTS: &[(Topic, Words)] = &[
     (
         Topic::Phone,
@@ -79,7 +78,7 @@ pub(super) const HINTS: &[(Topic, Words)] = &[
     ),
 ];
 
-/// What announces a value that is looked for behind it.
+/// Words that announce a value behind them.
 pub(super) const LABELS: &[(Topic, Words)] = &[
     (
         Topic::Licence,

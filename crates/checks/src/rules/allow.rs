@@ -1,10 +1,10 @@
-//! Allow-lists: what a rule finds and leaves alone. In: a place in a text. Out: that the list covers it.
+//! Allow lists: matches of a rule that are not reported. In: a place in a text. Out: true if the list covers it.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::Place;
+use super::MatchContext;
 use umbra_domain::{AllowList, AllowTarget};
 
 /// A compiled allow-list.
@@ -26,8 +26,8 @@ impl Allow {
         }
     }
 
-    /// True if what stands there is left alone.
-    pub(crate) fn covers(&self, place: Place<'_>) -> bool {
+    /// True if the list covers the place.
+    pub(crate) fn covers(&self, place: MatchContext<'_>) -> bool {
         let target = match self.target {
             AllowTarget::Secret => place.value,
             AllowTarget::Match => place.whole,
@@ -45,14 +45,14 @@ impl Allow {
     }
 }
 
-/// An expression of a row, within bounds of memory. As in Go's RE2 a brace that repeats nothing is a brace.
+/// Compiles an expression of a row, within a bound of memory. As in Go's RE2, a brace that repeats nothing is literal.
 pub(crate) fn compiled(regex: &str) -> Result<Regex, regex::Error> {
     let compile = |regex: &str| RegexBuilder::new(regex).size_limit(LARGEST).build();
     compile(regex).or_else(|error| compile(&rewritten(regex, &[("{", r"\{")])).map_err(|_| error))
 }
 
-/// The expression with `\w`, `\d`, `\s` and `\b` of ASCII, as Go's RE2 has them: credentials have no other letters,
-/// counted repetitions of classes of Unicode take megabytes and seconds, and its word boundaries have no fast matcher.
+/// Rewrites `\w`, `\d`, `\s` and `\b` to ASCII, as in Go's RE2: credentials have no other letters, counted repetitions
+/// of Unicode classes take megabytes and seconds, and Unicode word boundaries have no fast matcher.
 pub(crate) fn of_ascii(regex: &str) -> String {
     let classes = [(r"\w", "[0-9A-Za-z_]"), (r"\d", "[0-9]"), (r"\s", r"[\t\n\f\r\x20]"), (r"\b", r"(?-u:\b)")];
     rewritten(regex, &classes)
@@ -61,8 +61,8 @@ pub(crate) fn of_ascii(regex: &str) -> String {
 /// Largest compiled expression, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// The expression with some of its parts replaced: escapes wherever they stand, braces that open no repetition, `${` or
-/// `{{`, outside classes alone.
+/// Replaces parts of an expression: escapes anywhere, and outside of classes braces that open no repetition, `${` or
+/// `{{`.
 fn rewritten(regex: &str, parts: &[(&str, &str)]) -> String {
     static PARTS: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\\[pPxuU]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d+(?:,\d*)?\}|\{").ok());

@@ -1,5 +1,5 @@
-//! What keeps a row from being put in force. In: a row, and the rows before it. Out: its faults, each with the member
-//! that is at fault.
+//! Validation of rows before they are put in force. In: a row, and the rows before it. Out: its faults, each with the
+//! member at fault.
 
 use regex::Regex;
 
@@ -8,9 +8,9 @@ use crate::{
     commands::Pattern,
     secrets::{SHORTEST_LITERAL, pattern},
 };
-use umbra_domain::{Begins, CheckName, CheckRule, RuleFault, nearest::nearest};
+use umbra_domain::{CheckName, CheckRule, MatchPlace, RuleFault, nearest::nearest};
 
-/// Checks whose rows may be expressions.
+/// Checks whose rows may have expressions.
 const OF_TEXTS: [CheckName; 6] = [
     CheckName::Secrets,
     CheckName::Commands,
@@ -20,11 +20,11 @@ const OF_TEXTS: [CheckName; 6] = [
     CheckName::Pii,
 ];
 
-/// Finds fault with a row of a user's file. `earlier` are the rows of the files before it.
+/// Returns the faults of a row in a user's file. `earlier` are the rows of the files before it.
 pub fn faults(row: &CheckRule, earlier: &[CheckRule]) -> Vec<RuleFault> {
     let mut faults = Faults(Vec::new());
     let known = || BUILT_IN.iter().chain(earlier).filter(|known| known.id == row.id);
-    if row.finds() {
+    if row.has_patterns() {
         faults.finding(row);
     } else {
         faults.changing(row, known().next().is_some());
@@ -71,7 +71,7 @@ impl Faults {
         read.ok()
     }
 
-    /// A row that says what it finds.
+    /// Checks a row with a pattern or an expression of its own.
     fn finding(&mut self, row: &CheckRule) {
         let check = row.check();
         let key = if row.regex.is_some() { "regex" } else { "assigned" };
@@ -113,7 +113,7 @@ impl Faults {
         self.unfit(&of_credentials, "only rules about credentials have it");
     }
 
-    /// Members that have no meaning where they stand.
+    /// Notes a fault for each member that has no meaning in the row.
     fn unfit(&mut self, members: &[(&'static str, bool)], why: &str) {
         for (key, _) in members.iter().filter(|(_, there)| *there) {
             self.push(key, None, why, "leave it out");
@@ -121,7 +121,7 @@ impl Faults {
     }
 
     fn credential(&mut self, row: &CheckRule, groups: Option<usize>) {
-        let anchored = row.assigned.is_some() || row.begins.is_some_and(|begins| begins != Begins::Free);
+        let anchored = row.assigned.is_some() || row.begins.is_some_and(|begins| begins != MatchPlace::Free);
         if anchored && (row.keywords.is_empty() || row.keywords.iter().any(|word| word.len() < SHORTEST_LITERAL)) {
             let key = if row.keywords.is_empty() { "begins" } else { "keywords" };
             let message = format!("a match at a keyword needs keywords of {SHORTEST_LITERAL} bytes or more");
@@ -135,7 +135,7 @@ impl Faults {
         }
     }
 
-    /// A row that changes another.
+    /// Checks a row that changes another row.
     fn changing(&mut self, row: &CheckRule, is_known: bool) {
         let of_finding = [
             ("keywords", !row.keywords.is_empty()),

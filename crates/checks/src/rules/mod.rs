@@ -1,6 +1,6 @@
-//! The rules in force: those of `rules/*.toml`, with what a user's files add and change. In: rows. Out: for each check
-//! its rules, compiled, and for each finding whether it counts. There is one set for the whole process, since a text is
-//! redacted on every path by the same rules, or by none.
+//! The rules in force: those of `rules/*.toml`, extended and changed by a user's files. In: rows. Out: the compiled
+//! rules of each check, and for each finding whether it counts. The whole process has one set, since every path must
+//! redact a text by the same rules.
 
 mod allow;
 mod faults;
@@ -24,23 +24,23 @@ pub use self::{
 use crate::{commands, injection, secrets};
 use umbra_domain::{AllowList, CheckName, CheckRule, Event, FieldName, Hit, RuleFile, Severity};
 
-/// Rules of every check.
+/// Compiled rules of every check.
 #[derive(Debug)]
 pub struct Rules {
     rows: Vec<CheckRule>,
-    /// Word of rows on findings, by check and id, whoever makes them.
-    words: HashMap<(CheckName, &'static str), Word>,
-    /// Values that no rule about credentials takes for one.
+    /// Changes by rows to findings, by check and rule id.
+    words: HashMap<(CheckName, &'static str), RowOverride>,
+    /// Allow lists for the values of all credential rules.
     allowed: Vec<Allow>,
-    pub(crate) secrets: secrets::Index,
+    pub(crate) secrets: secrets::SecretRules,
     pub(crate) commands: commands::Rows,
-    pub(crate) injection: injection::Index,
+    pub(crate) injection: injection::OrderForms,
     texts: TextRules,
 }
 
-/// Word of rows on a rule's findings.
+/// Changes by rows to the findings of one rule.
 #[derive(Debug, Default)]
-struct Word {
+struct RowOverride {
     off: bool,
     severity: Option<Severity>,
     allow: Vec<Allow>,
@@ -48,12 +48,12 @@ struct Word {
 
 static IN_FORCE: LazyLock<ArcSwap<Rules>> = LazyLock::new(|| ArcSwap::from_pointee(Rules::of(&[])));
 
-/// The rules in force: the built-in ones until others are installed.
+/// Returns the rules in force: the built-in ones until others are installed.
 pub(crate) fn in_force() -> Guard<Arc<Rules>> {
     IN_FORCE.load()
 }
 
-/// Rows that are built in, of every check.
+/// Built-in rows of every check.
 pub(crate) static BUILT_IN: LazyLock<Vec<CheckRule>> = LazyLock::new(|| {
     const FILES: [(CheckName, &str); 6] = [
         (CheckName::Secrets, include_str!("../../rules/secrets.toml")),
@@ -61,7 +61,7 @@ pub(crate) static BUILT_IN: LazyLock<Vec<CheckRule>> = LazyLock::new(|| {
         (CheckName::Injection, include_str!("../../rules/injection.toml")),
         (CheckName::Pii, include_str!("../../rules/pii.toml")),
         (CheckName::Truncation, include_str!("../../rules/truncation.toml")),
-        // Each row of it names its check.
+        // Each row of this file names its check.
         (CheckName::Emptiness, include_str!("../../rules/others.toml")),
     ];
     let rows = FILES.into_iter().flat_map(|(check, text)| {
@@ -75,22 +75,23 @@ pub(crate) static BUILT_IN: LazyLock<Vec<CheckRule>> = LazyLock::new(|| {
 });
 
 impl Rules {
-    /// The built-in rules, with what these files say, the later over the earlier. Rows that [`faults`] finds fault with
-    /// find nothing.
+    /// Builds rules from the built-in rows and these files, where later files override earlier ones. Rows with
+    /// [`faults`] find nothing.
     pub fn of(files: &[RuleFile]) -> Self {
         let mut rows = BUILT_IN.clone();
-        let mut words: HashMap<_, Word> = HashMap::new();
+        let mut words: HashMap<_, RowOverride> = HashMap::new();
         for row in files.iter().flat_map(|file| &file.rules) {
             let laid = lay(&mut rows, row);
-            if !row.finds() {
+            if !row.has_patterns() {
                 let word = words.entry((laid.check(), intern(&row.id))).or_default();
                 word.off = row.enabled.map_or(word.off, |on| !on);
                 word.severity = row.severity.or(word.severity);
             }
         }
-        // Rows about credentials look at their own lists, where the whole match is known.
-        for row in
-            rows.iter().filter(|row| !row.allowlists.is_empty() && (row.check() != CheckName::Secrets || !row.finds()))
+        // Rows about credentials apply their own lists, where the whole match is known.
+        for row in rows
+            .iter()
+            .filter(|row| !row.allowlists.is_empty() && (row.check() != CheckName::Secrets || !row.has_patterns()))
         {
             let word = words.entry((row.check(), intern(&row.id))).or_default();
             word.allow.extend(row.allowlists.iter().map(Allow::new));
@@ -100,9 +101,9 @@ impl Rules {
         Self {
             words,
             allowed: allowed.into_iter().map(Allow::new).collect(),
-            secrets: secrets::Index::new(on.iter().filter(|row| row.check() == CheckName::Secrets)),
+            secrets: secrets::SecretRules::new(on.iter().filter(|row| row.check() == CheckName::Secrets)),
             commands: commands::Rows::new(on.iter().filter(|row| row.check() == CheckName::Commands)),
-            injection: injection::Index::new(on.iter().filter(|row| row.check() == CheckName::Injection)),
+            injection: injection::OrderForms::new(on.iter().filter(|row| row.check() == CheckName::Injection)),
             texts: TextRules::new(
                 on.iter().filter(|row| {
                     !matches!(row.check(), CheckName::Secrets | CheckName::Commands | CheckName::Injection)
@@ -117,29 +118,36 @@ impl Rules {
         IN_FORCE.store(Arc::new(self));
     }
 
-    /// Every rule, as it stands: the built-in ones first, then those that files add.
+    /// Returns every row in its present form: the built-in ones first, then those that files add.
     pub fn rows(&self) -> &[CheckRule] {
         &self.rows
     }
 
-    /// Severity of a finding, `None` where it does not count: its rule is switched off, or leaves the value alone.
-    pub(crate) fn weigh(&self, check: CheckName, rule: &str, severity: Severity, place: Place<'_>) -> Option<Severity> {
+    /// Returns the severity of a finding; `None` where its rule is switched off, or an allow list covers the value.
+    pub(crate) fn severity_in_force(
+        &self,
+        check: CheckName,
+        rule: &str,
+        severity: Severity,
+        place: MatchContext<'_>,
+    ) -> Option<Severity> {
         debug_assert!(self.rows.iter().any(|row| row.id == rule), "{rule} stands in no file of rules");
         let allowed = check == CheckName::Secrets && self.allowed.iter().any(|allow| allow.covers(place));
         let Some(word) = self.words.get(&(check, rule)).filter(|_| !allowed) else {
             return (!allowed).then_some(severity);
         };
         let dropped = word.off || word.allow.iter().any(|allow| allow.covers(place));
-        // An example stays what it is.
+        // An info finding, such as an example of a credential, keeps its severity.
         (!dropped).then(|| word.severity.filter(|_| severity > Severity::Info).unwrap_or(severity))
     }
 
-    /// Hits of a check that count, and those of rows that are expressions.
+    /// Filters a check's hits by the rules, and adds the hits of rows with an expression.
     pub(crate) fn judged(&self, check: CheckName, mut hits: Vec<Hit>, event: &Event) -> Vec<Hit> {
         hits.extend(self.texts.hits(check, event));
         hits.retain_mut(|hit| {
             let text = event.text(&hit.field).unwrap_or_default();
-            let weight = self.weigh(check, &hit.rule, hit.severity, Place::new(text, hit.start..hit.end));
+            let weight =
+                self.severity_in_force(check, &hit.rule, hit.severity, MatchContext::new(text, hit.start..hit.end));
             hit.severity = weight.unwrap_or(hit.severity);
             weight.is_some()
         });
@@ -147,8 +155,8 @@ impl Rules {
     }
 }
 
-/// Puts a row beside or over those of its id, and gives it as it stands then. One that finds something takes their place
-/// but for what it leaves unsaid; one that does not changes what it names in each.
+/// Adds a row, or lays it over the rows of its id, and returns the result. A row that finds something replaces them and
+/// inherits the members that it leaves out; any other row changes each of them.
 fn lay(rows: &mut Vec<CheckRule>, row: &CheckRule) -> CheckRule {
     let mut laid = row.clone();
     if let Some(first) = rows.iter().position(|known| known.id == row.id) {
@@ -156,14 +164,14 @@ fn lay(rows: &mut Vec<CheckRule>, row: &CheckRule) -> CheckRule {
         laid.check = row.check.or(known.check);
         laid.description = row.description.clone().or(known.description);
         laid.severity = row.severity.or(known.severity);
-        if row.finds() {
+        if row.has_patterns() {
             rows.retain(|known| known.id != row.id);
             rows.insert(first, laid.clone());
         }
     } else {
         rows.push(laid.clone());
     }
-    for known in rows.iter_mut().filter(|known| known.id == row.id && !row.finds()) {
+    for known in rows.iter_mut().filter(|known| known.id == row.id && !row.has_patterns()) {
         known.description = row.description.clone().or(known.description.take());
         known.severity = row.severity.or(known.severity);
         known.enabled = row.enabled.or(known.enabled);
@@ -175,23 +183,23 @@ fn lay(rows: &mut Vec<CheckRule>, row: &CheckRule) -> CheckRule {
     laid
 }
 
-/// Part of a text that was found, with its surroundings.
+/// A match in a text, with its surroundings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'t> {
-    /// The credential, or what a rule found.
+pub(crate) struct MatchContext<'t> {
+    /// The credential, or the text that a rule found.
     pub(crate) value: &'t str,
     /// The whole match.
     pub(crate) whole: &'t str,
-    /// Its line.
+    /// Line of the match.
     pub(crate) line: &'t str,
 }
 
-impl<'t> Place<'t> {
+impl<'t> MatchContext<'t> {
     pub(crate) fn new(text: &'t str, at: std::ops::Range<usize>) -> Self {
         Self::within(text, at.clone(), at)
     }
 
-    /// The same of a value within a match.
+    /// Creates the place of a value within a larger match.
     pub(crate) fn within(text: &'t str, value: std::ops::Range<usize>, whole: std::ops::Range<usize>) -> Self {
         let start = text.get(..whole.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
         let end = text.get(whole.end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| whole.end + at);
@@ -200,7 +208,7 @@ impl<'t> Place<'t> {
     }
 }
 
-/// A text that lives as long as the process. Names of rules are few, and the same ones come back on reload.
+/// Interns a text for the lifetime of the process. Rule names are few, and the same ones return on reload.
 pub(crate) fn intern(text: &str) -> &'static str {
     static KNOWN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +220,7 @@ pub(crate) fn intern(text: &str) -> &'static str {
     text
 }
 
-/// True if a field is one that a check looks at.
+/// True if a check reads the field.
 fn looks_at(check: CheckName, field: &FieldName) -> bool {
     match check {
         CheckName::Pii => field.is_output() || field.is_tool_argument(),

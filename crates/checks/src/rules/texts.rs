@@ -1,5 +1,5 @@
-//! Rows that are expressions over texts, for the checks other than that of credentials. In: an event. Out: a hit for
-//! each match, in the texts that the check looks at.
+//! Rows with an expression, for all checks but that of credentials. In: an event. Out: a hit for each match, in the
+//! texts that the check reads.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct TextRule {
     pub(crate) id: &'static str,
     pub(crate) description: String,
     pub(crate) severity: Severity,
-    /// `None` where every text is searched.
+    /// Scanner of the keywords; `None` where every text is searched.
     keywords: Option<AhoCorasick>,
     regex: Regex,
 }
@@ -73,7 +73,7 @@ impl TextRule {
         })
     }
 
-    /// Every match in a text, the first few.
+    /// Returns the first matches in a text.
     pub(crate) fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = (&'t Self, std::ops::Range<usize>)> {
         let awake = self.keywords.as_ref().is_none_or(|keywords| keywords.is_match(text));
         let found = self.regex.find_iter(if awake { text } else { "" });

@@ -1,23 +1,23 @@
-//! Tries a row's examples: each hit must be found by the rule, no miss may be. The rules are those in force.
+//! Trial of a row's examples: the rule must find each hit and no miss. The rules are those in force.
 
 use super::in_force;
 use crate::{review, screen};
 use umbra_domain::{CheckName, CheckRule, Event, ToolCall};
 
-/// Example that a rule judges otherwise than its row says.
+/// An example with another result than its row claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misjudged {
     /// The example.
     pub text: String,
     /// True if it should have been found.
     pub is_hit: bool,
-    /// Rules of the check that found something in it.
+    /// Rules of the check that found something in the example.
     pub found: Vec<String>,
     /// True if an example of a credential looks like a placeholder, which no rule reports.
     pub is_placeholder: bool,
 }
 
-/// Event in which a check looks at a text: a command that is run, a tool's result, or an output.
+/// Returns an event in which a check reads the text: as a command, a tool's result, or an output.
 pub fn example(check: CheckName, text: &str) -> Event {
     let mut event = Event { agent: "rules".into(), ..Event::default() };
     match check {
@@ -33,7 +33,7 @@ pub fn example(check: CheckName, text: &str) -> Event {
     event
 }
 
-/// Examples of a row that the rules in force judge otherwise than it says.
+/// Returns the examples of a row with another result than the row claims, by the rules in force.
 pub fn misjudged(row: &CheckRule) -> Vec<Misjudged> {
     let hits = row.hits.iter().map(|sample| (sample.text(), true));
     let samples = hits.chain(row.misses.iter().map(|sample| (sample.text(), false)));

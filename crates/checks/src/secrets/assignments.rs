@@ -1,22 +1,23 @@
-//! Values that are given to names such as `password`, `client_secret` or `API_KEY`. In: a text and the place of the
-//! word. Out: the value, where it is a literal that looks random. It leaves alone variables, calls, templates,
-//! look-ups of the environment and the words that manuals write.
+//! Values assigned to names such as `password`, `client_secret` or `API_KEY`. In: a text and the place of the word.
+//! Out: the value, if it is a literal that looks random. Variables, calls, templates, environment look-ups and the
+//! placeholders of manuals are skipped.
 
 use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
 use super::{
-    Found,
-    judgement::{Name, is_identifier, is_spaced, judge, may_judge},
-    literals::{Written, hyphenated, to_end_of_word, value_after, whole, with_tail},
-    named, names, values,
+    SecretFinding,
+    literals::{Notation, hyphenated, to_end_of_word, value_after, whole, with_tail},
+    named, names,
+    score::{NameEvidence, is_identifier, is_spaced, judge, may_judge},
+    values,
 };
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<Found>;
+type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
 
-/// The words within names that wake this rule.
+/// Words within names that trigger this rule.
 pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("pass", strong),
     ("pwd", strong),
@@ -74,14 +75,14 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("\u{be44}\u{bc00}\u{bc88}\u{d638}", strong),
 ];
 
-/// Whether a name is the word for a password in another language than English.
+/// True if a name is the word for a password in a language other than English.
 fn is_foreign(lower: &str) -> bool {
     const WORDS: [&str; 10] =
         ["contrase", "mot", "kennw", "wachtw", "senha", "has\u{142}o", "heslo", "jelsz", "parola", "l\u{f6}senord"];
     !lower.is_ascii() || WORDS.iter().any(|word| lower.starts_with(word))
 }
 
-/// Whether a name holds a word that wakes these rules.
+/// True if a name contains a word that triggers these rules.
 pub(super) fn names_secret(name: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         AhoCorasick::builder().ascii_case_insensitive(true).build(NEEDLES.iter().map(|(word, _)| *word)).ok()
@@ -89,41 +90,41 @@ pub(super) fn names_secret(name: &str) -> bool {
     WORDS.as_ref().is_some_and(|words| words.is_match(name))
 }
 
-/// The credential that a cell of a table is, whose column has this name.
-pub(super) fn in_cell(name: &str, text: &str, cell: Range<usize>) -> Option<Found> {
+/// Returns the credential in a table cell whose column has this name.
+pub(super) fn in_cell(name: &str, text: &str, cell: Range<usize>) -> Option<SecretFinding> {
     let value = text.get(cell.clone())?;
     let lower = name.to_ascii_lowercase();
     let about = lower.rsplit(['_', '-', '.', ' ', '/']).next().is_some_and(names::is_about);
-    if about || names::is_open(&lower) || names::only_finds(name, value) || is_identifier(value, "") {
+    if about || names::is_open(&lower) || names::is_lookup_name(name, value) || is_identifier(value, "") {
         return None;
     }
-    let severity = judge(name, value, Name::Strong, Written::Apart)?;
+    let severity = judge(name, value, NameEvidence::Strong, Notation::Separate)?;
     let (rule, title) = kind(&lower);
-    Some(Found { span: cell, rule, title, severity })
+    Some(SecretFinding { span: cell, rule, title, severity })
 }
 
-fn strong(text: &str, hit: Range<usize>) -> Option<Found> {
-    find(text, hit, Name::Strong)
+fn strong(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
+    find(text, hit, NameEvidence::Strong)
 }
 
-/// `pw`, which is too short for a literal of its own: the sign behind it stands with it.
-fn short(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds `pw`, which is too short for a literal of its own: the literal includes the sign behind it.
+fn short(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let whole =
         values::starts_word(text, hit.start) || text.get(..hit.start).is_some_and(|t| t.ends_with(['_', '-', '.']));
     whole.then(|| strong(text, hit.start..hit.start + 2))?
 }
 
-fn weak(text: &str, hit: Range<usize>) -> Option<Found> {
-    find(text, hit, Name::Weak)
+fn weak(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
+    find(text, hit, NameEvidence::Weak)
 }
 
-fn find(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
-    let found = assigned(text, hit.clone(), strength).or_else(|| behind(text, hit))?;
+fn find(text: &str, hit: Range<usize>, strength: NameEvidence) -> Option<SecretFinding> {
+    let found = assigned(text, hit.clone(), strength).or_else(|| key_behind_word(text, hit))?;
     (!names::within_resource(text, found.span.start)).then_some(found)
 }
 
-/// A key that little but the word itself leads to.
-fn behind(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds a key with little context but the word itself.
+fn key_behind_word(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let word = text.get(hit.clone())?;
     if !["secret", "token", "key", "access", "private"].iter().any(|one| word.eq_ignore_ascii_case(one)) {
         return None;
@@ -135,13 +136,13 @@ fn behind(text: &str, hit: Range<usize>) -> Option<Found> {
         return None;
     }
     let name = text.get(values::word_start(text, hit.end, 64)..hit.end)?;
-    if names::is_open(&name.to_ascii_lowercase()) || names::only_finds(name, text.get(span.clone())?) {
+    if names::is_open(&name.to_ascii_lowercase()) || names::is_lookup_name(name, text.get(span.clone())?) {
         return None;
     }
-    Some(Found { span, rule: "service_key", title: "a key of a service", severity: Severity::Warning })
+    Some(SecretFinding { span, rule: "service_key", title: "a service key", severity: Severity::Warning })
 }
 
-fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
+fn assigned(text: &str, hit: Range<usize>, strength: NameEvidence) -> Option<SecretFinding> {
     let bytes = text.as_bytes();
     let name_byte = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let right = bytes.get(hit.end..)?.iter().take(48).take_while(|b| name_byte(b)).count();
@@ -149,23 +150,28 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     while end > hit.end && matches!(bytes.get(end - 1), Some(b'.' | b'-')) {
         end -= 1;
     }
-    if right > 30 && strength == Name::Weak || !may_assign(text, end) {
+    if right > 30 && strength == NameEvidence::Weak || !may_assign(text, end) {
         return None;
     }
     let start = values::word_start(text, hit.start, 64);
     let name = text.get(start..end)?;
     let capitals = text.get(hit.clone())?.bytes().all(|b| b.is_ascii_uppercase());
-    if let Some(value) = hyphenated(text, hit.end, right).filter(|_| strength == Name::Strong || capitals) {
-        return Some(Found { span: value, rule: "generic_secret", title: "a secret", severity: Severity::Warning });
+    if let Some(value) = hyphenated(text, hit.end, right).filter(|_| strength == NameEvidence::Strong || capitals) {
+        return Some(SecretFinding {
+            span: value,
+            rule: "generic_secret",
+            title: "a secret",
+            severity: Severity::Warning,
+        });
     }
     if right > 30 {
         return None;
     }
-    // Most names in prose are given no value: this comes before all that asks what the name says.
+    // Most names in prose have no value, so this test comes before those of the name.
     let (value, mut written) = value_after(text, start, end)?;
     let literal = text.get(value.clone())?;
-    let within = literal.starts_with('{') && strength == Name::Strong;
-    let spaced = written == Written::Quoted && strength == Name::Strong && is_spaced(literal);
+    let within = literal.starts_with('{') && strength == NameEvidence::Strong;
+    let spaced = written == Notation::Quoted && strength == NameEvidence::Strong && is_spaced(literal);
     if !within && !spaced && !may_judge(literal) {
         return None;
     }
@@ -181,7 +187,7 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
     {
         return None;
     }
-    // `--- PASS: TestReader/empty`: a test's verdict.
+    // `--- PASS: TestReader/empty`: the result of a test.
     if name == "PASS" && text.get(end..).is_some_and(|rest| rest.starts_with(": ")) {
         return None;
     }
@@ -190,36 +196,39 @@ fn assigned(text: &str, hit: Range<usize>, strength: Name) -> Option<Found> {
         return None;
     }
     let lower_name = name.to_ascii_lowercase();
-    if names::is_open(&lower_name) || names::only_finds(name, literal) {
+    if names::is_open(&lower_name) || names::is_lookup_name(name, literal) {
         return None;
     }
     if within {
         return within_json(literal, value.start);
     }
     // SQL: WITH PASSWORD '…'.
-    if written == Written::Loose
+    if written == Notation::Loose
         && lower_name == "password"
         && text.get(..value.start).is_some_and(|t| t.ends_with('\''))
     {
-        written = Written::Quoted;
+        written = Notation::Quoted;
     }
-    // `--recv-keys 9DC8…`: of options only those of passwords and tokens say enough.
-    if strength == Name::Weak && name.starts_with('-') && text.get(..value.start).is_some_and(|t| t.ends_with(' ')) {
-        written = Written::Loose;
+    // `--recv-keys 9DC8…`: only options of passwords and tokens are evidence enough.
+    if strength == NameEvidence::Weak
+        && name.starts_with('-')
+        && text.get(..value.start).is_some_and(|t| t.ends_with(' '))
+    {
+        written = Notation::Loose;
     }
-    let strength = if capitals && written == Written::Loose { Name::Strong } else { strength };
+    let strength = if capitals && written == Notation::Loose { NameEvidence::Strong } else { strength };
     let severity = judge(name, literal, strength, written)?;
-    if written != Written::Quoted && is_identifier(literal, text.get(value.end..)?) {
+    if written != Notation::Quoted && is_identifier(literal, text.get(value.end..)?) {
         return None;
     }
     let (rule, title) = kind(&lower);
     let span = whole(text, value);
-    let span = if matches!(written, Written::Shell | Written::Bare) { with_tail(text, span) } else { span };
-    let span = if written == Written::Shell { to_end_of_word(text, start..end, span) } else { span };
-    Some(Found { span, rule, title, severity })
+    let span = if matches!(written, Notation::Shell | Notation::Bare) { with_tail(text, span) } else { span };
+    let span = if written == Notation::Shell { to_end_of_word(text, start..end, span) } else { span };
+    Some(SecretFinding { span, rule, title, severity })
 }
 
-/// The rule that a name stands for, and what its value is.
+/// Returns the rule of a name, and the title of its value.
 pub(super) fn kind(lower: &str) -> (&'static str, &'static str) {
     if is_foreign(lower) || lower.starts_with("pass") || lower.starts_with("pw") || lower.starts_with("_pass") {
         ("generic_password", "a password")
@@ -232,10 +241,10 @@ pub(super) fn kind(lower: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether a value may follow: most names in prose are followed by neither a sign nor a digit.
+/// True if a value may follow: most names in prose are followed by neither a sign nor a digit.
 fn may_assign(text: &str, end: usize) -> bool {
     let after = text.as_bytes().get(end..).unwrap_or_default();
-    // `name: DB_PASSWORD`, and its value in the next line.
+    // `name: DB_PASSWORD`, with its value on the next line.
     if matches!(after, [b'\n' | b'\r', ..]) {
         return true;
     }
@@ -249,7 +258,8 @@ fn may_assign(text: &str, end: usize) -> bool {
         || after.iter().take(32).any(|b| *b == b'\\')
 }
 
-/// `pass`, `password`, `passwd`, `passphrase`, `passcode`, and those with a prefix, but not `bypass` or `passed`.
+/// True for `pass`, `password`, `passwd`, `passphrase`, `passcode`, also with a prefix, but not for `bypass` or
+/// `passed`.
 fn is_password_name(text: &str, at: usize, lower: &str) -> bool {
     let tail = lower.get(4..).unwrap_or_default();
     let ends = tail.is_empty()
@@ -259,8 +269,8 @@ fn is_password_name(text: &str, at: usize, lower: &str) -> bool {
     ends && !(head.ends_with("by") || head.ends_with("com") || head.ends_with("tres"))
 }
 
-/// A credential that is kept as JSON in a string: the random value among its values.
-fn within_json(json: &str, start: usize) -> Option<Found> {
+/// Finds a credential stored as JSON in a string: the random value among its values.
+fn within_json(json: &str, start: usize) -> Option<SecretFinding> {
     let mut at = 0;
     for part in json.split(['"', '\\', '\'', ':', ',', '{', '}', ' ']) {
         let digits = part.bytes().filter(u8::is_ascii_digit).count();
@@ -270,7 +280,7 @@ fn within_json(json: &str, start: usize) -> Option<Found> {
             && values::is_mixed(part);
         if dense && values::entropy(part) >= 3.0 && !values::is_placeholder(part) {
             let span = start + at..start + at + part.len();
-            return Some(Found { span, rule: "generic_token", title: "a token", severity: Severity::Critical });
+            return Some(SecretFinding { span, rule: "generic_token", title: "a token", severity: Severity::Critical });
         }
         at += part.len() + 1;
     }

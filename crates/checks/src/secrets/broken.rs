@@ -1,6 +1,6 @@
-//! Joins what quotes or a line's end break within a credential: `'ghp_' + '…'`, `"ghp_…" "…"`, a token that goes on in
-//! the next line. In: a text and the place where a credential begins. Out: what stands there without the breaks, and the
-//! place of each byte. It is asked only where a format's literal stands and the format does not match.
+//! Credentials broken by quotes or a line's end: `'ghp_' + '…'`, `"ghp_…" "…"`, a token that continues on the next
+//! line. In: a text and the place where a credential begins. Out: the credential without the breaks, and the place of
+//! each byte. Used only where a format's literal stands and the format does not match.
 
 use super::{gibberish::is_gibberish, values};
 
@@ -9,23 +9,23 @@ const LONGEST: usize = 600;
 /// Most breaks in one credential.
 const MOST_BREAKS: usize = 8;
 
-/// What stands at a place without its breaks.
-pub(super) struct Joined {
+/// A joined text, without its breaks.
+pub(super) struct JoinedText {
     pub(super) text: String,
-    /// By byte of the text: its place.
+    /// Place of each byte of the text.
     pub(super) places: Vec<usize>,
-    /// Where its parts end.
+    /// Ends of the parts in the text.
     pub(super) ends: Vec<usize>,
 }
 
-/// What begins at `start`, whose literal ends at `end`; `None` where it is not broken. Where the first part is `whole`, a
-/// line goes on with it only if nothing else stands there.
-pub(super) fn joined(text: &str, start: usize, end: usize, whole: bool) -> Option<Joined> {
+/// Joins the parts from `start` on, whose literal ends at `end`; `None` where there is no break. If the first part is
+/// `whole`, the next line continues it only if it holds nothing else.
+pub(super) fn joined(text: &str, start: usize, end: usize, whole: bool) -> Option<JoinedText> {
     let bytes = text.as_bytes().get(..text.len().min(start + LONGEST))?;
     let goes_on = |at: usize| literals(bytes, at).or_else(|| lines(text, bytes, at, end, whole));
-    // Most are not broken, and a text of beginnings alone would be copied again for each of them.
+    // Most texts have no break, and a text of beginnings alone would be copied again for each of them.
     goes_on(start + run(bytes, start))?;
-    let mut joined = Joined { text: String::new(), places: Vec::new(), ends: Vec::new() };
+    let mut joined = JoinedText { text: String::new(), places: Vec::new(), ends: Vec::new() };
     let mut at = start;
     let mut breaks = 0;
     loop {
@@ -51,7 +51,7 @@ fn blank(bytes: &[u8], at: usize) -> usize {
     bytes.get(at..).unwrap_or_default().iter().take(MOST).take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// From the end of a literal's text to the beginning of the next one's, which a sign or nothing joins to it.
+/// Returns the beginning of the next literal, from the end of one: a sign or nothing joins them.
 fn literals(bytes: &[u8], at: usize) -> Option<usize> {
     let quote = bytes.get(at).filter(|byte| matches!(byte, b'"' | b'\''))?;
     let mut next = at + 1 + blank(bytes, at + 1);
@@ -61,7 +61,7 @@ fn literals(bytes: &[u8], at: usize) -> Option<usize> {
     (bytes.get(next) == Some(quote) && run(bytes, next + 1) > 0).then_some(next + 1)
 }
 
-/// From a line's end to the beginning of the next, where that goes on as a credential does.
+/// Returns the beginning of the next line, if it continues like a credential.
 fn lines(text: &str, bytes: &[u8], at: usize, literal_end: usize, alone: bool) -> Option<usize> {
     let mut next = at;
     next += usize::from(bytes.get(next) == Some(&b'\\'));

@@ -1,14 +1,14 @@
-//! Passwords in calls and statements: `auth=("bob", "…")`, `IDENTIFIED BY '…'`, `ConvertTo-SecureString "…"`; and keys
-//! in JSON web keys. In: a text and the place of what announces them. Out: the literal there.
+//! Passwords in calls and statements: `auth=("bob", "…")`, `IDENTIFIED BY '…'`, `ConvertTo-SecureString "…"`; and
+//! secret parts of JSON web keys. In: a text and the place of the announcing literal. Out: the credential there.
 
 use std::ops::Range;
 
-use super::{Found, carriers::is_password, gibberish::is_gibberish, values};
+use super::{SecretFinding, gibberish::is_gibberish, structured::is_password, values};
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<Found>;
+type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
 
-/// What wakes these rules.
+/// Literals that trigger these rules.
 pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("auth=(", second_argument),
     ("auth = (", second_argument),
@@ -40,8 +40,8 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
 /// Longest value that is read, in bytes.
 const LONGEST: usize = 256;
 
-/// `("bob", "…")`: the second of two literals.
-fn second_argument(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds the second of two literals: `("bob", "…")`.
+fn second_argument(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let user = literal(text, skip(text, hit.end, b" \t\n"))?;
     let comma = skip(text, user.end + 1, b" \t");
     if text.as_bytes().get(comma) != Some(&b',') {
@@ -52,8 +52,8 @@ fn second_argument(text: &str, hit: Range<usize>) -> Option<Found> {
     (!same).then(|| password(text, span))?
 }
 
-/// `mysqli("host", "bob", "…")`: the third of three literals.
-fn third_argument(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds the third of three literals: `mysqli("host", "bob", "…")`.
+fn third_argument(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let mut at = hit.end;
     for _ in 0..2 {
         let argument = literal(text, skip(text, at, b" \t\n"))?;
@@ -66,13 +66,13 @@ fn third_argument(text: &str, hit: Range<usize>) -> Option<Found> {
     password(text, literal(text, skip(text, at, b" \t\n"))?)
 }
 
-/// `CURLOPT_USERPWD, "bob:…"`.
-fn pair_after(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds a password in `CURLOPT_USERPWD, "bob:…"`.
+fn pair_after(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     pair(text, hit.start..skip(text, hit.end, b" \t\n,=>"))
 }
 
-/// `b64encode(b"bob:…")`: a user and a password that a header is made of.
-fn pair(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds a password in `b64encode(b"bob:…")`, the user and password of a header.
+fn pair(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let at = hit.end + usize::from(text.as_bytes().get(hit.end) == Some(&b'b'));
     let span = literal(text, at)?;
     let (user, told) = text.get(span.clone())?.split_once(':')?;
@@ -80,14 +80,14 @@ fn pair(text: &str, hit: Range<usize>) -> Option<Found> {
     named.then(|| password(text, span.end - told.len()..span.end))?
 }
 
-/// The literal that follows, options and methods in between.
-fn quoted(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds the next literal, behind options and methods.
+fn quoted(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let rest = text.as_bytes().get(hit.end..)?;
     let lead = rest.iter().take(48).take_while(|byte| byte.is_ascii_alphanumeric() || b" \t_-".contains(byte)).count();
     password(text, literal(text, hit.end + lead)?)
 }
 
-fn password(text: &str, span: Range<usize>) -> Option<Found> {
+fn password(text: &str, span: Range<usize>) -> Option<SecretFinding> {
     let value = text.get(span.clone())?;
     let told = value.bytes().any(|byte| byte.is_ascii_digit() || b"!@#$%^&*+=?".contains(&byte)) || is_gibberish(value);
     let letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -97,11 +97,11 @@ fn password(text: &str, span: Range<usize>) -> Option<Found> {
     }
     let strong = value.len() >= 10 && values::entropy(value) >= 3.0;
     let severity = if strong { Severity::Critical } else { Severity::Warning };
-    Some(Found { span, rule: "call_password", title: "a password in a call", severity })
+    Some(SecretFinding { span, rule: "call_password", title: "a password in a function call", severity })
 }
 
-/// A secret part of a JSON web key (RFC 7518, 6.2.2 and 6.3.2), near the member that says so.
-fn key_part(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds a secret part of a JSON web key (RFC 7518, 6.2.2 and 6.3.2), near the member `kty`.
+fn key_part(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     const NEAR: usize = 3000;
     const LONGEST_PART: usize = 1000;
     let start = skip(text, hit.end, b" \t\n\\");
@@ -117,7 +117,7 @@ fn key_part(text: &str, hit: Range<usize>) -> Option<Found> {
     let from = text.floor_char_boundary(hit.start.saturating_sub(NEAR));
     let near = text.get(from..text.floor_char_boundary(span.end + NEAR))?;
     let title = "the secret part of a JSON web key";
-    memchr::memmem::find(near.as_bytes(), b"\"kty").is_some().then_some(Found {
+    memchr::memmem::find(near.as_bytes(), b"\"kty").is_some().then_some(SecretFinding {
         span,
         rule: "json_web_key",
         title,
@@ -125,7 +125,7 @@ fn key_part(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-/// The inside of the literal that begins at a place.
+/// Returns the inside of the literal that begins at a place.
 fn literal(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text.as_bytes().get(at..)?;
     let quote = rest.first().filter(|byte| matches!(byte, b'"' | b'\''))?;

@@ -1,6 +1,6 @@
-//! Credentials that are wrapped in base64 or in hexadecimal digits.
-//! In: a text. Out: each run that decodes to text with a credential in it, whole. Runs are met by looking at every 32nd
-//! byte, so clean text costs next to nothing; what is wrapped several times is opened as often.
+//! Credentials in base64 or in hexadecimal digits. In: a text. Out: each run that decodes to text with a credential in
+//! it, as a whole. Runs are found by a test of every 32nd byte, so clean text costs next to nothing; nested encodings
+//! are decoded up to three times.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::Found;
+use super::SecretFinding;
 use umbra_domain::Severity;
 
-/// Shortest run that is opened, in bytes: 24 bytes of text.
+/// Shortest run that is decoded, in bytes: 24 bytes of text.
 pub(super) const SHORTEST: usize = 32;
 
-/// Longest run that is opened. Beyond it are images and archives.
+/// Longest run that is decoded, in bytes. Longer ones are images and archives.
 const LONGEST: usize = 16 * 1024;
 
-/// How often one run is opened: base64 of base64 of a credential.
+/// Most nested decodings of one run: base64 of base64 of a credential.
 const DEEPEST: usize = 3;
 
-/// Accepts both alphabets (after [`decode`] made them one), with or without padding.
+/// Accepts both alphabets (after [`decode`] unified them), with or without padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new()
@@ -30,36 +30,36 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Decodes base64 and base64url. What was cut off at a length that no encoder writes loses its last character.
+/// Decodes base64 and base64url. A text cut off at a length that no encoder produces loses its last character.
 pub(crate) fn decode(value: &str) -> Option<Vec<u8>> {
     let bare = value.trim_end_matches('=');
     let whole = bare.get(..bare.len() - usize::from(bare.len() % 4 == 1))?;
     LENIENT.decode(whole.replace('+', "-").replace('/', "_")).ok()
 }
 
-/// The runs that wrap a credential; `find` looks through what they decode to.
-pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+/// Finds the runs that encode a credential. `find` searches the decoded text.
+pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<SecretFinding>) -> Vec<SecretFinding> {
     find_to(text, &find, DEEPEST)
 }
 
-fn find_to(text: &str, find: &dyn Fn(&str) -> Vec<Found>, depth: usize) -> Vec<Found> {
+fn find_to(text: &str, find: &dyn Fn(&str) -> Vec<SecretFinding>, depth: usize) -> Vec<SecretFinding> {
     let mut found = Vec::new();
     let mut at = SHORTEST - 1;
     while at < text.len() {
         let run = run_around(text.as_bytes(), at);
-        // The next place of the grid that lies behind this one and behind the run.
+        // The next multiple of the step behind this place and behind the run.
         at = (run.end.max(at + 1) + SHORTEST) / SHORTEST * SHORTEST - 1;
-        if let Some(inner) = open(text, run.clone()).and_then(|inner| {
+        if let Some(inner) = decode_run(text, run.clone()).and_then(|inner| {
             let wrapped = if depth > 1 { find_to(&inner, find, depth - 1) } else { Vec::new() };
             worst(find(&inner).into_iter().chain(wrapped))
         }) {
-            found.push(Found { span: run, ..inner });
+            found.push(SecretFinding { span: run, ..inner });
         }
     }
     found
 }
 
-/// The bytes of both alphabets.
+/// Bytes of both alphabets.
 static BASE64: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -74,7 +74,8 @@ fn is_base64(byte: u8) -> bool {
     BASE64[usize::from(byte)]
 }
 
-/// The run that holds `at`, empty where none does, with its padding. Leftwards it looks no further than a run may be.
+/// Returns the run around `at` with its padding, empty if there is none. To the left it reads at most [`SHORTEST`]
+/// bytes.
 fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
     let (before, after) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
     if !after.first().is_some_and(|byte| is_base64(*byte)) {
@@ -86,12 +87,12 @@ fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
     at - left..at + right
 }
 
-/// What a run decodes to, if that is text.
-fn open(text: &str, run: Range<usize>) -> Option<String> {
+/// Decodes a run, if the result is text.
+fn decode_run(text: &str, run: Range<usize>) -> Option<String> {
     let encoded = text.get(run).filter(|run| (SHORTEST..=LONGEST).contains(&run.len()))?;
     let printable = |bytes: &[u8]| bytes.iter().all(|b| (0x20..0x7f).contains(b) || matches!(b, b'\n' | b'\r' | b'\t'));
     let decode = if encoded.bytes().all(|byte| byte.is_ascii_hexdigit()) { decode_hex } else { decode };
-    // The beginning tells nearly all that is no text.
+    // The beginning rules out nearly everything that is no text.
     if !printable(&decode(encoded.get(..16)?)?) {
         return None;
     }
@@ -106,7 +107,7 @@ pub(crate) fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     rest.is_empty().then(|| pairs.iter().map(|[high, low]| Some(value(high)? << 4 | value(low)?)).collect())?
 }
 
-/// The gravest of them that is no mere example.
-fn worst(found: impl Iterator<Item = Found>) -> Option<Found> {
+/// Returns the most severe finding that is not a mere example.
+fn worst(found: impl Iterator<Item = SecretFinding>) -> Option<SecretFinding> {
     found.filter(|one| one.severity >= Severity::Warning).max_by_key(|one| one.severity)
 }

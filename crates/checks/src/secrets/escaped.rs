@@ -1,17 +1,17 @@
-//! Credentials that are written in escapes, character by character: `%67%68…`, `&#103;…`, `\x67…`, `\u0067…`, and
-//! letters of full width; and those in which some characters are: `\u002B`, `%2F`, `\/`. In: a text. Out: each run of
-//! escapes with a credential in it, and each credential with escapes in it, whole. Runs are met by looking at every
-//! 32nd byte, so clean text costs next to nothing; single escapes are looked through where the text has one. Texts that
-//! are quoted in texts that are quoted (JSON within JSON) are taken out of one quotation after another.
+//! Credentials written in escapes, character by character (`%67%68…`, `&#103;…`, `\x67…`, `\u0067…`, full-width
+//! letters), or with some characters escaped (`\u002B`, `%2F`, `\/`). In: a text. Out: each run of escapes with a
+//! credential in it, and each credential with escapes in it, as a whole. Runs are found by a test of every 32nd byte,
+//! so clean text costs next to nothing; single escapes are resolved only where the text has one. Nested quotations
+//! (JSON within JSON) are resolved one after another.
 
 use std::{borrow::Cow, ops::Range};
 
 use memchr::{memchr, memchr_iter, memchr3, memmem};
 
-use super::Found;
+use super::SecretFinding;
 use umbra_domain::Severity;
 
-/// The shortest run with a credential is longer, in bytes: so far apart are the places that are looked at.
+/// Distance in bytes of the places that are tested; the shortest run with a credential is longer.
 pub(super) const SHORTEST: usize = 32;
 
 /// Most bytes of a run that are read.
@@ -20,26 +20,25 @@ const LONGEST: usize = 16 * 1024;
 /// Longest escape, in bytes.
 const WIDEST: usize = 8;
 
-/// The first byte of letters of full width.
+/// First byte of full-width letters.
 const FULL_WIDTH: u8 = 0xef;
 
-/// How escapes begin of the signs that credentials have between the letters: `+ - / = _`. None is shorter than four bytes,
-/// by which the search for all literals keeps its pace.
-/// Those of quotes tell of a quotation.
+/// Beginnings of escapes for the signs within credentials, `+ - / = _`, and for quotes, which show a quotation. None is
+/// shorter than four bytes, which keeps the scan for all literals fast.
 pub(super) const NEEDLES: [&str; 19] = [
     "&quot;", "&#34;", "%22%3", "&#43;", "&#45;", "&#47;", "&#61;", "&#95;", "&#x2", "&#x3", "&#x5", "\\u002",
     "\\u003", "\\u005", "\\u007", "\\x2b", "\\x2f", "\\x3d", "\\x5f",
 ];
 
-/// How many quotations are opened one by one; the last opens all that are left.
+/// Most quotations that are resolved one by one; the last step resolves all that are left.
 const DEEPEST: usize = 6;
 
-/// What backslashes tell of a text.
+/// Findings about the backslashes of a text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slashes {
-    /// It has a slash as some encoders of JSON write it: `\/`.
+    /// True if the text has a slash as some encoders of JSON write it: `\/`.
     pub(super) before_slash: bool,
-    /// It is quoted twice: an escape is escaped itself, `\\"` or `\\n`.
+    /// True if the text is quoted twice: an escape is escaped itself, `\\"` or `\\n`.
     pub(super) nested: bool,
 }
 
@@ -65,20 +64,21 @@ impl Slashes {
     }
 }
 
-/// The credentials of a text that is quoted: `find` looks through what stands in the first quotation, in the second, and
-/// so on. Each halves the backslashes, so few suffice.
-pub(super) fn quoted(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+/// Finds the credentials in a quoted text. `find` searches the text behind the first quotation, the second, and so on.
+/// Each step halves the backslashes, so few steps suffice.
+pub(super) fn quoted(text: &str, find: impl Fn(&str) -> Vec<SecretFinding>) -> Vec<SecretFinding> {
     let mut found = Vec::new();
     let mut said = Cow::Borrowed(text);
-    // By byte of what is said: its place.
+    // Original place of each byte of the unquoted text.
     let mut places: Vec<usize> = Vec::new();
     for depth in 1..=DEEPEST {
         let (inner, own) = unquoted(&said, depth == DEEPEST);
         places = if depth == 1 { own } else { own.iter().filter_map(|at| places.get(*at).copied()).collect() };
         let place = |at: usize| places.get(at).copied();
         let within = find(&inner).into_iter();
-        found
-            .extend(within.filter_map(|one| Some(Found { span: place(one.span.start)?..place(one.span.end)?, ..one })));
+        found.extend(
+            within.filter_map(|one| Some(SecretFinding { span: place(one.span.start)?..place(one.span.end)?, ..one })),
+        );
         said = Cow::Owned(inner);
         if !Slashes::of(&said).nested && memmem::find(said.as_bytes(), b"\\u00").is_none() {
             break;
@@ -87,7 +87,7 @@ pub(super) fn quoted(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found
     found
 }
 
-/// A text out of its quotation, and by byte its place; with `all`, out of all of them.
+/// Removes one quotation from a text, or with `all` every one. Returns the original place of each byte, too.
 fn unquoted(text: &str, all: bool) -> (String, Vec<usize>) {
     let bytes = text.as_bytes();
     let (mut said, mut places) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
@@ -110,7 +110,7 @@ fn unquoted(text: &str, all: bool) -> (String, Vec<usize>) {
     (said, places)
 }
 
-/// The sign that a quotation writes as an escape at a place, and the escape's length.
+/// Returns the character that a quotation escapes at a place, and the escape's length.
 fn quoted_sign(bytes: &[u8], at: usize, all: bool) -> Option<(u8, usize)> {
     let rest = bytes.get(at..)?;
     let most = if all { rest.len() } else { 2 };
@@ -128,10 +128,10 @@ fn quoted_sign(bytes: &[u8], at: usize, all: bool) -> Option<(u8, usize)> {
     }
 }
 
-/// The credentials of a text that have escapes in them; `find` looks through the text without escapes.
-pub(super) fn within(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+/// Finds the credentials with escapes in them. `find` searches the text without escapes.
+pub(super) fn within(text: &str, find: impl Fn(&str) -> Vec<SecretFinding>) -> Vec<SecretFinding> {
     let mut said = String::with_capacity(text.len());
-    // By byte of what is said: its place.
+    // Original place of each byte of the unescaped text.
     let mut places = Vec::with_capacity(text.len() + 1);
     let mut at = 0;
     while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -145,12 +145,13 @@ pub(super) fn within(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found
     let place = |place: usize| places.get(place).copied();
     let found = find(&said).into_iter().filter_map(|one| {
         let span = place(one.span.start)?..place(one.span.end)?;
-        (span.len() != one.span.len()).then_some(Found { span, ..one })
+        (span.len() != one.span.len()).then_some(SecretFinding { span, ..one })
     });
     found.collect()
 }
 
-/// The sign that is escaped at a place, and the escape's length. Quotes and backslashes end what they stand in, and stay.
+/// Returns the character that is escaped at a place, and the escape's length. Quotes and backslashes stay: they end the
+/// literal around them.
 fn single(bytes: &[u8], at: usize) -> Option<(char, usize)> {
     if bytes.get(at..at + 2) == Some(b"\\/") {
         return Some(('/', 2));
@@ -159,8 +160,8 @@ fn single(bytes: &[u8], at: usize) -> Option<(char, usize)> {
     (byte < 0x80 && !matches!(byte, b'"' | b'\'' | b'\\')).then_some((char::from(byte), length))
 }
 
-/// The runs that hold a credential; `find` looks through what they say.
-pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+/// Finds the runs of escapes that hold a credential. `find` searches the unescaped text.
+pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<SecretFinding>) -> Vec<SecretFinding> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     if bytes.len() < SHORTEST || !may_hold(bytes) {
@@ -168,7 +169,7 @@ pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> 
     }
     let mut at = SHORTEST - 1;
     while let Some(byte) = bytes.get(at) {
-        // Bytes that stand in an escape; of those most stand in a word, whose neighbours then say no.
+        // Tests bytes that occur in escapes; most of them are in a word, whose neighbors then rule it out.
         let run = if may_belong(*byte) { run_around(bytes, at) } else { at..at };
         if run.len() > SHORTEST {
             found.extend(in_run(bytes, run.clone(), &find));
@@ -178,7 +179,7 @@ pub(super) fn find(text: &str, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> 
     found
 }
 
-/// Whether a text has a byte that an escape begins with.
+/// True if a text has a byte that an escape begins with.
 fn may_hold(bytes: &[u8]) -> bool {
     memchr3(b'%', b'&', b'\\', bytes).or_else(|| memchr(FULL_WIDTH, bytes)).is_some()
 }
@@ -187,7 +188,7 @@ fn may_belong(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || byte >= 0x80 || matches!(byte, b'%' | b'&' | b'#' | b';' | b'\\' | b'x' | b'u')
 }
 
-/// The escape that begins at a place: the character and its length in bytes.
+/// Returns the character of the escape that begins at a place, and the escape's length in bytes.
 fn escape(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let rest = bytes.get(at..bytes.len().min(at + WIDEST))?;
     let number = |digits: &[u8], radix| {
@@ -210,7 +211,7 @@ fn escape(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     }
 }
 
-/// The run of escapes that holds `at`, empty where none does.
+/// Returns the run of escapes around `at`, empty if there is none.
 fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
     let covering = |end: usize| {
         let first = end.saturating_sub(WIDEST);
@@ -223,7 +224,7 @@ fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
     {
         end += length;
     }
-    // What lies before: no further than the last place that was looked at.
+    // The part before `at`, no further than the place that was tested before.
     while start + SHORTEST + WIDEST > at
         && let Some(before) = covering(start).filter(|_| start > 0)
     {
@@ -232,8 +233,8 @@ fn run_around(bytes: &[u8], at: usize) -> Range<usize> {
     start..end
 }
 
-/// The credentials in a run, by the places of their escapes.
-fn in_run(bytes: &[u8], run: Range<usize>, find: impl Fn(&str) -> Vec<Found>) -> Vec<Found> {
+/// Finds the credentials in a run, by the places of their escapes.
+fn in_run(bytes: &[u8], run: Range<usize>, find: impl Fn(&str) -> Vec<SecretFinding>) -> Vec<SecretFinding> {
     let mut said = String::new();
     let mut starts = Vec::new();
     let mut at = run.start;
@@ -247,5 +248,5 @@ fn in_run(bytes: &[u8], run: Range<usize>, find: impl Fn(&str) -> Vec<Found>) ->
     starts.push(at);
     let found = find(&said).into_iter().filter(|one| one.severity >= Severity::Warning);
     let place = |place: usize| starts.get(place).copied();
-    found.filter_map(|one| Some(Found { span: place(one.span.start)?..place(one.span.end)?, ..one })).collect()
+    found.filter_map(|one| Some(SecretFinding { span: place(one.span.start)?..place(one.span.end)?, ..one })).collect()
 }

@@ -1,37 +1,37 @@
-//! Passwords on command lines: in the short options of the commands that take them so, and piped into those that read
-//! them. In: a text and the place of a command's name. Out: the password there. Long options such as `--password` are
-//! names like any other (`assignments`).
+//! Passwords on command lines: in short options of known commands, and piped into commands that read them. In: a text
+//! and the place of a command's name. Out: the password there. Long options such as `--password` are ordinary names
+//! (`assignments`).
 
 use std::ops::Range;
 
-use super::{Found, carriers::is_password, gibberish::is_gibberish, values};
+use super::{SecretFinding, gibberish::is_gibberish, structured::is_password, values};
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<Found>;
+type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
 
-/// The names of commands that wake these rules.
+/// Names of commands that trigger these rules.
 pub(super) const NEEDLES: &[(&str, Find)] = &[
-    ("sshpass", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("mysql", |text, hit| option(text, hit, &["-p"], Place::Glued)),
-    ("mariadb", |text, hit| option(text, hit, &["-p"], Place::Glued)),
-    ("docker login", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("podman login", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("registry login", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("az login", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("oc login", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("mongosh", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("mongodump", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("mongorestore", |text, hit| option(text, hit, &["-p"], Place::Either)),
-    ("psexec", |text, hit| option(text, hit, &["-p"], Place::Apart)),
-    ("redis-cli", |text, hit| option(text, hit, &["-a"], Place::Either)),
-    ("sqlcmd", |text, hit| option(text, hit, &["-P"], Place::Either)),
-    ("ldap", |text, hit| option(text, hit, &["-w"], Place::Either)),
-    ("7z ", |text, hit| option(text, hit, &["-p"], Place::Glued)),
-    ("zip ", |text, hit| option(text, hit, &["-P"], Place::Either)),
-    ("plink", |text, hit| option(text, hit, &["-pw"], Place::Apart)),
-    ("pscp", |text, hit| option(text, hit, &["-pw"], Place::Apart)),
-    ("openssl enc", |text, hit| option(text, hit, &["-k"], Place::Apart)),
-    ("gh secret set", |text, hit| option(text, hit, &["--body", "-b"], Place::Either)),
+    ("sshpass", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("mysql", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
+    ("mariadb", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
+    ("docker login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("podman login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("registry login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("az login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("oc login", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("mongosh", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("mongodump", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("mongorestore", |text, hit| option(text, hit, &["-p"], ValuePlace::Either)),
+    ("psexec", |text, hit| option(text, hit, &["-p"], ValuePlace::Apart)),
+    ("redis-cli", |text, hit| option(text, hit, &["-a"], ValuePlace::Either)),
+    ("sqlcmd", |text, hit| option(text, hit, &["-P"], ValuePlace::Either)),
+    ("ldap", |text, hit| option(text, hit, &["-w"], ValuePlace::Either)),
+    ("7z ", |text, hit| option(text, hit, &["-p"], ValuePlace::Glued)),
+    ("zip ", |text, hit| option(text, hit, &["-P"], ValuePlace::Either)),
+    ("plink", |text, hit| option(text, hit, &["-pw"], ValuePlace::Apart)),
+    ("pscp", |text, hit| option(text, hit, &["-pw"], ValuePlace::Apart)),
+    ("openssl enc", |text, hit| option(text, hit, &["-k"], ValuePlace::Apart)),
+    ("gh secret set", |text, hit| option(text, hit, &["--body", "-b"], ValuePlace::Either)),
     ("htpasswd", htpasswd),
     ("chpasswd", |text, hit| piped(text, hit, true)),
     ("sudo -s", |text, hit| piped(text, hit, false)),
@@ -39,36 +39,36 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("password-stdin", |text, hit| piped(text, hit, false)),
 ];
 
-/// Bytes of a command that are looked at.
+/// Most bytes of a command that are read.
 const LONGEST: usize = 240;
 
-/// Where an option has its value.
+/// Place of an option's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValuePlace {
     /// In the same word: `-pVALUE`.
     Glued,
-    /// In the next: `-pw VALUE`.
+    /// In the next word: `-pw VALUE`.
     Apart,
-    /// In either, or behind an equals sign.
+    /// In either word, or behind an equals sign.
     Either,
 }
 
-fn option(text: &str, hit: Range<usize>, options: &[&str], place: Place) -> Option<Found> {
+fn option(text: &str, hit: Range<usize>, options: &[&str], place: ValuePlace) -> Option<SecretFinding> {
     let words = words(text, hit)?;
     words.iter().enumerate().find_map(|(number, word)| {
         let written = text.get(word.clone())?;
         let glued = options.iter().find_map(|option| written.strip_prefix(option))?;
         let value = match (glued, place) {
-            ("", Place::Apart | Place::Either) => words.get(number + 1)?.clone(),
-            ("", Place::Glued) | (_, Place::Apart) => return None,
+            ("", ValuePlace::Apart | ValuePlace::Either) => words.get(number + 1)?.clone(),
+            ("", ValuePlace::Glued) | (_, ValuePlace::Apart) => return None,
             (glued, _) => word.end - glued.trim_start_matches('=').len()..word.end,
         };
         judge(text, unquoted(text, value))
     })
 }
 
-/// `htpasswd -b FILE USER PASSWORD`, and `-nb` without the file.
-fn htpasswd(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds the password of `htpasswd -b FILE USER PASSWORD`, and of `-nb` without the file.
+fn htpasswd(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let words = words(text, hit)?;
     let is_option = |word: &&Range<usize>| text.get((*word).clone()).is_some_and(|word| word.starts_with('-'));
     let batch =
@@ -78,8 +78,8 @@ fn htpasswd(text: &str, hit: Range<usize>) -> Option<Found> {
     given.then(|| judge(text, unquoted(text, value.clone())))?
 }
 
-/// What `echo` or `printf` hands to the command: all of it, or what stands behind its colon.
-fn piped(text: &str, hit: Range<usize>, behind_colon: bool) -> Option<Found> {
+/// Finds the text that `echo` or `printf` pipes into the command: all of it, or the part behind its colon.
+fn piped(text: &str, hit: Range<usize>, behind_colon: bool) -> Option<SecretFinding> {
     let from = text.ceil_char_boundary(hit.start.saturating_sub(LONGEST));
     let before = text.get(from..hit.start)?;
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..)?;
@@ -94,7 +94,7 @@ fn piped(text: &str, hit: Range<usize>, behind_colon: bool) -> Option<Found> {
     judge(text, value.start + colon..value.start + length)
 }
 
-/// The words of the command behind its name, to the end of it.
+/// Returns the words of the command behind its name.
 fn words(text: &str, hit: Range<usize>) -> Option<Vec<Range<usize>>> {
     const MOST: usize = 24;
     if !values::starts_word(text, hit.start) {
@@ -102,7 +102,7 @@ fn words(text: &str, hit: Range<usize>) -> Option<Vec<Range<usize>>> {
     }
     let bytes = text.as_bytes().get(..text.len().min(hit.end + LONGEST))?;
     let mut words = Vec::new();
-    // `mysqldump` is `mysql`'s kin.
+    // `mysqldump` counts as `mysql`.
     let mut at = hit.end + bytes.get(hit.end..)?.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
     let begins = at == hit.end || at - hit.end <= 8;
     let blank = bytes.get(at).is_some_and(|byte| matches!(byte, b' ' | b'\t')) || text.get(..at)?.ends_with(' ');
@@ -131,7 +131,7 @@ fn words(text: &str, hit: Range<usize>) -> Option<Vec<Range<usize>>> {
     (!words.is_empty()).then_some(words)
 }
 
-/// A word without the quotes about it.
+/// Returns a word without surrounding quotes.
 fn unquoted(text: &str, word: Range<usize>) -> Range<usize> {
     let written = text.get(word.clone()).unwrap_or_default();
     let inner = written.strip_prefix(['"', '\'']).unwrap_or(written);
@@ -139,7 +139,7 @@ fn unquoted(text: &str, word: Range<usize>) -> Range<usize> {
     start..start + inner.trim_end_matches(['"', '\'']).len()
 }
 
-fn judge(text: &str, span: Range<usize>) -> Option<Found> {
+fn judge(text: &str, span: Range<usize>) -> Option<SecretFinding> {
     let value = text.get(span.clone())?;
     let digit = value.bytes().any(|byte| byte.is_ascii_digit());
     let letter = value.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -152,5 +152,5 @@ fn judge(text: &str, span: Range<usize>) -> Option<Found> {
     }
     let strong = value.len() >= 10 && values::entropy(value) >= 3.0;
     let severity = if strong { Severity::Critical } else { Severity::Warning };
-    Some(Found { span, rule: "command_password", title: "a password on a command line", severity })
+    Some(SecretFinding { span, rule: "command_password", title: "a password on a command line", severity })
 }

@@ -1,41 +1,41 @@
-//! Rows of the rules about credentials and how one is matched. In: a text and the place of a keyword. Out: the
-//! credential there. The built-in rows stand in `rules/secrets.toml`; a row never matches without one of its keywords.
+//! Rows of the rules about credentials, and their matching. In: a text and the place of a keyword. Out: the credential
+//! there. The built-in rows are in `rules/secrets.toml`; a row never matches without one of its keywords.
 
 use std::{ops::Range, sync::OnceLock};
 
 use regex::{Captures, Match, Regex};
 
-use super::{Found, broken, values};
-use crate::rules::{Allow, Place, intern, of_ascii};
-use umbra_domain::{Begins, CheckRule, Checksum, Severity};
+use super::{SecretFinding, broken, values};
+use crate::rules::{Allow, MatchContext, intern, of_ascii};
+use umbra_domain::{CheckRule, Checksum, MatchPlace, Severity};
 
-/// Longest credential that a row may match, in bytes, with what leads to it.
+/// Longest credential that a row may match, with its lead, in bytes.
 const REACH: usize = 2048;
 
-/// Places within a word from which a row is tried.
+/// Most places within a word from which a row is tried.
 const MOST_STARTS: usize = 8;
 
-/// One format, of a row.
+/// Compiled form of one row.
 #[derive(Debug)]
 pub(crate) struct Format {
     pub(super) id: &'static str,
     title: &'static str,
     pub(super) keywords: Vec<String>,
     pattern: String,
-    /// Compiled when first met: a service that starts need not wait for two hundred expressions.
+    /// Compiled on first use: the service starts without compiling two hundred expressions.
     compiled: OnceLock<Option<Regex>>,
     group: Option<usize>,
     severity: Severity,
-    pub(super) begins: Begins,
+    pub(super) begins: MatchPlace,
     checksum: Option<Checksum>,
     entropy: Option<f64>,
     allow: Vec<Allow>,
 }
 
-/// Signs between a keyword and the value that it is assigned: `KEYWORD_TOKEN=`, `"keyword": `, `keyword token `.
+/// Signs between a keyword and the value assigned to it: `KEYWORD_TOKEN=`, `"keyword": `, `keyword token `.
 const ASSIGNED: &str = r#"[a-z0-9_ .-]{0,25}["']?\]?[ \t]{0,3}(?:[:?]{0,2}=|=>|:|,|[ \t])[ \t]{0,3}\\?["']?"#;
 
-/// The expression of a row, from the beginning of a match on.
+/// Returns the expression of a row, from the beginning of a match on.
 pub(crate) fn pattern(row: &CheckRule) -> Option<String> {
     let assigned = || Some(format!(r"(?i:{}{ASSIGNED})\b({})", row.keywords.first()?, row.assigned.as_ref()?));
     row.regex.as_deref().map(of_ascii).or_else(assigned)
@@ -44,12 +44,12 @@ pub(crate) fn pattern(row: &CheckRule) -> Option<String> {
 impl Format {
     pub(super) fn new(row: &CheckRule) -> Option<Self> {
         let pattern = pattern(row)?;
-        let begins = if row.assigned.is_some() { Begins::Anywhere } else { row.begins.unwrap_or(Begins::Free) };
+        let begins = if row.assigned.is_some() { MatchPlace::Anywhere } else { row.begins.unwrap_or(MatchPlace::Free) };
         Some(Self {
             id: intern(&row.id),
             title: intern(row.description.as_deref().unwrap_or("a credential")),
             keywords: row.keywords.clone(),
-            pattern: if begins == Begins::Free { pattern } else { format!("^(?:{pattern})") },
+            pattern: if begins == MatchPlace::Free { pattern } else { format!("^(?:{pattern})") },
             compiled: OnceLock::new(),
             group: row.secret_group,
             severity: row.severity.unwrap_or(Severity::Critical),
@@ -64,28 +64,28 @@ impl Format {
         self.compiled.get_or_init(|| crate::rules::compiled(&self.pattern).ok()).as_ref()
     }
 
-    /// The credential of a match: the group that the row names, else the first that took part and is not empty.
+    /// Returns the credential of a match: the group that the row names, else the first group that is not empty.
     fn secret<'t>(&self, captures: &Captures<'t>) -> Option<Match<'t>> {
         let first = || captures.iter().skip(1).flatten().find(|group| !group.is_empty());
         self.group.map_or_else(first, |group| captures.get(group)).or_else(|| captures.get(0))
     }
 
-    /// Every credential of a row whose matches may begin anywhere.
-    pub(super) fn search<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Found> + 't {
+    /// Returns every credential of a row whose matches may begin anywhere.
+    pub(super) fn search<'t>(&'t self, text: &'t str) -> impl Iterator<Item = SecretFinding> + 't {
         let all = self.regex().into_iter().flat_map(|regex| regex.captures_iter(text));
         all.filter_map(|captures| {
             let (secret, whole) = (self.secret(&captures)?, captures.get(0)?);
-            self.judge(secret.as_str(), Place::within(text, secret.range(), whole.range()), secret.range())
+            self.judge(secret.as_str(), MatchContext::within(text, secret.range(), whole.range()), secret.range())
         })
     }
 
-    /// The credential whose keyword stands at `hit`.
-    pub(super) fn find_at(&self, text: &str, hit: Range<usize>) -> Option<Found> {
+    /// Returns the credential whose keyword stands at `hit`.
+    pub(super) fn find_at(&self, text: &str, hit: Range<usize>) -> Option<SecretFinding> {
         let regex = self.regex()?;
         match self.begins {
-            Begins::Free => None,
-            Begins::Keyword if !values::starts_word(text, hit.start) => None,
-            Begins::Keyword => {
+            MatchPlace::Free => None,
+            MatchPlace::Keyword if !values::starts_word(text, hit.start) => None,
+            MatchPlace::Keyword => {
                 let found = self.find_from(hit.start, text, regex);
                 let next = found.as_ref().and_then(|found| text.as_bytes().get(found.span.end));
                 let may_go_on = next.is_none_or(|byte| matches!(byte, b'"' | b'\'' | b'\\' | b'\r' | b'\n'));
@@ -93,15 +93,15 @@ impl Format {
                 broken.or(found)
             }
             // `rookTable` does not name Okta.
-            Begins::Anywhere => {
+            MatchPlace::Anywhere => {
                 let before = text.as_bytes().get(..hit.start)?.last();
                 let within = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
                 let amid = within(before) && within(text.as_bytes().get(hit.start));
                 (!amid).then(|| self.find_from(hit.start, text, regex))?
             }
-            Begins::Word => {
+            MatchPlace::Word => {
                 let first = values::word_start(text, hit.start, 80);
-                // A name may be glued to it, as in `prod-` or `my_`.
+                // The credential may follow a prefix, as in `prod-` or `my_`.
                 let word = text.get(first..hit.start)?;
                 let glued = word.match_indices(['-', '_']).map(|(at, _)| first + at + 1).take(MOST_STARTS);
                 std::iter::once(first).chain(glued).find_map(|start| self.find_from(start, text, regex))
@@ -109,9 +109,9 @@ impl Format {
         }
     }
 
-    fn find_from(&self, start: usize, text: &str, regex: &Regex) -> Option<Found> {
+    fn find_from(&self, start: usize, text: &str, regex: &Regex) -> Option<SecretFinding> {
         let window = text.get(start..text.floor_char_boundary(start.saturating_add(REACH)))?;
-        // Where a group stands is dear to tell, and few rows have one.
+        // The place of a group is expensive to find, and few rows have one.
         let (secret, whole) = if regex.captures_len() == 1 {
             let whole = regex.find(window)?;
             (whole, whole)
@@ -124,39 +124,40 @@ impl Format {
         if !values::ends_word(text, span.end) {
             return None;
         }
-        self.judge(secret.as_str(), Place::within(text, span.clone(), place(whole.range())), span)
+        self.judge(secret.as_str(), MatchContext::within(text, span.clone(), place(whole.range())), span)
     }
 
-    /// The same, where quotes or a line's end break it.
-    fn find_broken(&self, hit: Range<usize>, text: &str, regex: &Regex, whole: bool) -> Option<Found> {
+    /// Finds a credential that quotes or a line's end break.
+    fn find_broken(&self, hit: Range<usize>, text: &str, regex: &Regex, whole: bool) -> Option<SecretFinding> {
         let joined = broken::joined(text, hit.start, hit.end, whole)?;
         let captures = regex.captures(&joined.text)?;
         let secret = self.secret(&captures)?;
         let place = |at: usize| joined.places.get(at).copied();
         let span = place(secret.start())?..place(secret.end().checked_sub(1)?)? + 1;
         let ends = joined.ends.contains(&secret.end());
-        ends.then(|| self.judge(secret.as_str(), Place::new(text, span.clone()), span))?
+        ends.then(|| self.judge(secret.as_str(), MatchContext::new(text, span.clone()), span))?
     }
 
-    fn judge(&self, secret: &str, place: Place<'_>, span: Range<usize>) -> Option<Found> {
+    fn judge(&self, secret: &str, place: MatchContext<'_>, span: Range<usize>) -> Option<SecretFinding> {
         let dull = self.entropy.is_some_and(|least| values::entropy(secret) <= least);
         if dull || self.allow.iter().any(|allow| allow.covers(place)) {
             return None;
         }
         let severity = match values::judge_format(secret) {
-            // It was made up or mistyped: no such token was ever issued.
-            values::Look::Live if self.checksum.is_some() && !checksum_holds(secret) => {
+            // A wrong checksum: the token was invented or mistyped, and never issued.
+            values::Appearance::Live if self.checksum.is_some() && !checksum_holds(secret) => {
                 self.severity.min(Severity::Warning)
             }
-            values::Look::Live => self.severity,
-            values::Look::Example => Severity::Info,
-            values::Look::Placeholder => return None,
+            values::Appearance::Live => self.severity,
+            values::Appearance::Example => Severity::Info,
+            values::Appearance::Placeholder => return None,
         };
-        Some(Found { span, rule: self.id, title: self.title, severity })
+        Some(SecretFinding { span, rule: self.id, title: self.title, severity })
     }
 }
 
-/// Whether a token of a prefix, 30 characters and their CRC-32 in base 62 is whole; tokens of other lengths carry none.
+/// True if the checksum of a token holds: a prefix, 30 characters and their CRC-32 in base 62. Other lengths carry
+/// none.
 /// <https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/>
 fn checksum_holds(token: &str) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -170,7 +171,7 @@ fn checksum_holds(token: &str) -> bool {
     })
 }
 
-/// The CRC of ISO 3309, as zip and gzip have it. Bit by bit: it sees thirty bytes at a time.
+/// Returns the CRC of ISO 3309, as in zip and gzip. Bit by bit: the input has thirty bytes.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))

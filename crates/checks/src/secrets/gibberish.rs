@@ -1,11 +1,12 @@
-//! Tells letters at random from words. In: a value. Out: whether it reads like no word. It holds no dictionary: a table
-//! of how often one letter follows another in English technical prose is enough.
+//! Detector of random letters. In: a value. Out: true if it reads like no word. There is no dictionary: a table of how
+//! often one letter follows another in English technical prose suffices.
 
-/// Mean score, in tenths, under which letters are taken for random: one English word in a hundred lies below, and nine
-/// of ten random strings of eight letters.
+/// Mean score, in tenths, below which letters count as random: one English word in a hundred is below, and nine of ten
+/// random strings of eight letters.
 const GIBBERISH_BELOW: u32 = 58;
 
-/// Whether the letters of a value follow one another as they do in no English word. Needs five letters to say so.
+/// True if the letters of a value follow each other as in no English word. Shorter than five letters, a value is a
+/// word.
 pub(super) fn is_gibberish(word: &str) -> bool {
     let letters = word.bytes().filter(u8::is_ascii_alphabetic).map(|b| usize::from(b.to_ascii_lowercase() - b'a'));
     let (mut sum, mut pairs) = (0, 0_u32);
@@ -17,12 +18,12 @@ pub(super) fn is_gibberish(word: &str) -> bool {
     if pairs < 4 {
         return false;
     }
-    // An English word, or an identifier made of some, averages above 6; letters at random about 4.
+    // An English word, or an identifier made of words, averages above 6; random letters about 4.
     sum * 10 < pairs.saturating_mul(GIBBERISH_BELOW)
 }
 
-/// Row: a letter; column: the one after it; 0 (hardly ever) to 9 on a logarithmic scale. Counted over the words of
-/// several hundred README files of Rust crates.
+/// Row: a letter; column: the letter after it; from 0 (hardly ever) to 9 on a logarithmic scale. Counted over the words
+/// of several hundred README files of Rust crates.
 const BIGRAMS: [&str; 26] = [
     "26762453615867160778553353",
     "84548233733843730774730052",

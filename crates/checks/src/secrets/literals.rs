@@ -1,14 +1,14 @@
-//! Reads the literal that a name is given, in whatever notation: `name = "…"`, `"name": "…"`, `NAME=…`, `--name …`,
-//! `<name>…</name>`, `set_name("…")`, `name-…`. In: a text and the place of the name. Out: the literal's place and how it
-//! is written. It does not judge it. Values that stand in a member, a line or a column of their own `apart` finds.
+//! Reader of the literal assigned to a name, in many notations: `name = "…"`, `"name": "…"`, `NAME=…`, `--name …`,
+//! `<name>…</name>`, `set_name("…")`, `name-…`. In: a text and the place of the name. Out: the literal's range and
+//! notation, without a judgement. Values in a member, a line or a column of their own are found by `apart`.
 
 use std::ops::Range;
 
-use super::{apart, gibberish::is_gibberish, values};
+use super::{gibberish::is_gibberish, separated, values};
 
-/// How a value is written.
+/// Notation of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum Notation {
     /// Between quotes.
     Quoted,
     /// `NAME=value` with a name in capitals, or a command-line flag.
@@ -16,24 +16,24 @@ pub(super) enum Written {
     /// After another sign, up to a blank or a bracket.
     Bare,
     /// After the name and a verb: `the password is …`.
-    Said,
-    /// Alone in the line below its name, or in the next column.
-    Apart,
+    Sentence,
+    /// Alone on the line below its name, or in the next column.
+    Separate,
     /// After the name and a space alone.
     Loose,
 }
 
-/// Bytes of a value that are looked at: assigned secrets are shorter, and a text of names alone stays cheap.
+/// Most bytes of a value that are read: assigned secrets are shorter, and a text of names alone stays cheap.
 const LONGEST_VALUE: usize = 384;
 
-/// The literal that the name at `start..end` is given.
-pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range<usize>, Written)> {
+/// Returns the literal assigned to the name at `start..end`, and its notation.
+pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range<usize>, Notation)> {
     let bytes = text.as_bytes();
     let mut at = end;
     let blank = |at: usize| {
         bytes.get(at..).unwrap_or_default().iter().take(40).take_while(|b| matches!(b, b' ' | b'\t')).count()
     };
-    // What closes the name: "name", 'name', \"name\", ["name"], (name).
+    // Signs that close the name: "name", 'name', \"name\", ["name"], (name).
     let mut name_quoted = false;
     for close in [b'\\', b'"', b'\'', b'`', b']', b'*', b'*'] {
         if bytes.get(at) == Some(&close) {
@@ -42,8 +42,8 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
         }
     }
     at += blank(at);
-    let mut written = Written::Bare;
-    if let Some(value) = apart::member(text, start, at, name_quoted) {
+    let mut written = Notation::Bare;
+    if let Some(value) = separated::member(text, start, at, name_quoted) {
         at = value;
     } else {
         let operator;
@@ -51,12 +51,12 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
         at += operator;
     }
     at += blank(at);
-    if written == Written::Bare
-        && let Some(below) = apart::line_below(text, at)
+    if written == Notation::Bare
+        && let Some(below) = separated::line_below(text, at)
     {
-        (at, written) = (below, Written::Apart);
+        (at, written) = (below, Notation::Separate);
     }
-    // A list's first, and what a call decodes.
+    // The first item of a list, and the argument of a decoding call.
     if bytes.get(at) == Some(&b'[') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
         at += 1;
     }
@@ -69,7 +69,7 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
     if bytes.get(at) == Some(&b'\\') && matches!(bytes.get(at + 1), Some(b'"' | b'\'')) {
         at += 1;
     }
-    // Behind the colon of `**name:** value`, and before that of `name: **value**`.
+    // Behind the colon of `**name:** value`, and before the value of `name: **value**`.
     if bytes.get(at..at + 2) == Some(b"**") {
         at += 2;
         at += blank(at);
@@ -83,23 +83,23 @@ pub(super) fn value_after(text: &str, start: usize, end: usize) -> Option<(Range
         let close =
             inner.bytes().enumerate().position(|(at, b)| b == b'\n' || b == quote && (nested || !escaped(at)))?;
         let length = close - usize::from(nested && escaped(close));
-        let written = if matches!(written, Written::Loose | Written::Apart) { written } else { Written::Quoted };
+        let written = if matches!(written, Notation::Loose | Notation::Separate) { written } else { Notation::Quoted };
         return Some((at + 1..at + 1 + length, written));
     }
-    if written == Written::Quoted {
+    if written == Notation::Quoted {
         return None;
     }
     let stop = |b: u8| {
         b.is_ascii_whitespace()
             || matches!(b, b',' | b';' | b'"' | b'\'' | b'<' | b'>' | b'`' | b')' | b'}' | b']' | b'&' | b'|' | b'\\')
     };
-    let closing = |b: u8| written == Written::Shell && matches!(b, b')' | b'}' | b']' | b',');
+    let closing = |b: u8| written == Notation::Shell && matches!(b, b')' | b'}' | b']' | b',');
     let length = window.bytes().position(|b| stop(b) && !closing(b)).unwrap_or(window.len());
-    // `密码：…，请登录后修改`: a sentence goes on behind it.
+    // `密码：…，请登录后修改`: a sentence continues behind the value.
     let ends = |value: &str| value.find(|c: char| !c.is_ascii() && !is_latin(c));
     let length = window.get(..length).filter(|value| !value.is_ascii()).and_then(ends).unwrap_or(length);
     let value = window.get(..length)?.trim_end_matches("**");
-    let value = if written == Written::Said { value.trim_end_matches(['.', ':', '?', '!']) } else { value };
+    let value = if written == Notation::Sentence { value.trim_end_matches(['.', ':', '?', '!']) } else { value };
     Some((at..at + value.len(), written))
 }
 
@@ -107,8 +107,8 @@ fn is_latin(c: char) -> bool {
     c.is_alphabetic() && c < '\u{250}'
 }
 
-/// An unquoted value with what follows the sign that it was read up to, where that is of the same password: `k3v9Qm;x2Tz7`.
-/// A statement, a parameter or an element behind it is a word, or has a sign of its own.
+/// Extends an unquoted value behind the sign that ended it, where the rest belongs to the same password:
+/// `k3v9Qm;x2Tz7`. A statement, a parameter or an element behind it is a word, or has a sign of its own.
 pub(super) fn with_tail(text: &str, value: Range<usize>) -> Range<usize> {
     const MOST: usize = 4;
     let bytes = text.as_bytes();
@@ -122,7 +122,7 @@ pub(super) fn with_tail(text: &str, value: Range<usize>) -> Range<usize> {
         let next = end + 1 + length;
         let run = text.get(end + 1..next).unwrap_or_default();
         let random = length >= 3 && (values::is_mixed(run) || is_gibberish(run));
-        // Nothing but the line's end or what encloses it.
+        // Only the line's end or an enclosing sign may follow.
         let closes = bytes.get(next).is_none_or(|b| b.is_ascii_whitespace() || b"\"'`;&<>|,{}$)]".contains(b));
         let word = bytes.get(next) == Some(&b' ') && bytes.get(end).is_some_and(|b| b"&;|".contains(b));
         if !random || !closes || word {
@@ -133,8 +133,8 @@ pub(super) fn with_tail(text: &str, value: Range<usize>) -> Range<usize> {
     value.start..end
 }
 
-/// The value of a variable to the end of its word, as in a file of variables: `DB_PASSWORD=Tr0ub4dor&3x`. Where another
-/// assignment or what may be a command follows the sign that it was read up to, it ends there: that is looked at as well.
+/// Extends a variable's value to the end of its word, as in a file of variables: `DB_PASSWORD=Tr0ub4dor&3x`. The value
+/// ends where another assignment or a possible command follows: that text is scanned as well.
 pub(super) fn to_end_of_word(text: &str, name: Range<usize>, value: Range<usize>) -> Range<usize> {
     const LONGEST_TAIL: usize = 256;
     let bytes = text.as_bytes();
@@ -154,7 +154,7 @@ pub(super) fn to_end_of_word(text: &str, name: Range<usize>, value: Range<usize>
     if variable && opens_word && of_it && !goes_on && !command { value.start..value.end + length } else { value }
 }
 
-/// A value that was read as far as values are, to the end of its run: keys in base64 have thousands of bytes.
+/// Extends a value that reached the limit to the end of its run: keys in base64 have thousands of bytes.
 pub(super) fn whole(text: &str, value: Range<usize>) -> Range<usize> {
     const LONGEST_RUN: usize = 16 * 1024;
     if value.len() + 4 < LONGEST_VALUE {
@@ -167,49 +167,49 @@ pub(super) fn whole(text: &str, value: Range<usize>) -> Range<usize> {
     value.start..value.end + length + padding
 }
 
-/// The sign at `at` between a name and its value: its length, and how the value behind it is written.
-fn sign(text: &str, name: Range<usize>, at: usize, name_quoted: bool) -> Option<(usize, Written)> {
+/// Returns the length of the sign at `at` between a name and its value, and the notation of the value.
+fn sign(text: &str, name: Range<usize>, at: usize, name_quoted: bool) -> Option<(usize, Notation)> {
     let spaces = text.get(..at)?.ends_with([' ', '\t']);
     let rest = text.as_bytes().get(at..)?;
     Some(match rest {
         [b':', b':', ..] => return None,
-        [b'=' | b'-', b'>', ..] | [b':' | b'=' | b'+' | b'?', b'=', ..] => (2, Written::Bare),
-        [b'=', ..] if !spaces => (1, Written::Shell),
-        [b'=' | b':', ..] => (1, Written::Bare),
-        // A colon of full width.
-        [0xef, 0xbc, 0x9a, ..] => (3, Written::Bare),
-        [b'>', ..] if !name_quoted || names_element(text, name.start) => (1, Written::Bare),
-        [b'<', b'/', ..] => (next_element(rest)?, Written::Bare),
-        [b',', ..] if name_quoted => (1, Written::Quoted),
-        [b'v' | b'V', ..] if name_quoted && spaces => (attribute(rest)?, Written::Quoted),
+        [b'=' | b'-', b'>', ..] | [b':' | b'=' | b'+' | b'?', b'=', ..] => (2, Notation::Bare),
+        [b'=', ..] if !spaces => (1, Notation::Shell),
+        [b'=' | b':', ..] => (1, Notation::Bare),
+        // A full-width colon.
+        [0xef, 0xbc, 0x9a, ..] => (3, Notation::Bare),
+        [b'>', ..] if !name_quoted || names_element(text, name.start) => (1, Notation::Bare),
+        [b'<', b'/', ..] => (next_element(rest)?, Notation::Bare),
+        [b',', ..] if name_quoted => (1, Notation::Quoted),
+        [b'v' | b'V', ..] if name_quoted && spaces => (attribute(rest)?, Notation::Quoted),
         // は, 是, 为: the verb of a sentence.
-        [0xe3, 0x81, 0xaf, ..] | [0xe6, 0x98, 0xaf, ..] | [0xe4, 0xb8, 0xba, ..] => (3, Written::Said),
-        [b'|', ..] if in_cell(text, name.start) => (1, Written::Bare),
-        [b'(', b'"' | b'\'', ..] => (1, Written::Quoted),
-        [b'(', ..] => (1 + decoding_call(text, at + 1)?, Written::Quoted),
-        _ if spaces && is_option(text, &name) => (0, Written::Shell),
-        _ if spaces && is_column(text, name.end, at) => (0, Written::Apart),
+        [0xe3, 0x81, 0xaf, ..] | [0xe6, 0x98, 0xaf, ..] | [0xe4, 0xb8, 0xba, ..] => (3, Notation::Sentence),
+        [b'|', ..] if in_cell(text, name.start) => (1, Notation::Bare),
+        [b'(', b'"' | b'\'', ..] => (1, Notation::Quoted),
+        [b'(', ..] => (1 + decoding_call(text, at + 1)?, Notation::Quoted),
+        _ if spaces && is_option(text, &name) => (0, Notation::Shell),
+        _ if spaces && is_column(text, name.end, at) => (0, Notation::Separate),
         _ if spaces => match verb(rest).or_else(|| phrase(text, name, at)) {
-            Some(length) => (length, Written::Said),
-            None => (0, Written::Loose),
+            Some(length) => (length, Notation::Sentence),
+            None => (0, Notation::Loose),
         },
         _ => return None,
     })
 }
 
-/// `--password VALUE`, `-Password VALUE`.
+/// True for an option: `--password VALUE`, `-Password VALUE`.
 fn is_option(text: &str, name: &Range<usize>) -> bool {
     text.get(name.start..).is_some_and(|name| name.starts_with('-'))
         || text.get(..name.start).is_some_and(|before| before.ends_with("--"))
 }
 
-/// Whether a name is that of an element which has the value: `<string name="api_password">…`.
+/// True if a name is the attribute of the element that holds the value: `<string name="api_password">…`.
 fn names_element(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default().trim_end_matches(['"', '\'']);
     [" name=", " key="].iter().any(|attribute| before.ends_with(attribute))
 }
 
-/// `</key> <string>`: from the end of an element that holds a name to the inside of the next.
+/// Returns the length from the end of an element that holds a name to the inside of the next: `</key> <string>`.
 fn next_element(rest: &[u8]) -> Option<usize> {
     const LONGEST: usize = 80;
     let rest = rest.get(..rest.len().min(LONGEST))?;
@@ -220,31 +220,31 @@ fn next_element(rest: &[u8]) -> Option<usize> {
     named.then(|| Some(close + blank + next.iter().position(|byte| *byte == b'>')? + 1))?
 }
 
-/// `value=` behind a name in quotes.
+/// Returns the length of `value=` behind a quoted name.
 fn attribute(rest: &[u8]) -> Option<usize> {
     let named = rest.get(..6)?.eq_ignore_ascii_case(b"value=") && matches!(rest.get(6), Some(b'"' | b'\''));
     named.then_some(6)
 }
 
-/// Whether a bar stands before a name: a cell of a table, no pipe.
+/// True if a bar before the name makes it a cell of a table, no pipe.
 fn in_cell(text: &str, start: usize) -> bool {
     let before = text.as_bytes().get(..start).unwrap_or_default();
     before.iter().rev().take(40).find(|byte| !matches!(byte, b' ' | b'\t' | b'*' | b'`')) == Some(&b'|')
 }
 
-/// The verb between a name and its value in a sentence, in some languages.
+/// Returns the length of the verb between a name and its value in a sentence, in some languages.
 fn verb(rest: &[u8]) -> Option<usize> {
     const VERBS: [&str; 9] = ["is now ", "is: ", "is ", "was ", "to ", "ist ", "est ", "es ", "\u{e8} "];
     VERBS.iter().find(|verb| rest.starts_with(verb.as_bytes())).map(|verb| verb.len())
 }
 
-/// Whether a tab or several blanks part a name from what follows, as in a table.
+/// True if a tab or several blanks separate a name from the following text, as in a table.
 fn is_column(text: &str, end: usize, at: usize) -> bool {
     text.get(end..at).is_some_and(|gap| gap.contains('\t') || gap.contains("  "))
 }
 
-/// `für den Mailserver: `, `del servidor nuevo es: `: words between the word for a password and the sign or verb that
-/// gives it a value.
+/// Returns the length of the words between a password's name and the sign or verb before its value:
+/// `für den Mailserver: `, `del servidor nuevo es: `.
 fn phrase(text: &str, name: Range<usize>, at: usize) -> Option<usize> {
     const MOST: usize = 6;
     const LONGEST: usize = 64;
@@ -273,7 +273,7 @@ fn phrase(text: &str, name: Range<usize>, at: usize) -> Option<usize> {
     None
 }
 
-/// Length of `[]byte(`, `Base64.decode(`, `b64decode(`, `unhexlify(` and their like before a quote.
+/// Returns the length of `[]byte(`, `Base64.decode(`, `b64decode(`, `unhexlify(` and the like before a quote.
 fn decoding_call(text: &str, at: usize) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
     if rest.starts_with(b"[]byte(") {
@@ -287,7 +287,7 @@ fn decoding_call(text: &str, at: usize) -> Option<usize> {
     (decodes && rest.get(name) == Some(&b'(') && matches!(rest.get(name + 1), Some(b'"' | b'\''))).then_some(name + 1)
 }
 
-/// `vendor-secret-key-0a1b…`: a long random value that is joined to its name by a hyphen or a dot.
+/// Finds a long random value joined to its name by a hyphen or a dot: `vendor-secret-key-0a1b…`.
 pub(super) fn hyphenated(text: &str, name_end: usize, run: usize) -> Option<Range<usize>> {
     let tail = text.get(name_end..name_end + run)?;
     let joints = tail.char_indices().filter(|(_, c)| matches!(c, '-' | '.')).map(|(at, _)| name_end + at + 1).take(3);
@@ -300,7 +300,7 @@ pub(super) fn hyphenated(text: &str, name_end: usize, run: usize) -> Option<Rang
     })
 }
 
-/// Length of the run of letters, digits, `_` and `-` from `start`, at most 256.
+/// Returns the length of the run of letters, digits, `_` and `-` from `start`, at most 256.
 fn value_length(text: &str, start: usize) -> usize {
     let rest = text.as_bytes().get(start..).unwrap_or_default();
     rest.iter().take(256).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count()

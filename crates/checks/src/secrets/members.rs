@@ -1,26 +1,26 @@
-//! Credentials that are known by what stands beside them in JSON: the name of their member (`{"password": "…"}`), a
-//! member that names them (`{"name": "DB_PASSWORD", "value": "…"}`), an argument before them (`["--password", "…"]`).
-//! In: what leads to a text, and the text. Out: the credential in it.
+//! Credentials known by their context in JSON: the name of their member (`{"password": "…"}`), another member with
+//! their name (`{"name": "DB_PASSWORD", "value": "…"}`), or an argument before them (`["--password", "…"]`). In: the
+//! lead to a text, and the text. Out: the credential in it.
 
 use serde_json::{Map, Value};
 
-use super::{Found, apart, assignments, find_plain, names, values};
+use super::{SecretFinding, assignments, find_plain, names, separated, values};
 use umbra_domain::Severity;
 
-/// What leads to a text.
+/// Context that leads to a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lead<'l> {
-    /// The name of the member that has it.
+    /// Name of the member that holds the text.
     Member(&'l str),
-    /// The arguments before it, as on a command line.
+    /// Arguments before the text, as on a command line.
     Arguments(&'l str),
 }
 
-/// Longest name, and longest value that goes by it, in bytes.
+/// Longest name, and longest value judged by it, in bytes.
 const LONGEST: usize = 1000;
 
-/// The credential that a text is by what leads to it.
-pub(crate) fn find_led(lead: Lead<'_>, value: &str) -> Option<Found> {
+/// Finds the credential in a text by its lead.
+pub(crate) fn find_by_lead(lead: Lead<'_>, value: &str) -> Option<SecretFinding> {
     if value.len() > LONGEST {
         return None;
     }
@@ -29,23 +29,23 @@ pub(crate) fn find_led(lead: Lead<'_>, value: &str) -> Option<Found> {
         Lead::Arguments(before) => {
             let start = before.len() + 1;
             let found = find_plain(&format!("{before} {value}")).into_iter().find(|one| one.span.start >= start)?;
-            Some(Found { span: found.span.start - start..found.span.end - start, ..found })
+            Some(SecretFinding { span: found.span.start - start..found.span.end - start, ..found })
         }
     }
 }
 
-/// The credential that a text is because its name can be nothing else's, whatever it looks like: `{"password": "hunter2"}`,
-/// `["--token", "abc"]`.
-pub(crate) fn held(lead: Lead<'_>, value: &str) -> Option<Found> {
+/// Returns the whole text as a credential if its name can mean nothing else, whatever its form:
+/// `{"password": "hunter2"}`, `["--token", "abc"]`.
+pub(crate) fn credential_by_name(lead: Lead<'_>, value: &str) -> Option<SecretFinding> {
     let name = match lead {
         Lead::Member(name) => name,
-        // An option before it, or a header: words such as `password` stand in lists of words as well.
+        // An option or a header; words such as `password` are common in lists of words.
         Lead::Arguments(before) => before.rsplit(' ').next().filter(|last| {
             let header = last.trim_end_matches(':').to_ascii_lowercase();
             last.starts_with('-') || header.contains('-') || matches!(&*header, "authorization" | "cookie")
         })?,
     };
-    // What was taken out already, behind the word for its kind: `Bearer [secret:github_token]`.
+    // A text that was redacted already, behind the word for its kind: `Bearer [secret:github_token]`.
     let behind = value.split_once(' ').filter(|(scheme, _)| SCHEMES.iter().any(|one| one.eq_ignore_ascii_case(scheme)));
     let inner = behind.map_or(value, |(_, rest)| rest);
     let is_marked = inner.starts_with("[secret:") && inner.ends_with(']') && values::is_marker(inner);
@@ -55,31 +55,31 @@ pub(crate) fn held(lead: Lead<'_>, value: &str) -> Option<Found> {
     let lower = name.to_ascii_lowercase();
     let is_password = ["pass", "pw"].iter().any(|word| lower.contains(word));
     let (rule, title) = assignments::kind(if is_password { "password" } else { &lower });
-    Some(Found { span: 0..value.len(), rule, title, severity: Severity::Warning })
+    Some(SecretFinding { span: 0..value.len(), rule, title, severity: Severity::Warning })
 }
 
-/// What stands before the credential in a header.
+/// Schemes before the credential in a header.
 const SCHEMES: [&str; 5] = ["basic", "bearer", "digest", "token", "apikey"];
 
-fn in_member(name: &str, value: &str) -> Option<Found> {
+fn in_member(name: &str, value: &str) -> Option<SecretFinding> {
     let plain = value.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
     if !plain || name.len() > LONGEST || !assignments::names_secret(name) {
         return None;
     }
     let before = name.len() + 5;
-    // A quote within the value would end it.
+    // A quote within the value would end the literal.
     let written = format!("\"{name}\": \"{}\"", value.replace(['"', '\\'], "'"));
     let found = find_plain(&written).into_iter().find(|one| one.span.start >= before)?;
     let span = found.span.start - before..(found.span.end - before).min(value.len());
-    Some(Found { span, ..found })
+    Some(SecretFinding { span, ..found })
 }
 
-/// What an object's member says that its `value` is: `{"name": "DB_PASSWORD", "value": "…"}`, `{"selector": "#password",
-/// "text": "…"}`.
-pub(crate) fn beside(map: &Map<String, Value>) -> Option<&str> {
+/// Returns the name that an object's member gives to its `value`: `{"name": "DB_PASSWORD", "value": "…"}`,
+/// `{"selector": "#password", "text": "…"}`.
+pub(crate) fn name_of_value(map: &Map<String, Value>) -> Option<&str> {
     const NAMES: [&str; 9] = ["name", "key", "field", "header", "selector", "label", "id", "variable", "element"];
     const LONGEST_NAME: usize = 80;
-    if !map.keys().any(|key| apart::is_value(key)) {
+    if !map.keys().any(|key| separated::is_value(key)) {
         return None;
     }
     map.iter()
@@ -89,14 +89,14 @@ pub(crate) fn beside(map: &Map<String, Value>) -> Option<&str> {
         .find(|name| name.len() <= LONGEST_NAME && assignments::names_secret(name))
 }
 
-/// Whether a word names a secret that may follow it.
+/// True if a word names a secret that may follow it.
 pub(crate) fn leads(word: &str) -> bool {
     const LONGEST_WORD: usize = 64;
     word.len() <= LONGEST_WORD && assignments::names_secret(word)
 }
 
-/// Whether a member of this name is a secret because it lies under `credentials` or `secrets`, and is not what those
-/// say of whose they are: `{"credentials": {"user": "app", "a": "…"}}`.
+/// True if a member is a secret because it belongs to `credentials` or `secrets`, unless its name means an owner or an
+/// attribute: `{"credentials": {"user": "app", "a": "…"}}`.
 pub(crate) fn holds_secrets(above: &str, name: &str) -> bool {
     const HOLDERS: [&str; 3] = ["credentials", "secrets", "passwords"];
     const OPEN: [&str; 12] = [
@@ -110,7 +110,7 @@ pub(crate) fn holds_secrets(above: &str, name: &str) -> bool {
     HOLDERS.iter().any(|holder| last.ends_with(holder)) && !about(tail) && !about(camel)
 }
 
-/// Whether a member of this name holds what another names.
+/// True if a member of this name holds the value for another member's name.
 pub(crate) fn is_value(name: &str) -> bool {
-    apart::is_value(name)
+    separated::is_value(name)
 }

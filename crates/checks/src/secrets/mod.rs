@@ -1,118 +1,119 @@
-//! Finds credentials in text. In: any text. Out: spans with the rule that found them. It knows no events and
-//! replaces nothing itself.
+//! Check for credentials in text. In: any text. Out: spans with the rule that found them. Knows no events and replaces
+//! nothing itself.
 //!
-//! One pass walks the text. Each literal that it meets (`ghp_`, `AKIA`, `password`, `://`) wakes the rules
-//! that begin there, and those look only at the bytes next to the literal; clean text costs the pass alone and the
-//! whole is linear. Three kinds of rule follow:
-//! - `formats`: what a provider's credential looks like, a table of keywords and expressions, `rules/secrets.toml`;
-//! - `carriers`: things that carry a credential by their form: PEM blocks, JWTs, URLs, `Authorization` headers;
-//! - `assignments`: a name such as `password` that is given a literal value (`literals` reads it), or that a key
-//!   follows (`named`);
+//! One pass scans the text. Each literal that it meets (`ghp_`, `AKIA`, `password`, `://`) triggers the rules that
+//! begin there, and those read only bytes next to the literal. Clean text costs the pass alone, and the whole is
+//! linear. There are five kinds of rules:
+//! - `formats`: the forms of providers' credentials, a table of keywords and expressions, `rules/secrets.toml`;
+//! - `carriers`: structured containers of a credential: PEM blocks, JWTs, URLs, `Authorization` headers;
+//! - `assignments`: a name such as `password` with a literal value (`literals` reads it), or with a key behind it
+//!   (`named`);
 //! - `flags` and `calls`: passwords in commands' short options, in calls and in statements;
 //! - `apart`: values in a member, a line or a column of their own.
 //!
-//! `judgement` says whether the literal of an assignment is one, and how bad; `names` tells what a name's words say: `nextPageToken` is no credential. `samples` are those of standards.
+//! `judgement` scores the literal of an assignment. `names` interprets the words of a name: `nextPageToken` is no
+//! credential. `samples` holds the samples of standards.
 //!
-//! `encoded` opens runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and looks through what is in them;
-//! `broken` joins what quotes or a line's end break.
+//! `encoded` decodes runs of base64 and of hexadecimal digits, `escaped` runs of escapes, and both search the result;
+//! `broken` joins credentials that quotes or a line's end break.
 //!
-//! `values` is the judgement that they share: is this value random, or a placeholder that a manual prints
-//! (`gibberish` tells letters at random from words)?
+//! `values` holds the judgement that they share: is this value random, or a placeholder from a manual? `gibberish`
+//! tells random letters from words.
 
-mod apart;
 mod assignments;
 mod broken;
 mod calls;
-mod carriers;
 mod encoded;
 mod escaped;
 mod flags;
 mod formats;
 mod gibberish;
-mod judgement;
 mod literals;
 mod members;
 mod named;
 mod names;
 mod samples;
+mod score;
+mod separated;
+mod structured;
 pub(super) mod values;
 
 use std::ops::Range;
 
 pub(super) use encoded::{decode, decode_hex};
 pub(super) use formats::{Format, pattern};
-pub(super) use members::{Lead, beside, find_led, held, holds_secrets, is_value, leads};
+pub(super) use members::{Lead, credential_by_name, find_by_lead, holds_secrets, is_value, leads, name_of_value};
 
-use super::{needles::Needles, rules::in_force};
-use umbra_domain::{Begins, CheckName, CheckRule, Severity};
+use super::{literal_scanner::LiteralScanner, rules::in_force};
+use umbra_domain::{CheckName, CheckRule, MatchPlace, Severity};
 
 /// A credential in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    /// The bytes of the credential itself.
+pub(super) struct SecretFinding {
+    /// Byte range of the credential itself.
     pub(super) span: Range<usize>,
-    /// The rule that found it.
+    /// Id of the rule that found it.
     pub(super) rule: &'static str,
-    /// What it is, for people: "a GitHub token".
+    /// Kind of the credential, for people: "a GitHub token".
     pub(super) title: &'static str,
-    /// Critical when it looks live.
+    /// Severity; critical when the credential looks live.
     pub(super) severity: Severity,
 }
 
-/// Shortest literal that a pass can find, in bytes.
+/// Shortest literal that the scanner can find, in bytes.
 pub(super) const SHORTEST_LITERAL: usize = 3;
 
-/// What a literal wakes: given the text and the literal's place, the credential that stands there.
+/// Rule that a literal triggers: from the text and the literal's place to the credential there.
 #[derive(Debug, Clone, Copy)]
 enum Finder {
     Format(usize),
-    Special(fn(&str, Range<usize>) -> Option<Found>),
-    /// A name may be given a value here.
-    Assigned(fn(&str, Range<usize>) -> Option<Found>),
-    /// A table's header may stand here.
+    Special(fn(&str, Range<usize>) -> Option<SecretFinding>),
+    /// Value that may be assigned to a name here.
+    Assigned(fn(&str, Range<usize>) -> Option<SecretFinding>),
+    /// Header of a table that may be here.
     Column,
-    /// Characters are written as escapes.
+    /// Escaped characters.
     Escape,
 }
 
-/// Everything that is looked for.
+/// Scanner of all rules about credentials.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct SecretRules {
     formats: Vec<Format>,
-    needles: Needles,
-    /// By literal.
+    needles: LiteralScanner,
+    /// Rule of each literal.
     finders: Vec<Finder>,
     /// Formats that are searched in every text.
     always: Vec<usize>,
 }
 
-impl Index {
+impl SecretRules {
     pub(super) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
         let formats: Vec<Format> = rows.filter_map(|row| Format::new(row)).collect();
         let is_searched = |format: &Format| {
             let short = format.keywords.iter().any(|keyword| keyword.len() < SHORTEST_LITERAL);
-            format.begins == Begins::Free && (short || format.keywords.is_empty())
+            format.begins == MatchPlace::Free && (short || format.keywords.is_empty())
         };
         let always = formats.iter().enumerate().filter(|(_, format)| is_searched(format)).map(|(at, _)| at).collect();
         let rows = formats
             .iter()
             .enumerate()
             .flat_map(|(at, format)| format.keywords.iter().map(move |keyword| (keyword.as_str(), Finder::Format(at))));
-        let carried = carriers::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
+        let carried = structured::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Special(*find)));
         let assigned = assignments::NEEDLES.iter().map(|(needle, find)| (*needle, Finder::Assigned(*find)));
         let special = [flags::NEEDLES, calls::NEEDLES].into_iter().flatten();
         let special = special.map(|(needle, find)| (*needle, Finder::Special(*find)));
-        let columns = apart::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
+        let columns = separated::COLUMNS.into_iter().map(|needle| (needle, Finder::Column));
         let escapes = escaped::NEEDLES.into_iter().map(|needle| (needle, Finder::Escape));
         let (literals, finders): (Vec<&str>, Vec<Finder>) =
             rows.chain(carried).chain(assigned).chain(special).chain(columns).chain(escapes).unzip();
-        Self { needles: Needles::new(literals), finders, always, formats }
+        Self { needles: LiteralScanner::new(literals), finders, always, formats }
     }
 }
 
-/// Every credential in the text, in order, none overlapping another. Where several rules see the same bytes, the span
-/// covers them all and the worst, then the first, names it.
-pub(super) fn find(text: &str) -> Vec<Found> {
+/// Returns every credential in the text, in order, without overlaps. Where several rules find the same bytes, the span
+/// covers them all, and the most severe finding, then the first, gives the name.
+pub(super) fn find(text: &str) -> Vec<SecretFinding> {
     let (mut found, escapes) = look(text);
     let slashes = escaped::Slashes::of(text);
     if escapes || slashes.before_slash {
@@ -133,23 +134,23 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     merge(found)
 }
 
-/// What stands in the text as it is.
-fn find_plain(text: &str) -> Vec<Found> {
+/// Finds credentials in the plain text.
+fn find_plain(text: &str) -> Vec<SecretFinding> {
     look(text).0
 }
 
-/// The same, and whether an escape was met.
-fn look(text: &str) -> (Vec<Found>, bool) {
+/// Finds credentials in the plain text. The flag is true if an escape was met.
+fn look(text: &str) -> (Vec<SecretFinding>, bool) {
     let rules = in_force();
     let index = &rules.secrets;
     let (mut found, mut escapes) = (Vec::new(), false);
     let mut searched: Vec<usize> = index.always.clone();
-    let (mut futile, mut crowd) = (Futile::default(), Crowd::default());
+    let (mut futile, mut crowd) = (FailedMatchLimit::default(), NestedNameLimit::default());
     index.needles.find(text, |number, hit| {
         match index.finders.get(number) {
             Some(Finder::Format(at)) if futile.skips(*at, hit.start) => {}
             Some(Finder::Format(at)) => match index.formats.get(*at) {
-                Some(format) if format.begins == Begins::Free => searched.push(*at),
+                Some(format) if format.begins == MatchPlace::Free => searched.push(*at),
                 Some(format) => match format.find_at(text, hit.clone()) {
                     Some(one) => found.push(one),
                     None => futile.note(*at, text, hit.start),
@@ -164,7 +165,7 @@ fn look(text: &str) -> (Vec<Found>, bool) {
                     found.push(one);
                 }
             }
-            Some(Finder::Column) => found.extend(apart::column(text, &hit)),
+            Some(Finder::Column) => found.extend(separated::column(text, &hit)),
             Some(Finder::Escape) => escapes = true,
             None => {}
         }
@@ -178,17 +179,17 @@ fn look(text: &str) -> (Vec<Found>, bool) {
     (found, escapes)
 }
 
-/// Formats that failed again and again in one unbroken run of letters: a text of nothing but their beginnings is not read
-/// from each of them.
+/// Limit on formats that failed again and again in one unbroken run of letters: a text of nothing but their beginnings
+/// is not read from each of them.
 #[derive(Default)]
-struct Futile {
+struct FailedMatchLimit {
     run: Range<usize>,
-    /// By format: the run in which it failed last, by its beginning, and how often.
+    /// For each format the beginning of the run in which it failed last, and the number of failures there.
     failed: Vec<(usize, u8)>,
 }
 
-impl Futile {
-    /// What follows a credential that is longer than any.
+impl FailedMatchLimit {
+    /// Longest credential and its context, in bytes.
     const LONGEST: usize = 400;
     const ENOUGH: u8 = 8;
 
@@ -214,22 +215,22 @@ impl Futile {
     }
 }
 
-/// Names that stand in the value of another one, `pwd=pwd=pwd=…`: each would be judged by some hundred bytes behind it,
-/// which the value that holds them covers.
+/// Limit on names in the value of another name, `pwd=pwd=pwd=…`: judging each would read some hundred bytes that the
+/// outer value covers.
 #[derive(Default)]
-struct Crowd {
-    /// A value, and the names in it so far.
+struct NestedNameLimit {
+    /// A value, and the number of names in it so far.
     value: Range<usize>,
     names: usize,
 }
 
-impl Crowd {
-    /// Shorter values are judged quickly, and fewer names are no crowd.
+impl NestedNameLimit {
+    /// Shorter values are judged quickly, and fewer names cost little.
     const LONG: usize = 128;
     const ENOUGH: usize = 16;
 
-    /// A name is passed over where it begins a value without quotes, the next is near and the end far: such a value ends
-    /// where the one around it does, or reaches behind it as that of a later name does.
+    /// True for a name to skip: it begins an unquoted value, the next name is near and the end far. Such a value ends
+    /// with the value around it, or extends behind it as that of a later name does.
     fn skips(&mut self, text: &str, hit: &Range<usize>) -> bool {
         const NEAR: usize = 24;
         if !self.value.contains(&hit.start) {
@@ -256,20 +257,20 @@ impl Crowd {
     }
 }
 
-/// True if a value looks like what a manual prints in place of a credential.
+/// True if a value looks like a manual's placeholder for a credential.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    values::judge_format(value) == values::Look::Placeholder
+    values::judge_format(value) == values::Appearance::Placeholder
 }
 
-/// Whether `name` is a rule of this check.
+/// True if `name` is a rule of this check.
 pub(super) fn is_rule(name: &str) -> bool {
     let is_secret = |row: &CheckRule| row.id == name && row.check() == CheckName::Secrets;
     in_force().rows().iter().any(is_secret)
 }
 
-fn merge(mut found: Vec<Found>) -> Vec<Found> {
+fn merge(mut found: Vec<SecretFinding>) -> Vec<SecretFinding> {
     found.sort_by_key(|one| (one.span.start, one.span.end));
-    let mut merged: Vec<Found> = Vec::with_capacity(found.len());
+    let mut merged: Vec<SecretFinding> = Vec::with_capacity(found.len());
     for one in found {
         match merged.last_mut() {
             Some(last) if one.span.start < last.span.end => {
@@ -285,6 +286,6 @@ fn merge(mut found: Vec<Found>) -> Vec<Found> {
     merged
 }
 
-fn rank(found: &Found) -> (bool, Severity) {
+fn rank(found: &SecretFinding) -> (bool, Severity) {
     (!found.rule.starts_with("generic_"), found.severity)
 }

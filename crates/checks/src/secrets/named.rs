@@ -1,6 +1,7 @@
-//! Keys that follow a word such as `KEY` with little between, behind a service's name: `acme SECRET 0a1b…`,
-//! `acme-key 123e4567-…`, `acmeTOKEN-…`. In: a text and the place of the name that holds the word. Out: the key. The
-//! less its shape says, the more must stand before it: the word in capitals, or the name of a service that hands out keys.
+//! Keys behind a word such as `KEY` with little between, and behind a service's name: `acme SECRET 0a1b…`,
+//! `acme-key 123e4567-…`, `acmeTOKEN-…`. In: a text and the place of the name with the word. Out: the key. The weaker
+//! its
+//! shape, the stronger its context must be: the word in capitals, or the name of a service that issues keys.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -62,10 +63,10 @@ const SERVICES: &str = "abuseipdb accuweather adafruit aftership aiven airbrake 
 static NAMES: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(SERVICES.split_whitespace()).ok());
 
-/// How far before the key its service may be named, in bytes.
+/// Longest distance from a service's name to its key, in bytes.
 const REACH: usize = 64;
 
-/// The key behind the name that ends at `end`; `loud` when the word in it is written in capitals.
+/// Returns the key behind the name that ends at `end`. `loud` means that the word is written in capitals.
 pub(super) fn key_after(text: &str, end: usize, loud: bool) -> Option<Range<usize>> {
     let start = end + gap(text.as_bytes().get(end..)?)?;
     let rest = text.as_bytes().get(start..)?;
@@ -84,7 +85,7 @@ pub(super) fn key_after(text: &str, end: usize, loud: bool) -> Option<Range<usiz
     (convincing && !values::is_marker(value)).then_some(start..start + run)
 }
 
-/// Length of what stands between a name and its key: blanks, signs, and up to two more words of the kind.
+/// Returns the length between a name and its key: blanks, signs, and up to two more words of the kind.
 fn gap(bytes: &[u8]) -> Option<usize> {
     const WORDS: [&[u8]; 6] = [b"key", b"token", b"secret", b"access", b"private", b"is"];
     let sign =
@@ -92,7 +93,7 @@ fn gap(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     for _ in 0..3 {
         let signs = bytes.get(at..)?.iter().take(6).take_while(|b| sign(b)).count();
-        // `-----END … KEY-----`: what follows is the next block.
+        // `-----END … KEY-----`: the next block follows.
         if bytes.get(at..at + signs)?.starts_with(b"--") {
             return None;
         }
@@ -108,9 +109,9 @@ fn gap(bytes: &[u8]) -> Option<usize> {
 }
 
 enum Shape {
-    /// Letters and digits in no order.
+    /// Random letters and digits.
     Random,
-    /// What could also name a thing: a UUID, groups of capitals, a short run, an alphabet.
+    /// A shape that could also name a thing: a UUID, groups of capitals, a short run, an alphabet.
     Ordered,
 }
 
@@ -133,13 +134,13 @@ fn shape(value: &str) -> Option<Shape> {
     Some(if random { Shape::Random } else { Shape::Ordered })
 }
 
-/// `ABCDEFG-1234567-…`: four or more groups of capitals and digits, of four bytes at least.
+/// True for `ABCDEFG-1234567-…`: four or more groups of capitals and digits, each of four bytes or more.
 fn is_grouped(value: &str) -> bool {
     let group = |part: &str| part.len() >= 4 && part.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
     value.split('-').count() >= 4 && value.split('-').all(group)
 }
 
-/// Whether half of the bytes are followed by their successor, as in an alphabet.
+/// True if half of the bytes are followed by their successor, as in an alphabet.
 fn is_counting(value: &str) -> bool {
     let steps = value.bytes().zip(value.bytes().skip(1)).filter(|(a, b)| a.wrapping_add(1) == *b).count();
     steps * 2 > value.len()

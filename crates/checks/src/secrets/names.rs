@@ -1,6 +1,6 @@
-//! What a name says about its value. In: a name such as `nextPageToken`, `PUBLIC_KEY` or `Idempotency-Key`, or the
-//! place of a value. Out: whether it holds no credential, though a word in it says `token` or `key`. It goes by the
-//! words that a name is made of: the last says what the value is, the one before it of what kind.
+//! Interpretation of names. In: a name such as `nextPageToken`, `PUBLIC_KEY` or `Idempotency-Key`, or the place of a
+//! value. Out: true if it holds no credential, although a word in it says `token` or `key`. The words of a name decide:
+//! the last one gives the noun, the one before it the kind.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::values;
 
-/// What a name ends with that holds something about a credential rather than the credential.
+/// Endings of names that hold information about a credential, not the credential.
 const ABOUT: &[&str] = &[
     "id",
     "ids",
@@ -67,7 +67,7 @@ const ABOUT: &[&str] = &[
     "state",
 ];
 
-/// What tells of a name, wherever it stands in it, that everybody may know the value.
+/// Words anywhere in a name which mean that the value is public.
 const OPEN: [&str; 18] = [
     "public",
     "publishable",
@@ -89,7 +89,7 @@ const OPEN: [&str; 18] = [
     "fingerprint",
 ];
 
-/// What a token is that marks a place in a list or a state of a thing.
+/// Kinds of tokens that mark a place in a list or a state of a thing.
 const PLACES: &[&str] = &[
     "next",
     "nextpage",
@@ -109,30 +109,30 @@ const PLACES: &[&str] = &[
     "marker",
 ];
 
-/// What a key is that finds a thing.
+/// Kinds of keys that look a thing up.
 const LOOKUPS: &[&str] = &["site", "object", "row", "range", "hash", "lookup"];
 
-/// What a token is that tells one call from others, where it is a UUID.
+/// Kinds of tokens that identify a call, if they are a UUID.
 const CALLS: &[&str] = &["request", "trace", "span", "transaction", "message", "event", "job", "operation", "upload"];
 
 fn has(list: &[&str], word: &str) -> bool {
     list.iter().any(|one| one.len() == word.len() && one.eq_ignore_ascii_case(word))
 }
 
-/// Whether a name that ends with this word tells about a credential.
+/// True if a name with this ending holds information about a credential.
 pub(super) fn is_about(ending: &str) -> bool {
     has(ABOUT, ending)
 }
 
-/// Whether a text before a key, or a name, says that the value is open to all.
+/// True if a name, or the text before a key, means that the value is public.
 pub(super) fn is_open(lower: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(OPEN).ok());
     WORDS.as_ref().is_none_or(|words| words.is_match(lower))
 }
 
-/// Whether a name says that this value finds a place, a thing or a call, and opens nothing.
-pub(super) fn only_finds(name: &str, value: &str) -> bool {
+/// True if a name means that this value finds a place, a thing or a call, and grants no access.
+pub(super) fn is_lookup_name(name: &str, value: &str) -> bool {
     let Some((kind, noun)) = kind_and_noun(name) else { return false };
     match noun {
         Noun::Token => has(PLACES, kind) || values::is_uuid(value) && has(CALLS, kind),
@@ -140,7 +140,7 @@ pub(super) fn only_finds(name: &str, value: &str) -> bool {
     }
 }
 
-/// Words with which the name of a credential ends, wherever they begin.
+/// Words at the end of a credential's name, which may be a part of a longer word.
 const CREDENTIALS: [&str; 28] = [
     "password",
     "passwords",
@@ -171,7 +171,7 @@ const CREDENTIALS: [&str; 28] = [
     "\u{43f}\u{430}\u{440}\u{43e}\u{43b}\u{44c}",
     "\u{5bc6}\u{7801}",
 ];
-/// The same, where they are words of their own.
+/// Words at the end of a credential's name that must be whole words.
 const CREDENTIALS_ALONE: [&str; 16] = [
     "auth",
     "authorization",
@@ -191,11 +191,11 @@ const CREDENTIALS_ALONE: [&str; 16] = [
     "totp",
 ];
 
-/// Whether a name is that of a credential and of nothing else: `password`, `X-Api-Key`, `clientSecret`. Then its value is
-/// one, whatever it looks like.
+/// True if a name can only be that of a credential: `password`, `X-Api-Key`, `clientSecret`. Its value then is one,
+/// whatever its form.
 pub(super) fn is_credential(name: &str, value: &str) -> bool {
     let lower = name.to_lowercase();
-    if is_open(&lower) || only_finds(name, value) {
+    if is_open(&lower) || is_lookup_name(name, value) {
         return false;
     }
     let joined: String = lower.chars().filter(|c| c.is_alphanumeric()).collect();
@@ -214,7 +214,7 @@ enum Noun {
     Key,
 }
 
-/// The last two words of a name, the last of which is `token` or `key`; they may be written as one, `pagetoken`.
+/// Returns the word before a final `token` or `key`, and that noun; both may be written as one, `pagetoken`.
 fn kind_and_noun(name: &str) -> Option<(&str, Noun)> {
     let cut = |word: &str| {
         let end = name.len().checked_sub(word.len())?;
@@ -223,7 +223,7 @@ fn kind_and_noun(name: &str) -> Option<(&str, Noun)> {
     let (rest, noun) = cut("token").map(|rest| (rest, Noun::Token)).or_else(|| Some((cut("key")?, Noun::Key)))?;
     let rest = rest.trim_end_matches(['_', '-', '.']);
     let bytes = rest.as_bytes();
-    // A word begins behind a sign, and at a capital whose neighbour is a small letter.
+    // A word begins behind a sign, and at a capital next to a small letter.
     let begins = |at: usize| {
         let small = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_lowercase);
         let sign = at.checked_sub(1).and_then(|at| bytes.get(at)).is_some_and(|byte| !byte.is_ascii_alphanumeric());
@@ -234,10 +234,10 @@ fn kind_and_noun(name: &str) -> Option<(&str, Noun)> {
     Some((rest.get(start..)?, noun))
 }
 
-/// Longest resource name that is looked back through, in bytes.
+/// Longest resource name that is searched backwards, in bytes.
 const LONGEST_RESOURCE: usize = 160;
 
-/// Whether a place lies in the name of a resource, which names a secret and holds none: `arn:aws:secretsmanager:…`.
+/// True if a place is within the name of a resource, which names a secret and holds none: `arn:aws:secretsmanager:…`.
 pub(super) fn within_resource(text: &str, at: usize) -> bool {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || b":/_.-+@*".contains(byte);
@@ -248,9 +248,9 @@ pub(super) fn within_resource(text: &str, at: usize) -> bool {
         .any(|head| word.find(head).is_some_and(|found| found == 0 || head.starts_with('.')))
 }
 
-/// Whether a value is sealed: a cluster, a key service or a vault opens it, and a repository may hold it. The heads are
-/// those of sops, Jasypt, Vault's transit engine, AWS KMS, Spring Cloud, Ansible and Bitnami's sealed secrets (the length
-/// of an encrypted session key of 512 bytes).
+/// True if a value is sealed: only a cluster, a key service or a vault can open it, so a repository may hold it. The
+/// heads are those of sops, Jasypt, Vault's transit engine, AWS KMS, Spring Cloud, Ansible and Bitnami's sealed secrets
+/// (the length of an encrypted session key of 512 bytes).
 pub(super) fn is_sealed(value: &str) -> bool {
     let head = ["ENC[", "ENC(", "vault:v1:", "vault:v2:", "vault:v3:", "AQICAH", "{cipher}", "$ANSIBLE_VAULT;"]
         .iter()
@@ -261,7 +261,7 @@ pub(super) fn is_sealed(value: &str) -> bool {
     head || cluster
 }
 
-/// Whether a value is a point in time: `2026-11-20T08:00:00Z`.
+/// True if a value is a point in time: `2026-11-20T08:00:00Z`.
 pub(super) fn is_time(value: &str) -> bool {
     let form = |form: &str| {
         value.len() >= form.len()
@@ -273,12 +273,12 @@ pub(super) fn is_time(value: &str) -> bool {
     value.len() == 10 && form("9999-99-99") || value.len() <= 40 && form("9999-99-99T99:99")
 }
 
-/// Whether a value is a digest that says so: `sha256:9f86…`.
+/// True if a value is a digest with its algorithm: `sha256:9f86…`.
 pub(super) fn is_digest(value: &str) -> bool {
     ["md5:", "sha1:", "sha256:", "sha384:", "sha512:", "SHA256:"].iter().any(|head| value.starts_with(head))
 }
 
-/// Whether a value is the path of a file: `uploads/2026/11/IZ5DmZBfp0vL.png`.
+/// True if a value is the path of a file: `uploads/2026/11/IZ5DmZBfp0vL.png`.
 pub(super) fn is_file(value: &str) -> bool {
     let Some((stem, ending)) = value.rsplit_once('.') else { return false };
     let letters = ending.bytes().any(|byte| byte.is_ascii_lowercase());

@@ -1,11 +1,10 @@
-//! Credentials that standards and their tools print as samples, which open nothing. In: a credential. Out: whether it
-//! is such a sample.
+//! Sample credentials of standards and their tools, which grant no access. In: a credential. Out: true for a sample.
 
 use serde_json::Value;
 
 use super::encoded::decode;
 
-/// The values of RFC 6455, 6749, 6750 and 7617.
+/// Sample values of RFC 6455, 6749, 6750 and 7617.
 const PRINTED: [&str; 7] = [
     "dGhlIHNhbXBsZSBub25jZQ==",
     "czZCaGRSa3F0MzpnWDFmQmF0M2JW",
@@ -16,7 +15,7 @@ const PRINTED: [&str; 7] = [
     "QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
 ];
 
-/// What the sample tokens of jwt.io and RFC 7519 claim.
+/// Claims of the sample tokens of jwt.io and RFC 7519.
 const CLAIMED: [(&str, &str); 6] = [
     ("sub", "\"1234567890\""),
     ("name", "\"John Doe\""),
@@ -26,12 +25,12 @@ const CLAIMED: [(&str, &str); 6] = [
     ("http://example.com/is_root", "true"),
 ];
 
-/// Whether a value is one of the samples that standards print.
+/// True if a value is a sample printed in a standard.
 pub(super) fn is_printed(value: &str) -> bool {
     PRINTED.contains(&value)
 }
 
-/// Whether the middle part of a JSON web token claims what samples claim and no more.
+/// True if the payload of a JSON web token holds only claims of samples.
 pub(super) fn is_sample_claim(payload: &str) -> bool {
     let claims = decode(payload).and_then(|json| serde_json::from_slice::<Value>(&json).ok());
     let Some(Value::Object(claims)) = claims else { return false };

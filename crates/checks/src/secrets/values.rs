@@ -1,5 +1,5 @@
-//! Is a value a credential or a placeholder? In: a value, or a place in a text. Out: a judgement. It looks at no
-//! names: entropy, alphabet, repetition, and the words that manuals write where a credential belongs.
+//! Judgement of a value as a credential or a placeholder. In: a value, or a place in a text. Out: a judgement by
+//! entropy, alphabet, repetition, and the words that manuals print in a credential's place. Names are not considered.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -7,28 +7,28 @@ use aho_corasick::AhoCorasick;
 
 use super::gibberish::is_gibberish;
 
-/// What a value that has a provider's format looks like.
+/// Appearance of a value that has a provider's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    /// As if it worked.
+pub(super) enum Appearance {
+    /// Looks like a working credential.
     Live,
-    /// A documented example: harmless, but shaped so well that it is taken out all the same.
+    /// A documented example: harmless, but so well formed that it is redacted all the same.
     Example,
     /// Not a credential: `ghp_xxxx…`.
     Placeholder,
 }
 
 /// Judges a value that already has a provider's format.
-pub(super) fn judge_format(value: &str) -> Look {
+pub(super) fn judge_format(value: &str) -> Appearance {
     if value.contains("EXAMPLE") {
-        return Look::Example;
+        return Appearance::Example;
     }
     let tail = if value.len() < 12 { value } else { value.get(4..).unwrap_or(value) };
-    // Long tokens in base64 hold runs of `A` where their bytes are zero.
+    // Long tokens in base64 have runs of `A` where their bytes are zero.
     if distinct(tail) < 5 || has_run(tail, (tail.len() / 5).max(8)) || says_placeholder(value) {
-        return Look::Placeholder;
+        return Appearance::Placeholder;
     }
-    Look::Live
+    Appearance::Live
 }
 
 /// Shannon entropy in bits per byte.
@@ -41,14 +41,14 @@ pub(super) fn entropy(value: &str) -> f64 {
     counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / total).map(|p| -p * p.log2()).sum()
 }
 
-/// How many different bytes a value has.
+/// Returns the number of different bytes in a value.
 pub(super) fn distinct(value: &str) -> usize {
     let mut seen = [false; 256];
     value.bytes().for_each(|byte| seen[usize::from(byte)] = true);
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Whether one byte is repeated `length` times in a row.
+/// True if one byte is repeated `length` times in a row.
 pub(super) fn has_run(value: &str, length: usize) -> bool {
     let mut run = 0;
     let mut last = 0;
@@ -59,12 +59,12 @@ pub(super) fn has_run(value: &str, length: usize) -> bool {
     })
 }
 
-/// Words that stand where a credential would, within values of a provider's format.
+/// Placeholder words within values of a provider's format.
 static PLACEHOLDERS_IN_FORMATS: LazyLock<AhoCorasick> = LazyLock::new(|| {
     words(&["xxxx", "your", "example", "placeholder", "redacted", "....", "****", "changeme", "insert"])
 });
 
-/// Words that stand where a credential would, within values of names such as `password`.
+/// Placeholder words within values of names such as `password`.
 static PLACEHOLDERS: LazyLock<AhoCorasick> = LazyLock::new(|| {
     words(&[
         "xxx",
@@ -122,7 +122,7 @@ static PLACEHOLDERS: LazyLock<AhoCorasick> = LazyLock::new(|| {
     ])
 });
 
-/// Words beside them, by which a value of words alone is known: `YOURACCESSKEYHERE`.
+/// Further words, by which a value made of words alone is recognized: `YOURACCESSKEYHERE`.
 static PHRASES: LazyLock<AhoCorasick> = LazyLock::new(|| {
     words(&[
         "your", "xxx", "here", "goes", "access", "account", "api", "auth", "client", "key", "password", "personal",
@@ -136,11 +136,11 @@ fn words(list: &[&str]) -> AhoCorasick {
     AhoCorasick::builder().ascii_case_insensitive(true).build(list).expect("the words make an automaton")
 }
 
-/// Shortest word that counts wherever it stands. A token of 34 letters and digits holds a given word of four letters
-/// once in a hundred thousand, one of six never.
+/// Shortest word that counts anywhere in a value. A token of 34 letters and digits contains a given word of four
+/// letters once in a hundred thousand, one of six letters never.
 const TELLING: usize = 6;
 
-/// Whether a value says that it is none.
+/// True if a value is a placeholder.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let no_words = value.len() >= 20 && digits >= 3 || value.len() >= 12 && is_gibberish(value);
@@ -157,8 +157,8 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     named || distinct(value) < 4 || has_run(value, 6) || test(0..4) || test(value.len().saturating_sub(4)..value.len())
 }
 
-/// Whether a value that looks random holds a word that manuals write in a credential's place. By chance it holds short
-/// ones as well: these count between separators, or where the value is made of words.
+/// True if a value that looks random contains a manual's placeholder word. Random values contain short words as well:
+/// these count between separators, or where the value is made of words.
 pub(super) fn says_placeholder(value: &str) -> bool {
     PLACEHOLDERS_IN_FORMATS.find_iter(value).any(|found| {
         let word = value.get(found.range()).unwrap_or_default();
@@ -176,20 +176,20 @@ pub(super) fn says_placeholder(value: &str) -> bool {
     })
 }
 
-/// Whether letters are all small, all capitals, or begin with one.
+/// True if letters are all small, all capitals, or small with a capital at the beginning.
 fn has_one_case(word: &str) -> bool {
     let tail = word.get(1..).unwrap_or_default();
     !tail.bytes().any(|b| b.is_ascii_uppercase()) || !word.bytes().any(|b| b.is_ascii_lowercase())
 }
 
-/// Whether no letter and no digit stands on either side.
+/// True if no letter and no digit is next to a place.
 fn is_apart(value: &str, place: &Range<usize>) -> bool {
     let alphanumeric = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let before = place.start.checked_sub(1).and_then(|at| value.as_bytes().get(at));
     !alphanumeric(before) && !alphanumeric(value.as_bytes().get(place.end))
 }
 
-/// The run of one byte that `place` begins in.
+/// Returns the run of one byte that `place` begins in.
 fn run_around(value: &str, place: Range<usize>) -> Range<usize> {
     let (before, after) = value.as_bytes().split_at_checked(place.start).unwrap_or_default();
     let same = |byte: &&u8| Some(*byte) == after.first();
@@ -197,13 +197,13 @@ fn run_around(value: &str, place: Range<usize>) -> Range<usize> {
     place.start - left..place.start + after.iter().take_while(same).count()
 }
 
-/// Whether words make up at least half of a value's letters and digits.
+/// True if words make up at least half of a value's letters and digits.
 fn is_spelled_out(value: &str) -> bool {
     let covered: usize = PHRASES.find_iter(value).map(|found| found.len()).sum();
     2 * covered >= value.bytes().filter(u8::is_ascii_alphanumeric).count()
 }
 
-/// Whether a value is one of our own markers and little else, or the inside of one.
+/// True if a value is one of our own markers and little else, or the inside of a marker.
 pub(super) fn is_marker(value: &str) -> bool {
     let (head, tail) = value.split_once("[secret:").unwrap_or(("", value));
     let (inside, rest) = tail.split_once(']').unwrap_or((tail, ""));
@@ -212,8 +212,8 @@ pub(super) fn is_marker(value: &str) -> bool {
     tagged && super::is_rule(rule) && head.len() + rest.len() <= 6
 }
 
-/// Whether a word may begin here: no letter or digit stands before, except an escape such as `\n` or `%3D`. A hyphen or
-/// an underscore may: names are glued to credentials with them.
+/// True if a word may begin here: no letter or digit stands before, except an escape such as `\n` or `%3D`. A hyphen or
+/// an underscore may stand before: they join names to credentials.
 pub(super) fn starts_word(text: &str, at: usize) -> bool {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     match before {
@@ -223,12 +223,12 @@ pub(super) fn starts_word(text: &str, at: usize) -> bool {
     }
 }
 
-/// Whether a word ends here.
+/// True if a word ends here.
 pub(super) fn ends_word(text: &str, at: usize) -> bool {
     !text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Where the word that reaches `at` begins, at most `most` bytes back.
+/// Returns the beginning of the word that reaches `at`, at most `most` bytes back.
 pub(super) fn word_start(text: &str, at: usize, most: usize) -> usize {
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let length = before
@@ -240,7 +240,7 @@ pub(super) fn word_start(text: &str, at: usize, most: usize) -> usize {
     at - length
 }
 
-/// Letters and digits in turns, as no word and no version has them: `a1b2c3`, not `address3` or `utf8`.
+/// True for alternating letters and digits, as in no word and no version: `a1b2c3`, not `address3` or `utf8`.
 pub(super) fn is_mixed(value: &str) -> bool {
     let class = |b: u8| {
         if b.is_ascii_digit() {
@@ -259,7 +259,7 @@ pub(super) fn is_mixed(value: &str) -> bool {
     turns >= 3 || turns >= 2 && digits >= 2 || turns == 1 && digits < value.len() && is_gibberish(value)
 }
 
-/// Whether a value is a UUID.
+/// True if a value is a UUID.
 pub(super) fn is_uuid(value: &str) -> bool {
     value.len() == 36
         && value

@@ -1,11 +1,12 @@
-//! Values that stand apart from their names, or are cut by a sign within them: all of the value goes, and nothing else.
+//! Tests of values separated from their names, or broken by a sign within: the whole value is redacted, and nothing
+//! else.
 
 use serde_json::{Value, json};
 
 use crate::{redact, screen};
 use umbra_domain::{Event, ToolCall};
 
-/// Arguments of a tool as they are stored.
+/// Returns the arguments of a tool as they are stored.
 fn stored(args: Value) -> Value {
     let tool = ToolCall { name: "call".to_owned(), args, ..ToolCall::default() };
     let screened = screen(Event { agent: "writer-agent".to_owned(), tool: Some(tool), ..Event::default() });

@@ -1,4 +1,4 @@
-//! Claims against what the tool returned, each with a twin that is true.
+//! Tests of claims that the tool's result contradicts, each with a true twin.
 
 use umbra_domain::{CheckName, Event, ToolCall};
 
@@ -116,7 +116,7 @@ fn figures_are_compared_where_both_name_the_same_thing_once() {
 
 #[test]
 fn every_form_of_a_failure_is_looked_for() {
-    let (code, status) = ("the command ended with an exit code other than 0", "has an HTTP status of an error");
+    let (code, status) = ("the command exited with a non-zero code", "has an HTTP error status");
     for (result, says) in [
         ("Process exited with code 2", code),
         ("EXIT STATUS: 127", code),

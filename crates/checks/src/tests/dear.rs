@@ -1,4 +1,4 @@
-//! Texts that parsers and expressions take hard cost by their length and not by its square.
+//! Tests of cost: texts that are hard for parsers and expressions cost time by their length, not by its square.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::running;
 use crate::{review, screen};
 use umbra_domain::{CheckName, Event, Severity, ToolCall};
 
-/// What is repeated.
+/// Texts that are repeated.
 const UNITS: [&str; 52] = [
     "sk-proj-",
     "a,password\n",
@@ -64,12 +64,12 @@ const UNITS: [&str; 52] = [
     "$ ls\n",
 ];
 
-/// What this thread has used of its processor: whatever else the machine does is not counted.
+/// Returns the processor time of this thread; other load on the machine does not count.
 fn used() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
 
-/// Processor time of screening and reviewing a text once.
+/// Returns the processor time of screening and reviewing a text once.
 fn time(text: &str) -> Duration {
     let event = Event {
         agent: "a".to_owned(),
@@ -83,7 +83,7 @@ fn time(text: &str) -> Duration {
     used().saturating_sub(began)
 }
 
-/// Tries, of which the best counts: caches and clocks of processors differ from one moment to the next.
+/// Attempts, of which the best counts: processors' caches and clock rates vary.
 const TRIES: usize = 3;
 
 #[test]
@@ -98,7 +98,7 @@ fn texts_that_are_made_to_be_dear_cost_by_their_length() {
     }
 }
 
-/// Scripts that hold scripts, and what the shell's grammar takes hard.
+/// Scripts that hold scripts, and texts that are hard for the shell's grammar.
 const NESTED: [&str; 14] = [
     "ssh a '",
     "ssh a \"",

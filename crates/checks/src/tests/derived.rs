@@ -1,4 +1,4 @@
-//! Triggers that the table of signs derives: each sign, and what only looks like it.
+//! Tests of triggers that the table of signs derives: each sign, and its look-alikes.
 
 use serde_json::json;
 

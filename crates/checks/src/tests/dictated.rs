@@ -1,5 +1,5 @@
-//! Verdicts that a text dictates, in either direction, in any place and language; and orders that only do something to their
-//! reader's task.
+//! Tests of texts that dictate a verdict, in either direction, in any place and language; and of orders that only
+//! change their reader's task.
 
 use super::{hits, reading, worst};
 use umbra_domain::{CheckName, Event, Severity};

@@ -1,10 +1,10 @@
-//! Tokens that are broken, escaped or wrapped: all of what stands for them goes, and nothing beside it.
+//! Tests of tokens that are broken, escaped or encoded: the whole disguise is redacted, and nothing else.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use crate::redact;
 
-/// A token of a provider's format, made up; the parts are joined by the compiler.
+/// An invented token of a provider's format; the compiler joins its parts.
 const TOKEN: &str = concat!("dop_v1_", "4f2a9c1e7d6b5a4938271605f4e3d2c1", "b0a998874f2a9c1e7d6b5a4938271605");
 
 #[test]

@@ -1,4 +1,4 @@
-//! How texts of a form end, what says itself that it is cut, and what ends without a mark and is whole.
+//! Tests of endings: texts of several forms, phrases about being cut off, and whole texts without a final mark.
 
 use umbra_domain::CheckName;
 

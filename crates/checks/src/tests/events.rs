@@ -1,4 +1,4 @@
-//! Whole events: every text is screened, marks point at what is stored, triggers say why.
+//! Tests of whole events: every text is screened, marks point into the stored text, triggers have a reason.
 
 use serde_json::json;
 

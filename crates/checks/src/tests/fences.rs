@@ -1,4 +1,4 @@
-//! Shell in outputs: which blocks are read as commands, and which are not.
+//! Tests of shell in outputs: blocks that are read as commands, and blocks that are not.
 
 use super::{hits, saying, worst};
 use umbra_domain::{CheckName, Severity};

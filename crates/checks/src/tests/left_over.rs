@@ -1,4 +1,4 @@
-//! Commands that delete by a detour, that stand outside of shell blocks, or that are left unread; and what only looks so.
+//! Tests of commands that delete indirectly, stand outside of shell blocks, or are left unread; and of look-alikes.
 
 use super::{hits, running, saying, worst};
 use umbra_domain::{CheckName, Severity};

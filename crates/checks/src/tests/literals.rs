@@ -1,8 +1,8 @@
-//! Passwords where people and agents write them: command lines, calls, documents, sentences, in several languages.
+//! Tests of passwords in the places where people and agents write them: command lines, calls, documents, sentences.
 
 use crate::redact;
 
-/// Where a password may stand: what is before it and behind it.
+/// Contexts of a password: the text before it and behind it.
 const PLACES: &[(&str, &str)] = &[
     ("sshpass -p '", "' ssh root@10.0.0.7"),
     ("mysqldump -uroot -p", " shop > shop.sql"),

@@ -1,4 +1,4 @@
-//! Calls that are repeated, and those that only look alike.
+//! Tests of repeated calls, and of calls that only look alike.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn call(agent: &str, args: &Value, result: &str) -> Event {
     Event { agent: agent.to_owned(), tool: Some(tool), ..Event::default() }
 }
 
-/// Which calls of one agent, by their arguments and results, complete a loop, and how bad that is.
+/// Returns the calls of one agent that complete a loop, with the severity. A call is its arguments and its result.
 fn hits(calls: &[(&str, &str)]) -> Vec<(usize, Severity)> {
     let mut loops = Loops::default();
     let found = calls.iter().enumerate().filter_map(|(index, (args, result))| {

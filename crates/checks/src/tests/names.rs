@@ -1,4 +1,4 @@
-//! Names that say `token` or `key` and hold no credential, beside those that do; sealed values, samples of standards.
+//! Tests of names with `token` or `key`, with a credential and without; of sealed values, and of samples in standards.
 
 use crate::redact;
 

@@ -1,5 +1,5 @@
-//! Credentials in texts that are quoted in texts that are quoted, as JSON within JSON is: whatever the depth, they go, and
-//! nothing beside them.
+//! Tests of credentials in nested quotations, such as JSON within JSON: at any depth they are redacted, and nothing
+//! else.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn redact(text: &str) -> String {
     crate::redact(text).as_str().to_owned()
 }
 
-/// A text as a string of JSON, in a member that is a string of JSON, and so on.
+/// Returns a text as a string of JSON, in a member that is a string of JSON, and so on.
 fn quoted(text: &str, depth: usize) -> String {
     (0..depth).fold(text.to_owned(), |inner, _| json!({"body": inner}).to_string())
 }

@@ -1,4 +1,4 @@
-//! Output that breaks off, and output that says nothing.
+//! Tests of outputs that break off, and of outputs that say nothing.
 
 use umbra_domain::CheckName;
 
@@ -30,7 +30,7 @@ fn cut_output_is_seen() {
         ("SELECT name FROM orders WHERE total >", "cut_sentence"),
         ("综上所述，团队应该", "cut_sentence"),
     ] {
-        // A table's row of one cell is complete; only a row without its end is not.
+        // A table row of one cell is complete; only a row without its final bar is not.
         let text = if expected == "cut_table" { text.trim_end_matches('|') } else { text };
         assert_eq!(rule(text, CheckName::Truncation).as_deref(), Some(expected), "{text}");
     }

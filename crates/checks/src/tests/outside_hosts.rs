@@ -1,4 +1,4 @@
-//! Hosts that an agent reaches: with a list of allowed ones, and without.
+//! Tests of hosts that an agent reaches, with a list of allowed hosts and without.
 
 use serde_json::json;
 

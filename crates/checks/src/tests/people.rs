@@ -1,4 +1,4 @@
-//! Personal data without a number of a state: names, births, homes, networks.
+//! Tests of personal data other than national numbers: names, births, homes, networks.
 
 use umbra_domain::{CheckName, Severity};
 

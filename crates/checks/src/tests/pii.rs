@@ -1,10 +1,10 @@
-//! Personal data: what is seen, where exactly, and what looks like it and is none.
+//! Tests of personal data: rule and exact place of each finding, and look-alikes that are not personal data.
 
 use umbra_domain::{CheckName, Event, Severity, ToolCall};
 
 use super::{hits, saying};
 
-/// Rule and text of each hit of at least a warning.
+/// Returns rule and text of each hit of at least a warning.
 fn seen(text: &str) -> Vec<(String, String)> {
     let hits = hits(saying(text), CheckName::Pii);
     hits.into_iter()

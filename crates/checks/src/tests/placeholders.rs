@@ -1,11 +1,12 @@
-//! What manuals print in a credential's place stays, and a credential that holds such a word by chance goes.
+//! Tests of placeholders: a manual's placeholder stays, and a credential that contains such a word by chance is
+//! redacted.
 
 use proptest::{prelude::*, sample::Index, string::string_regex};
 
 use crate::{redact, rules::BUILT_IN, secrets};
 use umbra_domain::CheckName;
 
-/// Short words of manuals, as random values hold them by chance.
+/// Short placeholder words, which random values contain by chance.
 const WORDS: [&str; 4] = ["your", "YOUR", "xxxx", "XXXX"];
 
 #[test]
@@ -60,7 +61,7 @@ fn a_random_value_that_holds_such_a_word_by_chance_is_none() {
     }
 }
 
-/// The patterns of which values can be drawn: those that look at no border of a word.
+/// Returns the patterns from which values can be drawn: those without word boundaries.
 fn drawable() -> Vec<(&'static str, String)> {
     let formats = BUILT_IN.iter().filter(|row| row.check() == CheckName::Secrets);
     let rows = formats.filter_map(|row| Some((row.id.as_str(), secrets::pattern(row)?)));
@@ -72,10 +73,10 @@ fn most_formats_can_be_drawn() {
     assert!(drawable().len() >= 100, "{} formats", drawable().len());
 }
 
-/// Where a word can be written over a value that then still is of the pattern, within letters and digits.
+/// Returns the values with the word written over letters and digits, where the value still matches the pattern.
 fn places(pattern: &str, value: &str, word: &str) -> Vec<String> {
     let Ok(whole) = regex::Regex::new(&format!("^(?:{pattern})$")) else { return Vec::new() };
-    // Of a short credential a word is so much that it may well say what the whole is.
+    // In a short credential, the word is a large enough part to be a real placeholder.
     let credential = whole.captures(value).and_then(|parts| parts.iter().flatten().last());
     if credential.is_none_or(|part| part.len() < 4 * word.len()) {
         return Vec::new();

@@ -1,11 +1,11 @@
-//! Properties of any text: no panic, a second screening changes nothing, marks point at what is stored.
+//! Properties of any text: no panic, a second screening changes nothing, marks point into the stored text.
 
 use proptest::prelude::*;
 
-use crate::{SecretDigest, needles::Needles, redact, review, screen, screen_tagged, secrets};
+use crate::{SecretDigest, literal_scanner::LiteralScanner, redact, review, screen, screen_tagged, secrets};
 use umbra_domain::{CheckName, Event, ToolCall, Trigger};
 
-/// Text made of what the rules look for, and of what could confuse them.
+/// Text made of literals of the rules, and of signs that could confuse them.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -99,7 +99,7 @@ fn hostile() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Text with marks of code in it, whole, cut, and in other places than a line's beginning.
+/// Text with marks of code in it: whole, cut, and within a line.
 fn code_like() -> impl Strategy<Value = String> {
     let pieces = vec![
         "```",
@@ -209,7 +209,7 @@ proptest! {
     fn needles_are_found_wherever_they_stand(text in "[a-c ]{0,40}") {
         let literals = ["abc", "bca", "cab ", "aaaa", "ABCABC"];
         let mut found = Vec::new();
-        Needles::new(literals).find(&text, |number, at| { found.push((at.start, number)); true });
+        LiteralScanner::new(literals).find(&text, |number, at| { found.push((at.start, number)); true });
         found.sort_unstable();
         let lower: Vec<String> = literals.iter().map(|literal| literal.to_lowercase()).collect();
         let mut expected: Vec<(usize, usize)> = (0..text.len())

@@ -1,4 +1,5 @@
-//! Orders that are known by their parts, and by the software that they name; marks of direction in the scripts that have them.
+//! Tests of orders known by their parts, and by the software that they name; and of direction marks in the scripts that
+//! use them.
 
 use crate::screen;
 use umbra_domain::{CheckName, Severity};
@@ -89,7 +90,7 @@ fn marks_of_direction_and_flags_stay_where_they_belong() {
         assert_eq!(screened.event.output.as_deref(), Some(text));
         assert!(screened.marks.is_empty(), "{:?}", screened.marks);
     }
-    // Amid a word of ASCII no script needs one.
+    // No script needs a direction mark within an ASCII word.
     let screened = screen(saying("\u{5e9}\u{5dc}\u{5d5}\u{5dd} pass\u{200f}word"));
     assert_eq!(screened.event.output.as_deref(), Some("\u{5e9}\u{5dc}\u{5d5}\u{5dd} password"));
 }

@@ -1,4 +1,4 @@
-//! Rows of the rules files: their examples, and what a user's rows add and change.
+//! Tests of rows in rule files: their examples, and additions and changes by a user's rows.
 
 use std::collections::HashSet;
 

@@ -1,11 +1,11 @@
-//! Credentials: every format by example, what carries one by its form, assignments, and what is none.
+//! Tests of credentials: every format by example, structured containers, assignments, and look-alikes.
 
 use crate::{Screened, SecretDigest, redact, rules::BUILT_IN, screen, screen_tagged, secrets};
 use umbra_domain::{CheckName, Event, Sample, Severity, ToolCall};
 
 use super::saying;
 
-/// The rule that finds something in `text`, and the stored text.
+/// Returns the rules that find something in `text`, with severities, and the stored text.
 fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
     let screened = screen(saying(text));
     let rules = screened
@@ -19,7 +19,7 @@ fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
 
 #[test]
 fn every_format_finds_its_hits_however_they_stand_and_leaves_its_misses_alone() {
-    let formats = BUILT_IN.iter().filter(|row| row.check() == CheckName::Secrets && row.finds());
+    let formats = BUILT_IN.iter().filter(|row| row.check() == CheckName::Secrets && row.has_patterns());
     let mut count = 0;
     for format in formats {
         let id = &format.id;
@@ -172,7 +172,7 @@ fn a_marker_that_an_agent_wrote_is_no_mark_and_hides_nothing() {
         (rules.len(), stored.as_str()),
         (0, "the key was [secret:aws_access_key] and password=[secret:generic_password]")
     );
-    // The colon of a marker parts no user from a password.
+    // The colon of a marker does not separate a user from a password.
     let (rules, stored) = seen("curl -u app/v1?token=[secret:url_token] https://api.acme.io");
     assert_eq!((rules.len(), stored.as_str()), (0, "curl -u app/v1?token=[secret:url_token] https://api.acme.io"));
     let (rules, stored) = seen("password = \"[secret:x]h7Gq2xLw9pKt\"");

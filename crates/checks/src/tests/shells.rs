@@ -1,5 +1,5 @@
-//! Properties of the analysis of commands, for any text: it does not panic, what is hidden by wrappers and quotes is
-//! found, what is only printed is not.
+//! Properties of the analysis of commands, for any text: it does not panic; commands hidden by wrappers and quotes are
+//! found; text that is only printed is not.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use umbra_domain::{CheckName, Severity};
 
 use super::{hits, running};
 
-/// Text of shells: what the rules know, and what could confuse the grammar.
+/// Shell-like text: words of the rules, and signs that could confuse the grammar.
 fn shell_like() -> impl Strategy<Value = String> {
     let pieces = vec![
         "rm",
@@ -98,7 +98,7 @@ fn shell_like() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// One more level around a command.
+/// Wraps a command once more.
 fn wrapped(command: &str, by: u8) -> String {
     let quoted = format!("'{}'", command.replace('\'', "'\\''"));
     match by {
@@ -119,7 +119,7 @@ fn wrapped(command: &str, by: u8) -> String {
     }
 }
 
-/// Levels that only a simple command can stand in.
+/// Wrappers that only a simple command can stand in.
 const SIMPLE: [u8; 5] = [0, 1, 2, 3, 7];
 
 proptest! {
@@ -144,7 +144,7 @@ proptest! {
         }
         let mut composed = false;
         for by in levels {
-            // What starts one program cannot start a group or a pipeline.
+            // A wrapper that starts one program cannot start a group or a pipeline.
             let simple = SIMPLE.contains(&by);
             if composed && simple || command.contains("END") {
                 continue;

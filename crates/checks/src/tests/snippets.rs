@@ -1,6 +1,6 @@
 //! Clean code of twelve public repositories, declared as written by an agent: 300 snippets in six languages, listed in
-//! tests/data/snippets.jsonl. Their texts are not part of this repository: `scripts/draw_snippets.py` draws them from clones,
-//! and `UMBRA_SNIPPETS` names the file.
+//! tests/data/snippets.jsonl. Their texts are not part of this repository: `scripts/draw_snippets.py` draws them from
+//! clones, and `UMBRA_SNIPPETS` names the file.
 
 use std::{env, fs};
 
@@ -12,7 +12,7 @@ use umbra_domain::{CheckName, Event, Severity, Trigger};
 
 const LIST: &str = include_str!("../../../../tests/data/snippets.jsonl");
 
-/// Most warnings, and what is graver, in all snippets together.
+/// Most hits of at least a warning in all snippets together.
 const MOST_WARNINGS: usize = 1;
 
 #[derive(Debug, Deserialize)]

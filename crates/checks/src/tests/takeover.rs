@@ -1,5 +1,5 @@
-//! Commands that take a host over or empty what others rely on are critical; commands are found in files that are built, in
-//! patches and behind prompts; everyday work is left alone.
+//! Tests of commands that take a host over or destroy shared data: they are critical. Commands are found in build
+//! files, in patches and behind prompts; everyday work is not reported.
 
 use serde_json::json;
 

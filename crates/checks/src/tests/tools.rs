@@ -1,4 +1,4 @@
-//! Tool calls that do by their arguments what a command would do.
+//! Tests of tool calls whose arguments amount to a command.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! Derived triggers on a labelled set: events in the shapes of several runtimes, one a line, as
-//! `{id, event, labels: {code_written, security_risk, error, task_complete}}`. A label says what a careful reader would expect: whether
-//! the action writes code, touches credentials, outside hosts, rights or data, failed, or ends a task.
+//! Tests of derived triggers on a labelled set: events in the shapes of several runtimes, one a line, as
+//! `{id, event, labels: {code_written, security_risk, error, task_complete}}`. A label is the expectation of a careful
+//! reader: the action writes code; touches credentials, outside hosts, rights or data; failed; or ends a task.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Says what kinds of action an event shows. In: the screened event and its marks. Out: the triggers that its sender
-//! named, then those that the event itself gives away, each with a reason. It looks for forms, not for intent, and
-//! names no trigger twice. `rows` is the table of signs, and `signs` looks for them.
+//! Derivation of triggers: the kinds of action that an event shows. In: the screened event and its marks. Out: the
+//! triggers that the sender declared, then derived ones, each with a reason and none twice. Forms count, not intent.
+//! `rows` is the table of signs, and `signs` searches for them.
 
 mod rows;
 mod signs;
@@ -16,7 +16,7 @@ use super::{
 };
 use umbra_domain::{CheckName, Event, FieldName, Hit, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
-/// The event's triggers: declared ones in the sender's order, then derived ones.
+/// Returns the event's triggers: declared ones in the sender's order, then derived ones.
 pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
     let mut triggers: Vec<TriggerMark> = Vec::new();
     for name in &event.triggers {
@@ -36,7 +36,7 @@ pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
     triggers
 }
 
-/// A trigger that is there already is not looked for.
+/// Adds a trigger unless it is present; then its reason is not computed.
 fn add(triggers: &mut Vec<TriggerMark>, name: Trigger, source: TriggerSource, why: impl Fn() -> Option<String>) {
     if !triggers.iter().any(|known| known.name == name)
         && let Some(why) = why()
@@ -55,7 +55,7 @@ fn failure(event: &Event) -> Option<String> {
         if ["error:", "error executing", "exception:", "toolexception"].iter().any(|word| begins(start, word)) {
             return Some("The tool's result is an error.".to_owned());
         }
-        // What a reader returns may be about any failure; what a command prints is about its own.
+        // The result of a reader may be about any failure; a command's output is about its own.
         if let Some(how) = contradictions::of_result(result, commands::is_shell_tool(&tool.name)) {
             let mut how = how.replacen("the ", "The ", 1);
             how.push('.');
@@ -70,7 +70,7 @@ fn begins(text: &str, word: &str) -> bool {
     text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
-/// The texts that the agent gave to a tool, with their fields.
+/// Texts that the agent gave to a tool, with their fields.
 type Arguments<'e> = [(FieldName, &'e str)];
 
 fn arguments(event: &Event) -> Vec<(FieldName, &str)> {
@@ -85,7 +85,7 @@ fn arguments(event: &Event) -> Vec<(FieldName, &str)> {
     arguments
 }
 
-/// The commands of the event, found out once.
+/// Commands of the event, computed once.
 type Scripts<'s, 'e> = &'s [commands::Script<'e>];
 
 fn code<'s, 'e: 's>(event: &Event, arguments: &Arguments<'_>, scripts: impl Fn() -> Scripts<'s, 'e>) -> Option<String> {
@@ -111,7 +111,7 @@ fn code<'s, 'e: 's>(event: &Event, arguments: &Arguments<'_>, scripts: impl Fn()
 /// Forms of code in a text.
 #[derive(Debug, Default, Clone, Copy)]
 struct Forms {
-    /// A patch: unified, git's, or the form in which agents hand patches to a tool.
+    /// A patch: unified, git's, or in the form in which agents give patches to a tool.
     diff: bool,
     /// A fence that begins a line.
     fence: bool,
@@ -143,14 +143,14 @@ fn forms(text: &str) -> Forms {
     seen
 }
 
-/// Whether a fence says that what it holds is no code: `text`, `console`, `log`.
+/// True if a fence's label says that its content is no code: `text`, `console`, `log`.
 fn is_plain(rest: &str) -> bool {
     const PLAIN: [&str; 8] = ["text", "txt", "plaintext", "plain", "console", "output", "log", "none"];
     let word = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     PLAIN.iter().any(|plain| word.eq_ignore_ascii_case(plain))
 }
 
-/// Whether a command writes a file of code: by redirection, in place, or from a patch.
+/// True if a command writes a file of code: by redirection, in place, or from a patch.
 fn script_writes(script: &str) -> bool {
     if ![">", "sed", "tee", "patch", "apply", "perl"].iter().any(|part| script.contains(part)) {
         return false;
@@ -171,7 +171,7 @@ fn script_writes(script: &str) -> bool {
     })
 }
 
-/// The files that a command's output goes to.
+/// Returns the files that receive a command's output.
 fn redirected(part: &str) -> impl Iterator<Item = &str> {
     part.match_indices('>').filter_map(|(at, _)| {
         let rest = part.get(at + 1..)?.trim_start_matches('>').trim_start();
@@ -179,7 +179,7 @@ fn redirected(part: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a path names a file of source code or of a build.
+/// True if a path names a file of source code or of a build.
 fn is_code_file(path: &str) -> bool {
     const ENDINGS: [&str; 52] = [
         "rs", "py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "go", "java", "kt", "kts", "c", "h", "cc", "cpp", "hpp",
@@ -192,7 +192,7 @@ fn is_code_file(path: &str) -> bool {
     ending.is_some_and(|ending| ENDINGS.contains(&ending)) || ["Dockerfile", "Makefile", "Jenkinsfile"].contains(&name)
 }
 
-/// Whether a tool's name says that it changes files: `write_file`, `Edit`, `apply_patch`, `str_replace_editor`.
+/// True if a tool's name means that it changes files: `write_file`, `Edit`, `apply_patch`, `str_replace_editor`.
 fn writes_files(name: &str, args: &Value) -> bool {
     const VERBS: [&str; 15] = [
         "push",
@@ -244,11 +244,11 @@ fn writes_files(name: &str, args: &Value) -> bool {
     if args.get("command").and_then(Value::as_str).is_some_and(|command| command == "view") {
         return false;
     }
-    // `mcp__server__write_file`: the server's name says nothing.
+    // `mcp__server__write_file`: the server's name is no evidence.
     let own = name.rsplit("__").next().unwrap_or(name);
     let words: Vec<Cow<'_, str>> = commands::words(own).collect();
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&&**word));
-    // A code of another kind: `create_qr_code`, `update_zip_code`; a source or a string of data.
+    // Another kind of code: `create_qr_code`, `update_zip_code`; a source or a string of data.
     let other = words
         .windows(2)
         .any(|pair| matches!(pair, [kind, thing] if OTHER.contains(&&**kind) && AMBIGUOUS.contains(&&**thing)));
@@ -266,7 +266,7 @@ fn risk<'s, 'e: 's>(
         return Some(format!("A credential stood in {} ({}).", mark.field, mark.rule));
     }
     let scripts = scripts();
-    // What runs with another's rights is a risk, be it everyday work or not.
+    // A command with another user's rights is a risk, everyday work or not.
     let is_risk = |hit: &Hit| hit.severity >= Severity::Warning || hit.rule == "privilege";
     if let Some(hit) = commands::hits(scripts).find(is_risk) {
         return Some(format!(

@@ -1,31 +1,32 @@
-//! Table of the signs by which an event shows a trigger, beside the forms of code and the findings of the checks.
+//! Table of the signs that derive triggers, in addition to forms of code and findings of the checks.
 
 use umbra_analysis::shell::Purpose;
 use umbra_domain::Trigger;
 
-/// One row: what is seen, which trigger it derives, and why.
+/// One row: a sign, the trigger that it derives, and the reason.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) trigger: Trigger,
     pub(super) sign: Sign,
-    /// One sentence.
+    /// Reason, as one sentence.
     pub(super) why: &'static str,
 }
 
 /// Sign of a kind of action in an event.
 #[derive(Debug)]
 pub(super) enum Sign {
-    /// A call of a program, in any command of the event.
+    /// A call of a program with this purpose, in any command of the event.
     Purpose(Purpose),
-    /// Words of the tool's own name, one of each list; and of its whole name with the server's, where `service` has any.
+    /// Words of the tool's own name, one of each list; with a `service`, also a word of the whole name with the
+    /// server's.
     Tool { verbs: &'static str, objects: &'static str, service: &'static str },
-    /// Status of an event without a tool call, in any case of letters.
+    /// Status of an event without a tool call, in upper or lower case.
     LastStatus(&'static str),
-    /// Reason why the model stopped, of an event without a tool call, in any case of letters.
+    /// Stop reason of an event without a tool call, in upper or lower case.
     LastStop(&'static str),
     /// Exit code of the tool's program other than 0.
     ExitCode,
-    /// Beginning of a line in what a tool that runs code printed, or in the last block of the output.
+    /// Beginning of a line in the result of a tool that runs code, or in the last block of the output.
     Traceback(&'static str),
 }
 
@@ -33,7 +34,7 @@ const fn row(trigger: Trigger, sign: Sign, why: &'static str) -> Row {
     Row { trigger, sign, why }
 }
 
-/// Tools that pay, or send to outside.
+/// Row for a tool that pays, or sends data to the outside.
 const fn tool(verbs: &'static str, objects: &'static str, service: &'static str, why: &'static str) -> Row {
     row(Trigger::SecurityRisk, Sign::Tool { verbs, objects, service }, why)
 }
@@ -45,7 +46,7 @@ const fn traceback(begins: &'static str, why: &'static str) -> Row {
 const PAYS: &str = "The tool pays or moves money.";
 const SENDS: &str = "The tool sends a message to outside.";
 
-/// Every row; the first that fits gives the reason.
+/// Every row; the first match gives the reason.
 pub(super) const ROWS: &[Row] = &[
     row(Trigger::SecurityRisk, Sign::Purpose(Purpose::ReadsSecret), "A command reads a store of secrets."),
     row(Trigger::SecurityRisk, Sign::Purpose(Purpose::WritesSecret), "A command writes to a store of secrets."),

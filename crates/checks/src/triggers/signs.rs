@@ -1,4 +1,4 @@
-//! Reader of the table's signs in an event. In: an event and its commands. Out: the reason of the first row that fits.
+//! Search for the table's signs in an event. In: an event and its commands. Out: the reason of the first matching row.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -12,13 +12,13 @@ use super::{
 use umbra_analysis::shell::{self, Budget, Call, Purpose};
 use umbra_domain::{Event, ToolCall, Trigger};
 
-/// Reason why an event shows a trigger by a row that needs no command.
+/// Returns the reason why an event shows a trigger, by a row that needs no command.
 pub(super) fn of_event(trigger: Trigger, event: &Event) -> Option<String> {
     let row = rows(trigger).find(|row| shows(event, &row.sign))?;
     Some(row.why.to_owned())
 }
 
-/// Reason why the commands of an event show a trigger.
+/// Returns the reason why the commands of an event show a trigger.
 pub(super) fn of_commands(trigger: Trigger, scripts: Scripts<'_, '_>) -> Option<String> {
     let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
     let named = scripts.iter().filter(|script| names_program(&script.text));
@@ -31,12 +31,12 @@ fn rows(trigger: Trigger) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(move |row| row.trigger == trigger)
 }
 
-/// Purpose of a call that does more than to say what it would do.
+/// Returns the purpose of a call, unless it is a rehearsal or only asks for help.
 fn purpose(call: &Call) -> Option<Purpose> {
     shell::purpose(call).filter(|_| !commands::asks_help(call) && !commands::is_rehearsal(call))
 }
 
-/// True if a script holds the name of a program that has a purpose.
+/// True if a script contains the name of a program that has a purpose.
 fn names_program(script: &str) -> bool {
     static NAMES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(shell::programs()).ok());
     let letter = |at: Option<usize>| at.and_then(|at| script.as_bytes().get(at)).is_some_and(u8::is_ascii_alphanumeric);
@@ -67,7 +67,7 @@ fn shows(event: &Event, sign: &Sign) -> bool {
 }
 
 fn is_named(name: &str, verbs: &str, objects: &str, service: &str) -> bool {
-    // `mcp__server__send_email`: the server's name says nothing of what is done.
+    // `mcp__server__send_email`: the server's name is no evidence of the act.
     let own: Vec<Cow<'_, str>> = commands::words(name.rsplit("__").next().unwrap_or(name)).collect();
     let has = |list: &str, words: &[Cow<'_, str>]| words.iter().any(|word| list.split(' ').any(|known| known == word));
     has(verbs, &own)
@@ -75,18 +75,18 @@ fn is_named(name: &str, verbs: &str, objects: &str, service: &str) -> bool {
         && (service.is_empty() || has(service, &commands::words(name).collect::<Vec<_>>()))
 }
 
-/// True if what a tool returns was printed by what it ran, and not read from somewhere.
+/// True if a tool's result is the output of a program that it ran, not a text that it read.
 fn runs_code(tool: &ToolCall) -> bool {
     commands::is_shell_tool(&tool.name) || commands::is_interpreter(&tool.name)
 }
 
-/// Where the last line begins that starts with a text.
+/// Returns the beginning of the last line that starts with a text.
 fn line_begins(text: &str, begins: &str) -> Option<usize> {
     let starts_line = |at: &usize| *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
     text.rmatch_indices(begins).map(|(at, _)| at).find(starts_line)
 }
 
-/// True if an output ends in a traceback: nothing but its lines follow, and it stands in no fenced block.
+/// True if an output ends in a traceback: only its lines follow, and it is in no fenced block.
 fn ends_in(output: &str, begins: &str) -> bool {
     let Some(at) = line_begins(output, begins) else { return false };
     let rest = output.get(at..).unwrap_or_default().trim_end();

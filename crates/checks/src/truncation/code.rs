@@ -1,13 +1,13 @@
-//! How code ends. In: the end of a text, and its last line. Out: whether it is code, and how it breaks off, if it does.
+//! Endings of code. In: the end of a text, and its last line. Out: whether it is code, and the break, if it breaks off.
 
 use memchr::memmem;
 
 use super::{Break, END, SAMPLE};
 use umbra_analysis::code::{Language, is_open};
 
-pub(super) const OPEN: Break = ("cut_code", "The code ends with something still open.");
+pub(super) const OPEN: Break = ("cut_code", "The code ends in the middle of a statement or block.");
 
-/// Whether most lines read as code outside of fences.
+/// True if most lines outside of fences look like code.
 pub(super) fn is(text: &str) -> bool {
     if memmem::find(text.as_bytes(), b"```").is_some() || text.contains("](") || text.contains("\n## ") {
         return false;
@@ -34,7 +34,7 @@ fn looks_coded(line: &str) -> bool {
         || assigns(trimmed)
 }
 
-/// ` = `, `:=` or `=>`.
+/// True for a line with ` = `, `:=` or `=>`.
 pub(super) fn assigns(line: &str) -> bool {
     let bytes = line.as_bytes();
     let at = |place: Option<usize>| place.and_then(|place| bytes.get(place)).copied().unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) fn assigns(line: &str) -> bool {
     })
 }
 
-/// How code breaks off, if it does.
+/// Returns the break of code that breaks off.
 pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     let single = last.split_whitespace().count() == 1;
     let keyword = ["pass", "break", "continue", "return", "end", "else:", "done", "fi", "esac"].contains(&last);
@@ -56,8 +56,8 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     (word || asks || comment || goes_on(text, last) || opens_more(text)).then_some(OPEN)
 }
 
-/// Place where a text that is known to be a program breaks off. Its last line may be a word, a comment or an element
-/// of a list: only what stays open tells.
+/// Returns the break of a text that is known to be a program. Its last line may be a word, a comment or an element of a
+/// list, so only unclosed constructs count.
 pub(super) fn broken_program(text: &str, last: &str, language: Option<Language>) -> Option<Break> {
     let open = match language {
         Some(Language::Shell) => last.ends_with(['|', '\\']) || last.ends_with("&&"),
@@ -66,14 +66,15 @@ pub(super) fn broken_program(text: &str, last: &str, language: Option<Language>)
     open.then_some(OPEN)
 }
 
-/// True if the last line asks for more: an operator, a declaration or the head of a block without the rest, a text in three quotes.
+/// True if the last line needs a continuation: an operator, a declaration or the head of a block without the rest, a
+/// text in three quotes.
 fn goes_on(text: &str, last: &str) -> bool {
     let declares = ["var ", "let ", "const ", "from ", "def ", "class ", "func ", "fn ", "async ", "export ", "await "]
         .iter()
         .any(|start| last.starts_with(start))
         && !last.contains(['=', '(', '{', ';', ':'])
         && !last.contains(" import ");
-    // In Python the head of a block ends with a colon, as those before it did.
+    // In Python the head of a block ends with a colon, like the heads before it.
     let head =
         ["for ", "while ", "if ", "elif ", "with ", "def ", "class "].iter().any(|start| last.starts_with(start))
             && !last.contains([':', '(', '{', ';'])
@@ -87,7 +88,7 @@ fn goes_on(text: &str, last: &str) -> bool {
     declares || head || operator || quoted
 }
 
-/// Whether more brackets are opened than closed, strings and comments aside.
+/// True if more brackets are opened than closed, outside of strings and comments.
 fn opens_more(text: &str) -> bool {
     let mut depth = 0_i32;
     for line in text.lines() {
@@ -100,12 +101,12 @@ fn opens_more(text: &str) -> bool {
             match (quote, c) {
                 (Some(open), c) if c == open && previous != '\\' => quote = None,
                 (None, '"' | '`') => quote = Some(c),
-                // An apostrophe opens a string only where a word does not go on.
+                // An apostrophe opens a string only if it is not within a word.
                 (None, '\'') if !previous.is_alphanumeric() && paired => quote = Some(c),
                 (None, '#') if previous == ' ' || previous == '\t' => break,
                 (None, '/') if previous == '/' && !addressed => break,
                 (None, '(' | '[' | '{') => depth += 1,
-                // What begins in the middle closes what it never opened.
+                // A text that begins in the middle closes brackets that it never opened.
                 (None, ')' | ']' | '}') => depth = (depth - 1).max(0),
                 _ => {}
             }

@@ -1,6 +1,6 @@
-//! Says whether an output breaks off. In: an event; of its texts only the output, and the stop reason. Out: at most one
-//! hit. It knows what an ending looks like in prose, lists, tables, code, JSON and Markdown, and keeps silent on
-//! short answers, which need no full stop. What a text says itself about being cut are rows of `rules/truncation.toml`.
+//! Check for outputs that break off. In: an event; only its output and its stop reason are read. Out: at most one hit.
+//! The check knows the endings of prose, lists, tables, code, JSON and Markdown, and ignores short answers, which need
+//! no full stop. Phrases about being cut off are rows of `rules/truncation.toml`.
 
 mod code;
 mod prose;
@@ -12,17 +12,15 @@ use memchr::memmem;
 use umbra_analysis::code::{Content, content};
 use umbra_domain::{CheckName, Event, FieldName, Hit, OutputForm, Severity};
 
-/// How much of the end a hit covers, in bytes.
+/// Bytes at the end that a hit covers.
 const TAIL: usize = 80;
 
-/// The output's hit, if it breaks off.
+/// Returns a hit if the output breaks off.
 pub(super) fn hit(event: &Event) -> Option<Hit> {
     let output = event.output.as_deref()?;
     let text = output.trim_end();
     let (rule, description) = match event.stop_reason.as_deref() {
-        Some(reason) if is_limit(reason) => {
-            ("stopped_at_limit", "The model stopped because it reached its limit of tokens.")
-        }
+        Some(reason) if is_limit(reason) => ("stopped_at_limit", "The model stopped at its token limit."),
         _ => broken_off(text, event.output_form())?,
     };
     let end = text.len();
@@ -39,7 +37,7 @@ pub(super) fn hit(event: &Event) -> Option<Hit> {
     })
 }
 
-/// Stop reasons of a limit, as providers name them.
+/// True for stop reasons of a token limit, in the providers' names.
 fn is_limit(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     ["length", "max_tokens", "max_output_tokens", "token_limit", "model_length", "max_length"]
@@ -47,13 +45,13 @@ fn is_limit(reason: &str) -> bool {
         || reason == "model_context_window_exceeded"
 }
 
-/// How much of a text's end is looked at, in bytes; what encloses more is found by its fence or as JSON.
+/// Bytes at a text's end that are read; larger constructs are found by their fence or as JSON.
 const END: usize = 8 * 1024;
 /// Lines from the end by which code is told from prose.
 const SAMPLE: usize = 60;
 
-/// Whether a fenced block is open at the end (`CommonMark` 4.5). Models nest blocks in blocks of the same length, so a fence
-/// with a language always opens, and a bare one closes the innermost that it can.
+/// True if a fenced block is open at the end (`CommonMark` 4.5). Models nest blocks in fences of the same length, so a
+/// fence with a language always opens, and a bare one closes the innermost possible block.
 fn has_open_fence(text: &str) -> bool {
     let holds = |mark: &str| memmem::find(text.as_bytes(), mark.as_bytes()).is_some();
     if !holds("```") && !holds("~~~") {
@@ -81,7 +79,7 @@ fn has_open_fence(text: &str) -> bool {
     !open.is_empty()
 }
 
-/// Whether the text ends within a tag: `<Card title="x"`.
+/// True if the text ends within a tag: `<Card title="x"`.
 fn has_open_tag(text: &str) -> bool {
     text.rfind('<').is_some_and(|at| {
         let tag = text.get(at + 1..).unwrap_or_default();
@@ -97,31 +95,31 @@ fn has_open_tag(text: &str) -> bool {
 
 type Break = (&'static str, &'static str);
 
-/// How the text breaks off, if it does.
+/// Returns the break of a text that breaks off.
 fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
     let start = text.trim_start();
     if start.starts_with(['{', '[']) {
         match serde_json::from_str::<serde::de::IgnoredAny>(start) {
             Ok(_) => return None,
             Err(error) if error.is_eof() => {
-                return Some(("cut_json", "The output begins as JSON and ends before it is complete."));
+                return Some(("cut_json", "The output is JSON that ends before it is complete."));
             }
             Err(_) => {}
         }
     }
     if has_open_fence(text) {
-        return Some(("unclosed_fence", "A fenced block is opened and not closed."));
+        return Some(("unclosed_fence", "The output ends inside an unclosed code block."));
     }
     if text.contains("<!--")
         && text.rfind("<!--").is_some_and(|open| !text.get(open..).unwrap_or_default().contains("-->"))
     {
-        return Some(("cut_comment", "A comment is opened and not closed."));
+        return Some(("cut_comment", "The output ends inside an unclosed comment."));
     }
     let last = text.lines().next_back()?.trim();
     if last.starts_with("```") || last.starts_with("~~~") || is_short_answer(text) {
         return None;
     }
-    // Everything else shows near the end.
+    // All other breaks show near the end.
     let text = text.get(text.ceil_char_boundary(text.len().saturating_sub(END))..)?;
     if form != OutputForm::Text
         && memmem::find(text.as_bytes(), b"```").is_none()
@@ -130,12 +128,12 @@ fn broken_off(text: &str, form: OutputForm) -> Option<Break> {
         return code::broken_program(text, last, language);
     }
     if has_open_tag(text) {
-        return Some(("cut_tag", "A tag is opened at the end and not closed."));
+        return Some(("cut_tag", "The output ends inside an unclosed tag."));
     }
     if code::is(text) { code::broken(text, last) } else { prose::broken(text, last) }
 }
 
-/// A word, a number, a name, a title: nothing that could be half of something.
+/// True for a word, a number, a name, a title: texts that cannot be half of something.
 fn is_short_answer(text: &str) -> bool {
     if text.len() >= 90 {
         return false;

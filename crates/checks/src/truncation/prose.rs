@@ -1,19 +1,19 @@
-//! How prose, lists, tables, letters and records end. In: the end of a text, and its last line. Out: how it breaks off,
-//! if it does.
+//! Endings of prose, lists, tables, letters and records. In: the end of a text, and its last line. Out: the break, if
+//! the text breaks off.
 
 use super::{Break, SAMPLE};
 
 const MID_SENTENCE: Break = ("cut_sentence", "The output ends in the middle of a sentence or a word.");
 
-/// Words that ask for another, in some languages.
+/// Words that need another word behind them, in some languages.
 const CONNECTIVES: &str = "a an the and or but of to for with from as is are was were be that which who because if when while than \
     into between your its our my their these like including via per can will should may must through whose \
     unless until although und oder der dem eine einen für mit des les la le et du une el los las una que para \
     della dal dalla che il com uma het een van и к в на с что для";
-/// Such words that are names and letters as well.
+/// Such words that are also names and letters.
 const BETWEEN: &str = "o os as de da do die das den en e.g. i.e. z.b.";
 
-/// Whether the last word asks for another.
+/// True if the last word needs another one.
 pub(super) fn dangles(text: &str) -> bool {
     let mut words = text.rsplit(|c: char| c.is_whitespace());
     let last = words.next().unwrap_or_default().to_lowercase();
@@ -30,7 +30,7 @@ pub(super) fn dangles(text: &str) -> bool {
             .any(|open| text.ends_with(open))
 }
 
-/// How prose breaks off, if it does.
+/// Returns the break of prose that breaks off.
 pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     if last.starts_with('#') && text.lines().count() > 1 {
         return Some(("cut_section", "The output ends with a heading and nothing under it."));
@@ -40,7 +40,7 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
         let cells = |line: &str| line.matches('|').count();
         let head = text.lines().map(str::trim).find(|line| is_row(line)).map_or(0, cells);
         return (!last.ends_with('|') || cells(last) < head)
-            .then_some(("cut_table", "The last row of a table is not complete."));
+            .then_some(("cut_table", "The output ends in an incomplete table row."));
     }
     let paragraph = text.rsplit("\n\n").next().unwrap_or(text);
     let before_last = paragraph.rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
@@ -49,10 +49,10 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     let fence = ["```", "~~~"].iter().filter_map(|mark| end.rfind(mark)).max();
     let behind = fence.and_then(|at| end.get(at..)?.split_once('\n'));
     if unbalanced(behind.map_or(end, |(_, behind)| behind)) {
-        return Some(("cut_bracket", "A bracket, quotation or emphasis is opened at the end and not closed."));
+        return Some(("cut_bracket", "The output ends with an unclosed bracket, quotation or emphasis."));
     }
     if last.ends_with([':', '：']) && last.split_whitespace().count() > 3 {
-        return Some(("cut_announcement", "The output announces something and ends."));
+        return Some(("cut_announcement", "The output ends after announcing more content."));
     }
     let rule = last.len() > 2 && last.bytes().all(|b| matches!(b, b'+' | b'-' | b'=' | b'|'));
     if rule || [":(", ";(", ":-("].iter().any(|face| last.ends_with(face)) {
@@ -76,7 +76,7 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     if is_place(last) || is_signature(text, last) || is_record(text, last) || is_block(text) {
         return None;
     }
-    // A key or a head that ends in a colon is no sentence.
+    // A key or a heading that ends in a colon is no sentence.
     let sentences = text.lines().map(str::trim).filter(|line| is_sentence(line)).count();
     let words = last.split_whitespace().count() + last.chars().filter(|c| is_unspaced(*c)).count() / 2;
     // A report of one line needs no full stop.
@@ -85,20 +85,20 @@ pub(super) fn broken(text: &str, last: &str) -> Option<Break> {
     (sentences > 0 || words >= 9 && !lone).then_some(MID_SENTENCE)
 }
 
-/// Whether a line ends as prose does, and not as the rows and heads of layouts; prose has empty lines, too.
+/// True if a line ends like prose, not like rows and headings of layouts. Empty lines count as prose.
 fn is_sentence(line: &str) -> bool {
     let head = line.ends_with(':') && (line.ends_with("):") || line.split_whitespace().count() < 4);
     is_ending(line) && !head && !line.starts_with("```") && !line.ends_with(['|', '}', ';', ']', '>'])
 }
 
-/// Words of a report in one line.
+/// Longest report of one line, in words.
 const LONGEST_REPORT: usize = 14;
 
 fn is_spaced(line: &str) -> bool {
     !line.chars().any(is_unspaced)
 }
 
-/// Whether a line ends as a sentence, a quotation, a link or a mark does.
+/// True if a line ends like a sentence, a quotation, a link or a mark.
 fn is_ending(line: &str) -> bool {
     line.chars().next_back().is_none_or(|c| {
         !(c.is_alphanumeric()
@@ -107,18 +107,18 @@ fn is_ending(line: &str) -> bool {
     })
 }
 
-/// Whether brackets, quotes, code marks or bold marks are open at the end of a paragraph.
+/// True if brackets, quotes, code marks or bold marks are open at the end of a paragraph.
 fn unbalanced(paragraph: &str) -> bool {
     let (mut ticks, mut stars) = (0, 0);
     let [mut round, mut square, mut curly, mut quotes] = [0_i32; 4];
     let (mut star, mut before) = (false, ' ');
     for c in paragraph.chars() {
-        // Two stars are one mark, three are a mark and one of another kind.
+        // Two stars are one mark, three are one mark and one of another kind.
         star = c == '*' && !star;
         match c {
             '*' if !star => stars += 1,
             '`' => ticks += 1,
-            // Not that of a face.
+            // A bracket of an emoticon does not count.
             '(' if !matches!(before, ':' | ';' | '-') => round += 1,
             ')' => round -= 1,
             '[' => square += 1,
@@ -134,7 +134,7 @@ fn unbalanced(paragraph: &str) -> bool {
     ticks % 2 == 1 || square > 0 || curly > 0 || quotes > 0 || round > 0 || stars % 2 == 1 && ticks == 0
 }
 
-/// Letters of scripts that set no spaces between words: Chinese, Japanese, Thai; two of them are about a word.
+/// True for scripts without spaces between words: Chinese, Japanese, Thai. Two such letters are about one word.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{e7f}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
 }
@@ -153,7 +153,7 @@ pub(super) fn list_items(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| is_item(line)).collect()
 }
 
-/// Whether the last word is an address or a path, which ends without a mark.
+/// True if the last word is an address or a path, which ends without a mark.
 fn is_place(last: &str) -> bool {
     let word = last.rsplit(char::is_whitespace).next().unwrap_or_default();
     let address = word.trim_start_matches(['<', '(', '[', '"', '\'', '*', '`']);
@@ -164,20 +164,20 @@ fn is_place(last: &str) -> bool {
         || word.contains('@') && word.contains('.')
 }
 
-/// `src/main.rs:3:5`: where in a file something is.
+/// True for a position in a file: `src/main.rs:3:5`.
 fn is_position(word: &str) -> bool {
     let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let file = word.split(':').next().is_some_and(|file| file.contains('.') && file.contains('/'));
     file && word.contains(':') && word.split(':').skip(1).all(number)
 }
 
-/// One word of base64 with its padding.
+/// True for one word of base64 with its padding.
 fn is_padded(text: &str) -> bool {
     let padded = text.ends_with('=') && text.len().is_multiple_of(4);
     padded && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
 }
 
-/// A name under a letter.
+/// True for a name under a letter.
 fn is_signature(text: &str, last: &str) -> bool {
     let words = last.split_whitespace().count();
     let before = text.lines().rev().skip(1).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -185,7 +185,7 @@ fn is_signature(text: &str, last: &str) -> bool {
     words <= 4 && (closing || before == "--" || before.ends_with(',') && before.split_whitespace().count() <= 4)
 }
 
-/// What letters close with.
+/// Closing phrases of letters.
 const CLOSINGS: [&str; 12] = [
     "best regards",
     "kind regards",
@@ -201,7 +201,7 @@ const CLOSINGS: [&str; 12] = [
     "cordialement",
 ];
 
-/// An indented block that a line announced: a command, or a piece of code.
+/// True for an indented block that a line announced: a command, or a piece of code.
 fn is_block(text: &str) -> bool {
     let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
     let block =
@@ -210,7 +210,7 @@ fn is_block(text: &str) -> bool {
     block > 0 && announced.is_some_and(|line| line.trim_end().ends_with(':'))
 }
 
-/// Lines of `name: value`, or short lines all alike, none of which ends with a mark.
+/// True for lines of `name: value`, or similar short lines, none of which ends with a mark.
 fn is_record(text: &str, last: &str) -> bool {
     let pair = |line: &str| {
         line.split_once(": ")

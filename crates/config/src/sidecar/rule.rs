@@ -7,7 +7,7 @@ use super::{
         fault::{Faults, listed, quoted},
         keys::{Keys, Record},
         number::Time,
-        rules::{Head, MAX_RULES, NAME, head, reason, tools},
+        rules::{MAX_RULES, NAME, RuleHead, head, reason, tools},
         shape::{List, word},
         text::printable,
         tree::{Kind, Node},
@@ -76,7 +76,7 @@ pub(super) fn refuse_taken(root: &Node, lists: &[&str], taken: &dyn Fn(&str) -> 
 }
 
 fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {
-    let Head { name, mode, agents, routes, modes } = head(keys);
+    let RuleHead { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(keys, "Tools (names or globs): then it is about calls of these alone.");
     let of = keys.optional(
         "of",
@@ -142,7 +142,7 @@ fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {
 }
 
 fn text(keys: &mut Keys<'_>) -> Option<TextRule> {
-    let Head { name, mode, agents, routes, modes } = head(keys);
+    let RuleHead { name, mode, agents, routes, modes } = head(keys);
     let of = keys.optional(
         "of",
         "The texts that are looked at: message, call (its arguments), result (what a tool answered); every one unless set.",
@@ -190,7 +190,7 @@ fn text(keys: &mut Keys<'_>) -> Option<TextRule> {
 }
 
 fn model(keys: &mut Keys<'_>, known: NameRule<'_>) -> Option<ModelRule> {
-    let Head { name, mode, agents, routes, modes } = head(keys);
+    let RuleHead { name, mode, agents, routes, modes } = head(keys);
     let tools = tools(
         keys,
         "Tools (names or globs): then it is about calls of these alone. Unless set, about messages and calls alike.",

@@ -55,10 +55,15 @@ fn the_recommendation_names_the_worst_kinds_once() {
         hit(CheckName::Hidden, Info, "output", 0, 1),
     ];
     let said = |hits: &[Hit]| of_checks(&shadow(), &subject(&event, hits)).recommendation;
-    assert_eq!(said(&found), "Have a person confirm the command before it runs. Have the cut-off part produced again.");
-    for (hits, clean) in [(&found[..0], "No concerns found by the built-in checks."), (&found[3..], "nothing beyond")] {
+    assert_eq!(
+        said(&found),
+        "Have a person confirm the command before it runs. Ask the agent to produce the missing part."
+    );
+    for (hits, clean) in
+        [(&found[..0], "No concerns found by the built-in checks."), (&found[3..], "only remarks for information.")]
+    {
         let said = said(hits);
-        assert!(said.contains(clean) && said.ends_with("were judged by no model."), "{said}");
+        assert!(said.contains(clean) && said.ends_with("No model judged relevance, facts and completeness."), "{said}");
     }
 }
 

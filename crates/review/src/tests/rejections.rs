@@ -170,7 +170,7 @@ fn what_an_agent_was_given_rejects_nothing() {
         assert_eq!((judged.assessment, judged.decided_by), (Suggest, DecidedBy::Given), "{place}");
         let [finding] = &judged.findings[..] else { panic!("one finding") };
         assert_eq!((finding.about, finding.severity, finding.verified), (FindingSubject::Given, Critical, true));
-        assert!(finding.description.starts_with("In what the agent was given: "), "{}", finding.description);
+        assert!(finding.description.starts_with("In data given to the agent: "), "{}", finding.description);
         assert!(judged.notes[0].contains("no fault of the agent's"), "{:?}", judged.notes);
         // A model can make it neither an approval nor, by quoting it, a rejection.
         for (word, quote) in [("APPROVE", ""), ("FLAG", ORDER), ("SUGGEST", ORDER)] {

@@ -3,9 +3,9 @@
 use super::{
     super::{
         DecideError, Question,
-        descent::{Judged, handed_down},
+        inherited_execution::{ExecutionContext, inherited_execution},
     },
-    DecisionPlan, Fate, PlannedRun, inconsistent,
+    DecisionOutcome, DecisionPlan, PlannedRun, inconsistent,
 };
 use umbra_boundary::{
     answer::Answer,
@@ -26,9 +26,9 @@ impl DecisionPlan<'_> {
     ///
     /// # Errors
     /// The stored answer cannot be read.
-    pub(super) fn replay(&self, question: &Question, known: &KnownCall) -> Result<Option<Fate>, StoreError> {
+    pub(super) fn replay(&self, question: &Question, known: &KnownCall) -> Result<Option<DecisionOutcome>, StoreError> {
         if known.body != question.body {
-            return Ok(Some(Fate::Refused(DecideError::Mismatch)));
+            return Ok(Some(DecisionOutcome::Refused(DecideError::Mismatch)));
         }
         // The call was refused while the database was away, and is decided now.
         if known.decision == StoredDecision::Closed {
@@ -37,7 +37,9 @@ impl DecisionPlan<'_> {
         if known.decision == StoredDecision::Ask && !known.is_pending {
             return Ok(None);
         }
-        let Some(answer) = known.answer.as_deref() else { return Ok(Some(Fate::Refused(DecideError::Erased))) };
+        let Some(answer) = known.answer.as_deref() else {
+            return Ok(Some(DecisionOutcome::Refused(DecideError::Erased)));
+        };
         let mut answer: Answer = serde_json::from_str(answer).map_err(inconsistent("call"))?;
         (answer.audit_seq, answer.replayed) = (known.seq, true);
         if answer.decision == Decision::Execute {
@@ -56,7 +58,7 @@ impl DecisionPlan<'_> {
                 }
             }
         }
-        Ok(Some(Fate::Decided(Box::new(answer), None)))
+        Ok(Some(DecisionOutcome::Decided(Box::new(answer), None)))
     }
 
     /// Returns the execution that the call would have now.
@@ -96,6 +98,10 @@ impl DecisionPlan<'_> {
         let known: Vec<RunRow> = here.chain(self.state.parents.iter().cloned()).collect();
         let tool = rules.tools.readings(&call.tool);
         let (overrides, now) = (self.state.overrides.as_slice(), self.state.now);
-        handed_down(names, &known, Judged { configured: &rules.configured, overrides, now, tool: Some(&tool) })
+        inherited_execution(
+            names,
+            &known,
+            ExecutionContext { configured: &rules.configured, overrides, now, tool: Some(&tool) },
+        )
     }
 }

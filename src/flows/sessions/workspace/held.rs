@@ -12,7 +12,7 @@ use umbra_store::documents::StoredDocument;
 
 /// Relation of a file's content to its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum FileState {
     /// The document has the content: the file is unchanged since it was written, or its change was taken.
     Known,
     /// The file was changed.
@@ -23,17 +23,17 @@ pub enum Said {
 
 /// A file of a document, or of a document to be.
 #[derive(Debug)]
-pub struct Seen {
+pub struct WorkspaceFile {
     pub name: Name,
     pub format: Format,
     pub entry: Entry,
-    pub said: Said,
+    pub said: FileState,
 }
 
-impl Seen {
+impl WorkspaceFile {
     pub fn of(entry: Entry) -> Option<Self> {
         let (name, format) = Name::of_file(&entry.name)?;
-        let said = if is_as_given(&entry) { Said::Known } else { Said::Changed };
+        let said = if is_as_given(&entry) { FileState::Known } else { FileState::Changed };
         Some(Self { name, format, entry, said })
     }
 
@@ -63,11 +63,11 @@ pub(super) fn is_as_given(entry: &Entry) -> bool {
 
 /// Content of a session's files when the session was locked.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct SessionFiles {
     /// Folder of the session; `None` if there are no files, or they were not read.
     pub folder: Option<String>,
     /// Files in the folder.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<WorkspaceFile>,
     /// Files to be renamed: from, to.
     pub aside: Vec<(String, String)>,
     /// True if the files have changed the session.
@@ -94,7 +94,7 @@ struct Given {
     text: Option<(String, Option<String>)>,
 }
 
-impl Held {
+impl SessionFiles {
     /// Returns the state of a new session.
     pub fn new(folder: Option<String>) -> Self {
         Self { folder, ..Self::default() }
@@ -107,7 +107,7 @@ impl Held {
 
     /// Returns the names of the files that were being changed.
     pub fn moving(&self) -> impl Iterator<Item = &str> {
-        self.seen.iter().filter(|seen| seen.said == Said::Moving).map(|seen| seen.entry.name.as_str())
+        self.seen.iter().filter(|seen| seen.said == FileState::Moving).map(|seen| seen.entry.name.as_str())
     }
 
     /// Plans the writes that bring the files up to these documents, to be made once the documents are stored. A file is
@@ -127,7 +127,7 @@ impl Held {
             Some((seen, Content::Bytes(bytes))) if *bytes == document.text.as_bytes() => {
                 (seen.entry.mark.as_ref() != Some(&mark)).then_some(None)?
             }
-            Some((seen, Content::Bytes(bytes))) if seen.said == Said::Known => {
+            Some((seen, Content::Bytes(bytes))) if seen.said == FileState::Known => {
                 Some((document.text.clone(), Some(digest(bytes))))
             }
             Some(_) => return None,

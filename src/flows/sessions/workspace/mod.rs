@@ -28,10 +28,10 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-pub(super) use self::held::{Held, Writes};
-use self::held::{Said, Seen};
+use self::held::{FileState, WorkspaceFile};
+pub(super) use self::held::{SessionFiles, Writes};
 pub use self::watch::remove_gone;
-use super::{Sidecar, patience::Patience};
+use super::{Sidecar, patience::RequestDeadline};
 use crate::{
     telemetry::metric,
     workspace::{Entry, Workspace},
@@ -131,22 +131,22 @@ impl Sidecar {
         &self,
         mut step: LockedSession,
         missed: &str,
-        patience: &mut Patience<'_>,
-    ) -> Option<(LockedSession, Held)> {
+        patience: &mut RequestDeadline<'_>,
+    ) -> Option<(LockedSession, SessionFiles)> {
         let mut held = match self.look_at_files(&step, patience.half()).await {
             Ok(held) => held,
             Err(error) => {
                 tracing::debug!(%error, session = %step.session.id, "a step is judged without the files of its session");
                 let (how, held) = if error.is_in_the_way() {
-                    ("rules about documents go by what they were", Held::default())
+                    ("rules about documents go by what they were", SessionFiles::default())
                 } else {
-                    ("rules about documents were not asked", Held::unknown())
+                    ("rules about documents were not asked", SessionFiles::unknown())
                 };
                 patience.miss("workspace", format!("{}: {how}", not_seen(&error)));
                 held
             }
         };
-        if held.seen.iter().any(|seen| seen.said == Said::Changed) {
+        if held.seen.iter().any(|seen| seen.said == FileState::Changed) {
             patience.ask(missed, self.take_files(&mut step, &mut held)).await?;
         }
         Some((step, held))
@@ -156,22 +156,24 @@ impl Sidecar {
     ///
     /// # Errors
     /// The directory fails, or has not answered at `until`.
-    pub(super) async fn look_at_files(&self, step: &LockedSession, until: Instant) -> Result<Held, FilesError> {
-        let (Some(files), Some(folder)) = (&self.files, &step.session.files) else { return Ok(Held::default()) };
+    pub(super) async fn look_at_files(&self, step: &LockedSession, until: Instant) -> Result<SessionFiles, FilesError> {
+        let (Some(files), Some(folder)) = (&self.files, &step.session.files) else {
+            return Ok(SessionFiles::default());
+        };
         let at = self.clock.now();
-        let seen = |entries: Vec<Entry>| entries.into_iter().filter_map(Seen::of).collect::<Vec<_>>();
-        let mut held = Held::new(Some(folder.clone()));
+        let seen = |entries: Vec<Entry>| entries.into_iter().filter_map(WorkspaceFile::of).collect::<Vec<_>>();
+        let mut held = SessionFiles::new(Some(folder.clone()));
         held.seen = seen(files.look(folder, until).await?);
-        if step.is_open() && held.seen.iter().any(|seen| seen.said == Said::Changed) {
+        if step.is_open() && held.seen.iter().any(|seen| seen.said == FileState::Changed) {
             sleep(SETTLED).await;
             let before = std::mem::replace(&mut held.seen, seen(files.look(folder, until).await?));
-            for now in held.seen.iter_mut().filter(|now| now.said == Said::Changed) {
+            for now in held.seen.iter_mut().filter(|now| now.said == FileState::Changed) {
                 let stood = before.iter().any(|before| before.entry == now.entry);
                 // File times serve this purpose alone; a time in the future is ignored.
                 let age = at.duration_since(now.entry.modified);
                 let is_new = !age.is_negative() && age < UNFINISHED;
                 if !stood || (is_new && now.is_unfinished()) {
-                    now.said = Said::Moving;
+                    now.said = FileState::Moving;
                 }
             }
         }
@@ -179,7 +181,7 @@ impl Sidecar {
     }
 
     /// True if the workspace has a place for the files of a new session; otherwise a warning is added.
-    pub(super) async fn has_place(&self, folder: Option<&str>, patience: &mut Patience<'_>) -> bool {
+    pub(super) async fn has_place(&self, folder: Option<&str>, patience: &mut RequestDeadline<'_>) -> bool {
         let (Some(files), Some(folder)) = (&self.files, folder.map(str::to_owned)) else { return true };
         let named = folder.clone();
         match files.work(patience.deadline(), move |workspace| workspace.has_place(&named)).await {
@@ -191,7 +193,7 @@ impl Sidecar {
     }
 
     /// Writes to the files what they lack of the stored documents; a failure becomes a warning.
-    pub(super) async fn write_files(&self, writes: Option<Writes>, patience: &mut Patience<'_>) {
+    pub(super) async fn write_files(&self, writes: Option<Writes>, patience: &mut RequestDeadline<'_>) {
         let folder = writes.as_ref().map(|writes| writes.folder.clone()).unwrap_or_default();
         match self.write_files_until(writes, patience.deadline()).await {
             Ok(true) => {}

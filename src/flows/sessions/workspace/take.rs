@@ -5,7 +5,7 @@ use tokio::task::block_in_place;
 
 use super::{
     count,
-    held::{Held, Said, Seen},
+    held::{FileState, SessionFiles, WorkspaceFile},
 };
 use crate::{
     flows::sessions::{
@@ -35,7 +35,7 @@ impl Sidecar {
     pub(in crate::flows::sessions) async fn take_files(
         &self,
         step: &mut LockedSession,
-        held: &mut Held,
+        held: &mut SessionFiles,
     ) -> Result<(), StoreError> {
         if !step.is_open() {
             return Ok(());
@@ -43,12 +43,12 @@ impl Sidecar {
         let folder = held.folder.clone().unwrap_or_default();
         let mut stay = Vec::new();
         for mut seen in std::mem::take(&mut held.seen) {
-            if seen.said == Said::Changed {
+            if seen.said == FileState::Changed {
                 match self.take_one(step, &seen).await? {
                     Ok(changed) => {
                         count("taken", changed.into());
                         held.changed |= changed;
-                        seen.said = Said::Known;
+                        seen.said = FileState::Known;
                     }
                     Err(why) => {
                         let (file, aside) = (&seen.entry.name, seen.aside());
@@ -71,7 +71,11 @@ impl Sidecar {
 
     /// Takes the content of one file. Returns true if that changed the session, or the reason why the file cannot be
     /// taken.
-    async fn take_one(&self, step: &mut LockedSession, seen: &Seen) -> Result<Result<bool, String>, StoreError> {
+    async fn take_one(
+        &self,
+        step: &mut LockedSession,
+        seen: &WorkspaceFile,
+    ) -> Result<Result<bool, String>, StoreError> {
         let limits = Limits::default();
         let bytes = match &seen.entry.content {
             Content::Bytes(bytes) => bytes,
@@ -138,7 +142,7 @@ impl Sidecar {
     async fn take_new(
         &self,
         step: &mut LockedSession,
-        seen: &Seen,
+        seen: &WorkspaceFile,
         text: &str,
     ) -> Result<Result<bool, String>, StoreError> {
         let most = self.settings.max_documents;

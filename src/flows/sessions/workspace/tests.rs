@@ -42,7 +42,7 @@ async fn a_disk_that_hangs_takes_no_more_than_its_places() {
 }
 
 /// Returns a file that has one content, and was given another.
-fn seen(says: &str, given: &str, said: Said) -> Held {
+fn seen(says: &str, given: &str, said: FileState) -> SessionFiles {
     let mark = Some(Mark { version: 1, digest: digest(given.as_bytes()) });
     let entry = Entry {
         name: "todo.md".to_owned(),
@@ -50,8 +50,8 @@ fn seen(says: &str, given: &str, said: Said) -> Held {
         mark,
         modified: Timestamp::UNIX_EPOCH,
     };
-    let seen = Seen { said, ..Seen::of(entry).expect("a document's") };
-    Held { seen: vec![seen], ..Held::new(Some(".umbra/ses_1".to_owned())) }
+    let seen = WorkspaceFile { said, ..WorkspaceFile::of(entry).expect("a document's") };
+    SessionFiles { seen: vec![seen], ..SessionFiles::new(Some(".umbra/ses_1".to_owned())) }
 }
 
 #[test]
@@ -66,25 +66,25 @@ fn nothing_is_written_over_what_is_not_in_the_document() {
         at_turn: String::new(),
     };
     assert_eq!(digest(b"one"), Etag::of("one").to_string());
-    assert!(seen("one", "one", Said::Known).plan(&[document("one", 1)]).is_none(), "nothing is lacking");
-    assert!(seen("mine", "one", Said::Changed).plan(&[document("two", 2)]).is_none());
-    assert!(seen("mine", "one", Said::Moving).plan(&[document("two", 2)]).is_none());
-    assert!(Held::default().plan(&[document("two", 2)]).is_none(), "it was not seen");
-    let write = |mut held: Held, text: &str, version| {
+    assert!(seen("one", "one", FileState::Known).plan(&[document("one", 1)]).is_none(), "nothing is lacking");
+    assert!(seen("mine", "one", FileState::Changed).plan(&[document("two", 2)]).is_none());
+    assert!(seen("mine", "one", FileState::Moving).plan(&[document("two", 2)]).is_none());
+    assert!(SessionFiles::default().plan(&[document("two", 2)]).is_none(), "it was not seen");
+    let write = |mut held: SessionFiles, text: &str, version| {
         let writes = held.plan(&[document(text, version)]).expect("something is lacking");
         assert!(writes.carry_out(&files.workspace).expect("it is written"));
         let folder = files.workspace.folder(".umbra/ses_1", false).expect("it is there");
         folder.look(|_| true).expect("it is read").into_iter().find(|entry| entry.name == "todo.md").expect("a file")
     };
-    let first = write(Held::new(Some(".umbra/ses_1".to_owned())), "one", 1);
+    let first = write(SessionFiles::new(Some(".umbra/ses_1".to_owned())), "one", 1);
     assert_eq!((first.content, first.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(1)));
     // The mark alone is written, since the file has the text already.
-    let second = write(seen("one", "one", Said::Known), "one", 2);
+    let second = write(seen("one", "one", FileState::Known), "one", 2);
     assert_eq!((second.content, second.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(2)));
-    let third = write(seen("one", "one", Said::Known), "two", 3);
+    let third = write(seen("one", "one", FileState::Known), "two", 3);
     assert_eq!((third.content, third.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
     // The file was changed after it was read.
-    let fourth = write(seen("one", "one", Said::Known), "three", 4);
+    let fourth = write(seen("one", "one", FileState::Known), "three", 4);
     assert_eq!((fourth.content, fourth.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
     drop(dir);
 }

@@ -1,10 +1,10 @@
-//! Patterns of calls: each sign of their grammar.
+//! Tests of patterns of calls: each sign of their grammar.
 
 use super::{Pattern, Rows};
 use umbra_analysis::shell::{Budget, calls};
 use umbra_domain::CheckRule;
 
-/// Whether a pattern describes one of the calls of a script.
+/// True if a pattern describes one of the calls of a script.
 fn meets(pattern: &str, script: &str) -> bool {
     let row = CheckRule { id: "own".into(), commands: vec![pattern.into()], ..CheckRule::default() };
     let rows = Rows::new([&row].iter());

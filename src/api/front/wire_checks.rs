@@ -16,13 +16,13 @@ pub(super) struct TwoLengths;
 
 /// Detector of the end of a request's head.
 #[derive(Debug, Default)]
-pub(super) struct HeadWatch {
+pub(super) struct LengthConflictDetector {
     /// Head so far, where it came in parts.
     begun: Vec<u8>,
     over: bool,
 }
 
-impl HeadWatch {
+impl LengthConflictDetector {
     /// Prepares for the next request.
     pub fn begin(&mut self) {
         self.begun.clear();
@@ -75,7 +75,7 @@ fn has_two_lengths(head: &[u8]) -> bool {
 
 /// Returns the problem to send in place of an answer of hyper's own; `None` for other bytes. Our answers carry the
 /// request's id.
-pub(super) fn instead_of(answer: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn problem_for(answer: &[u8]) -> Option<Vec<u8>> {
     let rest = answer.strip_prefix(b"HTTP/1.1 4")?;
     let bare = answer.ends_with(b"\r\n\r\n") && memmem::find(answer, b"content-length: 0\r\n").is_some();
     if !bare || memmem::find(answer, b"x-request-id: ").is_some() {
@@ -97,38 +97,38 @@ pub(super) fn instead_of(answer: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeadWatch, instead_of};
+    use super::{LengthConflictDetector, problem_for};
 
     #[test]
     fn two_lengths_are_seen_however_the_head_arrives() {
         let both = b"POST / HTTP/1.1\r\nHost: a\r\ncontent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
         for size in [1, 7, both.len()] {
-            let mut watch = HeadWatch::default();
+            let mut watch = LengthConflictDetector::default();
             let seen = both.chunks(size).filter(|part| watch.saw(part, 1024)).count();
             assert_eq!(seen, 1, "in parts of {size}");
             watch.begin();
             assert!(watch.saw(both, 1024), "and again for the next request");
         }
         let bare = b"POST / HTTP/1.1\ncontent-length: 5\ntransfer-encoding: chunked\n\n";
-        assert!(HeadWatch::default().saw(bare, 1024));
+        assert!(LengthConflictDetector::default().saw(bare, 1024));
         for one in [
             b"POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\ntransfer-encoding: chunked\r\n\r\n".as_slice(),
             b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nx: content-length: 5\r\n\r\n",
             b"POST / HTTP/1.1\r\ncontent-length: 5\r\nx-transfer-encoding: a\r\n\r\n",
         ] {
-            assert!(!HeadWatch::default().saw(one, 1024), "{}", String::from_utf8_lossy(one));
+            assert!(!LengthConflictDetector::default().saw(one, 1024), "{}", String::from_utf8_lossy(one));
         }
     }
 
     #[test]
     fn an_answer_of_our_own_is_left_alone() {
-        assert!(instead_of(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\ndate: x\r\n\r\n").is_some());
+        assert!(problem_for(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\ndate: x\r\n\r\n").is_some());
         for own in [
             b"HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\ncontent-length: 0\r\n\r\n".as_slice(),
             b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}",
             b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
         ] {
-            assert!(instead_of(own).is_none(), "{}", String::from_utf8_lossy(own));
+            assert!(problem_for(own).is_none(), "{}", String::from_utf8_lossy(own));
         }
     }
 }

@@ -25,7 +25,7 @@ use rmcp::{
 };
 use tokio::sync::{broadcast, mpsc};
 
-use crate::mcp::news::News;
+use crate::mcp::news::ServerNotice;
 
 /// Most steps of progress that wait to be passed on; further ones are dropped.
 const STEPS: usize = 64;
@@ -86,26 +86,26 @@ impl Drop for Steps {
 
 /// Receiver of one server's messages, shared by all its connections.
 #[derive(Clone)]
-pub(super) struct Ear {
+pub(super) struct NotificationHandler {
     pub(super) progress: Arc<Progress>,
-    pub(super) news: broadcast::Sender<News>,
+    pub(super) news: broadcast::Sender<ServerNotice>,
     /// True if its tools must be listed again.
     pub(super) stale: Arc<AtomicBool>,
 }
 
-impl Ear {
+impl NotificationHandler {
     /// Handles a notification.
     fn hear(&self, said: ServerNotification) {
         let news = match said {
             ServerNotification::ProgressNotification(said) => return self.progress.hear(said.params),
             ServerNotification::ToolListChangedNotification(_) => {
                 self.stale.store(true, Ordering::Relaxed);
-                News::Tools
+                ServerNotice::Tools
             }
-            ServerNotification::PromptListChangedNotification(_) => News::Prompts,
-            ServerNotification::ResourceListChangedNotification(_) => News::Resources,
-            ServerNotification::ResourceUpdatedNotification(said) => News::Resource(said.params),
-            ServerNotification::LoggingMessageNotification(said) => News::Log(said.params),
+            ServerNotification::PromptListChangedNotification(_) => ServerNotice::Prompts,
+            ServerNotification::ResourceListChangedNotification(_) => ServerNotice::Resources,
+            ServerNotification::ResourceUpdatedNotification(said) => ServerNotice::Resource(said.params),
+            ServerNotification::LoggingMessageNotification(said) => ServerNotice::Log(said.params),
             _ => return,
         };
         // Without listeners the message is dropped.
@@ -119,7 +119,7 @@ fn refused<T>(what: &str) -> Result<T, ErrorData> {
     Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None))
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
         let mut us = Implementation::from_build_env();
         "umbra".clone_into(&mut us.name);
@@ -151,17 +151,17 @@ impl ClientHandler for Ear {
 }
 
 /// Connection that passes notifications to an [`Ear`].
-pub(super) struct Wire<T> {
+pub(super) struct NotifyingTransport<T> {
     inner: T,
-    ear: Ear,
+    ear: NotificationHandler,
     /// True once the server has gone; requests may still wait to fail.
     gone: Arc<AtomicBool>,
     /// Id of the handshake's own request. A probe before it may still be answered, by a server that was slow to start.
     greeting: Option<i64>,
 }
 
-impl<T> Wire<T> {
-    pub(super) fn new(inner: T, ear: Ear, gone: Arc<AtomicBool>) -> Self {
+impl<T> NotifyingTransport<T> {
+    pub(super) fn new(inner: T, ear: NotificationHandler, gone: Arc<AtomicBool>) -> Self {
         Self { inner, ear, gone, greeting: None }
     }
 
@@ -176,7 +176,7 @@ impl<T> Wire<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Wire<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for NotifyingTransport<T> {
     type Error = T::Error;
 
     fn send(

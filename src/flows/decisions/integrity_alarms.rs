@@ -22,7 +22,7 @@ const MOST_TOLD: usize = 10_000;
 
 /// A row that is not obeyed.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum DoubtedRow<'r> {
+pub(super) enum UnauthenticRow<'r> {
     /// An approval.
     Approval(Uuid),
     /// A run, by agent and name.
@@ -33,7 +33,7 @@ pub(super) enum DoubtedRow<'r> {
 
 /// Integrity alarms of this process.
 #[derive(Debug, Default)]
-pub struct Doubts {
+pub struct IntegrityAlarms {
     lines: AtomicBool,
     refused: AtomicBool,
     rows: Mutex<Rows>,
@@ -49,7 +49,7 @@ struct Rows {
     met: BTreeMap<&'static str, Instant>,
 }
 
-impl DoubtedRow<'_> {
+impl UnauthenticRow<'_> {
     fn table(self) -> &'static str {
         match self {
             Self::Approval(_) => "approval",
@@ -85,7 +85,7 @@ impl DoubtedRow<'_> {
     }
 }
 
-impl Doubts {
+impl IntegrityAlarms {
     /// Records whether unreadable lines are set aside in the audit's folder.
     pub(super) fn lines(&self, are_there: bool) {
         self.lines.store(are_there, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl Doubts {
     }
 
     /// Records another row that failed authentication, and logs it the first time.
-    pub(super) fn meet(&self, row: DoubtedRow<'_>) {
+    pub(super) fn meet(&self, row: UnauthenticRow<'_>) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let table = row.table();
         rows.met.insert(table, Instant::now());

@@ -1,21 +1,21 @@
-//! Values that stand apart from their names: in a member of their own (`{"name": "DB_PASSWORD", "value": "…"}`), in the
-//! line below (`password: |`), in a column (`user,password`). In: a text and the place behind a name. Out: where the
-//! value begins, or, of a table, the credentials below.
+//! Values separated from their names: in a member of their own (`{"name": "DB_PASSWORD", "value": "…"}`), on the line
+//! below (`password: |`), in a column (`user,password`). In: a text and the place behind a name. Out: the beginning of
+//! the value, or the credentials in a table's column.
 
 use std::ops::Range;
 
-use super::{Found, assignments::in_cell, values};
+use super::{SecretFinding, assignments::in_cell, values};
 
-/// The names of a member that holds what another member names.
+/// Names of members whose value belongs to the name in another member.
 const VALUES: [&str; 7] = ["value", "val", "text", "content", "stringvalue", "plaintext", "secretvalue"];
 
-/// Whether a member of this name holds what another names.
+/// True if a member of this name holds the value for another member's name.
 pub(super) fn is_value(name: &str) -> bool {
     VALUES.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
-/// Where the value begins that the member behind a name has: `"name": "X", "value": …`, `name: X` and `value: …` below,
-/// with at most two others between. A name without quotes must itself be a member's value.
+/// Returns the beginning of the value in a following member: `"name": "X", "value": …`, or `name: X` with `value: …`
+/// below, with at most two members between. A name without quotes must itself be a member's value.
 pub(super) fn member(text: &str, start: usize, at: usize, quoted: bool) -> Option<usize> {
     const MOST: usize = 3;
     const REACH: usize = 240;
@@ -41,13 +41,13 @@ pub(super) fn member(text: &str, start: usize, at: usize, quoted: bool) -> Optio
     None
 }
 
-/// Whether a name is given to something: `name: DB_PASSWORD`.
+/// True if a name is itself a value: `name: DB_PASSWORD`.
 fn is_given(text: &str, start: usize) -> bool {
     let before = text.as_bytes().get(..start).unwrap_or_default();
     before.iter().rev().find(|byte| **byte != b' ').is_some_and(|byte| matches!(byte, b':' | b'='))
 }
 
-/// Length of what may part two members, as it is or as an escape.
+/// Returns the length of the separators between two members, plain or escaped.
 fn blanks(rest: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -59,7 +59,7 @@ fn blanks(rest: &[u8]) -> usize {
     }
 }
 
-/// The name of the member that begins at a place, and where its value begins.
+/// Returns the name of the member that begins at a place, and the beginning of its value.
 fn key<'t>(text: &'t str, bytes: &[u8], at: usize) -> Option<(&'t str, usize)> {
     let quote = |byte: &&u8| matches!(byte, b'\\' | b'"' | b'\'' | b'`');
     let start = at + bytes.get(at..)?.iter().take(2).take_while(quote).count();
@@ -75,7 +75,7 @@ fn key<'t>(text: &'t str, bytes: &[u8], at: usize) -> Option<(&'t str, usize)> {
     }
 }
 
-/// The place behind a member's value, where that is no object and no list.
+/// Returns the place behind a member's value, unless the value is an object or a list.
 fn behind_scalar(bytes: &[u8], at: usize) -> Option<usize> {
     let at = at + bytes.get(at..)?.iter().take_while(|b| **b == b' ').count();
     let rest = bytes.get(at..)?;
@@ -86,7 +86,7 @@ fn behind_scalar(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Where the value begins that stands alone in the line below a name: `Password:`, `password: |`.
+/// Returns the beginning of a value that stands alone on the line below a name: `Password:`, `password: |`.
 pub(super) fn line_below(text: &str, at: usize) -> Option<usize> {
     const DEEPEST: usize = 40;
     const LONGEST: usize = 256;
@@ -111,13 +111,13 @@ pub(super) fn line_below(text: &str, at: usize) -> Option<usize> {
     (alone && length >= 8 && bytes.get(from + length - 1) != Some(&b':')).then_some(from)
 }
 
-/// The words in a table's header that name a column of credentials.
+/// Words in a table's header that name a column of credentials.
 pub(super) const COLUMNS: [&str; 9] =
     ["password", "passwd", "passwort", "pwd", "secret", "token", "api_key", "apikey", "api key"];
 
-/// The credentials in the column that is headed by the word at `hit`: of a table in Markdown, of psql, of comma- or
+/// Returns the credentials in the column headed by the word at `hit`, in a table of Markdown, of psql, or of comma- or
 /// tab-separated values.
-pub(super) fn column(text: &str, hit: &Range<usize>) -> Vec<Found> {
+pub(super) fn column(text: &str, hit: &Range<usize>) -> Vec<SecretFinding> {
     const ROWS: usize = 200;
     let Some((line, separator)) = header(text, hit) else { return Vec::new() };
     let heads = cells(text, line.clone(), separator);
@@ -153,10 +153,10 @@ pub(super) fn column(text: &str, hit: &Range<usize>) -> Vec<Found> {
 /// Longest line of a table that is read, in bytes.
 const LONGEST_LINE: usize = 600;
 
-/// The line of a header, and what parts its cells.
+/// Returns the line of a header, and its separator.
 fn header(text: &str, hit: &Range<usize>) -> Option<(Range<usize>, u8)> {
     let bytes = text.as_bytes();
-    // What parts cells, or ends the line, follows the name soon.
+    // A separator, or the line's end, follows the name soon.
     let tail = bytes.get(hit.end..)?.iter().take(24).find(|b| b"|,;\t\n".contains(b) || b"=:({<".contains(b));
     if tail.is_some_and(|b| b"=:({<".contains(b)) || !values::starts_word(text, hit.start) {
         return None;
@@ -187,12 +187,12 @@ fn line_before(text: &str, start: usize) -> Option<Range<usize>> {
     (begins < end && text.is_char_boundary(begins)).then_some(begins..end)
 }
 
-/// Whether a line only parts a header from its rows.
+/// True if a line only separates a header from its rows.
 fn is_rule(line: &str) -> bool {
     line.bytes().all(|b| b"-+|:= \r".contains(&b))
 }
 
-/// The cells of a line, without the blanks and quotes about them.
+/// Returns the cells of a line, without surrounding blanks and quotes.
 fn cells(text: &str, line: Range<usize>, separator: u8) -> Vec<Range<usize>> {
     const MOST: usize = 40;
     let bytes = text.as_bytes().get(line.clone()).unwrap_or_default();
@@ -214,7 +214,7 @@ fn cells(text: &str, line: Range<usize>, separator: u8) -> Vec<Range<usize>> {
     };
     let mut cells: Vec<_> = cells.into_iter().take(MOST).map(bare).collect();
     if separator == b'|' {
-        // Bars about the whole line.
+        // Drops the empty cells outside of the outer bars.
         cells.retain(|cell| !cell.is_empty() || cell.start > line.start + 1 && cell.end + 1 < line.end);
     }
     cells

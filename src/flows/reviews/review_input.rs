@@ -28,7 +28,7 @@ const EXAMINED: i64 = 2_000;
 const PAGE: i64 = 50;
 
 /// Input of a review: events, and the hits of the checks.
-pub(super) struct Dossier {
+pub(super) struct ReviewInput {
     scope: ReviewScope,
     /// Events in order of receipt.
     pages: Vec<Page>,
@@ -51,7 +51,7 @@ struct Page {
     recalled: Recalled,
 }
 
-impl Dossier {
+impl ReviewInput {
     /// Loads the input of a job; `None` if none of its events is left. `payload` spares the read of a single event.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ fn read(payload: &[u8]) -> Option<StoredEvent> {
     serde_json::from_slice(payload).ok()
 }
 
-async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -> Result<Dossier, StoreError> {
+async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -> Result<ReviewInput, StoreError> {
     let half = EXAMINED / 2;
     let (total, edge) = store.events().task_length(task, half).await?;
     let mut excerpt = Excerpt::default();
@@ -225,7 +225,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
         notes.push(format!("{} further marked steps are not listed: the worst {MARKED} are.", excerpt.dropped));
     }
     let pages = excerpt.finish();
-    Ok(Dossier { scope: ReviewScope::Trajectory, pages, total: number, own_traffic: false, notes })
+    Ok(ReviewInput { scope: ReviewScope::Trajectory, pages, total: number, own_traffic: false, notes })
 }
 
 /// The first steps, the last, and the worst of the marked steps between.

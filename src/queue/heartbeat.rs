@@ -37,7 +37,7 @@ pub enum Health {
 
 /// This process as a worker.
 #[derive(Debug, Clone)]
-pub struct Pulse {
+pub struct WorkerHeartbeat {
     store: Store,
     clock: Clock,
     settings: PulseSettings,
@@ -56,7 +56,7 @@ struct State {
     reachable: AtomicBool,
 }
 
-impl Pulse {
+impl WorkerHeartbeat {
     /// Returns a worker that is not enlisted yet: [`Self::beat`] enlists it.
     pub fn new(store: Store, clock: Clock, settings: PulseSettings) -> Self {
         let state = State {
@@ -77,7 +77,7 @@ impl Pulse {
 
     /// Returns the worker id under which jobs may be leased now; `None` while our own heartbeat is too old to start
     /// anything.
-    pub fn lease_name(&self) -> Option<WorkerId> {
+    pub fn live_worker_id(&self) -> Option<WorkerId> {
         let fresh = lock(&self.state.beat_at).is_some_and(|at| at.elapsed() < self.settings.fence_after);
         fresh.then(|| *lock(&self.state.worker))
     }
@@ -101,7 +101,7 @@ impl Pulse {
     ///
     /// # Errors
     /// The database does not answer; the next call tries again.
-    pub async fn relieve(&self) -> Result<bool, StoreError> {
+    pub async fn take_over_dead_workers(&self) -> Result<bool, StoreError> {
         let own = *lock(&self.state.worker);
         let rescue = self.store.queue().rescue(own, self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
         if rescue.workers > 0 {

@@ -14,7 +14,7 @@ use super::{
     Boundary, LastState, Question,
     decision_plan::{audit_row, is_quiet},
     redacted,
-    spool::{SpooledDecision, Unnoted},
+    spool::{SpoolAppendError, SpooledDecision},
 };
 use crate::{flows::serialise::to_json, telemetry::metric};
 use umbra_boundary::{
@@ -33,7 +33,7 @@ const TOLERANCE: Duration = Duration::from_millis(200);
 
 /// Reason why the database gives no answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Closed {
+pub(super) struct NoDatabaseReason {
     /// Reason as a code.
     pub reason: &'static str,
     /// Reason in words.
@@ -44,8 +44,8 @@ pub(super) struct Closed {
 
 impl Boundary {
     /// Decides a call without the database, shortly after its deadline at the latest.
-    pub(super) async fn closed(&self, question: &Question, closed: Closed, deadline: Instant) -> Answer {
-        let Closed { reason, words, handed } = closed;
+    pub(super) async fn closed(&self, question: &Question, closed: NoDatabaseReason, deadline: Instant) -> Answer {
+        let NoDatabaseReason { reason, words, handed } = closed;
         let (mut decided, known_live) = self.as_last_seen(question);
         let is_read = decided.effect == Effect::Read;
         let allowed = is_read || (known_live && question.rules.tools.allows_unavailable(&question.call));
@@ -76,7 +76,7 @@ impl Boundary {
                     refuse(&mut decided, reason, words);
                     let why = "the audit's folder cannot be written either, so nothing could say that it ran";
                     decided.detail = Some(format!("{words}; {why}"));
-                    if unnoted == Unnoted::Late {
+                    if unnoted == SpoolAppendError::Late {
                         // If the late line is written after all, this one follows it.
                         let refused = DecisionId(self.clock.new_id());
                         drop(self.later(question, &decided, refused, Some(id)).map(|line| self.spool.push(&line)));
@@ -132,7 +132,7 @@ impl Boundary {
         id: DecisionId,
         instead_of: Option<DecisionId>,
         by: Instant,
-    ) -> Result<(), Unnoted> {
+    ) -> Result<(), SpoolAppendError> {
         let line = self.later(question, decided, id, instead_of)?;
         self.spool.append(&line, by).await
     }
@@ -144,7 +144,7 @@ impl Boundary {
         decided: &Decided,
         id: DecisionId,
         instead_of: Option<DecisionId>,
-    ) -> Result<SpooledDecision, Unnoted> {
+    ) -> Result<SpooledDecision, SpoolAppendError> {
         let call = &question.call;
         let answer = Answer::of(id, call, decided);
         let mut body = answer.body(call, &decided.execution.won, &DecisionEffects::default());

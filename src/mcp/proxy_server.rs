@@ -21,9 +21,9 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{
-    gateway::{Caller, Gateway, Stall},
+    gateway::{Caller, Gateway, UpstreamSlot},
     news, results,
-    selection::Meant,
+    selection::ResolvedCall,
     upstream::{Asking, UpstreamError},
 };
 
@@ -51,7 +51,7 @@ const ASKS_BACK: &str = "the server asks back, which clients of before 2026-07-2
 
 /// Server side of a client's connection, or of one request.
 #[derive(Clone)]
-pub struct Face {
+pub struct ProxyServer {
     gateway: Arc<Gateway>,
     /// Caller over standard input and output; over HTTP each request carries its own.
     alone: Option<Arc<Caller>>,
@@ -60,7 +60,7 @@ pub struct Face {
 type Answer<T> = Result<T, ErrorData>;
 type Context = RequestContext<RoleServer>;
 
-impl Face {
+impl ProxyServer {
     /// Returns the server for one client.
     pub(super) fn alone(gateway: Arc<Gateway>, caller: Caller) -> Self {
         Self { gateway, alone: Some(Arc::new(caller)) }
@@ -86,7 +86,7 @@ impl Face {
     ) -> Answer<ServerResult> {
         let caller = self.caller(&context.extensions)?;
         let unknown = || ErrorData::invalid_params("nothing here has this name", Some(json!({"name": shown})));
-        let (stall, name) = self.gateway.behind(&caller.agent, shown).ok_or_else(unknown)?;
+        let (stall, name) = self.gateway.resolve_name(&caller.agent, shown).ok_or_else(unknown)?;
         stall.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
     }
 
@@ -97,13 +97,13 @@ impl Face {
         page: Option<PaginatedRequestParams>,
         has: fn(&ServerCapabilities) -> bool,
         ask: fn(Option<PaginatedRequestParams>) -> ClientRequest,
-        mut take: impl FnMut(usize, &Stall, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
+        mut take: impl FnMut(usize, &UpstreamSlot, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
     ) -> Answer<(Vec<T>, Option<Cursor>)> {
         let caller = self.caller(&context.extensions)?;
         let odd = || ErrorData::internal_error("the server answered with what is no such list", None);
         let mut all = Vec::new();
-        for (index, stall) in self.gateway.open_to(&caller.agent) {
-            if stall.upstream.says().is_some_and(|says| !has(&says.capabilities)) {
+        for (index, stall) in self.gateway.visible_to(&caller.agent) {
+            if stall.upstream.server_info().is_some_and(|says| !has(&says.capabilities)) {
                 continue;
             }
             if self.gateway.stalls().len() == 1 {
@@ -168,7 +168,7 @@ macro_rules! private {
     }};
 }
 
-impl ServerHandler for Face {
+impl ServerHandler for ProxyServer {
     fn get_info(&self) -> ServerConfig {
         let agent = self.alone.as_ref().map(|caller| caller.agent.as_str());
         self.gateway.info(agent, self.alone.is_some())
@@ -191,7 +191,7 @@ impl ServerHandler for Face {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        news::tell_all(self.gateway.hear(), context.peer, self.alone.is_some()).await;
+        news::tell_all(self.gateway.subscribe_news(), context.peer, self.alone.is_some()).await;
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -203,7 +203,7 @@ impl ServerHandler for Face {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
-        news::tell_subscriber(self.gateway.hear(), context).await;
+        news::tell_subscriber(self.gateway.subscribe_news(), context).await;
         Ok(())
     }
 
@@ -217,8 +217,8 @@ impl ServerHandler for Face {
         let caller = self.caller(&context.extensions)?;
         let asking = Asking::of(&context);
         let request = match self.gateway.meant(&caller, request, asking).await {
-            Ok(Meant::Call(request)) => request,
-            Ok(Meant::Answer(result)) => return Ok(complete(result)),
+            Ok(ResolvedCall::Call(request)) => request,
+            Ok(ResolvedCall::Answer(result)) => return Ok(complete(result)),
             Err(error) => return Ok(complete(results::failure(error.to_string()))),
         };
         let found = self.gateway.find(&caller.agent, &request.name, asking).await;
@@ -243,7 +243,7 @@ impl ServerHandler for Face {
     }
 
     async fn list_prompts(&self, page: Option<PaginatedRequestParams>, context: Context) -> Answer<ListPromptsResult> {
-        let take = |_: usize, stall: &Stall, answer| {
+        let take = |_: usize, stall: &UpstreamSlot, answer| {
             let ServerResult::ListPromptsResult(mut result) = answer else { return None };
             result.prompts.iter_mut().for_each(|prompt| prompt.name = self.gateway.shown(stall, &prompt.name));
             Some((result.prompts, result.next_cursor))
@@ -278,7 +278,7 @@ impl ServerHandler for Face {
         page: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Answer<ListResourcesResult> {
-        let take = |index, _: &Stall, answer| {
+        let take = |index, _: &UpstreamSlot, answer| {
             let ServerResult::ListResourcesResult(result) = answer else { return None };
             for resource in &result.resources {
                 self.gateway.note_place(&resource.uri, index);
@@ -299,7 +299,7 @@ impl ServerHandler for Face {
         page: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Answer<ListResourceTemplatesResult> {
-        let take = |index, _: &Stall, answer| {
+        let take = |index, _: &UpstreamSlot, answer| {
             let ServerResult::ListResourceTemplatesResult(result) = answer else { return None };
             let templates = result.resource_templates;
             for template in &templates {
@@ -359,9 +359,9 @@ impl ServerHandler for Face {
 
     async fn set_level(&self, request: SetLevelRequestParams, context: Context) -> Answer<()> {
         let caller = self.caller(&context.extensions)?;
-        for (_, stall) in self.gateway.open_to(&caller.agent) {
+        for (_, stall) in self.gateway.visible_to(&caller.agent) {
             let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(request.clone()));
-            if stall.upstream.says().is_some_and(|says| says.capabilities.logging.is_some()) {
+            if stall.upstream.server_info().is_some_and(|says| says.capabilities.logging.is_some()) {
                 stall.upstream.ask(request, Asking::of(&context)).await.map_err(plain)?;
             }
         }
@@ -390,7 +390,7 @@ impl ServerHandler for Face {
         // A less strict server may read such a spelling as a known method.
         let plain: String = request.method.chars().filter(char::is_ascii_graphic).collect::<String>().to_lowercase();
         let known = plain != request.method.to_lowercase() || KNOWN.iter().any(|family| plain.starts_with(family));
-        let mut open = self.gateway.open_to(&caller.agent);
+        let mut open = self.gateway.visible_to(&caller.agent);
         let (false, Some((_, stall)), None) = (known, open.next(), open.next()) else {
             return Err(if known {
                 ErrorData::invalid_params("the parameters are not those of this method", None)

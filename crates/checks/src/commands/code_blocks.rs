@@ -1,7 +1,7 @@
-//! Commands in a text: fenced blocks, scripts that begin with their interpreter, and, where the text is said to be code, what
-//! stands in no block. In: a text. Out: its parts and where they begin. A block that names another language is no shell; one
-//! without a name is shell where it looks so, since whoever wants a command overlooked leaves the name out, and prose stands
-//! in such blocks as well.
+//! Commands in a text: fenced blocks, scripts that begin with their interpreter, and, in a text declared to be code,
+//! the parts outside of blocks. In: a text. Out: its parts and where they begin. A block that names another language is
+//! no shell. A block without a name is shell where it looks like shell: leaving the name out would hide a command, and
+//! prose stands in such blocks as well.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -22,22 +22,22 @@ const LONGEST_PROMPT: usize = 120;
 
 /// Parts of a text that may be commands, each with the byte where it begins.
 #[derive(Debug, Default)]
-pub(super) struct Parts<'t> {
-    /// Shell.
+pub(super) struct CommandParts<'t> {
+    /// Shell scripts and commands.
     pub(super) shell: Vec<(usize, &'t str)>,
-    /// Commands of what says how something is built: recipes of images, makefiles, workflows.
+    /// Commands of build descriptions: image recipes, makefiles, workflows.
     pub(super) built: Vec<(usize, &'t str)>,
     /// Code in other languages, which may start commands.
     pub(super) code: Vec<(usize, &'t str, Option<Language>)>,
 }
 
-/// The parts of a text that has a form.
-pub(super) fn parts(text: &str, form: OutputForm) -> Parts<'_> {
-    let mut parts = Parts::default();
+/// Splits a text into the parts that may be commands.
+pub(super) fn parts(text: &str, form: OutputForm) -> CommandParts<'_> {
+    let mut parts = CommandParts::default();
     let start = text.len() - text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).len();
     let script = text.get(start..).filter(|script| form == OutputForm::Shell || has_interpreter(script));
     let declared = script.is_none() && form == OutputForm::Code;
-    // In code a fence within a line is a part of it.
+    // In code, a fence within a line is part of the code.
     let is_block = |block: &Block<'_>| !declared || block.begins_line;
     let mut gaps = Vec::new();
     let mut end = 0;
@@ -65,8 +65,8 @@ pub(super) fn parts(text: &str, form: OutputForm) -> Parts<'_> {
     parts
 }
 
-impl<'t> Parts<'t> {
-    /// Adds what stands outside of the blocks in a text that is said to be code.
+impl<'t> CommandParts<'t> {
+    /// Adds the parts outside of the blocks of a text that is declared to be code.
     fn add_gaps(&mut self, text: &'t str, gaps: Vec<Range<usize>>) {
         let content = content(text);
         if gaps.len() == 1 && content == Content::Code(Some(Language::Shell)) {
@@ -96,7 +96,7 @@ impl<'t> Parts<'t> {
         }
     }
 
-    /// Adds the paragraphs that are shell by what they say themselves, and of others the lines that name a program.
+    /// Adds the paragraphs that look like shell, and of other paragraphs the lines that name a program.
     fn add_shell(&mut self, start: usize, text: &'t str) {
         for (at, paragraph) in paragraphs(text).filter(|(_, paragraph)| super::may_matter(paragraph)) {
             if shows_shell(paragraph) {
@@ -115,7 +115,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Commands of a text that is a recipe of an image, a workflow or a package's manifest by its first lines.
+/// Returns the commands of a text whose first lines show an image recipe, a workflow or a package manifest.
 fn steps(text: &str) -> Vec<(usize, &str)> {
     let has = |begins: &str| text.lines().take(40).any(|line| line.trim_start().starts_with(begins));
     match () {
@@ -126,7 +126,7 @@ fn steps(text: &str) -> Vec<(usize, &str)> {
     }
 }
 
-/// The paragraphs of a text, each with the byte where it begins.
+/// Splits a text into paragraphs, each with the byte where it begins.
 fn paragraphs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split("\n\n").filter_map(move |paragraph| {
@@ -136,14 +136,14 @@ fn paragraphs(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Commands that stand in no block: lines behind a shell's prompt (`$ rm -rf /srv`, `root@host:/# reboot`), lines that are
-/// set in, and code within a line that the text says to run.
+/// Returns commands outside of blocks: lines behind a shell's prompt (`$ rm -rf /srv`, `root@host:/# reboot`), indented
+/// lines, and inline code that the text says to run.
 fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)> {
     const MOST: usize = 64;
     static SIGNS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("$ "), Finder::new("# ")]);
     static SET_IN: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("\n\n    "), Finder::new("\n\n\t")]);
     let bytes = text.as_bytes();
-    // Most prose has neither a sign that one of them needs nor a blank line.
+    // Most prose has no sign of a prompt or of code, and no blank line.
     if memchr3(b'$', b'#', b'`', bytes).is_none() && memmem::find(bytes, b"\n\n").is_none() {
         return Vec::new();
     }
@@ -156,23 +156,23 @@ fn prompted<'t>(text: &'t str, blocks: &[(usize, &str)]) -> Vec<(usize, &'t str)
         let length = shell::prompt_len(line.as_bytes().get(blank..line.len().min(LONGEST_PROMPT))?);
         (length > 0 && start + blank + length == at + 1).then_some(at + 2)
     };
-    // What a heading begins with is no prompt.
+    // A heading's sign is no prompt.
     let may = |at: &usize| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|byte| *byte != b'#');
     let behind = SIGNS.iter().flat_map(|sign| sign.find_iter(bytes).filter(may).filter_map(prompt).take(MOST));
     let set_in = SET_IN.iter().flat_map(|sign| sign.find_iter(bytes).map(|at| at + sign.needle().len()).take(MOST));
     let line = |at: usize| Some((at, text.get(at..)?.lines().next()?));
     let mut found: Vec<_> = behind.chain(set_in).filter_map(line).filter(|(_, line)| is_command(line)).collect();
-    found.extend(told_to_run(text));
+    found.extend(inline_commands(text));
     found.sort_unstable_by_key(|(at, _)| *at);
     found.dedup();
     found.retain(|(at, _)| !blocks.iter().any(|(start, block)| (*start..start + block.len()).contains(at)));
     found
 }
 
-/// Code within a line behind a word that has it run: "just run" and, in backquotes, a command.
-fn told_to_run(text: &str) -> Vec<(usize, &str)> {
+/// Returns inline code behind a verb such as "run" or "execute".
+fn inline_commands(text: &str) -> Vec<(usize, &str)> {
     const MOST: usize = 64;
-    /// Bytes of one.
+    /// Longest command, in bytes.
     const LONGEST: usize = 400;
     const VERBS: [&str; 8] = ["run", "execute", "type", "paste", "enter", "issue", "invoke", "launch"];
     let mut found = Vec::new();
@@ -207,25 +207,25 @@ struct Block<'t> {
     label: &'t str,
     start: usize,
     text: &'t str,
-    /// Nothing but blanks, quotation marks and list signs stand before it on its line.
+    /// True if only blanks, quotation marks and list signs stand before the block on its line.
     begins_line: bool,
 }
 
 impl<'t> Block<'t> {
-    /// Language that its label names.
+    /// Returns the language that the block's label names.
     fn language(&self) -> Option<Language> {
-        // Of ```{.bash}, ```bash:deploy.sh and ```sh,ignore the name.
+        // The name within ```{.bash}, ```bash:deploy.sh and ```sh,ignore.
         let sign = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '#'));
         let name = self.label.split(sign).find(|part| !part.is_empty()).unwrap_or_default();
         Language::named(name).or_else(|| Language::named(self.name()).filter(|language| *language != Language::Shell))
     }
 
-    /// True if it has no label, and looks like shell.
+    /// True if the block has no label, and looks like shell.
     fn is_nameless_shell(&self) -> bool {
         self.label.is_empty() && looks_like_shell(self.text)
     }
 
-    /// Its commands, where it says how something is built.
+    /// Returns the block's commands, where it is a build description.
     fn built(&self) -> impl Iterator<Item = (usize, &'t str)> {
         let commands = match self.name().to_ascii_lowercase().as_str() {
             "dockerfile" | "docker" | "containerfile" => docker_steps(self.text),
@@ -238,16 +238,16 @@ impl<'t> Block<'t> {
         commands.into_iter().map(move |(at, command)| (start + at, command))
     }
 
-    /// The first word of its label.
+    /// Returns the first word of the block's label.
     fn name(&self) -> &'t str {
         self.label.split(|c: char| !c.is_alphanumeric()).find(|part| !part.is_empty()).unwrap_or_default()
     }
 }
 
-/// The fenced blocks of a text; one that is never closed goes to its end.
+/// Returns the fenced blocks of a text; an unclosed block extends to the end.
 fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
     static MARKS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("```"), Finder::new("~~~")]);
-    // Whether there is any is told much faster than where.
+    // A search for any fence is much faster than a search for its place.
     let bytes = text.as_bytes();
     let any = memchr2(b'`', b'~', bytes).is_some() && MARKS.iter().any(|mark| mark.find(bytes).is_some());
     let mut at = if any { 0 } else { text.len() };
@@ -258,7 +258,7 @@ fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
             let label_end = text.get(open..)?.find('\n').map(|end| open + end)?;
             let label = text.get(open + length..label_end)?.trim();
             let start = label_end + 1;
-            // Code within a line, closed where it began.
+            // Inline code, closed on its own line.
             if label.contains('`') {
                 at = label_end;
                 continue;
@@ -272,7 +272,7 @@ fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
     })
 }
 
-/// The next run of three or more backquotes or tildes: where, and of which.
+/// Returns the place and the character of the next run of three or more backquotes or tildes.
 fn next_fence(text: &str, from: usize) -> Option<(usize, u8)> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -287,7 +287,7 @@ fn next_fence(text: &str, from: usize) -> Option<(usize, u8)> {
     }
 }
 
-/// Where a block ends whose fence has `length` marks, and where reading goes on.
+/// Returns the end of a block whose fence has `length` marks, and the place where reading continues.
 fn closing(text: &str, start: usize, mark: u8, length: usize) -> (usize, usize) {
     let mut from = start;
     while let Some(rest) = text.get(from..) {

@@ -17,7 +17,7 @@ use umbra_store::{
 
 /// Configuration and overrides by which the parent runs are judged.
 #[derive(Clone, Copy)]
-pub(super) struct Judged<'a> {
+pub(super) struct ExecutionContext<'a> {
     pub configured: &'a ConfiguredExecution,
     pub overrides: &'a [Override],
     pub now: Timestamp,
@@ -25,7 +25,7 @@ pub(super) struct Judged<'a> {
     pub tool: Option<&'a Readings>,
 }
 
-impl Judged<'_> {
+impl ExecutionContext<'_> {
     fn is_shadow(self, run: &RunRow) -> bool {
         let whose =
             CallOwner { agent: Some(&run.agent), session: run.session.as_deref(), tool: self.tool, descent: None };
@@ -36,7 +36,11 @@ impl Judged<'_> {
 
 /// Returns the execution inherited from the runs in `names`, the direct parents; `known` are the rows of all ancestors.
 /// A run's name counts for every agent that uses it.
-pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>) -> Option<InheritedExecution> {
+pub(super) fn inherited_execution(
+    names: Vec<&str>,
+    known: &[RunRow],
+    judged: ExecutionContext<'_>,
+) -> Option<InheritedExecution> {
     let unknown = |name: &str| Some(InheritedExecution::Unknown(name.to_owned()));
     let mut seen: BTreeSet<&str> = names.iter().copied().collect();
     let (mut next, mut doubt) = (names, None);
@@ -63,7 +67,7 @@ pub(super) fn handed_down(names: Vec<&str>, known: &[RunRow], judged: Judged<'_>
 
 /// Calls whose effective execution is asked for.
 #[derive(Debug, Clone, Default)]
-pub struct AskedOf {
+pub struct EffectiveQuery {
     /// Agent of the calls.
     pub agent: Option<String>,
     /// Session of the calls.
@@ -81,9 +85,9 @@ impl Boundary {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn effective(&self, asked: AskedOf) -> Result<Option<Effective>, StoreError> {
+    pub async fn effective(&self, asked: EffectiveQuery) -> Result<Option<Effective>, StoreError> {
         let overrides = self.overrides().await?;
-        let AskedOf { agent, session, tool, run, parent_run } = asked;
+        let EffectiveQuery { agent, session, tool, run, parent_run } = asked;
         let [agent, session, tool, run, parent_run] =
             [agent, session, tool, run, parent_run].map(|name| name.map(|name| self.name_asked_for(&name)));
         let [agent, session, tool, run, parent_run] =
@@ -92,7 +96,7 @@ impl Boundary {
         let tool = tool.map(|tool| rules.tools.readings(&ToolName::bare(tool)));
         let tool = tool.as_ref();
         let now = self.clock.now();
-        let judged = Judged { configured: &rules.configured, overrides: &overrides, now, tool };
+        let judged = ExecutionContext { configured: &rules.configured, overrides: &overrides, now, tool };
         let names: Vec<&str> = [run, parent_run].into_iter().flatten().collect();
         let descent = if names.is_empty() {
             None
@@ -107,7 +111,7 @@ impl Boundary {
             match began {
                 Some(run) => Some(InheritedExecution::Began(run.to_owned())),
                 None if parents.is_empty() => None,
-                None => handed_down(parents, &known, judged),
+                None => inherited_execution(parents, &known, judged),
             }
         };
         if matches!(descent, Some(InheritedExecution::Unknown(_))) {

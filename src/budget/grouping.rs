@@ -10,7 +10,7 @@ use umbra_domain::{BatchRules, ReviewId};
 
 /// Way in which a candidate may share a review.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Company {
+pub enum Grouping {
     /// Review of its own.
     #[default]
     None,
@@ -27,7 +27,7 @@ pub enum Company {
 
 /// Waiting review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingReview {
     /// Id of the review, if it was stored before this flush.
     pub review: Option<ReviewId>,
     /// Number of its events.
@@ -44,16 +44,16 @@ pub struct Waiting {
 
 /// Waiting reviews, by shadow position and by agent or task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Waitings {
+pub struct WaitingReviews {
     ahead: HashMap<(usize, String), usize>,
-    all: Vec<Waiting>,
+    all: Vec<WaitingReview>,
     /// Number of reviews of each task, including waiting ones.
     rounds: HashMap<(usize, String), u32>,
 }
 
 /// Result of joining a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum JoinOutcome {
     /// The event joined the review at this index.
     Joined(usize),
     /// The open batch is full and waits for its cooldown.
@@ -62,9 +62,9 @@ pub(super) enum Room {
     None,
 }
 
-impl Waitings {
+impl WaitingReviews {
     /// Adds a waiting review that the store has locked.
-    pub fn found(&mut self, shadow: usize, of: &str, waiting: Waiting) {
+    pub fn found(&mut self, shadow: usize, of: &str, waiting: WaitingReview) {
         self.put(shadow, of, waiting);
     }
 
@@ -79,7 +79,7 @@ impl Waitings {
     }
 
     /// Returns all reviews that wait or waited in this flush; decisions name them by index.
-    pub fn all(&self) -> &[Waiting] {
+    pub fn all(&self) -> &[WaitingReview] {
         &self.all
     }
 
@@ -89,10 +89,17 @@ impl Waitings {
 
     /// Joins the batch of an agent. A batch that is full runs at once, unless a cooldown holds it; one without room for
     /// this event closes.
-    pub(super) fn join(&mut self, shadow: usize, agent: &str, chars: u64, rules: BatchRules, now: Timestamp) -> Room {
+    pub(super) fn join(
+        &mut self,
+        shadow: usize,
+        agent: &str,
+        chars: u64,
+        rules: BatchRules,
+        now: Timestamp,
+    ) -> JoinOutcome {
         let key = (shadow, agent.to_owned());
-        let Some(&place) = self.ahead.get(&key) else { return Room::None };
-        let Some(batch) = self.all.get_mut(place) else { return Room::None };
+        let Some(&place) = self.ahead.get(&key) else { return JoinOutcome::None };
+        let Some(batch) = self.all.get_mut(place) else { return JoinOutcome::None };
         let fits = batch.events < rules.max_events && batch.chars + chars <= u64::from(rules.max_chars);
         if fits {
             batch.events += 1;
@@ -102,7 +109,7 @@ impl Waitings {
                 batch.run_at = batch.not_before.max(now);
             }
         } else if batch.not_before > now {
-            return Room::Full;
+            return JoinOutcome::Full;
         } else {
             batch.run_at = now;
             batch.changed = true;
@@ -110,7 +117,7 @@ impl Waitings {
         if batch.run_at <= now {
             self.ahead.remove(&key);
         }
-        if fits { Room::Joined(place) } else { Room::None }
+        if fits { JoinOutcome::Joined(place) } else { JoinOutcome::None }
     }
 
     /// Opens a batch with its first event.
@@ -123,8 +130,14 @@ impl Waitings {
         not_before: Timestamp,
     ) -> usize {
         let patient = now.saturating_add(signed(rules.max_wait)).unwrap_or(now);
-        let mut batch =
-            Waiting { review: None, events: 1, chars, not_before, run_at: patient.max(not_before), changed: true };
+        let mut batch = WaitingReview {
+            review: None,
+            events: 1,
+            chars,
+            not_before,
+            run_at: patient.max(not_before),
+            changed: true,
+        };
         if is_full(&batch, rules) {
             batch.run_at = not_before.max(now);
         }
@@ -143,11 +156,11 @@ impl Waitings {
     /// Opens the next review of a task.
     pub(super) fn open_task(&mut self, shadow: usize, task: &str, now: Timestamp, run_at: Timestamp) -> usize {
         *self.rounds.entry((shadow, task.to_owned())).or_default() += 1;
-        let waiting = Waiting { review: None, events: 1, chars: 0, not_before: now, run_at, changed: true };
+        let waiting = WaitingReview { review: None, events: 1, chars: 0, not_before: now, run_at, changed: true };
         self.put(shadow, task, waiting)
     }
 
-    fn put(&mut self, shadow: usize, of: &str, waiting: Waiting) -> usize {
+    fn put(&mut self, shadow: usize, of: &str, waiting: WaitingReview) -> usize {
         let place = self.all.len();
         self.all.push(waiting);
         self.ahead.insert((shadow, of.to_owned()), place);
@@ -155,6 +168,6 @@ impl Waitings {
     }
 }
 
-fn is_full(batch: &Waiting, rules: BatchRules) -> bool {
+fn is_full(batch: &WaitingReview, rules: BatchRules) -> bool {
     batch.events >= rules.max_events || batch.chars >= u64::from(rules.max_chars)
 }

@@ -1,50 +1,50 @@
-//! Finds where literals stand in a text, case ignored. In: the literals, once; then any text. Out: every occurrence, in
-//! order of place. It is the pass that clean text costs, so it does little but ask of four bytes whether a literal may
-//! begin there: one multiplication and one bit of a table that stays in a near cache (16 KB, 64 KB where short literals set
-//! many). Where chance seldom meets a bit it asks at every second place alone: wherever a literal stands, four bytes from
-//! an even place on lie within it, or all but one of them.
+//! Multi-literal scanner, case-insensitive. In: the literals, once; then any text. Out: every occurrence, in order of
+//! place. Clean text costs only this pass, so the scanner asks of four bytes whether a literal may begin there: one
+//! multiplication and one bit of a table that stays in a near cache (16 KB, or 64 KB where short literals set many
+//! bits). Where few bits are set, only every second place is tested: the four bytes from an even place lie within a
+//! literal, except for at most one.
 
 use std::ops::Range;
 
-/// Makes letters of both cases alike; other bytes may fall together too, which the comparison sorts out.
+/// Maps letters of both cases to the same value. Other bytes may collide; the comparison sorts them out.
 const FOLD: u32 = 0x2020_2020;
-/// The same of eight bytes.
+/// [`FOLD`] for eight bytes.
 const FOLD_ALL: u64 = 0x2020_2020_2020_2020;
 
 /// Bits of a bucket's number.
 const BUCKETS: u32 = 12;
 
-/// A set of literals.
+/// Scanner for a set of literals.
 #[derive(Debug)]
-pub(super) struct Needles {
-    near: Near,
-    /// By the hash of their beginning; those of one bucket in the order given.
+pub(super) struct LiteralScanner {
+    near: Prefilter,
+    /// Literals, sorted by the hash of their beginning; within a bucket in the given order.
     literals: Vec<Literal>,
-    /// Where each bucket's literals begin, and behind the last where they end.
+    /// Index of each bucket's first literal; the last entry is the number of literals.
     buckets: Vec<usize>,
 }
 
-/// Four bytes that a literal begins with, or, at every second place, begins about.
+/// Prefilter: four bytes that a literal begins with, or, tested at every second place, begins around.
 #[derive(Debug)]
-enum Near {
+enum Prefilter {
     Begins(Table<SMALL>),
-    About(Table<SMALL>),
-    /// The same of many literals, or short ones.
-    AboutMany(Table<LARGE>),
+    AroundStart(Table<SMALL>),
+    /// [`Self::About`] for many or short literals.
+    AroundStartLarge(Table<LARGE>),
 }
 
 #[derive(Debug)]
 struct Literal {
     number: usize,
     bytes: Box<[u8]>,
-    /// Its first eight bytes, letters made alike.
+    /// First eight bytes, case folded.
     begins: u64,
-    /// Which of them it has.
+    /// Mask of the bytes that the literal has among the first eight.
     mask: u64,
 }
 
-impl Needles {
-    /// Numbers the literals in the order given; those shorter than three bytes are left out.
+impl LiteralScanner {
+    /// Creates a scanner. Literals are numbered in the given order; those shorter than three bytes are left out.
     pub(super) fn new<'l>(literals: impl IntoIterator<Item = &'l str>) -> Self {
         let mut all = Vec::new();
         for (number, literal) in literals.into_iter().enumerate() {
@@ -56,16 +56,16 @@ impl Needles {
         }
         all.sort_by_key(|literal| bucket(literal.begins));
         let buckets = (0..=1 << BUCKETS).map(|one| all.partition_point(|literal| bucket(literal.begins) < one));
-        Self { near: Near::of(&all), buckets: buckets.collect(), literals: all }
+        Self { near: Prefilter::of(&all), buckets: buckets.collect(), literals: all }
     }
 
-    /// Calls `visit` with the number and the place of every literal in the text, until it answers `false`.
+    /// Calls `visit` with the number and the place of every literal in the text, until it returns `false`.
     pub(super) fn find(&self, text: &str, mut visit: impl FnMut(usize, Range<usize>) -> bool) {
         let bytes = text.as_bytes();
         match &self.near {
-            Near::Begins(table) => self.scan::<1, SMALL>(table, bytes, &mut visit),
-            Near::About(table) => self.scan::<2, SMALL>(table, bytes, &mut visit),
-            Near::AboutMany(table) => self.scan::<2, LARGE>(table, bytes, &mut visit),
+            Prefilter::Begins(table) => self.scan::<1, SMALL>(table, bytes, &mut visit),
+            Prefilter::AroundStart(table) => self.scan::<2, SMALL>(table, bytes, &mut visit),
+            Prefilter::AroundStartLarge(table) => self.scan::<2, LARGE>(table, bytes, &mut visit),
         }
     }
 
@@ -76,21 +76,21 @@ impl Needles {
         visit: &mut impl FnMut(usize, Range<usize>) -> bool,
     ) {
         let (eights, rest) = bytes.as_chunks::<8>();
-        // What is left, and so the end of each text, is asked in the same way: most texts of an event are short.
+        // The rest of a text is tested in the same way: most texts of an event are short.
         let mut last = [0; 8];
         last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
         // The eight bytes before.
         let mut before = 0;
-        // The first place that was not looked at closely.
+        // The first place that was not compared yet.
         let mut next = 0;
         for at in 0..=eights.len() {
             let eight = u64::from_le_bytes(*eights.get(at).unwrap_or(&last)) | FOLD_ALL;
-            // The places of this round, two in each word: where its halves begin.
+            // Places of this round, two in each word: where its halves begin.
             let words = |nth: usize| match 8 * (4 + STEP + nth * STEP) {
                 64.. => eight,
                 shift => before >> shift | eight << (64 - shift),
             };
-            // One question to all: chance seldom meets a bit of any.
+            // One test for all places: usually none is set.
             let mut any = 0;
             for nth in 0..4 / STEP {
                 any |= near.bits(low(words(nth))) | near.bits(high(words(nth)));
@@ -137,15 +137,15 @@ impl Needles {
     }
 }
 
-impl Near {
+impl Prefilter {
     fn of(literals: &[Literal]) -> Self {
         let about = Table::about(literals);
         if about.is_sparse() {
-            return Self::About(about);
+            return Self::AroundStart(about);
         }
         let about = Table::about(literals);
         if about.is_sparse() {
-            return Self::AboutMany(about);
+            return Self::AroundStartLarge(about);
         }
         let mut begins = Table::new();
         for literal in literals {
@@ -155,23 +155,23 @@ impl Near {
     }
 }
 
-/// Words of a table that the first-level cache holds, and of one that the second does.
+/// Words of a table that fits the first-level cache, and of one that fits the second.
 const SMALL: usize = 1 << 11;
 const LARGE: usize = 1 << 13;
 
-/// A bit for each hash of four bytes.
+/// Bit set of hashes of four bytes.
 #[derive(Debug)]
 struct Table<const WORDS: usize>(Box<[u64; WORDS]>);
 
 impl<const WORDS: usize> Table<WORDS> {
-    /// How far the bits of a hash that number a word's bits, and above them a word, stand from its end.
+    /// Shift of a hash to the bits that number a word and, below them, a bit of the word.
     const SHIFT: u32 = u32::BITS - u64::BITS.ilog2() - WORDS.ilog2();
 
     fn new() -> Self {
         Self(Box::new([0; WORDS]))
     }
 
-    /// The four bytes about where each literal begins, at both places.
+    /// Creates the table of the four bytes around each literal's beginning, for both parities of the place.
     fn about(literals: &[Literal]) -> Self {
         let mut table = Self::new();
         for literal in literals {
@@ -184,7 +184,7 @@ impl<const WORDS: usize> Table<WORDS> {
         table
     }
 
-    /// Sets the four bytes from a place of a literal on, whatever stands behind it.
+    /// Sets the four bytes from a place of a literal on, with any bytes behind a short one.
     fn set_all(&mut self, literal: &[u8], from: usize) {
         match *literal.get(from..).unwrap_or_default() {
             [a, b, c, d, ..] => self.set([a, b, c, d]),
@@ -200,14 +200,14 @@ impl<const WORDS: usize> Table<WORDS> {
         }
     }
 
-    /// Whether four bytes, letters made alike, are in the set, as the lowest bit.
+    /// Returns 1 in the lowest bit if the set has these four bytes, case folded.
     #[inline]
     fn bits(&self, four: u32) -> u64 {
         let hash = hash(four) >> Self::SHIFT;
         self.0.get(hash as usize >> 6).copied().unwrap_or_default() >> (hash & 63)
     }
 
-    /// Whether few enough bytes are in the set that chance seldom meets one.
+    /// True if the set is so sparse that random bytes rarely match.
     fn is_sparse(&self) -> bool {
         self.0.iter().map(|word| word.count_ones() as usize).sum::<usize>() < 4 * WORDS
     }
@@ -224,7 +224,7 @@ fn high(eight: u64) -> u32 {
     low(eight >> 32)
 }
 
-/// Eight bytes, fewer at the end, letters made alike.
+/// Returns eight bytes from a place on, zero-padded at the end, case folded.
 #[inline]
 fn key_at(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
@@ -236,7 +236,7 @@ fn key_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight) | FOLD_ALL
 }
 
-/// By the first three bytes.
+/// Returns the bucket of a key, by its first three bytes.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "three bytes are what is asked for")]
 fn bucket(key: u64) -> usize {

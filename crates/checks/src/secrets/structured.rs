@@ -1,16 +1,16 @@
-//! Credentials that are known by what carries them: private key blocks, JSON web tokens, URLs and `Authorization`
-//! headers. In: a text and the place of a literal. Out: the credential there. Nothing is verified against a signature.
+//! Credentials in structured containers: private key blocks, JSON web tokens, URLs and `Authorization` headers. In: a
+//! text and the place of a literal. Out: the credential there. Signatures are not verified.
 
 use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{Found, encoded::decode, gibberish::is_gibberish, samples, values};
+use super::{SecretFinding, encoded::decode, gibberish::is_gibberish, samples, values};
 use umbra_domain::Severity;
 
-type Find = fn(&str, Range<usize>) -> Option<Found>;
+type Find = fn(&str, Range<usize>) -> Option<SecretFinding>;
 
-/// Literal and rule.
+/// Literals, each with its rule.
 pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("-----BEGIN ", private_key),
     ("---- BEGIN ", private_key),
@@ -38,13 +38,13 @@ pub(super) const NEEDLES: &[(&str, Find)] = &[
     ("--user", curl_user),
 ];
 
-/// Longest private key block that is looked for, in bytes (an RSA key of 16,384 bits takes 13 KB).
+/// Longest private key block that is searched, in bytes (an RSA key of 16,384 bits takes 13 KB).
 const LONGEST_KEY: usize = 16 * 1024;
 
-fn private_key(text: &str, hit: Range<usize>) -> Option<Found> {
+fn private_key(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let window = text.get(hit.start..text.floor_char_boundary(hit.start + LONGEST_KEY))?;
     let head = window.get(..window.floor_char_boundary(120))?;
-    // The label ends with the dashes that follow it, all on one line.
+    // The label ends with the dashes behind it, all on one line.
     let label_end = head.get(11..)?.find("--").map(|at| at + 11)?;
     let label = head.get(11..label_end)?;
     if !(label.contains("PRIVATE KEY") && label.len() < 60) {
@@ -52,7 +52,7 @@ fn private_key(text: &str, hit: Range<usize>) -> Option<Found> {
     }
     let after = label_end + head.get(label_end..)?.bytes().take_while(|b| *b == b'-').count();
     let body = window.get(after..)?;
-    // Another key begins there; without this, a text of beginnings alone would be read to its end for each of them.
+    // Another key begins there; otherwise a text of beginnings alone would be read to its end for each of them.
     let body = body.get(..body.find("-----BEGIN ").unwrap_or(body.len()))?;
     let (body_end, whole) = match body.find("-- END ").or_else(|| body.find("--END ")) {
         Some(at) => (at, true),
@@ -71,7 +71,12 @@ fn private_key(text: &str, hit: Range<usize>) -> Option<Found> {
             tail.get(end_label..)?.bytes().take_while(|b| matches!(b, b'-' | b' ') || b.is_ascii_uppercase()).count();
         end += end_label + close;
     }
-    Some(Found { span: hit.start..end, rule: "private_key", title: "a private key", severity: Severity::Critical })
+    Some(SecretFinding {
+        span: hit.start..end,
+        rule: "private_key",
+        title: "a private key",
+        severity: Severity::Critical,
+    })
 }
 
 fn is_key_byte(byte: u8) -> bool {
@@ -79,9 +84,9 @@ fn is_key_byte(byte: u8) -> bool {
         || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b'\n' | b'\r' | b' ' | b'\t' | b'"' | b',' | b':' | b'-')
 }
 
-/// An RSA key of 2,048 or 4,096 bits whose first line is missing, by the head of its encoding (RFC 8017, A.1.2, and
+/// Finds an RSA key of 2,048 or 4,096 bits without its first line, by the head of its encoding (RFC 8017, A.1.2, and
 /// RFC 5208): its lines of base64.
-fn bare_key(text: &str, hit: Range<usize>) -> Option<Found> {
+fn bare_key(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let window = text.as_bytes().get(hit.start..text.len().min(hit.start + LONGEST_KEY))?;
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let run = |from: usize| window.get(from..).unwrap_or_default().iter().take_while(|byte| part(byte)).count();
@@ -89,13 +94,13 @@ fn bare_key(text: &str, hit: Range<usize>) -> Option<Found> {
         return None;
     }
     let mut end = run(0);
-    // Lines follow one another, the last of them shorter.
+    // Lines follow each other, the last one shorter.
     while let Some(gap) = line_end(window.get(end..).unwrap_or_default()) {
         let next = run(end + gap);
         let ends =
             window.get(end + gap + next).is_none_or(|byte| !byte.is_ascii_graphic() || b"\\\"'<-".contains(byte));
         let line = window.get(end + gap..end + gap + next).unwrap_or_default();
-        // Another key begins there, which is found for itself.
+        // Another key begins there, and is found separately.
         if line.starts_with(b"MII")
             || next < 2
             || !ends
@@ -106,7 +111,7 @@ fn bare_key(text: &str, hit: Range<usize>) -> Option<Found> {
         end += gap + next;
     }
     let body = text.get(hit.start..hit.start + end)?;
-    (end >= 60 && values::entropy(body) >= 4.0).then_some(Found {
+    (end >= 60 && values::entropy(body) >= 4.0).then_some(SecretFinding {
         span: hit.start..hit.start + end,
         rule: "private_key",
         title: "a private key",
@@ -114,19 +119,19 @@ fn bare_key(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-/// Length of a line's end, as it is or as an escape, with the blanks of the next line.
+/// Returns the length of a line's end, plain or escaped, with the blanks of the next line.
 fn line_end(rest: &[u8]) -> Option<usize> {
     let end = [b"\r\n".as_slice(), b"\n", b"\\r\\n", b"\\n"].iter().find(|end| rest.starts_with(end))?.len();
     Some(end + rest.get(end..)?.iter().take(40).take_while(|byte| matches!(byte, b' ' | b'\t')).count())
 }
 
-fn putty_key(text: &str, hit: Range<usize>) -> Option<Found> {
+fn putty_key(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let window = text.get(hit.start..text.floor_char_boundary(hit.start + LONGEST_KEY))?;
     let at = window.find("Private-Lines:")?;
     let body = window.get(at..)?;
     let length = body.find("Private-MAC:").unwrap_or_else(|| body.bytes().take_while(|b| is_key_byte(*b)).count());
     let span = hit.start + at..hit.start + at + length;
-    (length > 60).then_some(Found {
+    (length > 60).then_some(SecretFinding {
         span,
         rule: "putty_private_key",
         title: "a PuTTY private key",
@@ -134,7 +139,7 @@ fn putty_key(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
+fn json_web_token(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     if !values::starts_word(text, hit.start) {
         return None;
     }
@@ -151,7 +156,7 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
         return None;
     }
     let header = decode(text.get(hit.start..header_end)?)?;
-    // One that was changed by hand is no JSON any more, and may still carry a session.
+    // A token edited by hand is not JSON any more, and may still carry a session.
     let header = serde_json::from_slice::<serde_json::Value>(&header).or_else(|error| {
         let named = [b"\"alg\"".as_slice(), b"\"typ\""].iter().any(|name| header.windows(5).any(|five| five == *name));
         if named && header.starts_with(b"{\"") { Ok(serde_json::json!({"typ": "JWT"})) } else { Err(error) }
@@ -174,21 +179,21 @@ fn json_web_token(text: &str, hit: Range<usize>) -> Option<Found> {
     }
     let alg = header.get("alg").and_then(serde_json::Value::as_str).unwrap_or_default();
     let severity = if alg.eq_ignore_ascii_case("none") { Severity::Warning } else { Severity::Critical };
-    Some(Found { span: hit.start..end, rule: "json_web_token", title: "a JSON web token", severity })
+    Some(SecretFinding { span: hit.start..end, rule: "json_web_token", title: "a JSON web token", severity })
 }
 
-fn url_credentials(text: &str, hit: Range<usize>) -> Option<Found> {
+fn url_credentials(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let tail = text.get(hit.end..text.floor_char_boundary(hit.end + 400))?;
     let authority_len = tail
         .bytes()
         .position(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`' | b'\\' | b','))
         .unwrap_or(tail.len());
     let authority = tail.get(..authority_len)?;
-    // A password may itself hold `@` or `/`, so long as the host that follows the last `@` is one.
+    // A password may itself hold `@` or `/`, as long as a host follows the last `@`.
     let path = authority.find(['/', '?', '#']).unwrap_or(authority.len());
     let at = authority.get(..path)?.rfind('@').or_else(|| {
         let at = authority.rfind('@')?;
-        // A page's path may hold such a sign, a database's does not.
+        // The path of a page may hold an `@`, that of a database does not.
         let page = text.get(..hit.start)?.ends_with("http") || text.get(..hit.start)?.ends_with("https");
         let host = authority.get(at + 1..)?;
         let port = host.contains(':') || !page && host.split('/').next()?.contains('.');
@@ -203,10 +208,10 @@ fn url_credentials(text: &str, hit: Range<usize>) -> Option<Found> {
     let weak = password.len() < 6 || local.iter().any(|name| host.starts_with(name)) || host.contains("example.");
     let start = hit.end + user.len() + 1;
     let severity = if weak { Severity::Warning } else { Severity::Critical };
-    Some(Found { span: start..hit.end + at, rule: "url_credentials", title: "a password in a URL", severity })
+    Some(SecretFinding { span: start..hit.end + at, rule: "url_credentials", title: "a password in a URL", severity })
 }
 
-/// Whether what stands in a password's place is one, and not a variable or the word itself.
+/// True if the text in a password's place is a password, and not a variable or the word itself.
 pub(super) fn is_password(value: &str) -> bool {
     const WORDS: [&str; 14] = [
         "password", "passwd", "pass", "pwd", "pw", "secret", "token", "user", "admin", "root", "guest", "test",
@@ -218,7 +223,7 @@ pub(super) fn is_password(value: &str) -> bool {
     !template && !WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) && !values::is_placeholder(value)
 }
 
-/// `$DB_PASS`, `%PASS%`, `$1`: a variable and nothing else.
+/// True for a variable alone: `$DB_PASS`, `%PASS%`, `$1`.
 fn is_variable(value: &str) -> bool {
     let name = value.strip_prefix(['$', '%', '@']).map(|name| name.trim_end_matches('%'));
     name.is_some_and(|name| {
@@ -227,37 +232,37 @@ fn is_variable(value: &str) -> bool {
     })
 }
 
-/// Whether a header's value is a credential: digits among letters, or letters as no word has them.
+/// True if a header's value is a credential: digits among letters, or letters unlike a word.
 fn is_random(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     (digits >= 2 || is_gibberish(value)) && values::entropy(value) > 3.0 && !values::is_placeholder(value)
 }
 
-fn bearer(text: &str, hit: Range<usize>) -> Option<Found> {
+fn bearer(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[A-Za-z0-9_~+/.-]{16,1500}=*").ok());
     let window = text.get(hit.end..text.floor_char_boundary(hit.end + 1600))?;
     let token = TOKEN.as_ref()?.find(window)?;
     let value = token.as_str().trim_end_matches('.');
     let looks = is_random(value);
     let span = hit.end..hit.end + value.len();
-    looks.then_some(Found { span, rule: "bearer_token", title: "a bearer token", severity: Severity::Critical })
+    looks.then_some(SecretFinding { span, rule: "bearer_token", title: "a bearer token", severity: Severity::Critical })
 }
 
-fn basic(text: &str, hit: Range<usize>) -> Option<Found> {
+fn basic(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let span = encoded_pair(text, hit.end)?;
-    let title = "a user's password in a Basic header";
-    Some(Found { span, rule: "basic_auth", title, severity: Severity::Critical })
+    let title = "a password in a Basic Authorization header";
+    Some(SecretFinding { span, rule: "basic_auth", title, severity: Severity::Critical })
 }
 
-/// `"auth": "…"` of a container registry's settings.
-fn registry_auth(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds `"auth": "…"` of a container registry's settings.
+fn registry_auth(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let lead = text.get(hit.end..)?.bytes().take(8).take_while(|b| matches!(b, b' ' | b'"')).count();
     let span = encoded_pair(text, hit.end + lead)?;
     let title = "a container registry's password";
-    Some(Found { span, rule: "registry_auth", title, severity: Severity::Critical })
+    Some(SecretFinding { span, rule: "registry_auth", title, severity: Severity::Critical })
 }
 
-/// A user and a password in base64 that begin at `at`.
+/// Returns the range of a user and a password in base64 that begin at `at`.
 fn encoded_pair(text: &str, at: usize) -> Option<Range<usize>> {
     let window = text.get(at..text.floor_char_boundary(at + 600))?;
     let length = window.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=')).count();
@@ -271,14 +276,14 @@ fn encoded_pair(text: &str, at: usize) -> Option<Range<usize>> {
     Some(at..at + length)
 }
 
-/// `Authorization: token …`, `Authorization: …` and headers of other names that end so.
-fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds `Authorization: token …`, `Authorization: …` and headers whose names end in it.
+fn authorization(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     static LEAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"^(?i:authorization)\\?["']?[ \t]{0,3}(?::|=>|=|,)[ \t]{0,3}\\?["']?(?i:(?:token|ssws|apikey|key|digest|hmac|oauth|sso-key|genie-?key|splunk|snip|ghost|bot)[ \t]+(?:token=)?)?\\?["']?"#).ok()
     });
     let window = text.get(hit.start..text.floor_char_boundary(hit.start + 1700))?;
     let lead = LEAD.as_ref()?.find(window)?.end();
-    // The value is measured here and not by the expression: in a text of headers alone each runs on through the next.
+    // The value is measured here: in a text of headers alone, the expression would run on through the next ones.
     let run = |from: usize, most: usize, of: fn(&u8) -> bool| {
         window.as_bytes().get(from..).unwrap_or_default().iter().take(most).take_while(|b| of(b)).count()
     };
@@ -290,7 +295,7 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     let value = window.get(lead..end)?;
     let looks = is_random(value);
     let span = hit.start + lead..hit.start + end;
-    looks.then_some(Found {
+    looks.then_some(SecretFinding {
         span,
         rule: "authorization_header",
         title: "a credential in an Authorization header",
@@ -298,9 +303,9 @@ fn authorization(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-/// `&X-Amz-Signature=…`, `&Signature=…`, `&sig=…`: who has a signed address needs no other key while it lasts (`SigV4` of AWS,
-/// Google's V2 and V4, Azure's shared access signatures, `CloudFront`).
-fn signature(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds `&X-Amz-Signature=…`, `&Signature=…`, `&sig=…`. A signed URL grants access without a key while it is valid
+/// (`SigV4` of AWS, Google's V2 and V4, Azure's shared access signatures, `CloudFront`).
+fn signature(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     const LONGEST: usize = 1024;
     let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(16))..hit.start)?;
     let named = text.get(hit.clone())?.starts_with(['?', '&']);
@@ -310,23 +315,23 @@ fn signature(text: &str, hit: Range<usize>) -> Option<Found> {
     let length = rest.iter().take(LONGEST).take_while(part).count();
     let value = text.get(hit.end..hit.end + length)?;
     let span = hit.end..hit.end + length;
-    (in_query && length >= 32 && is_random(value)).then_some(Found {
+    (in_query && length >= 32 && is_random(value)).then_some(SecretFinding {
         span,
         rule: "signed_url",
-        title: "the signature of a signed address",
+        title: "the signature of a signed URL",
         severity: Severity::Warning,
     })
 }
 
-/// `openssl … -passin pass:PASSWORD`.
-fn openssl_password(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds `openssl … -passin pass:PASSWORD`.
+fn openssl_password(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     let before = text.get(text.floor_char_boundary(hit.start.saturating_sub(8))..hit.start)?;
     let rest = text.as_bytes().get(hit.end..)?;
     let length = rest.iter().take(128).take_while(|b| b.is_ascii_graphic() && !b"\"'`;$<".contains(*b)).count();
     let value = text.get(hit.end..hit.end + length)?;
     let span = hit.end..hit.end + length;
-    let title = "a key's password on a command line";
-    (before.contains("-pass") && length >= 4 && is_password(value)).then_some(Found {
+    let title = "an OpenSSL password on a command line";
+    (before.contains("-pass") && length >= 4 && is_password(value)).then_some(SecretFinding {
         span,
         rule: "openssl_password",
         title,
@@ -334,12 +339,12 @@ fn openssl_password(text: &str, hit: Range<usize>) -> Option<Found> {
     })
 }
 
-/// `curl -u user:password`, and wget's `--user`.
-fn curl_user(text: &str, hit: Range<usize>) -> Option<Found> {
+/// Finds `curl -u user:password`, and wget's `--user`.
+fn curl_user(text: &str, hit: Range<usize>) -> Option<SecretFinding> {
     static USER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"^(?:=|[ \t]{0,4})(?:["']?([^\s"':$]{0,100}):([^\s"'$]{3,200})["']?)(?:\s|$)"#).ok()
     });
-    // A line that ends with a backslash goes on in the next.
+    // A line that ends with a backslash continues on the next.
     let before = text.as_bytes().get(..hit.start)?;
     let line_start = (hit.start.saturating_sub(400)..hit.start)
         .rev()
@@ -359,5 +364,10 @@ fn curl_user(text: &str, hit: Range<usize>) -> Option<Found> {
         return None;
     }
     let span = hit.end + password.start()..hit.end + password.end();
-    Some(Found { span, rule: "curl_user", title: "a password on a curl command line", severity: Severity::Critical })
+    Some(SecretFinding {
+        span,
+        rule: "curl_user",
+        title: "a password on a curl command line",
+        severity: Severity::Critical,
+    })
 }

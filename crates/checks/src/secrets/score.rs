@@ -1,24 +1,24 @@
-//! Whether the literal that a name is given is a credential, and how bad. In: the name, the literal, and how it is written.
-//! Out: a severity, or none. It leaves alone variables, calls, templates, places, and the words that manuals write.
+//! Scoring of a literal as a credential. In: the name, the literal, and its notation. Out: a severity, or `None`.
+//! Variables, calls, templates, places, and the placeholders of manuals are ruled out.
 
-use super::{gibberish::is_gibberish, literals::Written, names, values};
+use super::{gibberish::is_gibberish, literals::Notation, names, values};
 use umbra_domain::Severity;
 
-/// How much a name says about its value.
+/// Evidence that a name gives about its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
-    /// It is a credential's.
+pub(super) enum NameEvidence {
+    /// The name is that of a credential.
     Strong,
-    /// It may be one's; the value must be long and random.
+    /// The name may be that of a credential; the value must be long and random.
     Weak,
 }
 
-/// Whether a value has the length of a credential and is one word of ASCII.
+/// True if a value has the length of a credential and is one word of ASCII.
 pub(super) fn may_judge(value: &str) -> bool {
     (5..=1000).contains(&value.len()) && value.is_ascii() && !value.contains(' ')
 }
 
-/// Whether a quoted value is a password with blanks in it: none of its few parts is a word.
+/// True if a quoted value is a password with blanks: none of its few parts is a word.
 pub(super) fn is_spaced(value: &str) -> bool {
     let letters = |part: &str| part.bytes().all(|b| b.is_ascii_alphabetic() || b == b',');
     let is_word = |part: &str| letters(part) && !is_gibberish(part) && !changes_case(part);
@@ -29,26 +29,26 @@ pub(super) fn is_spaced(value: &str) -> bool {
         && value.split(' ').any(|part| part.len() >= 6 && is_irregular(part))
 }
 
-/// How bad it is that `name` has this value; `None` when the value is no credential.
-pub(super) fn judge(name: &str, value: &str, strength: Name, written: Written) -> Option<Severity> {
-    // A marker that someone wrote beside a value does not hide it.
+/// Returns the severity of `name` having this value; `None` when the value is no credential.
+pub(super) fn judge(name: &str, value: &str, strength: NameEvidence, written: Notation) -> Option<Severity> {
+    // A marker beside a value does not hide the value.
     if let Some((head, tail)) = value.split_once("[secret:")
         && let Some((_, rest)) = tail.split_once(']')
         && !values::is_marker(value)
     {
         return judge(name, &format!("{head}{rest}"), strength, written);
     }
-    if written == Written::Quoted && strength == Name::Strong && is_spaced(value) {
+    if written == Notation::Quoted && strength == NameEvidence::Strong && is_spaced(value) {
         return value.split(' ').filter_map(|part| judge(name, part, strength, written)).max();
     }
     if !may_judge(value) {
         return None;
     }
-    // In this order a text of names alone stays cheap: each is its neighbour's value, and reads as a placeholder.
+    // This order keeps a text of names alone cheap: each is its neighbor's value, and reads as a placeholder.
     if values::is_placeholder(value) {
         return None;
     }
-    let severity = weigh(name, value, strength, written)?;
+    let severity = score_characters(name, value, strength, written)?;
     let ruled_out = values::is_marker(value)
         || is_expression(value, written)
         || name.to_ascii_lowercase().contains(&value.to_ascii_lowercase())
@@ -61,8 +61,8 @@ pub(super) fn judge(name: &str, value: &str, strength: Name, written: Written) -
     (!ruled_out).then_some(severity)
 }
 
-/// How bad a value is by its characters alone; `None` when they are not those of a credential.
-fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Severity> {
+/// Returns the severity of a value by its characters alone; `None` when they are not those of a credential.
+fn score_characters(name: &str, value: &str, strength: NameEvidence, written: Notation) -> Option<Severity> {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let others = value.len() - digits - letters;
@@ -72,18 +72,18 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     let entropy = if digits < 2 { 0.0 } else { values::entropy(value) };
     let dense = digits >= 2 && value.len() >= 16 && entropy >= 3.0 && others * 4 <= value.len();
     let telling = digits > 0 || value.bytes().any(|b| b"!@#$%^&*+=".contains(&b));
-    if written == Written::Said && !(strength == Name::Strong && telling && value.len() >= 8) {
+    if written == Notation::Sentence && !(strength == NameEvidence::Strong && telling && value.len() >= 8) {
         return None;
     }
-    // Where no sign joins it to its name, the value must look so by itself.
-    if written == Written::Apart && !(strength == Name::Strong && value.len() >= 8 && is_irregular(value)) {
+    // Where no sign joins it to its name, the value itself must look random.
+    if written == Notation::Separate && !(strength == NameEvidence::Strong && value.len() >= 8 && is_irregular(value)) {
         return None;
     }
     let long_random = value.len() >= 20 && entropy >= 3.5 && digits >= 2 && others * 5 <= value.len();
-    if written == Written::Loose {
-        return (strength == Name::Strong && dense && value.len() >= 20).then_some(Severity::Warning);
+    if written == Notation::Loose {
+        return (strength == NameEvidence::Strong && dense && value.len() >= 20).then_some(Severity::Warning);
     }
-    if strength == Name::Weak {
+    if strength == NameEvidence::Weak {
         let random = !values::is_uuid(value) && dense && values::is_mixed(value)
             || long_random
             || letters == value.len() && value.len() >= 12 && is_gibberish(value);
@@ -92,20 +92,20 @@ fn weigh(name: &str, value: &str, strength: Name, written: Written) -> Option<Se
     if long_random {
         return Some(Severity::Critical);
     }
-    let quoted = written == Written::Quoted;
-    let env = written == Written::Shell && !name.bytes().any(|b| b.is_ascii_lowercase());
+    let quoted = written == Notation::Quoted;
+    let env = written == Notation::Shell && !name.bytes().any(|b| b.is_ascii_lowercase());
     let mixed = (is_irregular(value) || is_word_and_number(value)) && (quoted || env || value.len() >= 8);
     let gibberish = is_gibberish(value) && (quoted || env || value.len() >= 8);
     let symbols = others > 0
         && digits > 0
         && letters > 0
-        && (quoted || written == Written::Said || is_chosen(name, value))
+        && (quoted || written == Notation::Sentence || is_chosen(name, value))
         && value.len() >= 8
         && !value.contains(['/', '.', ':']);
     (dense || mixed || gibberish || symbols).then_some(Severity::Warning)
 }
 
-/// `Sommer2026!`: a word, a number and a sign, as people choose passwords, behind the word for one.
+/// True for `Sommer2026!`, a word, a number and a sign as in chosen passwords, behind the word for a password.
 fn is_chosen(name: &str, value: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let named = ["password", "passwd", "passwort", "pwd"].iter().any(|word| lower.ends_with(word));
@@ -113,7 +113,7 @@ fn is_chosen(name: &str, value: &str) -> bool {
     named && inner.contains(['!', '@', '#', '$', '%', '^', '*', '?']) && !value.contains(['=', '(', '\\', '+'])
 }
 
-/// `s3cr3t`: the word itself, with digits in place of letters.
+/// True for `s3cr3t`: the word "secret" with digits in place of letters.
 fn is_said_in_digits(value: &str) -> bool {
     let letter = |c: char| match c {
         '3' => 'e',
@@ -123,32 +123,32 @@ fn is_said_in_digits(value: &str) -> bool {
     value.chars().map(letter).eq("secret".chars())
 }
 
-/// `wxyz200119`: a few letters and a number of several digits, as people make passwords.
+/// True for `wxyz200119`: a few letters and a number of several digits, as in chosen passwords.
 fn is_word_and_number(value: &str) -> bool {
     let letters = value.bytes().take_while(u8::is_ascii_alphabetic).count();
     let digits = value.bytes().rev().take_while(u8::is_ascii_digit).count();
     (3..=6).contains(&letters) && digits >= 3 && value.len() >= 8 && letters + digits == value.len()
 }
 
-/// Letters and digits in turns, or a digit among letters of either case.
+/// True for alternating letters and digits, or a digit among letters that change case.
 fn is_irregular(value: &str) -> bool {
     values::is_mixed(value) || changes_case(value) && value.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Whether small letters and capitals follow one another as they do in no name: `hZgGqqel`, not `KeyExchange`.
+/// True if small letters and capitals alternate as in no name: `hZgGqqel`, not `KeyExchange`.
 fn changes_case(letters: &str) -> bool {
     let pairs = letters.bytes().zip(letters.bytes().skip(1));
     3 * pairs.filter(|(a, b)| a.is_ascii_uppercase() != b.is_ascii_uppercase()).count() > letters.len()
 }
 
-/// `maple-tiger-83-orbit` behind `passphrase`: words that are one.
+/// True for `maple-tiger-83-orbit` behind `passphrase`: words that form a passphrase.
 fn is_phrase(name: &str, value: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     name.to_ascii_lowercase().contains("passphrase") && value.split(['-', '_']).count() >= 3 && value.bytes().all(plain)
 }
 
-/// Whether an unquoted value is a name or a number of some language: `old_value`, `KeyExchange2`, `0x80041064u32`, or
-/// the type in `name: Type = 1`.
+/// True if an unquoted value is an identifier or a number of some language: `old_value`, `KeyExchange2`,
+/// `0x80041064u32`, or the type in `name: Type = 1`.
 pub(super) fn is_identifier(value: &str, after: &str) -> bool {
     let annotation = after.trim_start_matches(' ').starts_with('=') && after.starts_with(' ');
     let number = value.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).is_empty()
@@ -159,7 +159,7 @@ pub(super) fn is_identifier(value: &str, after: &str) -> bool {
                 .is_some_and(|head| head.len() > 3 && head.bytes().all(|b| b.is_ascii_digit()))
                 && value.len() < 24);
     let hex = value.len() >= 20 && value.bytes().all(|b| b.is_ascii_hexdigit());
-    // `metric.Int64Counter`: a module before it says that it is a name.
+    // `metric.Int64Counter`: a module before it marks it as a name.
     let least = if value.contains('.') { 6 } else { 8 };
     let is_word = |run: &str| run.len() >= least && !is_gibberish(run) && !changes_case(run);
     let word = !hex && value.split(|c: char| !c.is_ascii_alphabetic()).any(is_word);
@@ -167,8 +167,8 @@ pub(super) fn is_identifier(value: &str, after: &str) -> bool {
     annotation || number || word && code
 }
 
-/// Whether a value is code that computes one.
-fn is_expression(value: &str, written: Written) -> bool {
+/// True if a value is code that computes a value.
+fn is_expression(value: &str, written: Notation) -> bool {
     let opens = value.starts_with(['$', '<', '{', '%', '#', '[', '(', '*', '&', '!', '-', '=', '@']);
     let template = value
         .as_bytes()
@@ -177,25 +177,25 @@ fn is_expression(value: &str, written: Written) -> bool {
     let brackets = value.starts_with(['$', '<', '{', '%', '[', '(']);
     let colour =
         value.strip_prefix('#').is_some_and(|rest| rest.len() <= 8 && rest.bytes().all(|b| b.is_ascii_hexdigit()));
-    // `\"+name+\"` joins; a quote amid a password does not.
+    // `\"+name+\"` joins; a quote within a password does not.
     let joins = value.starts_with("\\\"") || value.contains("\\\"+") || value.contains("+\\\"");
-    if colour || joins || template || brackets || opens && written != Written::Quoted {
+    if colour || joins || template || brackets || opens && written != Notation::Quoted {
         return true;
     }
-    // `k3v9Qm2x$Tz7`: what stands before the sign is random by itself, and no call.
+    // `k3v9Qm2x$Tz7`: the part before the sign is random by itself, and no call.
     let head = value.split(['$', '{']).next().unwrap_or_default();
-    let password = matches!(written, Written::Shell | Written::Said)
+    let password = matches!(written, Notation::Shell | Notation::Sentence)
         && head.len() >= 5
-        && (values::is_mixed(head) || written == Written::Said)
+        && (values::is_mixed(head) || written == Notation::Sentence)
         && !value.contains(['(', '[']);
-    // `Str0ng$Pw!`: no name goes on so behind the sign.
+    // `Str0ng$Pw!`: no variable's name continues like this behind the sign.
     let tail = value.split_once('$').map_or("", |(_, tail)| tail);
     let password = password
         || !head.is_empty() && tail.contains(['!', '@', '#', '%', '^', '*', '?']) && !value.contains(['(', '[', '{']);
-    written != Written::Quoted && (value.contains(['(', '[', '{', '$']) && !password || is_dotted_path(value))
+    written != Notation::Quoted && (value.contains(['(', '[', '{', '$']) && !password || is_dotted_path(value))
 }
 
-/// `config.auth.password`: words joined by dots.
+/// True for `config.auth.password`: words joined by dots.
 fn is_dotted_path(value: &str) -> bool {
     value.contains('.')
         && value
@@ -204,7 +204,7 @@ fn is_dotted_path(value: &str) -> bool {
         && !values::is_mixed(value)
 }
 
-/// Paths, URLs, mail addresses, host names, versions, dates.
+/// True for paths, URLs, mail addresses, host names, versions, dates.
 fn looks_like_place(value: &str) -> bool {
     let url = value.contains("://")
         || value.starts_with('/') && value.bytes().filter(|b| *b == b'/').count() > 1 && values::entropy(value) < 4.3;
@@ -221,7 +221,7 @@ fn looks_like_place(value: &str) -> bool {
     let words = value
         .split(['_', '-', '.', '/', ':'])
         .all(|part| part.len() <= 12 && !values::is_mixed(part) && !is_gibberish(part));
-    // `HKLM\\Software\\Acme`; a quote that is escaped parts nothing.
+    // `HKLM\\Software\\Acme`; an escaped quote separates no parts.
     let parts =
         value.as_bytes().array_windows().filter(|pair| matches!(pair, [b'\\', b] if !matches!(b, b'"' | b'\'')));
     let registry = parts.count() > 1;
