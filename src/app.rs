@@ -195,7 +195,7 @@ impl Setup {
         file.trusted_servers.extend(self.settings.mcp.trusted().map(ToOwned::to_owned));
         let tools = Tools::compile(file, tools::packs(judge)?).map_err(|error| {
             let path = self.settings.tools.path.clone().unwrap_or_default();
-            Report::of_file(&path, "tools", error.to_string(), "correct it and try again")
+            Report::of_file(&path, "tools", error.to_string(), "correct the file and try again")
         })?;
         let servers =
             self.settings.mcp.profiles.iter().flat_map(|(profile, servers)| {
@@ -217,7 +217,7 @@ impl Setup {
         );
         let required = required.map_err(|error| {
             let path = self.config.clone().unwrap_or_default();
-            Report::of_file(&path, "boundary.require_decisions", error.to_string(), "globs are like writer-*")
+            Report::of_file(&path, "boundary.require_decisions", error.to_string(), "write globs such as writer-*")
         })?;
         let file = self.settings.tools.path.as_ref().map(|path| path.display().to_string());
         Ok(Loaded { value: BoundaryRules { configured, tools, file, gate, required }, warnings })
@@ -266,12 +266,12 @@ impl Setup {
         let Some(file) = &self.settings.auth.bootstrap_admin_key_file else { return Ok(None) };
         let fault = |message: String, help: &str| Report::of_file(file, "auth.bootstrap_admin_key_file", message, help);
         let text = std::fs::read_to_string(file).map_err(|error| {
-            fault(format!("the file cannot be read: {error}"), "check the path, and that this user may read it")
+            fault(format!("the file cannot be read: {error}"), "check the path, and that this user may read the file")
         })?;
         let text = text.trim();
         if !text.starts_with(key::PREFIX) || text.len() < key::PREFIX.len() + 32 || text.contains(char::is_whitespace) {
-            let message = "the file does not hold one key alone, umbra_sk_ and at least 32 characters";
-            return Err(fault(message.to_owned(), "`umbra keys create` makes one"));
+            let message = "the file must hold exactly one key: umbra_sk_ and at least 32 characters";
+            return Err(fault(message.to_owned(), "`umbra keys create` makes a key"));
         }
         Ok(Some(SecretString::from(text)))
     }
@@ -354,7 +354,7 @@ impl Database {
         let data_dir = &setup.settings.storage.data_dir;
         if setup.settings.database.url.is_none() && !PrivatePostgres::exists_in(data_dir)? {
             bail!(
-                "there is no installation in {}: `umbra serve` makes one, --data-dir names another",
+                "no installation in {}: start `umbra serve`, which creates one, or name another folder by --data-dir",
                 std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone()).display()
             );
         }
@@ -405,7 +405,7 @@ impl Database {
         if let Some(server) = self.private
             && let Err(error) = server.stop_until(limit).await
         {
-            tracing::warn!(%error, "the private Postgres did not stop cleanly; it recovers at the next start");
+            tracing::warn!(%error, "the private Postgres did not stop cleanly; it recovers at its next start");
         }
     }
 }
@@ -511,7 +511,7 @@ pub fn sign_audit(setup: &Setup, store: &Store) -> anyhow::Result<()> {
 
 fn no_key(setup: &Setup) -> String {
     let dir = setup.audit_dir();
-    format!("the audit is signed with a key in {}, which cannot be used (boundary.audit.dir)", dir.display())
+    format!("the key in {}, which signs the audit, cannot be used (boundary.audit.dir)", dir.display())
 }
 
 /// Returns the settings of decisions.

@@ -47,10 +47,13 @@ struct Inner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// An essential task has panicked.
-    #[error("`{0}` failed on a fault in Umbra (a panic; its place is in the log): restart, and please report it")]
+    #[error(
+        "`{0}` failed because of a fault in Umbra (a panic; the log has its place): restart Umbra, and please report \
+         the fault"
+    )]
     Panicked(&'static str),
     /// An essential task has returned although no stop was asked for.
-    #[error("`{0}` ended by itself; the log lines before this one say why")]
+    #[error("`{0}` ended unexpectedly; earlier lines of the log say why")]
     Ended(&'static str),
 }
 
@@ -95,7 +98,7 @@ impl Tasks {
                 biased;
                 () = hard.cancelled() => {}
                 ended = unwinding(task) => if ended.is_err() {
-                    tracing::error!(task = name, "a task panicked; the process goes on");
+                    tracing::error!(task = name, "a task panicked; the process continues");
                 },
             }
         });
@@ -163,7 +166,7 @@ impl Tasks {
         let dropped = self.0.tracker.len();
         self.0.hard.cancel();
         if dropped > 0 {
-            tracing::warn!(tasks = dropped, "the time to drain is over: what is left is dropped");
+            tracing::warn!(tasks = dropped, "the time to finish requests is over: unfinished requests are dropped");
             // A task that blocks its thread cannot be dropped; it ends with the process.
             let _ = timeout(last_moments, self.0.tracker.wait()).await;
         }
@@ -176,7 +179,7 @@ impl Tasks {
             self.0.hurry.cancel();
             self.0.hard.cancel();
         } else {
-            tracing::info!(signal = name, "draining; a second signal stops at once");
+            tracing::info!(signal = name, "finishing running requests before the stop; a second signal stops at once");
             self.0.soft.cancel();
         }
     }

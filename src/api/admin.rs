@@ -28,8 +28,8 @@ use umbra_store::keys::KeyRow;
 
 /// Reads the settings and shadows anew and puts them in force, whole or not at all.
 #[utoipa::path(post, path = "/v1/admin/reload", tag = "admin",
-    responses((status = 200, description = "What is in force now", body = Reloaded),
-        (status = 409, description = "The files have faults; what was in force stays",
+    responses((status = 200, description = "The configuration in force after the reload", body = Reloaded),
+        (status = 409, description = "The files have faults; the configuration in force stays as it was",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Reloaded>, Problem> {
     caller.require(Scope::Admin)?;
@@ -38,9 +38,8 @@ pub async fn post_reload(State(api): State<Api>, caller: Caller, request: Reques
         Ok(reloaded) => Ok(Json(reloaded)),
         Err(ReloadFault::Store(error)) => Err(error.into()),
         Err(ReloadFault::Faults(faults)) => {
-            let mut problem = Problem::conflict(
-                "the files have faults; the configuration that was in force stays. errors lists them",
-            );
+            let mut problem =
+                Problem::conflict("the files have faults (see errors); the configuration in force stays as it was");
             for (place, text) in faults {
                 problem = problem.at(place, "bad_config", text);
             }
@@ -77,7 +76,7 @@ pub async fn list_keys(State(api): State<Api>, caller: Caller) -> Result<Json<Ke
 
 /// Makes a key. From the first key on, every request needs one.
 #[utoipa::path(post, path = "/v1/admin/keys", tag = "admin", request_body = ingest::KeyRequest,
-    responses((status = 201, description = "The key, shown this once", body = MintedKey)))]
+    responses((status = 201, description = "The key; it is shown only in this answer", body = MintedKey)))]
 pub async fn post_key(
     State(api): State<Api>,
     caller: Caller,
@@ -89,23 +88,27 @@ pub async fn post_key(
         ingest::key_request(&api.bodies.read(request).await?, &api.limits).map_err(invalid)?;
     if api.keys.is_first() && !scopes.contains(&Scope::Admin) {
         return Err(Problem::invalid_request(
-            "the first key must be able to make others: from then on every request needs one",
+            "the first key must have the scope admin: once a key exists, every request needs one",
         )
-        .at("/scopes", "first_key", "add admin, or make the first key with umbra keys create --scope admin"));
+        .at(
+            "/scopes",
+            "first_key",
+            "add admin to scopes, or make the first key with umbra keys create --scope admin",
+        ));
     }
     let key = mint(rand::rng().random());
     let id = KeyId(api.flows.clock.new_id());
     let scopes: Vec<String> = scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
     api.flows.store.keys().add(id, &name, &api.keys.hash(&key), &scopes, &agents).await?;
     api.keys.refresh().await?;
-    tracing::info!(%id, "a key was made");
+    tracing::info!(%id, "a key was created");
     Ok((StatusCode::CREATED, Json(MintedKey { id, key })))
 }
 
 /// Revokes a key: it stops working within a second, everywhere. Revoking twice changes nothing.
 #[utoipa::path(delete, path = "/v1/admin/keys/{id}", tag = "admin",
     params(("id" = String, Path, description = "A key's id, such as `key_` and 32 hex digits")),
-    responses((status = 204, description = "It does not work any more")))]
+    responses((status = 204, description = "The key is revoked")))]
 pub async fn delete_key(
     State(api): State<Api>,
     caller: Caller,

@@ -108,7 +108,7 @@ impl Ticket {
         let count = arriving.entry(*sender).or_default();
         if *count >= bodies.limit {
             return Err(Problem::rate_limited(format!(
-                "{} bodies from this sender are still arriving, as many as `server.max_bodies_per_caller` permits: \
+                "{} bodies from this sender are still arriving, the most that `server.max_bodies_per_caller` permits: \
                  finish sending them first",
                 bodies.limit
             )));
@@ -191,5 +191,5 @@ impl Admission {
 }
 
 fn full(what: &str) -> Problem {
-    Problem::overloaded(format!("As many {what} as the server can carry are under way."))
+    Problem::overloaded(format!("The server's limit of concurrent {what} is reached: send the request again later."))
 }

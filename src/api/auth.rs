@@ -47,7 +47,7 @@ impl Caller {
     pub fn require(&self, scope: Scope) -> Result<(), Problem> {
         match &self.0 {
             Some(grant) if !grant.scopes.contains(&scope) => Err(Problem::forbidden(format!(
-                "this key lacks the scope {}; umbra keys create --scope {0} makes one that has it",
+                "this key lacks the scope {}; umbra keys create --scope {0} makes a key that has it",
                 scope.as_str()
             ))
             .of_key(grant.id)),
@@ -87,7 +87,7 @@ impl Caller {
         match &self.0 {
             Some(grant) if !grant.agents.contains(umbra_checks::redact(agent).as_str()) => {
                 Err(Problem::forbidden_agent(
-                    "this key may not speak for this agent; umbra keys create --agent NAME makes one that may",
+                    "this key is limited to other agents; umbra keys create --agent NAME makes a key for this agent",
                 )
                 .of_key(grant.id))
             }
@@ -210,13 +210,13 @@ impl KeyRing {
             };
         };
         if all.next().is_some() {
-            return Err(Problem::unauthorized("the header Authorization stands here more than once: send one key"));
+            return Err(Problem::unauthorized("the request has more than one Authorization header: send one key"));
         }
         let unusable = || {
             Problem::unauthorized(if known.none {
-                "this server has no keys: send no Authorization header, or make a key with umbra keys create"
+                "this server has no keys: leave the Authorization header out, or make a key with umbra keys create"
             } else {
-                "this key is unknown or revoked; umbra keys list shows those that work"
+                "this key is unknown or revoked; umbra keys list shows the valid keys"
             })
         };
         let key = given
@@ -234,7 +234,7 @@ impl KeyRing {
         match self.known.load().by_hash.get(hash.as_slice()) {
             Some(grant) => Ok(Caller(Some(Arc::clone(grant)))),
             None if self.store.is_away() => Err(Problem::database_unavailable(
-                "this key is not known here, and the database, which may know it, does not answer: try again",
+                "this key cannot be verified because the database does not answer: send the request again later",
             )),
             None => Err(unusable()),
         }
@@ -252,7 +252,9 @@ impl KeyRing {
         for waits in [if reading.is_some() { Duration::ZERO } else { patience }, patience] {
             let known = reading.get_or_insert_with(|| Box::pin(read(self.store.clone())));
             let Ok(known) = timeout(waits, known).await else {
-                result = Err(Problem::database_unavailable("the keys cannot be read now; try again"));
+                result = Err(Problem::database_unavailable(
+                    "the keys cannot be read because the database does not answer: send the request again later",
+                ));
                 break;
             };
             *reading = None;

@@ -69,9 +69,10 @@ pub struct ResumeRequest {
 /// Tries a version of a shadow on stored events. The answer comes with the forecast. The reviews follow within the
 /// budget; live data is not touched. Each event is reviewed alone.
 #[utoipa::path(post, path = "/v1/backtests", tag = "backtests", request_body = BacktestRequest,
-    responses((status = 202, description = "It is planned and runs: ask for it by its id", body = Backtest,
-            headers(("Location" = String, description = "Where it can be asked for"))),
-        (status = 409, description = "Too many backtests are unfinished",
+    responses((status = 202,
+        description = "The backtest is planned and running: read its state by its id", body = Backtest,
+            headers(("Location" = String, description = "Path of the backtest"))),
+        (status = 409, description = "Too many backtests are not finished yet",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_backtest(
     State(api): State<Api>,
@@ -109,14 +110,14 @@ fn tried(api: &Api, body: BacktestRequest) -> Result<PlannedBacktest, Problem> {
     };
     let (since, until) = (moment("/since", body.since, "7d"), moment("/until", body.until, "0s"));
     if since >= until && faults.is_empty() {
-        faults.push(("/since", "nothing lies between since and until".into()));
+        faults.push(("/since", "the time range is empty: since must be before until".into()));
     }
     let max_events = body.max_events.unwrap_or(10_000);
     if !(1..=100_000).contains(&max_events) {
         faults.push(("/max_events", "expected a number from 1 to 100000".into()));
     }
     if body.agent.as_ref().is_some_and(|agent| agent.is_empty() || agent.contains('\0')) {
-        faults.push(("/agent", "expected a name, without U+0000; or leave it out".into()));
+        faults.push(("/agent", "expected a name without U+0000; leave the field out for no limit".into()));
     }
     let (max_usd, max_tokens) = budget(body.max_usd, body.max_tokens, &mut faults);
     let shadow = shadow(api, body.shadows, body.shadow.as_deref(), &mut faults);
@@ -126,7 +127,7 @@ fn tried(api: &Api, body: BacktestRequest) -> Result<PlannedBacktest, Problem> {
     if tried.lacks_budget(gateway) {
         let model = &tried.shadow.model;
         let pointer = if tried.max_usd.is_some() { "/max_tokens" } else { "/max_usd" };
-        let detail = format!("the model {model} would be called: say what that may cost (max_usd, or max_tokens)");
+        let detail = format!("this backtest calls the model {model}: set a budget (max_usd or max_tokens)");
         return Err(refuse([(pointer, detail)]));
     }
     Ok(tried)
@@ -182,7 +183,7 @@ fn shadow(
 }
 
 fn refuse(faults: impl IntoIterator<Item = (&'static str, String)>) -> Problem {
-    let problem = Problem::invalid_request("the request breaks rules; errors lists them");
+    let problem = Problem::invalid_request("the request has invalid values; errors lists them");
     faults.into_iter().fold(problem, |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail))
 }
 
@@ -192,10 +193,10 @@ async fn find(api: &Api, id: BacktestId) -> Result<Backtest, Problem> {
 
 /// Lists backtests, without their results.
 #[utoipa::path(get, path = "/v1/backtests", tag = "backtests",
-    params(("shadow" = Option<String>, Query, description = "Of this shadow"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many; 50 without it"),
+    params(("shadow" = Option<String>, Query, description = "Only those of this shadow"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Items at most; 50 unless given"),
         ("order" = Option<String>, Query, description = "`asc`, oldest first, or `desc`"),
-        ("cursor" = Option<String>, Query, description = "Of an earlier answer")),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
     responses((status = 200, description = "A page", body = Listing<Backtest>)))]
 pub async fn list_backtests(
     State(api): State<Api>,
@@ -228,13 +229,13 @@ pub async fn get_backtest(
 /// reviewed. A list filtered by a result of the review is complete once the backtest is done.
 #[utoipa::path(get, path = "/v1/backtests/{id}/items", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718"),
-        ("change" = Option<AssessmentChange>, Query, description = "With this change"),
-        ("outcome" = Option<ItemOutcome>, Query, description = "With this outcome"),
-        ("assessment" = Option<Assessment>, Query, description = "With this assessment by the version"),
-        ("agent" = Option<String>, Query, description = "Of this agent"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many; 50 without it"),
+        ("change" = Option<AssessmentChange>, Query, description = "Only items with this change"),
+        ("outcome" = Option<ItemOutcome>, Query, description = "Only items with this outcome"),
+        ("assessment" = Option<Assessment>, Query, description = "Only items with this assessment by the version"),
+        ("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Items at most; 50 unless given"),
         ("order" = Option<String>, Query, description = "`asc`, oldest first, or `desc`"),
-        ("cursor" = Option<String>, Query, description = "Of an earlier answer")),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
     responses((status = 200, description = "A page", body = Listing<Item>)))]
 pub async fn list_items(
     State(api): State<Api>,
@@ -264,8 +265,8 @@ pub async fn list_items(
 /// Resumes a stopped backtest, with a larger budget where one is given.
 #[utoipa::path(post, path = "/v1/backtests/{id}/resume", tag = "backtests", request_body = ResumeRequest,
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
-    responses((status = 202, description = "It goes on", body = Backtest),
-        (status = 409, description = "It is done, or was never planned to its end",
+    responses((status = 202, description = "The backtest is running again", body = Backtest),
+        (status = 409, description = "The backtest is done, or its planning was interrupted",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_resume(
     State(api): State<Api>,
@@ -283,7 +284,9 @@ pub async fn post_resume(
     }
     find(&api, id).await?;
     if !api.flows.store.backtests().resume_on_server(id, max_usd, max_tokens).await? {
-        return Err(Problem::conflict("the backtest is done, or was never planned to its end: ask for a new one"));
+        return Err(Problem::conflict(
+            "the backtest is done, or its planning was interrupted: start a new one with POST /v1/backtests",
+        ));
     }
     api.flows.backtests.bell.notify_one();
     Ok((StatusCode::ACCEPTED, Json(find(&api, id).await?)))
@@ -292,7 +295,7 @@ pub async fn post_resume(
 /// Deletes a backtest; a running one is stopped.
 #[utoipa::path(delete, path = "/v1/backtests/{id}", tag = "backtests",
     params(("id" = String, Path, description = "A backtest's id", example = "bkt_0197a3c1d2e47f00a1b2c3d4e5f60718")),
-    responses((status = 204, description = "It is gone")))]
+    responses((status = 204, description = "The backtest is deleted")))]
 pub async fn delete_backtest(
     State(api): State<Api>,
     caller: Caller,

@@ -94,10 +94,10 @@ pub fn expect_media(headers: &HeaderMap, readable: &[Media]) -> Result<Media, Pr
 /// # Errors
 /// `bad_json`.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let bad = || Problem::bad_json("See `errors` for what is wrong and where.");
+    let bad = || Problem::bad_json("The body cannot be used; `errors` says what is wrong and where.");
     // serde would take an array as the fields of a struct, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
-        return Err(bad().at("", "invalid", "an array stands where an object is expected"));
+        return Err(bad().at("", "invalid", "expected an object, found an array"));
     }
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let value: T = serde_path_to_error::deserialize(&mut source).map_err(|fault| {
@@ -109,7 +109,7 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         };
         bad().at(pointer, "invalid", shortened(detail))
     })?;
-    source.end().map_err(|fault| Problem::bad_json(format!("After the JSON value there is more: {fault}.")))?;
+    source.end().map_err(|fault| Problem::bad_json(format!("Send one JSON value; text follows it: {fault}.")))?;
     Ok(value)
 }
 
@@ -123,16 +123,18 @@ fn in_words_of_json(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("the field {field} is missing");
     }
-    for (unknown, what) in [("unknown variant ", "is no word that is known here"), ("unknown field ", "is no field")] {
+    for (unknown, what) in
+        [("unknown variant ", "is not one of the known values"), ("unknown field ", "is not a known field")]
+    {
         let Some(told) = message.strip_prefix(unknown) else { continue };
         let mut quoted = told.split('`').skip(1).step_by(2);
         let word = quoted.next().unwrap_or_default();
         let known: Vec<&str> = quoted.collect();
         if known.is_empty() {
-            return format!("`{word}` {what}: there are no fields here");
+            return format!("`{word}` {what}: this object has no fields");
         }
         let meant = nearest(word, known.iter().copied()).map(|meant| format!("did you mean `{meant}`? "));
-        return format!("`{word}` {what}; {}known are {}", meant.unwrap_or_default(), known.join(", "));
+        return format!("`{word}` {what}; {}known: {}", meant.unwrap_or_default(), known.join(", "));
     }
     let Some((found, expected)) = message.split_once(", expected ") else { return message.to_owned() };
     let expected = match expected.split_whitespace().collect::<Vec<_>>().as_slice() {
@@ -195,7 +197,7 @@ impl BodyReader {
         };
         let declared = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         if declared.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > travels as u64) {
-            return Err(too_large("as it travels", travels));
+            return Err(too_large("as sent", travels));
         }
         let ticket = head.extensions.get::<Ticket>();
         let arriving = ticket.map(Ticket::begin_body).transpose()?;
@@ -242,14 +244,16 @@ impl BodyReader {
                 Err(_) => return Err(self.too_slow(received)),
                 Ok(None) => return Ok(()),
                 Ok(Some(Err(_))) => {
-                    return Err(Problem::body_incomplete("The connection broke before the whole body had arrived."));
+                    return Err(Problem::body_incomplete(
+                        "The connection ended before the whole body had arrived: send the request again.",
+                    ));
                 }
                 Ok(Some(Ok(frame))) => frame,
             };
             if let Ok(data) = frame.into_data() {
                 received += data.len();
                 if received > travels {
-                    return Err(too_large("as it travels", travels));
+                    return Err(too_large("as sent", travels));
                 }
                 decoder.write(&data)?;
             }
@@ -259,7 +263,8 @@ impl BodyReader {
     fn too_slow(&self, received: usize) -> Problem {
         let (patience, rate) = (self.limits.patience, self.limits.min_rate);
         Problem::request_timeout(format!(
-            "{received} bytes of the body arrived; it may take {patience:?}, and longer only at {rate} bytes/s or more."
+            "The body arrives too slowly ({received} bytes so far): it may take {patience:?}, and longer only at \
+             {rate} bytes/s or more."
         ))
     }
 }

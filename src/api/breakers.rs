@@ -31,8 +31,8 @@ const NOTE_CHARS: usize = 2_000;
 /// Lists agents that have had a review, in the order of their first one. A key that may only ingest sees its own
 /// agents; its pages may be shorter.
 #[utoipa::path(get, path = "/v1/breakers", tag = "breakers",
-    params(("agent" = Option<String>, Query, description = "This agent"),
-        ("recommendation" = Option<BreakerState>, Query, description = "With this recommendation"),
+    params(("agent" = Option<String>, Query, description = "Only the breaker of this agent"),
+        ("recommendation" = Option<BreakerState>, Query, description = "Only breakers with this recommendation"),
         super::openapi::Pages),
     responses((status = 200, description = "A page", body = Listing<BreakerItem>)))]
 pub async fn list_breakers(
@@ -59,7 +59,7 @@ pub async fn list_breakers(
 /// Returns the recommendation about an agent. An agent without reviews is closed.
 #[utoipa::path(get, path = "/v1/breakers/{agent}", tag = "breakers",
     params(("agent" = String, Path, description = "An agent's name")),
-    responses((status = 200, description = "What is recommended", body = BreakerItem)))]
+    responses((status = 200, description = "The breaker and its recommendation", body = BreakerItem)))]
 pub async fn get_breaker(
     State(api): State<Api>,
     caller: Caller,
@@ -100,7 +100,7 @@ pub struct Acknowledged {
 #[utoipa::path(post, path = "/v1/breakers/{agent}/acknowledge", tag = "breakers", request_body = Acknowledgement,
     params(("agent" = String, Path, description = "An agent's name")),
     responses((status = 200, description = "The breaker, and whether it was acknowledged before", body = Acknowledged),
-        (status = 409, description = "It is closed", body = super::problem::ProblemDocument,
+        (status = 409, description = "The breaker is closed", body = super::problem::ProblemDocument,
             content_type = "application/problem+json")))]
 pub async fn acknowledge_breaker(
     State(api): State<Api>,
@@ -149,7 +149,7 @@ async fn signature(api: &Api, caller: &Caller, request: Request) -> Result<Signa
         expect_media(&headers, &[Media::Json])?;
         from_json(&body)?
     };
-    let mut problem = Problem::invalid_event("author and note break rules; errors lists them");
+    let mut problem = Problem::invalid_event("by or note has an invalid value; errors lists them");
     let mut broken = false;
     for (pointer, text, most) in [("/by", &by, BY_CHARS), ("/note", &note, NOTE_CHARS)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > most || text.contains('\0')) {

@@ -19,7 +19,9 @@ use umbra_domain::key::Scope;
 /// Returns the briefing of a day: as stored when the day was over, or computed from present data. As markdown where
 /// `Accept` asks for it.
 #[utoipa::path(get, path = "/v1/briefings/{date}", tag = "briefings",
-    params(("date" = String, Path, description = "A date, local to each shadow, or `latest`: the latest day that is over, on the first day of the installation that day so far",
+    params(("date" = String, Path,
+        description = "A date in each shadow's time zone, or `latest`: the last complete day, or on the first day of \
+                       the installation that day so far",
         example = "2026-02-28")),
     responses((status = 200, description = "The briefing",
         content((Briefing = "application/json"), (String = "text/markdown")))))]
@@ -40,7 +42,9 @@ pub async fn get_briefing(
 
 /// Returns the report of an ISO 8601 week, Monday to Sunday, made like a briefing.
 #[utoipa::path(get, path = "/v1/reports/{iso_week}", tag = "briefings",
-    params(("iso_week" = String, Path, description = "A week, or `latest`: the latest week that is over, in the first week that week so far",
+    params(("iso_week" = String, Path,
+        description = "A week, or `latest`: the last complete week, or in the first week of the installation that week \
+                       so far",
         example = "2026-W09")),
     responses((status = 200, description = "The report",
         content((Briefing = "application/json"), (String = "text/markdown")))))]

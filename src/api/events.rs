@@ -53,13 +53,14 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// JSON (400), the event's bytes (413), then every fault of JSON and fields (400). An integer beyond 64 bits is kept as
 /// text.
 #[utoipa::path(post, path = "/v1/events", tag = "events", request_body = inline(NewEventSchema),
-    params(("Idempotency-Key" = Option<String>, Header, description = "As the event's own `id`."),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The event's id, the same as the body's `id`."),
         ("Prefer" = Option<String>, Header, example = "wait=20",
             description = "`wait=N`: wait for the verdict of active shadows, N seconds at most (60 or less).")),
-    responses((status = 202, description = "Stored, with what became of it for each shadow; or spooled, with `spooled`",
+    responses((status = 202,
+        description = "The event is stored, with each shadow's disposition; or it waits in the spool, with `spooled`",
             body = AcceptedEvent),
-        (status = 200, description = "Stored, and the verdict that was waited for", body = AcceptedEvent),
-        (status = 422, description = "The id was used for another event",
+        (status = 200, description = "The event is stored, with the verdict that was waited for", body = AcceptedEvent),
+        (status = 422, description = "The id was used before for a different event",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
@@ -75,7 +76,7 @@ pub async fn post_event(State(api): State<Api>, caller: Caller, request: Request
             return Err(Problem::invalid_event("the event's id and the Idempotency-Key header differ").at(
                 "/id",
                 "conflict",
-                "give one of them, or the same value twice",
+                "give one of the two, or the same value in both",
             ));
         }
         incoming.key = Some(key);
@@ -125,7 +126,7 @@ async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Resu
 #[utoipa::path(post, path = "/v1/events/batch", operation_id = "post_events_batch", tag = "events",
     request_body(description = "`{\"events\": [...]}`, or one event a line as application/x-ndjson",
         content((BatchSchema = "application/json"), (String = "application/x-ndjson"))),
-    responses((status = 200, description = "What became of each", body = BatchResult)))]
+    responses((status = 200, description = "The result of each event", body = BatchResult)))]
 pub async fn post_batch(
     State(api): State<Api>,
     caller: Caller,
@@ -137,7 +138,7 @@ pub async fn post_batch(
         return Err(Problem::invalid_event("the Idempotency-Key header cannot be used").at(
             "",
             "conflict",
-            "a batch has many events: give each its own `id`, which makes it safe to send again",
+            "a batch takes no Idempotency-Key: give each event its own `id`, which makes the batch safe to send again",
         ));
     }
     let origin = origin(request.headers(), &caller);
@@ -209,8 +210,8 @@ pub async fn post_batch(
 
 /// Lists events in order of receipt.
 #[utoipa::path(get, path = "/v1/events", tag = "events",
-    params(("agent" = Option<String>, Query, description = "Of this agent"),
-        ("task_id" = Option<String>, Query, description = "Of this task"),
+    params(("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("task_id" = Option<String>, Query, description = "Only events of this task"),
         super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<EventView>)))]
 pub async fn list_events(
@@ -252,7 +253,9 @@ pub async fn get_event(
     caller.require(Scope::Read)?;
     let Some(row) = api.flows.store.events().get(id).await? else { return Err(missing_event(&api, id).await) };
     if row.erased {
-        return Err(Problem::not_found("what this event held was erased on request; its reviews stay, without words"));
+        return Err(Problem::not_found(
+            "the contents of this event were erased on request; its reviews stay, without texts",
+        ));
     }
     let reviews = api.flows.store.reviews().reviews_of(&[id]).await?.pop().unwrap_or_default();
     let repeat = api.flows.store.events().repeat_of(id).await?;
@@ -272,7 +275,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     if values.any(|other| other != value) {
         return Err(unusable(
             "conflict",
-            "the header stands here more than once, with different values: keep one".into(),
+            "the request has this header more than once, with different values: send one".into(),
         ));
     }
     let text = value.to_str().unwrap_or("\u{0}");
@@ -290,11 +293,11 @@ pub fn invalid(faults: Vec<Fault>) -> Problem {
     let mut problem = if any(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
         let limit = faults.iter().find(|fault| fault.code == code::TOO_LARGE || fault.code == code::TOO_MANY_EVENTS);
         let detail = limit.map(|fault| fault.detail.clone()).unwrap_or_default();
-        Problem::body_too_large(format!("the request holds more than is accepted here: {detail}"))
+        Problem::body_too_large(format!("the request exceeds a limit: {detail}"))
     } else if any(&[code::SYNTAX, code::EMPTY, code::NOT_UTF8]) {
-        Problem::bad_json("the body is not JSON that is accepted here; errors says where and why")
+        Problem::bad_json("the body is not JSON that can be read; errors says where and why")
     } else {
-        Problem::invalid_event("what was sent breaks rules; errors lists each, and nothing was stored")
+        Problem::invalid_event("the request has invalid values; errors lists them, and nothing was stored")
     };
     for Fault { pointer, code, detail } in faults {
         problem = problem.at(pointer, code, detail);
@@ -311,7 +314,7 @@ pub fn invalid_request(faults: Vec<Fault>) -> Problem {
     let errors = problem.errors().to_vec();
     errors
         .into_iter()
-        .fold(Problem::invalid_request("what was sent breaks rules; errors lists each"), |problem, error| {
+        .fold(Problem::invalid_request("the request has invalid values; errors lists them"), |problem, error| {
             problem.at(error.pointer, error.code, error.detail)
         })
 }
@@ -324,7 +327,7 @@ pub(super) fn refused(error: AcceptError) -> Problem {
         AcceptError::Mismatch(_) => Problem::idempotency_mismatch(text),
         AcceptError::Unstorable(_) => Problem::invalid_event(text),
         AcceptError::NamelessAgent => {
-            Problem::invalid_event(text).at("/agent", "format", "write a name of visible characters")
+            Problem::invalid_event(text).at("/agent", "format", "use a name with visible characters")
         }
         AcceptError::Unavailable | AcceptError::SpoolFull => Problem::database_unavailable(text),
         AcceptError::UnknownShadow => Problem::unknown_shadow(text),

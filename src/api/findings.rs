@@ -36,7 +36,8 @@ const NOTE_CHARS: usize = 2_000;
 /// come only with `mode=passive`.
 #[utoipa::path(get, path = "/v1/findings", tag = "findings",
     params(FindingQuery, super::openapi::Paging,
-        ("format" = Option<String>, Query, deprecated, description = "`sarif` answers as GET /v1/findings.sarif does")),
+        ("format" = Option<String>, Query, deprecated,
+            description = "`sarif` gives the same answer as GET /v1/findings.sarif")),
     responses((status = 200, description = "A page", body = Listing<FindingItem>)))]
 pub async fn list_findings(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
     let format = params.parsed("format", "json or sarif", |word| match word {
@@ -185,7 +186,7 @@ pub async fn patch_finding(
     let note = feedback.note.as_deref().map(|note| {
         let fits = note.chars().count() <= NOTE_CHARS && !note.contains('\0');
         fits.then(|| umbra_checks::redact(note).as_str().to_owned()).ok_or_else(|| {
-            Problem::invalid_event("the feedback breaks rules; errors lists them").at(
+            Problem::invalid_event("the feedback has invalid values; errors lists them").at(
                 "/note",
                 "range",
                 "at most 2,000 characters, without U+0000",
@@ -205,12 +206,12 @@ pub async fn patch_finding(
 /// Lists finished reviews of every mode, and looks of the built-in checks that found something, in the shape of the
 /// observations log and in order of finishing. A look has neither a review nor an assessment.
 #[utoipa::path(get, path = "/v1/observations", tag = "findings",
-    params(("shadow" = Option<String>, Query, description = "By this shadow"),
-        ("agent" = Option<String>, Query, description = "Of this agent"),
-        ("task_id" = Option<String>, Query, description = "Of this task"),
-        ("trigger" = Option<String>, Query, description = "By this trigger"),
-        ("mode" = Option<Mode>, Query, description = "With this mode"),
-        ("assessment" = Option<Assessment>, Query, description = "With this assessment"),
+    params(("shadow" = Option<String>, Query, description = "Only those of this shadow"),
+        ("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("task_id" = Option<String>, Query, description = "Only those of this task"),
+        ("trigger" = Option<String>, Query, description = "Only those of this trigger"),
+        ("mode" = Option<Mode>, Query, description = "Only those of shadows in this mode"),
+        ("assessment" = Option<Assessment>, Query, description = "Only those with this assessment"),
         super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<Observation>)))]
 pub async fn list_observations(

@@ -37,11 +37,11 @@ fn degraded(detail: impl Into<Cow<'static, str>>) -> (StatusCode, Json<Health>) 
 /// Reports whether the process makes progress. It fails when reviews are due and nothing has moved for a minute. A
 /// database that is away does not make it fail, since a restart would not help.
 #[utoipa::path(get, path = "/livez", tag = "health",
-    responses((status = 200, description = "It does", body = Health),
-        (status = 503, description = "It is stuck: restart it", body = Health)))]
+    responses((status = 200, description = "The process is running", body = Health),
+        (status = 503, description = "The process is stuck: restart it", body = Health)))]
 pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     let stuck = api.flows.pulse.reaches_database() && api.flows.pulse.health() == Progress::Stuck;
-    answer(stuck.then_some("reviews are due and nothing has moved for a minute"))
+    answer(stuck.then_some("reviews are due, and the queue has not moved for a minute"))
 }
 
 /// Reports whether the process takes work. It is ready if the database answers, no stop was asked for, and calls of
@@ -49,8 +49,9 @@ pub async fn livez(State(api): State<Api>) -> (StatusCode, Json<Health>) {
 /// is away, and events wait in the spool; a model in use refuses its key, its name or its address; a folder cannot be
 /// written; or a row or file was not written by an Umbra server, and is ignored.
 #[utoipa::path(get, path = "/readyz", tag = "health",
-    responses((status = 200, description = "It does; `degraded` if somebody must look", body = Health),
-        (status = 503, description = "Not now: send requests elsewhere", body = Health)))]
+    responses((status = 200,
+        description = "The server takes requests; `degraded` if something needs attention", body = Health),
+        (status = 503, description = "The server takes no requests now: send them elsewhere", body = Health)))]
 pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
     if api.draining.is_cancelled() {
         return answer(Some("stopping"));
@@ -66,7 +67,8 @@ pub async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Health>) {
         }
         let status = spool.status();
         return degraded(format!(
-            "the database does not answer: events wait in the spool ({} of them, {} of {} bytes), and all else is refused",
+            "the database does not answer: {} events wait in the spool ({} of {} bytes), and all other requests are \
+             refused",
             status.events, status.bytes, status.max_bytes
         ));
     }

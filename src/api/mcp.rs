@@ -96,7 +96,7 @@ struct McpCallerParams {
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
     request_body(content = Object, content_type = "application/json", description = "A JSON-RPC message"),
     responses((status = 200, description = "The answer, as JSON or as a stream of server-sent events"),
-        (status = 202, description = "A notification was taken")))]
+        (status = 202, description = "The notification was accepted")))]
 pub async fn post_mcp(
     State(api): State<Api>,
     caller: Caller,
@@ -124,7 +124,7 @@ pub async fn get_mcp(
 /// Ends a session of a protocol before 2026-07-28.
 #[utoipa::path(delete, path = "/mcp/{profile}", tag = "boundary",
     params(("profile" = String, Path, description = "A profile of the settings, `mcp.profiles`"), McpCallerParams),
-    responses((status = 204, description = "It has ended")))]
+    responses((status = 204, description = "The session has ended")))]
 pub async fn delete_mcp(
     State(api): State<Api>,
     caller: Caller,
@@ -160,8 +160,7 @@ async fn serve(
         (text.len() <= TASK_BYTES && !text.trim().is_empty()).then(|| text.to_owned())
     });
     params.finish()?;
-    let unknown =
-        || Problem::not_found("there is no such profile: mcp.profiles in the settings names those that there are");
+    let unknown = || Problem::not_found("profile not found: mcp.profiles in the settings declares them");
     let agent = agent.or(usual.clone()).filter(|_| usual.is_some()).ok_or_else(unknown)?;
     caller.speak_for(&agent)?;
     let request = if request.method() == Method::POST { whole(api, request).await? } else { request };

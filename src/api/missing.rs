@@ -58,7 +58,7 @@ macro_rules! addressed {
     ($($id:ident $word:literal $how:literal;)*) => {
         $(impl Addressed for $id {
             fn unknown() -> Problem {
-                Problem::not_found(concat!("there is no such ", $word, "; ", $how))
+                Problem::not_found(concat!("", $word, "; ", $how))
             }
         })*
     };
@@ -79,29 +79,31 @@ macro_rules! kept {
 }
 
 kept! {
-    EventId "event" "ids look like evt_ and 32 hex digits" Kind::Event, "retention.events_days";
-    ReviewId "review" "ids look like rev_ and 32 hex digits" Kind::Review, "retention.reviews_days";
-    FindingId "finding" "ids look like fnd_ and 32 hex digits" Kind::Review, "retention.reviews_days";
+    EventId "event" " not found; ids look like evt_ and 32 hex digits" Kind::Event, "retention.events_days";
+    ReviewId "review" " not found; ids look like rev_ and 32 hex digits" Kind::Review, "retention.reviews_days";
+    FindingId "finding" " not found; ids look like fnd_ and 32 hex digits" Kind::Review, "retention.reviews_days";
 }
 
 addressed! {
-    DeliveryId "dead letter" "ids look like whd_ and 32 hex digits";
-    BacktestId "backtest" "GET /v1/backtests lists them";
-    KeyId "key" "GET /v1/admin/keys lists them";
-    ApprovalId "approval" "a decision `ask` names its own";
+    DeliveryId "dead letter" " not found; ids look like whd_ and 32 hex digits";
+    BacktestId "backtest" " not found; GET /v1/backtests lists them";
+    KeyId "key" " not found; GET /v1/admin/keys lists them";
+    ApprovalId "approval" " not found; a decision `ask` gives its id";
 }
 
 /// Returns the problem of an event without a row: unknown or too old, waiting in the spool of this server, or a repeat
 /// of another event.
 pub(super) async fn missing_event(api: &Api, id: EventId) -> Problem {
     if api.flows.events.spool.holds(id) {
-        return Problem::still_spooled("the event waits in the spool of this server and is stored soon; ask again")
-            .retry_after(Duration::from_secs(1));
+        return Problem::still_spooled(
+            "the event waits in the spool of this server and is stored soon: ask again in a second",
+        )
+        .retry_after(Duration::from_secs(1));
     }
     match api.flows.store.events().repeat_of(id).await {
         Err(error) => error.into(),
         Ok(Some(repeat)) => Problem::duplicate_of_spooled(format!(
-            "the event came while the database was away, and repeats one that was received before, which is stored: {}",
+            "this event was received while the database did not answer, and repeats an event that is stored as {}",
             repeat.original
         )),
         Ok(None) => missing(api, id).await,
@@ -114,7 +116,7 @@ pub(super) async fn missing<I: Kept>(api: &Api, id: I) -> Problem {
     match api.flows.store.upkeep().kept_since(kind).await {
         Err(error) => error.into(),
         Ok((_, first)) if id.uuid() < first => Problem::not_found(format!(
-            "the {} of {} is no longer kept: {setting} says how long",
+            "the {} of {} is no longer kept: the setting {setting} limits how long",
             I::WORD,
             received_at(EventId(id.uuid())).strftime("%Y-%m-%d")
         )),

@@ -249,7 +249,7 @@ impl<T> Listing<T> {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if error.is_transient() {
-            return Problem::database_unavailable("the database does not answer now; try again");
+            return Problem::database_unavailable("the database does not answer: send the request again later");
         }
         Problem::internal(error)
     }

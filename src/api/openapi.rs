@@ -54,26 +54,27 @@ pub struct Pages {
 #[openapi(
     info(
         title = "Umbra",
-        description = "Watches AI agents work: post copies of what they do, read what a second look found.\n\n\
-            Errors are RFC 9457 problems with a stable `code`. Lists go by cursors that never skip and never repeat. \
-            A server on loopback without any key is open; everywhere else send `Authorization: Bearer umbra_sk_...`.",
+        description = "Watches AI agents work: post copies of what the agents do, read the findings of independent \
+                       reviews.\n\nErrors are RFC 9457 problems with a stable `code`. Lists are paged by cursors that \
+                       never skip and never repeat an item. A server on loopback without keys needs none; everywhere \
+                       else send `Authorization: Bearer umbra_sk_...`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     servers((url = "/", description = "This server")),
     components(schemas(ProblemDocument)),
     tags(
         (name = "events", description = "Copies of what agents do"),
-        (name = "reviews", description = "What shadows conclude"),
-        (name = "backtests", description = "A version of a shadow, tried on stored events before it goes live"),
-        (name = "findings", description = "What was found"),
-        (name = "breakers", description = "Whether an agent should go on"),
-        (name = "briefings", description = "What a day or a week was like"),
+        (name = "reviews", description = "Conclusions of shadows about events"),
+        (name = "backtests", description = "Trials of a shadow's version on stored events before it goes live"),
+        (name = "findings", description = "Faults that reviews and checks found"),
+        (name = "breakers", description = "Recommendations whether an agent should go on"),
+        (name = "briefings", description = "Summaries of days and weeks"),
         (name = "trajectories", description = "Tasks from their first event to the last"),
-        (name = "boundary", description = "Whether calls of tools run, and what is kept of them"),
+        (name = "boundary", description = "Decisions whether tool calls run, and their audit"),
         (name = "sidecar", description = "A companion of an agent's session: tools, rules, documents, patterns"),
-        (name = "status", description = "What is in force, what it costs, why something was not reviewed"),
+        (name = "status", description = "The configuration in force, its cost, and why events were not reviewed"),
         (name = "admin", description = "Configuration and keys"),
-        (name = "health", description = "For machines"),
+        (name = "health", description = "Health and metrics"),
     )
 )]
 struct Document;
@@ -121,20 +122,20 @@ fn complete_operation(operation: &mut Operation, open: bool, named: bool) {
     let mut add = |status: &str, words: &str| {
         operation.responses.responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(words)));
     };
-    add("400", "Something in the request cannot be used; `errors` says what and where");
+    add("400", "The request has invalid parts; `errors` lists them");
     add("431", "The request's headers are too large");
-    add("403", "Not with this key, or not from this host or origin");
+    add("403", "The key, the host or the origin does not permit this");
     if !open {
         add("401", "A valid key is required");
-        add("503", "Too much to do, or the database is away: come again after `Retry-After`");
+        add("503", "The server is overloaded, or the database does not answer: try again after `Retry-After`");
     }
     if named {
-        add("404", "There is no such thing");
+        add("404", "Nothing has this id or name");
     }
     if has_body {
         add("408", "The request took too long to arrive");
         add("413", "The body is too large");
-        add("415", "The body is of a type, or encoded in a way, that is not read here");
+        add("415", "The type or the encoding of the body is not supported");
     }
     let key = || SecurityRequirement::new::<_, [&str; 0], &str>("key", []);
     operation.security = Some(if open { Vec::new() } else { vec![SecurityRequirement::default(), key()] });
@@ -170,7 +171,7 @@ pub(super) fn with_documentation(router: Router, document: &utoipa::openapi::Ope
         let kept = [(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CACHE_CONTROL, "max-age=3600")];
         move || async move { (kept, text) }
     };
-    let missing = || async { Problem::not_found("The documentation has no such file; it begins at /docs/.") };
+    let missing = || async { Problem::not_found("File not found; the documentation begins at /docs/.") };
     router
         .route("/docs", get(page))
         .route("/docs/", get(page))

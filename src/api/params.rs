@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         let garbled: Vec<String> =
             params.pairs.iter().zip(raw).filter(|(_, raw)| !is_utf8(raw)).map(|((name, _), _)| name.clone()).collect();
         for name in garbled {
-            params.fault(&shown(&name), "bad_text", "these bytes are no UTF-8: percent-encode the text as UTF-8");
+            params.fault(&shown(&name), "bad_text", "not UTF-8: percent-encode the text as UTF-8");
         }
         Ok(params)
     }
@@ -134,7 +134,8 @@ impl Params {
 
     /// Takes a time, or a duration before `now`.
     pub fn time_or_ago(&mut self, name: &'static str, now: Timestamp) -> Option<Timestamp> {
-        let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B), or how long ago, such as 1h";
+        let right = "an RFC 3339 time such as 2026-02-28T14:30:00Z (a + in it must be sent as %2B), or a duration ago, \
+                     such as 1h";
         self.parsed(name, right, |text| parse_moment(text, now))
     }
 
@@ -175,18 +176,17 @@ impl Params {
     /// `bad_query` with every fault; `bad_cursor` where the cursor alone is at fault.
     pub fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.pairs) {
-            self.fault(&shown(&name), "unknown", "there is no such parameter here; /docs lists them");
+            self.fault(&shown(&name), "unknown", "unknown parameter; /docs lists the parameters of this request");
         }
         if self.faults.is_empty() {
             return Ok(());
         }
         let mut problem = if self.faults.iter().all(|(_, code, _)| *code == BAD_CURSOR) {
             Problem::bad_cursor(
-                "this cursor is not one that this list gave for this order and these filters; \
-                 leave it out to begin at the start",
+                "this cursor does not belong to this list, order and filters; leave it out to begin at the start",
             )
         } else {
-            Problem::bad_query("the query has parameters that cannot be used; errors says which")
+            Problem::bad_query("the query has invalid parameters; errors lists them")
         };
         for (pointer, code, detail) in self.faults {
             problem = problem.at(pointer, code, detail);
@@ -208,10 +208,10 @@ pub async fn expect_reached<R>(store: &Store, feed: Feed, seek: Seek, page: &Pag
 /// Returns the problem of a cursor that lies ahead of its list.
 pub fn ahead(pointer: &str) -> Problem {
     Problem::bad_cursor(
-        "this cursor lies ahead of everything in this list, as one does that was given before the database was \
-         restored from a backup; leave it out to begin at the start",
+        "this cursor lies ahead of the whole list, as after a restore of the database from a backup; leave it out to \
+         begin at the start",
     )
-    .at(pointer, BAD_CURSOR, "leave it out, or begin at an earlier one")
+    .at(pointer, BAD_CURSOR, "leave it out, or use an earlier cursor")
 }
 
 /// Builds the answer of a page. `feed` names the list: a cursor of one list is refused by another.

@@ -101,38 +101,38 @@ macro_rules! problems {
 }
 
 problems! {
-    bad_request 400 "This is no request that can be read";
-    bad_json 400 "The body is not the JSON that is expected";
+    bad_request 400 "The request cannot be read";
+    bad_json 400 "The body is not valid JSON for this request";
     invalid_event 400 "The event breaks a rule";
     invalid_request 400 "The request breaks a rule";
-    bad_query 400 "The query has a parameter that cannot be used";
-    bad_path 400 "The path has a part that cannot be used";
-    bad_cursor 400 "The cursor is not one that this list has given";
+    bad_query 400 "The query has an invalid parameter";
+    bad_path 400 "The path has an invalid part";
+    bad_cursor 400 "The cursor does not belong to this list";
     bad_encoding 400 "The body cannot be decoded";
-    body_incomplete 400 "The body ended before it was whole";
-    missing_host 400 "The request does not say for which host it is";
+    body_incomplete 400 "The body is incomplete";
+    missing_host 400 "The request names no host";
     unauthorized 401 "A valid key is required";
     forbidden 403 "The key does not permit this";
-    forbidden_agent 403 "The key is bound to other agents";
-    bad_host 403 "The host is not one that this server answers for";
-    bad_origin 403 "Pages of another origin may not use this server";
-    not_found 404 "There is nothing here";
-    duplicate_of_spooled 404 "The event repeats another, which was stored";
-    unknown_shadow 404 "There is no such shadow";
-    no_session 404 "There is no such session";
-    method_not_allowed 405 "The resource does not know this method";
+    forbidden_agent 403 "The key is limited to other agents";
+    bad_host 403 "The host is not one of this server's";
+    bad_origin 403 "Web pages of another origin may not use this server";
+    not_found 404 "Not found";
+    duplicate_of_spooled 404 "The event repeats another event, which is stored";
+    unknown_shadow 404 "Shadow not found";
+    no_session 404 "Session not found";
+    method_not_allowed 405 "The resource does not support this method";
     request_timeout 408 "The request took too long to arrive";
-    session_closed 409 "The session is over";
+    session_closed 409 "The session is closed";
     conflict 409 "The state of the resource does not permit this";
-    precondition_failed 412 "The resource is not in the state that the request names";
+    precondition_failed 412 "The resource is not in the state that the request requires";
     body_too_large 413 "The body is too large";
     uri_too_long 414 "The address is too long";
-    unsupported_media_type 415 "The body is of a type that is not read here";
-    unsupported_encoding 415 "The body is encoded in a way that is not read here";
-    idempotency_mismatch 422 "This id was used before with another body";
+    unsupported_media_type 415 "The type of the body is not supported";
+    unsupported_encoding 415 "The encoding of the body is not supported";
+    idempotency_mismatch 422 "This id was used before with a different body";
     headers_too_large 431 "The headers are too large";
-    rate_limited 429 "The quota is used up for now";
-    overloaded 503 "The server has more to do than it can";
+    rate_limited 429 "The limit is reached for now";
+    overloaded 503 "The server is overloaded";
     provider_unavailable 503 "The model cannot be reached";
     database_unavailable 503 "The database cannot be reached";
     still_spooled 503 "The event waits to be stored";
@@ -144,7 +144,7 @@ problems! {
 impl Problem {
     /// `500` A fault in Umbra. Only the log has the cause; the answer has the request's id.
     pub fn internal(cause: impl Display) -> Self {
-        let detail = "The log of the server has the cause under this request's id.";
+        let detail = "The server's log has the cause under this request's id.";
         Self { cause: Some(cause.to_string()), ..Self::new(&kind::internal, Cow::Borrowed(detail)) }
     }
 
@@ -295,10 +295,10 @@ pub async fn not_found(uri: Uri) -> Response {
         let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         return Redirect::permanent(&format!("{bare}{query}")).into_response();
     }
-    Problem::not_found(format!("Nothing is served at {path}; /docs lists what is.")).into_response()
+    Problem::not_found(format!("No resource is at {path}; /docs lists the resources.")).into_response()
 }
 
 /// Answers an unknown method; the router adds `Allow`, and the front names those methods.
 pub async fn method_not_allowed() -> Problem {
-    Problem::method_not_allowed("This resource does not have this method.")
+    Problem::method_not_allowed("This resource does not support this method.")
 }

@@ -17,8 +17,8 @@ const FEED: char = 'x';
 /// Lists reflexions in the order in which they opened. A fault that recurs after its reflexion was closed opens a new
 /// one.
 #[utoipa::path(get, path = "/v1/reflexions", tag = "findings",
-    params(("agent" = Option<String>, Query, description = "Of this agent"),
-        ("task_type" = Option<String>, Query, description = "Of this type of task"),
+    params(("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("task_type" = Option<String>, Query, description = "Only those of this type of task"),
         ("status" = Option<String>, Query, description = "open or closed"),
         super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<ReflexionItem>)))]

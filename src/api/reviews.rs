@@ -40,14 +40,15 @@ const BY_FINISHING: char = 'd';
 
 /// Reviews a text now, and waits for the review. The review counts against the shadow's caps; cooldowns are ignored.
 #[utoipa::path(post, path = "/v1/reviews", tag = "reviews", request_body = ingest::ReviewRequest,
-    params(("Prefer" = Option<String>, Header, description = "`wait=N` seconds, at most 60, which is the default")),
+    params(("Prefer" = Option<String>, Header,
+        description = "`wait=N`: wait N seconds at most (60 or less; 60 unless given)")),
     responses((status = 200, description = "The review", body = Review),
-        (status = 202, description = "Not finished within the wait: ask for it by its id", body = Review),
-        (status = 404, description = "There is no such shadow, or none that watches the target for the trigger",
+        (status = 202, description = "The review is not finished yet: read it by its id", body = Review),
+        (status = 404, description = "Shadow not found, or no shadow watches the target for the trigger",
             body = super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The shadow is switched off",
+        (status = 409, description = "The shadow is disabled",
             body = super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "The shadow's cap of the day is reached; code and detail say which",
+        (status = 429, description = "A cap of the shadow for the day is reached; code and detail say which",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_review(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
@@ -62,7 +63,7 @@ pub async fn post_review(State(api): State<Api>, caller: Caller, request: Reques
         Some(disposition) if disposition.outcome == Outcome::Queued => disposition.review_id,
         Some(disposition) => {
             let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
-            let detail = format!("the shadow {} does not review this now: {reason}", disposition.shadow);
+            let detail = format!("the shadow {} does not review this event now: {reason}", disposition.shadow);
             return Err(match disposition.reason {
                 Some(SkipReason::Overload) => Problem::overloaded(detail),
                 Some(SkipReason::ShadowDisabled) => Problem::conflict(detail),
@@ -93,7 +94,7 @@ fn on_demand(api: &Api, body: ReviewRequest) -> Result<(Incoming, Origin), Probl
         Some(name) => name,
         None => rules.first_watching(&event, body.trigger).ok_or_else(|| {
             Problem::unknown_shadow(format!(
-                "no shadow watches this target for {}: name one in `shadow` (GET /v1/shadows lists them)",
+                "no shadow watches this target for {}: name a shadow in `shadow` (GET /v1/shadows lists them)",
                 body.trigger.as_str()
             ))
         })?,
@@ -124,9 +125,11 @@ fn until_tomorrow(api: &Api, shadow: &str, problem: Problem) -> Problem {
 }
 
 fn given_up(api: &Api, review: &Review) -> Problem {
-    let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
-    let detail =
-        format!("the review was given up and its unit returned: {reason}; GET /v1/reviews/{} says more", review.id);
+    let reason = review.reason.map_or("unknown reason", SkipReason::as_str);
+    let detail = format!(
+        "the review was given up, and it does not count against the caps: {reason}; GET /v1/reviews/{} says more",
+        review.id
+    );
     match review.reason {
         Some(SkipReason::UsdCap | SkipReason::TokenCap) => {
             until_tomorrow(api, &review.shadow, Problem::rate_limited(detail))
@@ -143,17 +146,17 @@ async fn with_findings(api: &Api, mut review: Review) -> Result<Review, Problem>
 /// Lists reviews in order of reservation; with `state=done` or an assessment, in order of finishing: polling then
 /// misses no review that finishes late. Released reservations are not listed. As markdown where `Accept` asks for it.
 #[utoipa::path(get, path = "/v1/reviews", tag = "reviews",
-    params(("shadow" = Option<String>, Query, description = "By this shadow"),
-        ("agent" = Option<String>, Query, description = "Of this agent"),
-        ("task_id" = Option<String>, Query, description = "Of this task"),
-        ("trigger" = Option<String>, Query, description = "By this trigger"),
-        ("mode" = Option<Mode>, Query, description = "With this mode"),
+    params(("shadow" = Option<String>, Query, description = "Only those of this shadow"),
+        ("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("task_id" = Option<String>, Query, description = "Only those of this task"),
+        ("trigger" = Option<String>, Query, description = "Only those of this trigger"),
+        ("mode" = Option<Mode>, Query, description = "Only those of shadows in this mode"),
         ("state" = Option<String>, Query, description = "queued, running, done or failed"),
-        ("assessment" = Option<Assessment>, Query, description = "With this assessment"),
+        ("assessment" = Option<Assessment>, Query, description = "Only those with this assessment"),
         super::openapi::Paging),
     responses((status = 200, content((Listing<Review> = "application/json"), (String = "text/markdown")),
-        description = "A page. As markdown it has the findings too, and its cursors in `umbra-next-cursor` and \
-            `umbra-resume-cursor`")))]
+        description = "A page. As markdown the page includes the findings, and its cursors are in `umbra-next-cursor` \
+                       and `umbra-resume-cursor`")))]
 pub async fn list_reviews(
     State(api): State<Api>,
     caller: Caller,

@@ -73,7 +73,8 @@ fn invocation(page: &Listing<FindingItem>, unjudged: &[&str]) -> Value {
         .iter()
         .map(|cursor| {
             let text = format!(
-                "This log holds {} findings and more exist: the next page is at the same address with cursor={cursor}.",
+                "This log holds {} findings, and there are more: the next page is at the same address with \
+                 cursor={cursor}.",
                 page.items.len()
             );
             json!({"level": "warning", "message": {"text": text}})
@@ -81,8 +82,8 @@ fn invocation(page: &Listing<FindingItem>, unjudged: &[&str]) -> Value {
         .collect();
     if !unjudged.is_empty() {
         let text = plain(&format!(
-            "Shadows without a model: {}. The built-in checks alone look; no model judges relevance, facts and \
-             completeness, so a log without results is no approval.",
+            "Shadows without a model: {}. Only the built-in checks review for these shadows; no model judges \
+             relevance, facts and completeness, so a log without results is no approval.",
             unjudged.join(", ")
         ));
         notes.push(json!({"level": "note", "message": {"text": text}}));

@@ -24,7 +24,8 @@ use umbra_store::feedback::JudgedCount;
 
 /// Returns the state of the service: queue, shadows with their day so far, providers.
 #[utoipa::path(get, path = "/v1/status", tag = "status",
-    responses((status = 200, description = "How it stands", body = Status)))]
+    responses((status = 200,
+        description = "The state of the server, its shadows, its models and its queue", body = Status)))]
 pub async fn get_status(State(api): State<Api>, caller: Caller) -> Result<Json<Status>, Problem> {
     caller.require(Scope::Read)?;
     Ok(Json(api.flows.maintenance.status().await?))
@@ -213,7 +214,7 @@ pub async fn get_shadow(
     caller.require(Scope::Read)?;
     let rules = api.flows.rules.load_full();
     let armed = rules.shadows.iter().find(|armed| armed.shadow.name == name);
-    let armed = armed.ok_or_else(|| Problem::unknown_shadow("there is no such shadow; GET /v1/shadows lists them"))?;
+    let armed = armed.ok_or_else(|| Problem::unknown_shadow("shadow not found; GET /v1/shadows lists them"))?;
     let judged = api.flows.store.findings().judged_counts(&[&name]).await?;
     Ok(Json(ShadowView::new(&rules, armed, &judged)))
 }
@@ -241,11 +242,11 @@ pub struct SkipList {
 
 /// Counts matching events that were not reviewed, by shadow, reason and day.
 #[utoipa::path(get, path = "/v1/skips", tag = "status",
-    params(("shadow" = Option<String>, Query, description = "By this shadow"),
-        ("reason" = Option<SkipReason>, Query, description = "For this reason"),
-        ("since" = Option<String>, Query, description = "From this day: YYYY-MM-DD"),
-        ("until" = Option<String>, Query, description = "To this day: YYYY-MM-DD"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "At most so many, 50 if not given")),
+    params(("shadow" = Option<String>, Query, description = "Only skips of this shadow"),
+        ("reason" = Option<SkipReason>, Query, description = "Only skips for this reason"),
+        ("since" = Option<String>, Query, description = "First day: YYYY-MM-DD"),
+        ("until" = Option<String>, Query, description = "Last day: YYYY-MM-DD"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Items at most; 50 unless given")),
     responses((status = 200, description = "The counts", body = SkipList)))]
 pub async fn list_skips(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<SkipList>, Problem> {
     caller.require(Scope::Read)?;

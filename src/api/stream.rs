@@ -53,10 +53,12 @@ const PAGE: u32 = 100;
 /// passive shadows come only with `mode=passive`.
 #[utoipa::path(get, path = "/v1/findings/stream", tag = "findings",
     params(FindingQuery,
-        ("since" = Option<String>, Query, format = DateTime, description = "Found from this time (RFC 3339)"),
-        ("until" = Option<String>, Query, format = DateTime, description = "Found before this time (RFC 3339)"),
+        ("since" = Option<String>, Query, format = DateTime,
+            description = "Only findings from this time on (RFC 3339)"),
+        ("until" = Option<String>, Query, format = DateTime, description = "Only findings before this time (RFC 3339)"),
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was received, or a cursor of the list"),
-        ("last_event_id" = Option<String>, Query, description = "The same, where a client can set no header")),
+        ("last_event_id" = Option<String>, Query,
+            description = "The same as Last-Event-ID, for clients that cannot set headers")),
     responses((status = 200, description = "Events without end", body = String, content_type = "text/event-stream")))]
 pub async fn stream_findings(
     State(api): State<Api>,
@@ -72,7 +74,7 @@ pub async fn stream_findings(
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok().map(ToOwned::to_owned)).or(given);
     let from = match last.filter(|last| !last.is_empty()) {
         Some(last) => Some(position_of(FEED, &last).ok_or_else(|| {
-            Problem::bad_cursor("Last-Event-ID is not the id of an event of this stream; leave it out to begin now")
+            Problem::bad_cursor("Last-Event-ID is not an id of this stream; leave it out to begin now")
         })?),
         None => None,
     };
@@ -115,7 +117,7 @@ impl Reader {
                 return Some((piece.into(), self));
             }
             if let Err(error) = draining.run_until_cancelled(self.read()).await? {
-                tracing::debug!(%error, "a stream of findings ends; its reader resumes");
+                tracing::debug!(%error, "a stream of findings ended because of an error; its reader resumes");
                 return None;
             }
         }

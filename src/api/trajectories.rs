@@ -106,8 +106,8 @@ pub struct Trajectory {
 /// Lists tasks in order of their first event. Reviews of passive shadows count only with `mode=passive`. A key that is
 /// bound to agents sees only their part.
 #[utoipa::path(get, path = "/v1/trajectories", tag = "trajectories",
-    params(("agent" = Option<String>, Query, description = "In which this agent has a part"),
-        ("mode" = Option<Mode>, Query, description = "Count reviews of this mode; without it all but passive"),
+    params(("agent" = Option<String>, Query, description = "Only tasks with events of this agent"),
+        ("mode" = Option<Mode>, Query, description = "Count only reviews of this mode; all but passive unless given"),
         super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<TrajectorySummary>)))]
 pub async fn list_trajectories(
@@ -141,8 +141,8 @@ pub async fn list_trajectories(
 /// only their events.
 #[utoipa::path(get, path = "/v1/trajectories/{task_id}", tag = "trajectories",
     params(("task_id" = String, Path, description = "A task's id, as its events name it", example = "t-1"),
-        ("mode" = Option<Mode>, Query, description = "Show reviews of this mode; without it all but passive"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Events at most, 50 if not given"),
+        ("mode" = Option<Mode>, Query, description = "Show only reviews of this mode; all but passive unless given"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Events at most; 50 unless given"),
         ("order" = Option<String>, Query, description = "`asc` (oldest first, unless given) or `desc`"),
         ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer")),
     responses((status = 200, description = "The task", body = Trajectory)))]
@@ -156,7 +156,7 @@ pub async fn get_trajectory(
     let mode = mode_param(&mut params);
     let seek = params.seek(STEPS);
     params.finish()?;
-    let missing = || Problem::not_found("there is no event of such a task; GET /v1/trajectories lists the tasks");
+    let missing = || Problem::not_found("task not found; GET /v1/trajectories lists the tasks");
     if task.contains('\0') {
         return Err(missing());
     }

@@ -13,7 +13,7 @@ use umbra_store::verdicts::VerdictItem;
 #[utoipa::path(get, path = "/v1/events/{id}/verdict", tag = "events",
     params(("id" = String, Path, description = "An event's id", example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718"),
         ("wait" = Option<u32>, Query, minimum = 0, maximum = 60, description = "Seconds to wait for the verdict")),
-    responses((status = 200, description = "Where it stands: accepted and rejected are final", body = VerdictItem)))]
+    responses((status = 200, description = "The verdict; accepted and rejected are final", body = VerdictItem)))]
 pub async fn get_verdict(
     State(api): State<Api>,
     caller: Caller,

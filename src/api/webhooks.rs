@@ -81,7 +81,8 @@ pub async fn list_webhooks(State(api): State<Api>, caller: Caller) -> Result<Jso
 
 /// Lists deliveries that were given up, in that order. They are kept for 30 days.
 #[utoipa::path(get, path = "/v1/webhooks/dead", tag = "admin",
-    params(("endpoint" = Option<String>, Query, description = "To this endpoint"), super::openapi::Paging),
+    params(("endpoint" = Option<String>, Query,
+        description = "Only dead letters to this endpoint"), super::openapi::Paging),
     responses((status = 200, description = "A page", body = Listing<DeadLetter>)))]
 pub async fn list_dead(
     State(api): State<Api>,
@@ -110,8 +111,8 @@ pub struct Resent {
 /// Delivers a dead letter again, from the first attempt on and under its old `webhook-id`.
 #[utoipa::path(post, path = "/v1/webhooks/dead/{id}/resend", tag = "admin",
     params(("id" = String, Path, description = "A dead letter's id")),
-    responses((status = 202, description = "It is due now", body = Resent),
-        (status = 409, description = "Its endpoint is not declared any more",
+    responses((status = 202, description = "The message is queued again", body = Resent),
+        (status = 409, description = "The message's endpoint is no longer declared",
             body = super::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn resend_dead(
     State(api): State<Api>,
@@ -124,7 +125,7 @@ pub async fn resend_dead(
     let endpoint = api.flows.store.webhooks().dead_letter_endpoint(id).await?.ok_or_else(DeliveryId::unknown)?;
     if api.flows.webhooks.load().named(&endpoint).is_none() {
         return Err(Problem::conflict(format!(
-            "no webhook named {endpoint} is declared and enabled: declare it in the settings and reload"
+            "webhook {endpoint} is not declared or not enabled: declare and enable it in the settings, and reload"
         )));
     }
     if !api.flows.store.webhooks().resend(id).await? {

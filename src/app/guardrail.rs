@@ -33,11 +33,12 @@ impl Setup {
             document: &|name| Name::parse(name).map(drop).map_err(|error| error.to_string()),
             shadow: &|name| {
                 let shadow = shadows.iter().find(|known| known.name == name);
-                let shadow = shadow.ok_or_else(|| format!("no shadow is called {name:?}"))?;
+                let shadow = shadow.ok_or_else(|| format!("shadow {name:?} not found"))?;
                 if shadow.criteria.is_empty() {
-                    return Err(format!("the shadow {name} has no criteria, so that there are no words to judge by"));
+                    return Err(format!("the shadow {name} has no criteria to judge by"));
                 }
-                unjudged(shadow).map_or(Ok(()), |why| Err(format!("no model judges for the shadow {name}: {why}")))
+                unjudged(shadow)
+                    .map_or(Ok(()), |why| Err(format!("the shadow {name} has no model to judge with: {why}")))
             },
             taken: &|name| policies.iter().any(|policy| policy.name == name),
         };
@@ -48,7 +49,7 @@ impl Setup {
         };
         let guarding = SidecarRulesInForce::compile(&rules, &policies).map_err(|error| {
             let path = file.cloned().unwrap_or_default();
-            Report::of_file(&path, "sidecar", error.to_string(), "correct it and try again")
+            Report::of_file(&path, "sidecar", error.to_string(), "correct the file and try again")
         })?;
         Ok(Loaded { value: guarding, warnings })
     }
@@ -61,8 +62,8 @@ impl Setup {
         let Some(path) = &self.settings.sidecar.workspace else { return Ok(None) };
         let most = 2 * Limits::default().bytes as u64;
         Workspace::open(path, most).map(Some).map_err(|error| {
-            let message = format!("{} is no directory that can be entered: {error}", path.display());
-            let help = "make the directory, and let the user that the server runs as read and write in it; or leave the key out";
+            let message = format!("{} is not a directory that can be opened: {error}", path.display());
+            let help = "create the directory and let the server's user read and write in it, or leave the key out";
             Report::of_file(&self.config.clone().unwrap_or_default(), "sidecar.workspace", message, help)
         })
     }

@@ -88,8 +88,8 @@ impl Running {
         }
         let Some(mut profile) = profiles.get(&proxy.profile).cloned() else {
             bail!(
-                "there is no profile {:?} in the settings (mcp.profiles): name one of it, or write a server's command: \
-                 umbra mcp -- COMMAND",
+                "profile {:?} not found in the settings (mcp.profiles): name a declared profile, or give a server's \
+                 command: umbra mcp -- COMMAND",
                 proxy.profile
             )
         };
@@ -147,7 +147,7 @@ pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyh
     let serving = async {
         let served = Box::pin(serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop)).await;
         running.end().await;
-        served.context("the client did not shake hands")
+        served.context("the handshake with the client failed")
     };
     watching(&database.store, serving).await
 }

@@ -61,7 +61,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
     tasks.listen().context("installing signal handlers")?;
     let bind = setup.settings.server.bind;
     // First of all: a port in use is no reason to make a database.
-    let front = Front::bind(bind).with_context(|| format!("listening on {bind}: is another umbra running?"))?;
+    let front = Front::bind(bind).with_context(|| format!("cannot listen on {bind}: is another umbra running?"))?;
     // Nor is an address that is refused for want of a key.
     let exists = PrivatePostgres::exists_in(&setup.settings.storage.data_dir);
     if setup.settings.database.url.is_none() && matches!(exists, Ok(false)) {
@@ -110,8 +110,8 @@ async fn run(
     let keys = KeyRing::open(database.store.clone(), flows.installation.clone()).await?;
     let guard = guard(setup, &keys)?;
     let address = front.local_addr();
-    flows.pulse.beat().await.context("enlisting as a worker")?;
-    flows.maintenance.file_standing().await.context("filing what is in force")?;
+    flows.pulse.beat().await.context("registering as a worker")?;
+    flows.maintenance.file_standing().await.context("storing the configuration in force")?;
 
     // Tasks that requests need, or that outlive them; `tasks` holds the connections.
     let background = Tasks::new();
@@ -182,7 +182,7 @@ async fn run(
     answered.cancel();
     let awaited = timeout_at(deadline, tasks.hurry().run_until_cancelled(reviews_done.cancelled())).await;
     if !matches!(awaited, Ok(Some(()))) {
-        tracing::warn!("reviews were still running; others will perform them");
+        tracing::warn!("reviews were still running at the stop; other servers will perform them");
         abandon.cancel();
     }
     leave.cancel();
@@ -242,8 +242,8 @@ fn announce(setup: &Setup, flows: &Flows) {
         tracing::info!(file = %path.display(), "the shadows of this file are in force");
     } else {
         tracing::info!(
-            "no shadows file is given, and there is no config/shadow-agents.yaml here: the built-in example is in force \
-             (--shadows FILE)"
+            "no shadows file is given, and this folder has no config/shadow-agents.yaml: the built-in example is in \
+             force (--shadows FILE)"
         );
     }
     for remark in flows.webhooks.load().remarks(rules.shadows.iter().map(|armed| armed.shadow.name.as_str())) {
@@ -251,7 +251,7 @@ fn announce(setup: &Setup, flows: &Flows) {
     }
     for armed in rules.shadows.iter().filter(|armed| armed.shadow.enabled) {
         if let umbra_llm::Readiness::ChecksOnly { why } = rules.gateway.reviewer(&armed.shadow.model) {
-            tracing::info!(shadow = armed.shadow.name, "reviews by the built-in checks alone: {why}");
+            tracing::info!(shadow = armed.shadow.name, "only the built-in checks review for this shadow: {why}");
         }
     }
 }
@@ -277,8 +277,8 @@ fn refuse_open_address(setup: &Setup, has_key: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "refusing to listen on {bind} without a key that works, since anybody who reaches it could read and post: \
-         make one with `umbra keys create --name NAME --scope ingest,read,admin{}`, or bind to 127.0.0.1",
+        "{bind} can be reached from other machines, and no key protects the server: make a key with `umbra keys create \
+         --name NAME --scope ingest,read,admin{}`, or bind to 127.0.0.1",
         setup.flags()
     )
 }
@@ -353,11 +353,13 @@ fn stop_when_failing(tasks: &Tasks, background: &Tasks) {
 async fn reload_on_hangup(setup: Setup, flows: Flows, profiles: Arc<Profiles>, tasks: Tasks) {
     while tasks.soft().run_until_cancelled(tasks.reload_wanted()).await.is_some() {
         match reload(&setup, &flows, Some(&profiles)).await {
-            Ok(reloaded) => tracing::info!(shadows = reloaded.shadows, "reloaded"),
-            Err(ReloadFault::Store(error)) => tracing::warn!(%error, "not reloaded: what was in force stays"),
+            Ok(reloaded) => tracing::info!(shadows = reloaded.shadows, "the configuration is reloaded"),
+            Err(ReloadFault::Store(error)) => {
+                tracing::warn!(%error, "the configuration is not reloaded and stays as it was: the database failed")
+            }
             Err(ReloadFault::Faults(faults)) => {
                 for (_, fault) in faults {
-                    tracing::warn!("not reloaded: {fault}");
+                    tracing::warn!("the configuration is not reloaded and stays as it was: {fault}");
                 }
             }
         }

@@ -18,9 +18,10 @@ pub fn page(briefing: &Briefing) -> String {
         }
     };
     let made = briefing.made_at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC");
-    let so_far = if briefing.complete { "" } else { " The time is not over yet: these are its figures so far." };
+    let so_far = if briefing.complete { "" } else { " This period is not over yet: these are the figures so far." };
     let first_day = briefing.first_day.filter(|first_day| *first_day >= briefing.first);
-    let began = first_day.map(|day| format!(" This installation began on {day}: nothing before it is known."));
+    let began =
+        first_day.map(|day| format!(" This installation began on {day}: there are no figures before that day."));
     let mut lines = vec![
         title,
         String::new(),
@@ -65,12 +66,12 @@ pub fn page(briefing: &Briefing) -> String {
         "## Feedback".into(),
         String::new(),
         format!(
-            "{} confirmed, {} false positive, {} resolved, {} without an opinion.",
+            "{} confirmed, {} false positive, {} resolved, {} without feedback.",
             feedback.confirmed, feedback.false_positive, feedback.resolved, feedback.open
         ),
     ]);
     if !briefing.passive.is_empty() {
-        let about = "They observe, and stand in no figure above.";
+        let about = "Passive shadows only observe; the figures above do not include them.";
         lines.extend([String::new(), "## Passive shadows".into(), String::new(), about.into(), String::new()]);
         lines.extend(shadows(&briefing.passive));
     }
@@ -82,7 +83,7 @@ fn gravest(findings: &[Gravest]) -> Vec<String> {
     let line = |finding: &Gravest| {
         let task = finding.task_id.as_deref().map(|task| format!(", task {}", plain(task)));
         let often = if finding.times > 1 { format!(", {}", times(finding.times)) } else { String::new() };
-        let doubt = if finding.is_doubtful() { " Not verified: no quoted evidence stands in the text." } else { "" };
+        let doubt = if finding.is_doubtful() { " Not verified: no quoted evidence was found in the text." } else { "" };
         format!(
             "- **{}, {}:** {} In the work of {}{}, found by {}{often}.{doubt} [{}](/#/findings/{})",
             finding.severity.as_str(),
@@ -115,15 +116,15 @@ fn not_judged(briefing: &Briefing) -> Vec<String> {
     let Line { assessments, failed, open, .. } = &briefing.totals;
     for (n, what) in [
         (assessments.checked, "made by the built-in checks alone, which found nothing (CHECKED)"),
-        (assessments.inconclusive, "without a verdict of the model (INCONCLUSIVE)"),
+        (assessments.inconclusive, "without a verdict by the model (INCONCLUSIVE)"),
         (*failed, "given up"),
-        (*open, "not ended yet"),
+        (*open, "not finished yet"),
     ] {
         if n > 0 {
             lines.push(format!("- {} {what}.", counted(n, "review")));
         }
     }
-    if lines.is_empty() { vec!["Nothing that a shadow watches.".into()] } else { lines }
+    if lines.is_empty() { vec!["No events that a shadow watches.".into()] } else { lines }
 }
 
 fn breakers(briefing: &Briefing) -> Vec<String> {
@@ -175,7 +176,7 @@ fn shadows(shadows: &[ShadowLine]) -> Vec<String> {
 
 fn agents(briefing: &Briefing) -> Vec<String> {
     if briefing.agents.is_empty() {
-        return vec!["None was reviewed.".into()];
+        return vec!["No agent was reviewed.".into()];
     }
     let row = |agent: &AgentLine| {
         let line = &agent.line;

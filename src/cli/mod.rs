@@ -16,6 +16,7 @@ mod erase;
 mod execution;
 mod health;
 mod keys;
+mod man;
 mod mcp;
 mod migrate;
 mod progress;
@@ -184,6 +185,12 @@ enum Command {
         #[command(subcommand)]
         what: bench::Measurement,
     },
+    /// Print the manual page, for `man -l -`.
+    Man {
+        /// Directory to which one page for each command is written instead.
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Print completions for a shell.
     Completions {
         /// Name of the shell.
@@ -276,6 +283,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Health(options) => health::run(&global, options).await,
         Command::Erase(options) => erase::run(&global, options).await,
         Command::Bench { what } => bench::run(&global, what).await,
+        Command::Man { dir } => man::run(&global, dir),
         Command::Completions { shell } => completions::run(&global, shell),
     }
 }

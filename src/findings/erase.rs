@@ -84,7 +84,10 @@ pub async fn erase_files(
 ) -> Result<ErasedFiles, ArtifactError> {
     let log = places.log.clone();
     let erased = tokio::task::spawn_blocking(move || erase(&places, &unwanted, count_only)).await;
-    erased.map_err(|_| ArtifactError { path: log, cause: io::Error::other("erasing has failed") })?
+    erased.map_err(|_| ArtifactError {
+        path: log,
+        cause: io::Error::other("the contents could not be erased from the files"),
+    })?
 }
 
 fn erase(places: &Places, unwanted: &ErasureTarget, count_only: bool) -> Result<ErasedFiles, ArtifactError> {

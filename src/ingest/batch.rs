@@ -22,7 +22,7 @@ pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) ->
     let lines: Vec<_> = filled.by_ref().take(limits.batch_events).collect();
     let rest = filled.count();
     if lines.is_empty() {
-        return faults.refuse(At::Root, code::EMPTY, "nothing was sent; send one JSON object a line");
+        return faults.refuse(At::Root, code::EMPTY, "the body is empty: send one JSON object a line");
     }
     if rest > 0 {
         return too_many(lines.len() + rest, limits, At::Root, faults);
@@ -37,14 +37,17 @@ pub(super) fn events<'a>(text: &'a str, limits: &Limits, faults: &mut Faults) ->
     match read.and_then(|texts| deserializer.end().map(|()| texts)) {
         Ok(texts) => texts,
         Err(error) if error.classify() == Category::Data => {
-            faults.refuse(At::Root, code::TYPE, r#"expected an object with one member, "events": a list of events"#)
+            faults.refuse(At::Root, code::TYPE, r#"expected an object with one member "events", a list of events"#)
         }
         Err(error) => faults.refuse(At::Root, code::SYNTAX, strict::syntax(&error, text, 0)),
     }
 }
 
 fn too_many<T>(count: usize, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<T> {
-    let detail = format!("a batch may have {} events, this one has {count}; send them in parts", limits.batch_events);
+    let detail = format!(
+        "a batch may have {} events, and this one has {count}: send several smaller batches",
+        limits.batch_events
+    );
     faults.refuse(at, code::TOO_MANY_EVENTS, detail)
 }
 
@@ -75,10 +78,10 @@ impl<'de> Visitor<'de> for Batch<'_> {
             let at = At::Key(&At::Root, &key);
             if key != EVENTS {
                 members.next_value::<IgnoredAny>()?;
-                self.faults.add(at, code::UNKNOWN_FIELD, r#"unknown field; a batch has "events" alone"#);
+                self.faults.add(at, code::UNKNOWN_FIELD, r#"unknown field: a batch has only the field "events""#);
             } else if texts.is_some() {
                 members.next_value::<IgnoredAny>()?;
-                self.faults.add(at, code::DUPLICATE_KEY, "given twice in one object; give it once");
+                self.faults.add(at, code::DUPLICATE_KEY, "the field occurs twice in one object: give it once");
             } else {
                 let (kept, rest) = members.next_value_seed(Texts { most: self.limits.batch_events })?;
                 if rest > 0 {

@@ -55,8 +55,8 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let deadline_ms = fields.optional("deadline_ms", milliseconds);
         let traceparent = fields.optional("traceparent", label);
         let digest_input = fields.canonical(body.len());
-        let call_id = fields.required("call_id", "the caller's own id of the call", key);
-        let agent = fields.required("agent", "who calls", name);
+        let call_id = fields.required("call_id", "the call's id, chosen by the caller", key);
+        let agent = fields.required("agent", "the calling agent's name", name);
         let session = fields.optional("session", label);
         let run = fields.optional("run", label);
         let default_run = fields.optional("default_run", flag).unwrap_or_default();
@@ -65,7 +65,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let shows_faults = fields.optional("faults", flag);
         let route = fields.optional("route", label);
         let modes = fields.optional("modes", |tree, at, faults| names(tree, MODES, at, faults));
-        let tool = fields.required("tool", r#"what is called, such as {"server": "stripe", "name": "refund"}"#, tool);
+        let tool = fields.required("tool", r#"the called tool, such as {"server": "stripe", "name": "refund"}"#, tool);
         let arguments = fields.optional("arguments", members);
         let declared_effect = fields.optional("declared_effect", |tree, at, faults| {
             let word = text(tree, at, faults)?;
@@ -75,14 +75,14 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
         let stub_fallback = fields.optional("stub_fallback", fallback);
         let uninterceptable = fields.optional("uninterceptable", |tree, at, faults| names(tree, PATHS, at, faults));
         if default_run && run.is_none() {
-            let detail = "says that the client made up the name of its run: give the name as `run`, or leave this out";
+            let detail = "needs `run`: give the run's name as `run`, or leave default_run out";
             fields.fault("default_run", code::FORMAT, detail);
         }
         if run.is_some() && run == parent_run {
             fields.fault(
                 "parent_run",
                 code::FORMAT,
-                "names the run itself: leave it out, or name the run that started it",
+                "is the same as `run`: leave parent_run out, or name the run that started this run",
             );
         }
         fields.refuse_rest_of_request();
@@ -124,7 +124,7 @@ fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
         Value::Object(mut members) if members.len() == 1 => members.remove("result"),
         _ => None,
     }
-    .or_else(|| faults.refuse(at, code::FORMAT, r#"must be {"result": ...}: what the tool would give, any JSON"#))
+    .or_else(|| faults.refuse(at, code::FORMAT, r#"must be {"result": ...}, with the tool's result as any JSON"#))
 }
 
 /// Reads the body of `POST /v1/calls/{call_id}/outcome`.
@@ -133,7 +133,7 @@ pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
     let read = tree.and_then(|tree| {
         let mut fields = Fields::open(tree, At::Root, &mut faults)?;
-        let agent = fields.required("agent", "who called", name);
+        let agent = fields.required("agent", "the calling agent's name", name);
         let status = fields.required("status", "ok or error", |tree, at, faults| {
             let word = text(tree, at, faults)?;
             OutcomeStatus::parse(&word).or_else(|| faults.refuse(at, code::FORMAT, "must be one of ok, error"))

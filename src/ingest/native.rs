@@ -133,8 +133,8 @@ impl<'a> Fields<'a> {
     /// Refuses the remaining fields of an event.
     fn refuse_rest(self) {
         self.refuse_unknown(|meant, _| match meant {
-            Some(name) => format!(r#"did you mean "{name}"? Data of your own belongs into "metadata""#),
-            None => r#"data of your own belongs into "metadata""#.to_owned(),
+            Some(name) => format!(r#"did you mean "{name}"? Put data of your own into "metadata""#),
+            None => r#"put data of your own into "metadata""#.to_owned(),
         });
     }
 
@@ -142,7 +142,7 @@ impl<'a> Fields<'a> {
     pub fn refuse_rest_of_request(self) {
         self.refuse_unknown(|meant, known| match meant {
             Some(name) => format!(r#"did you mean "{name}"?"#),
-            None => format!("known here are {}", known.join(", ")),
+            None => format!("known fields: {}", known.join(", ")),
         });
     }
 
@@ -311,22 +311,23 @@ pub(super) fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option
     let word = text(tree, at, faults)?;
     Trigger::parse(&word).or_else(|| {
         let known = Trigger::NAMED.map(Trigger::as_str).join(", ");
-        let hint = if word == "all" { r#""all" is for watch lists, an event names what happened: "# } else { "" };
+        let hint =
+            if word == "all" { r#""all" is only for watch lists; an event names its own triggers: "# } else { "" };
         faults.refuse(at, code::FORMAT, format!("{hint}must be one of {known}"))
     })
 }
 
 fn event_id(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<EventId> {
     let text = text(tree, at, faults)?;
-    text.parse().ok().or_else(|| {
-        faults.refuse(at, code::FORMAT, "must be the id that Umbra gave the earlier event: evt_ and 32 hex digits")
-    })
+    text.parse()
+        .ok()
+        .or_else(|| faults.refuse(at, code::FORMAT, "must be the id of an earlier event: evt_ and 32 hex digits"))
 }
 
 fn time(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Timestamp> {
     let text = text(tree, at, faults)?;
     let Some(time) = rfc3339(&text) else {
-        let detail = "must be a time with its offset as RFC 3339 has it, such as 2026-02-28T14:30:00Z";
+        let detail = "must be an RFC 3339 time with an offset, such as 2026-02-28T14:30:00Z";
         return faults.refuse(at, code::FORMAT, detail);
     };
     if !PLAUSIBLE_SECONDS.contains(&time.as_second()) {

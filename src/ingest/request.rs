@@ -60,8 +60,8 @@ pub struct KeyRequest {
 /// Reads the body of `POST /v1/reviews`.
 pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec<Fault>> {
     read(body, limits, |fields| {
-        let target = fields.required("target", "the agent whose output it is", name);
-        let trigger = fields.required("trigger", "why it is looked at, such as task_complete", trigger);
+        let target = fields.required("target", "the agent that made the output", name);
+        let trigger = fields.required("trigger", "the trigger of the review, such as task_complete", trigger);
         let owned = |tree: Tree<'_>, at: At<'_>, faults: &mut Faults| text(tree, at, faults).map(Cow::into_owned);
         let shadow = fields.optional("shadow", name);
         let task = fields.optional("task", owned);
@@ -74,16 +74,17 @@ pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec
 /// Reads the body of `POST /v1/admin/keys`.
 pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault>> {
     read(body, limits, |fields| {
-        let name = fields.required("name", "what the key is for", |tree, at, faults| {
+        let name = fields.required("name", "the key's name", |tree, at, faults| {
             bounded(tree, KEY_NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
         });
-        let scopes = fields.required("scopes", "a list of ingest, read, decide, declare and admin", scopes);
+        let scopes =
+            fields.required("scopes", "the key's scopes, a list of ingest, read, decide, declare and admin", scopes);
         let given = fields.gives("agents");
         let agents = fields.optional("agents", agents);
         let agents = if given { agents? } else { vec!["*".to_owned()] };
         let (name, scopes) = (name?, scopes?);
         if !may_bind(&scopes, &agents) {
-            let detail = "a key that reads or administers sees every agent: leave agents out, or the scope";
+            let detail = "a key with the scope read or admin sees every agent: leave out agents, or that scope";
             fields.fault("agents", code::FORMAT, detail);
         }
         Some(KeyRequest { name, scopes, agents })
@@ -141,7 +142,7 @@ fn agents(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>
     let read: Vec<Option<String>> = globs.into_iter().enumerate().map(glob).collect();
     let globs: Vec<String> = read.into_iter().collect::<Option<_>>()?;
     if AgentGlobs::compile(&globs).is_err() {
-        return faults.refuse(at, code::FORMAT, "these globs are too large together: write fewer or shorter ones");
+        return faults.refuse(at, code::FORMAT, "these globs are too large together: write fewer or shorter globs");
     }
     Some(globs)
 }

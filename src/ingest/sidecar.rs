@@ -268,7 +268,7 @@ pub struct SelectRequest {
 /// Reads the body of `POST /v1/sessions`.
 pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec<Fault>> {
     read(body, limits, |fields| {
-        let agent = fields.required("agent", "whose session it is", name);
+        let agent = fields.required("agent", "the session's agent", name);
         let task = fields.optional("task", words);
         let task_id = fields.optional("task_id", label);
         let (route, modes) = situation(fields);
@@ -310,7 +310,7 @@ pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fau
 /// Reads the body of `POST /v1/sessions/{id}/messages`.
 pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, Vec<Fault>> {
     read(body, limits, |fields| {
-        let role = fields.required("role", "who spoke: user, assistant, tool or system", role);
+        let role = fields.required("role", "the speaker: user, assistant, tool or system", role);
         let content = fields.optional("content", words);
         let (route, modes) = situation(fields);
         let tool_calls = fields.optional("tool_calls", calls).unwrap_or_default();
@@ -332,10 +332,10 @@ pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<F
         let call = fields.optional("call", call);
         let deadline_ms = fields.optional("deadline_ms", waits);
         if !named {
-            fields.fault("agent", code::MISSING, "name the agent, or its session in `session`");
+            fields.fault("agent", code::MISSING, "required unless `session` is given");
         }
         if given[0] == given[1] {
-            fields.fault("call", code::MISSING, "give one of `message` and `call`: what is to be judged");
+            fields.fault("call", code::MISSING, "give either `message` or `call`, whichever the guardrail judges");
         }
         let subject = match (message, call) {
             (Some((role, content)), None) => Subject::Message { role, content },
@@ -358,7 +358,7 @@ pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec
         let always_include = fields.optional("always_include", always).unwrap_or_default();
         let deadline_ms = fields.optional("deadline_ms", waits);
         if session.is_none() && (tools.is_none() || query.is_none()) {
-            let detail = "without a session, give `query` (what is to be done) and `tools` (to choose among)";
+            let detail = "without a session, `query` (the task) and `tools` (the tools to choose from) are required";
             fields.fault("session", code::MISSING, detail);
         }
         Some(SelectRequest { query, session, agent, route, modes, tools, limit, always_include, deadline_ms })
@@ -401,7 +401,7 @@ fn message(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<(String, S
     }
     let mut fields = Fields::open(tree, at, faults)?;
     let who = fields.optional("role", role);
-    let content = fields.required("content", "what is said", words);
+    let content = fields.required("content", "the message's text", words);
     fields.refuse_rest_of_request();
     Some((who.unwrap_or_else(|| SPEAKS.to_owned()), content?))
 }
@@ -434,7 +434,7 @@ fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
     let mut fields = Fields::open(tree, at, faults)?;
     // Some clients send `name`, as in `tools/call` of the Model Context Protocol.
     let key = if fields.gives("name") && !fields.gives("tool") { "name" } else { "tool" };
-    let tool = fields.required(key, r#"what is called: a name, or {"server": "github", "name": "get_issue"}"#, tool);
+    let tool = fields.required(key, r#"the called tool: its name, or {"server": "github", "name": "get_issue"}"#, tool);
     let arguments = fields.optional("arguments", members);
     fields.refuse_rest_of_request();
     Some(NamedCall { tool: tool?, arguments: arguments.unwrap_or_default() })
@@ -443,7 +443,7 @@ fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
 fn results(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<SaidResult>> {
     listed(tree, CALLS, at, faults, |tree, at, faults| {
         let mut fields = Fields::open(tree, at, faults)?;
-        let tool = fields.required("tool", "of which tool", tool);
+        let tool = fields.required("tool", "the called tool's name", tool);
         let ok = fields.optional("ok", |tree, at, faults| match tree {
             Tree::Bool(flag) => Some(flag),
             other => wrong_type("true or false", &other, at, faults),

@@ -24,11 +24,11 @@ pub(super) fn text<'a>(body: &'a [u8], faults: &mut Faults) -> Option<&'a str> {
     let body = without_mark(body);
     match std::str::from_utf8(body) {
         Ok(text) if text.trim_ascii().is_empty() => {
-            faults.refuse(At::Root, code::EMPTY, "nothing was sent; send a JSON object")
+            faults.refuse(At::Root, code::EMPTY, "the body is empty: send a JSON object")
         }
         Ok(text) => Some(text),
         Err(error) => {
-            let detail = format!("not UTF-8 at byte {}; JSON is UTF-8 text", error.valid_up_to());
+            let detail = format!("not UTF-8 at byte {}: send JSON as UTF-8", error.valid_up_to());
             faults.refuse(At::Root, code::NOT_UTF8, detail)
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mu
             faults.append(probed);
             return None;
         }
-        let detail = format!("it may have {} bytes of JSON, and has {}", limits.event_bytes, text.len());
+        let detail = format!("an event may have {} bytes of JSON, and this one has {}", limits.event_bytes, text.len());
         return faults.refuse(at, code::TOO_LARGE, detail);
     }
     parse(text, limits, at, faults)
@@ -129,7 +129,7 @@ impl Reading<'_> {
     /// escape.
     fn check_escaped(&mut self, text: &str, at: At<'_>) {
         if text.contains('\0') {
-            self.faults.add(at, code::NUL, "holds U+0000, which cannot be stored; leave the character out");
+            self.faults.add(at, code::NUL, "contains U+0000, which cannot be stored: leave the character out");
         }
     }
 
@@ -138,7 +138,11 @@ impl Reading<'_> {
             self.check_escaped(key, at);
         }
         if key.starts_with(RESERVED_PREFIX) {
-            self.faults.add(at, code::RESERVED_KEY, format!("no key may begin with {RESERVED_PREFIX}"));
+            self.faults.add(
+                at,
+                code::RESERVED_KEY,
+                format!("the key begins with {RESERVED_PREFIX}, which is reserved: rename the key"),
+            );
         }
     }
 
@@ -166,7 +170,8 @@ impl<'f> Node<'_, 'f> {
         if self.depth <= self.reading.limits.depth {
             return Ok(());
         }
-        let detail = format!("arrays and objects may be nested {} deep", self.reading.limits.depth);
+        let detail =
+            format!("arrays and objects are nested more than {} deep: flatten the value", self.reading.limits.depth);
         Err(self.reading.stop(self.at, code::TOO_DEEP, detail))
     }
 }
@@ -187,7 +192,10 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Tree<'de>, D::Error> {
         self.reading.nodes += 1;
         if self.reading.nodes > self.reading.limits.nodes {
-            let detail = format!("it may have {} JSON values", self.reading.limits.nodes);
+            let detail = format!(
+                "an event may have {} JSON values, and this one has more: send less",
+                self.reading.limits.nodes
+            );
             return Err(self.reading.stop(At::Root, code::TOO_MANY_NODES, detail));
         }
         let at = self.at;
@@ -260,7 +268,11 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
             let value = entries.next_value_seed(self.child(At::Key(&at, &key.0)))?;
             if let Err(key) = members.add(key.0, value, &mut many) {
                 let place = At::Key(&at, &key);
-                self.reading.faults.add(place, code::DUPLICATE_KEY, "given twice in one object; give it once");
+                self.reading.faults.add(
+                    place,
+                    code::DUPLICATE_KEY,
+                    "the field occurs twice in one object: give it once",
+                );
             }
         }
         Ok(Tree::Object(members))

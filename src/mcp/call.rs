@@ -55,7 +55,7 @@ impl Gateway {
         let ruling = match entry.doubt.filter(|_| self.settings().withhold_suspicious) {
             Some(doubt) => {
                 let (doubt, profile) = (doubt.as_str(), self.profile());
-                let help = "a person can look at it and accept it: umbra mcp --profile";
+                let help = "review its description, then accept the tool: umbra mcp --profile";
                 Ruling::block("withheld", format!("{doubt}; {help} {profile} --accept"))
             }
             None => self.guard().decide(call.clone()).await,

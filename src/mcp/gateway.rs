@@ -309,8 +309,10 @@ impl Gateway {
         asking: Asking<'_>,
     ) -> Result<ServerResult, UpstreamError> {
         let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied();
-        let mut refused =
-            UpstreamError::Refused(ErrorData::resource_not_found("no server here has this resource", None));
+        let mut refused = UpstreamError::Refused(ErrorData::resource_not_found(
+            "resource not found: no server of this profile has it",
+            None,
+        ));
         for (index, stall) in self.visible_to(agent) {
             if known.is_some_and(|known| known != index) {
                 continue;

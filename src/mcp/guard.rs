@@ -149,7 +149,10 @@ impl Guard {
         match selected {
             Ok(selected) => selected.choice.ranked,
             Err(error) => {
-                tracing::warn!(%error, "tools are not selected, so that only search and call are listed");
+                tracing::warn!(
+                    %error,
+                    "the tools that fit the task cannot be ranked; only search_tools and call_tool are listed"
+                );
                 Vec::new()
             }
         }
@@ -167,7 +170,7 @@ impl Guard {
 
     fn write(&self, behind: PendingRecord) {
         if self.behind.try_send(behind).is_err() {
-            tracing::warn!("an outcome or event of an MCP call is lost: more wait to be written than can be kept");
+            tracing::warn!("an outcome or event of an MCP call is lost: too many wait to be written");
         }
     }
 
@@ -207,13 +210,13 @@ async fn write(flows: &Flows, next: PendingRecord) {
             if let Err(error) = flows.boundary.report(&call_id, &outcome).await
                 && error != ReportError::Unknown
             {
-                tracing::warn!(%error, "the outcome of an MCP call is lost");
+                tracing::warn!(%error, "the outcome of an MCP call could not be stored and is lost");
             }
         }
         PendingRecord::Event(event) => {
             let incoming = Incoming { event: *event, key: None, digest_input: Vec::new() };
             if let Err(error) = flows.events.accept(incoming, &Origin::default()).await {
-                tracing::warn!(%error, "an event of an MCP call is lost");
+                tracing::warn!(%error, "an event of an MCP call could not be stored and is lost");
             }
         }
     }

@@ -151,7 +151,7 @@ impl Profile {
     {
         let session = session(request.headers());
         if session.is_none() && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-            let words = "too many sessions: end some, or let them end by themselves";
+            let words = "too many sessions are open: end some with DELETE, or wait until idle sessions expire";
             let mut refusal = plain(StatusCode::SERVICE_UNAVAILABLE, words);
             refusal.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("10"));
             return refusal;
@@ -168,12 +168,12 @@ impl Profile {
         }
         let (parts, body) = request.into_parts();
         let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes) else {
-            return plain(StatusCode::BAD_REQUEST, "the body ended early");
+            return plain(StatusCode::BAD_REQUEST, "the body is incomplete");
         };
         let id = serde_json::from_slice(&body).ok().and_then(|head: Head| head.id.filter(|_| head.method.is_some()));
         let Some((session, id)) = session.zip(id) else { return self.pass_message(caller, parts, body).await };
         let Some(place) = Place::take(&self.underway, (session, id.clone())) else {
-            let words = "a request of this id is under way: give each request an id of its own";
+            let words = "a request with this id is still running: give each request its own id";
             return refusal(ErrorCode::INVALID_REQUEST, words, Some(id));
         };
         // The place is free again when the answer is read, or the client has gone.
@@ -233,15 +233,15 @@ impl Drop for Place {
 /// Returns the refusal of a body that is no message.
 fn unreadable(body: &[u8]) -> Answer {
     match serde_json::from_slice(body) {
-        Err(_) => refusal(ErrorCode::PARSE_ERROR, "the body is no JSON", None),
+        Err(_) => refusal(ErrorCode::PARSE_ERROR, "the body is not valid JSON", None),
         Ok(Value::Array(_)) => refusal(
             ErrorCode::INVALID_REQUEST,
-            "batches are no part of this protocol: send each message by itself",
+            "the protocol has no batches: send each message in a request of its own",
             None,
         ),
         Ok(value) => {
             let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-            refusal(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC 2.0", id)
+            refusal(ErrorCode::INVALID_REQUEST, "not a JSON-RPC 2.0 message", id)
         }
     }
 }

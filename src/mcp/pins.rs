@@ -29,8 +29,8 @@ pub(super) enum Doubt {
 impl Doubt {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::Orders => "its description gives orders to the model",
-            Self::Changed => "it is described otherwise than when it was pinned",
+            Self::Orders => "its description gives instructions to the model",
+            Self::Changed => "its description has changed since the tool was pinned",
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) async fn judge(
     let pins = match compared(guard, place, &seen).await {
         Ok(pins) => pins,
         Err(error) => {
-            tracing::warn!(%error, "the pins of MCP tools cannot be compared now");
+            tracing::warn!(%error, "the descriptions of MCP tools cannot be compared with their pins");
             return Err(orders.into_iter().map(|orders| orders.then_some(Doubt::Orders)).collect());
         }
     };

@@ -47,7 +47,8 @@ const KNOWN: [&str; 12] = [
 ];
 
 /// Message for a question of the server that is not passed on.
-const ASKS_BACK: &str = "the server asks back, which clients of before 2026-07-28 cannot be asked through this proxy";
+const ASKS_BACK: &str =
+    "the server asks the client for input, which this proxy passes on only to clients of protocol 2026-07-28 or later";
 
 /// Server side of a client's connection, or of one request.
 #[derive(Clone)]
@@ -85,7 +86,7 @@ impl ProxyServer {
         request: impl FnOnce(String) -> ClientRequest,
     ) -> Answer<ServerResult> {
         let caller = self.caller(&context.extensions)?;
-        let unknown = || ErrorData::invalid_params("nothing here has this name", Some(json!({"name": shown})));
+        let unknown = || ErrorData::invalid_params("no prompt or resource has this name", Some(json!({"name": shown})));
         let (stall, name) = self.gateway.resolve_name(&caller.agent, shown).ok_or_else(unknown)?;
         stall.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
     }
@@ -100,7 +101,7 @@ impl ProxyServer {
         mut take: impl FnMut(usize, &UpstreamSlot, ServerResult) -> Option<(Vec<T>, Option<Cursor>)>,
     ) -> Answer<(Vec<T>, Option<Cursor>)> {
         let caller = self.caller(&context.extensions)?;
-        let odd = || ErrorData::internal_error("the server answered with what is no such list", None);
+        let odd = || ErrorData::internal_error("the server's answer is not the list that was asked for", None);
         let mut all = Vec::new();
         for (index, stall) in self.gateway.visible_to(&caller.agent) {
             if stall.upstream.server_info().is_some_and(|says| !has(&says.capabilities)) {
@@ -142,7 +143,7 @@ fn complete(mut result: CallToolResult) -> CallToolResponse {
 }
 
 fn odd<T>(_: ServerResult) -> Answer<T> {
-    Err(ErrorData::internal_error("the server answered with what is no result of this request", None))
+    Err(ErrorData::internal_error("the server's answer is not a result of this request", None))
 }
 
 /// Passes on a question of the server to clients that can answer one, since 2026-07-28.
@@ -226,8 +227,8 @@ impl ServerHandler for ProxyServer {
             Ok(Some((stall, entry))) => self.gateway.call(&caller, (&stall.upstream, &entry), request, &context).await,
             Ok(None) => {
                 let words = match self.gateway.selection {
-                    Some(_) => "there is no tool of this name here: search_tools finds those that there are",
-                    None => "there is no tool of this name here: tools/list names those that there are",
+                    Some(_) => "tool not found: search_tools finds the available tools",
+                    None => "tool not found: tools/list names the available tools",
                 };
                 return Err(ErrorData::invalid_params(words, Some(json!({"name": request.name}))));
             }
@@ -350,7 +351,7 @@ impl ServerHandler for ProxyServer {
                 };
                 self.ask_named(&context, &of.name, ask).await?
             }
-            _ => return Err(ErrorData::invalid_params("only prompts and resources are completed", None)),
+            _ => return Err(ErrorData::invalid_params("completion works only for prompts and resources", None)),
         };
         let ServerResult::CompleteResult(mut result) = answer else { return odd(answer) };
         result.result_type = Some(ResultType::COMPLETE);
@@ -393,7 +394,7 @@ impl ServerHandler for ProxyServer {
         let mut open = self.gateway.visible_to(&caller.agent);
         let (false, Some((_, stall)), None) = (known, open.next(), open.next()) else {
             return Err(if known {
-                ErrorData::invalid_params("the parameters are not those of this method", None)
+                ErrorData::invalid_params("the parameters do not fit this method", None)
             } else {
                 ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)
             });

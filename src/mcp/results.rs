@@ -123,5 +123,9 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 pub(super) fn bounded(arguments: &Map<String, Value>, most: usize) -> Value {
     let whole = Value::Object(arguments.clone());
     let bytes = encoded_len(&whole);
-    if bytes <= most { whole } else { json!({"umbra": format!("{bytes} bytes of arguments, too large to be shown")}) }
+    if bytes <= most {
+        whole
+    } else {
+        json!({"umbra": format!("the arguments have {bytes} bytes, too many to be shown")})
+    }
 }

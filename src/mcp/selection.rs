@@ -88,7 +88,7 @@ impl Selection {
             tracing::warn!(
                 profile,
                 pattern,
-                "always_include names no tool of this profile: compare it with tools/list"
+                "a pattern of always_include matches no tool of this profile: compare it with tools/list"
             );
         }
         always
@@ -137,7 +137,7 @@ impl Gateway {
         if request.name == SEARCH {
             let found = match Search::deserialize(arguments) {
                 Ok(search) => self.search(caller, search, &offered).await,
-                Err(error) => results::failure(format!("{error}: give query, what the tool is to do, and limit")),
+                Err(error) => results::failure(format!("{error}: give query (the task of the tool) and limit")),
             };
             return Ok(ResolvedCall::Answer(found));
         }
@@ -148,7 +148,7 @@ impl Gateway {
                 ResolvedCall::Call(request)
             }
             Err(error) => {
-                let help = "give name, as search_tools answers it, and arguments, an object";
+                let help = "give name (from search_tools) and arguments (an object)";
                 ResolvedCall::Answer(results::failure(format!("{error}: {help}")))
             }
         })
@@ -162,8 +162,9 @@ impl Gateway {
     async fn search(&self, caller: &Caller, search: Search, offered: &[Offered]) -> CallToolResult {
         let limit = search.limit.unwrap_or(FOUND);
         if search.query.trim().is_empty() || search.query.len() > MOST_BYTES || !(1..=MOST_FOUND).contains(&limit) {
-            let words =
-                format!("query has 1 to {MOST_BYTES} bytes and is not blank, and limit is from 1 to {MOST_FOUND}");
+            let words = format!(
+                "query must have 1 to {MOST_BYTES} bytes and not be blank, and limit must be from 1 to {MOST_FOUND}"
+            );
             return results::failure(words);
         }
         let ranked = self.rank(caller, Some(search.query), limit, Vec::new(), offered).await;

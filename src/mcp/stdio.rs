@@ -147,9 +147,9 @@ impl Client {
                 }
                 drop(ids);
                 let words = if many {
-                    "too many requests are under way: wait for answers first"
+                    "too many requests are running: wait for some answers first"
                 } else {
-                    "a request of this id is under way: give each request an id of its own"
+                    "a request with this id is still running: give each request its own id"
                 };
                 self.refuse(ErrorCode::INVALID_REQUEST, words, Some(request.id));
             }
@@ -164,13 +164,13 @@ impl Client {
                 return Some(message);
             }
             LineContent::TooLong(LineSubject { id, .. }) => {
-                self.refuse(ErrorCode::INVALID_REQUEST, "the message has more than 16 MiB: send less at a time", id);
+                self.refuse(ErrorCode::INVALID_REQUEST, "the message has more than 16 MiB: send smaller messages", id);
             }
             LineContent::Garbled(LineSubject { id, .. }) => {
-                self.refuse(ErrorCode::PARSE_ERROR, "the line is no JSON", id)
+                self.refuse(ErrorCode::PARSE_ERROR, "the line is not valid JSON", id)
             }
             LineContent::Odd(Value::Array(_)) => {
-                let words = "batches are no part of this protocol: send each message as a line of its own";
+                let words = "the protocol has no batches: send each message on a line of its own";
                 self.refuse(ErrorCode::INVALID_REQUEST, words, None);
             }
             LineContent::Odd(value) => {
@@ -178,7 +178,7 @@ impl Client {
                 // An unknown notification needs no answer.
                 if id.is_some() || value.get("method").is_none() {
                     let id = id.cloned().and_then(|id| serde_json::from_value(id).ok());
-                    self.refuse(ErrorCode::INVALID_REQUEST, "this is no message of JSON-RPC 2.0", id);
+                    self.refuse(ErrorCode::INVALID_REQUEST, "not a JSON-RPC 2.0 message", id);
                 }
             }
             LineContent::Blank => {}

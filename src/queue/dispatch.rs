@@ -172,7 +172,10 @@ impl Dispatcher {
                 any.is_empty()
             }
             Err(error) => {
-                tracing::debug!(%error, "no jobs could be claimed; trying again at the next poll");
+                tracing::debug!(
+                    %error,
+                    "reviews cannot be claimed because the database failed; trying again at the next poll"
+                );
                 false
             }
         }

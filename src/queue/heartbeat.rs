@@ -109,7 +109,7 @@ impl WorkerHeartbeat {
                 workers = rescue.workers,
                 reviews = rescue.reviews,
                 calls = rescue.calls,
-                "took over the reviews of workers that fell silent"
+                "took over the reviews of workers that stopped responding"
             );
         }
         Ok(rescue.reviews > 0)
@@ -125,7 +125,7 @@ impl WorkerHeartbeat {
                 return Ok(());
             }
             // Declared dead while paused: running reviews are fenced. Continue under a new id.
-            tracing::warn!(%worker, "declared dead by another process; going on as a new worker");
+            tracing::warn!(%worker, "another process declared this worker dead; continuing as a new worker");
         }
         let worker = if enlisted { WorkerId(self.clock.new_id()) } else { worker };
         self.store.queue().register_worker(worker).await?;

@@ -93,10 +93,7 @@ impl Spool {
         let text = encode(lines);
         let mut state = self.state();
         if self.bytes() + text.len() as u64 > self.max_bytes {
-            return Err(io::Error::new(
-                io::ErrorKind::QuotaExceeded,
-                "as much as may wait for the database waits already",
-            ));
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "the spool is full"));
         }
         let mut open = match state.open.take() {
             Some(open) if open.is_in_place() => open,

@@ -23,7 +23,7 @@ const REMEMBERED_AGENTS: usize = 10_000;
 
 /// Pattern that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
-#[error("the agent pattern {pattern:?} is not a glob: {problem}")]
+#[error("the agent pattern {pattern:?} is not a valid glob: {problem}")]
 pub struct BadPattern {
     /// Text of the pattern.
     pub pattern: String,

@@ -60,7 +60,7 @@ impl Endpoints {
             let unknown = endpoint.unknown_shadows(&known);
             (!unknown.is_empty()).then(|| {
                 let name = endpoint.name();
-                format!("webhook `{name}` waits for shadows that do not exist: {}", unknown.join(", "))
+                format!("webhook `{name}` names shadows that do not exist: {}", unknown.join(", "))
             })
         };
         self.0.iter().filter_map(remark).collect()

@@ -37,7 +37,7 @@ impl Endpoint {
         let id = format!("msg_{}", message.simple());
         let timestamp = now.as_second();
         let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, body)) else {
-            return failed("the message cannot be put into headers".into());
+            return failed("the message's id or signature does not fit into a header".into());
         };
         let sending = self.client.post(self.url.clone()).headers(headers).body(body.to_owned()).send();
         let response = match timeout(self.timeout, sending).await {
@@ -53,7 +53,7 @@ impl Endpoint {
             return DeliveryResult::Gone;
         }
         let why = if status.is_redirection() {
-            format!("answered {}: redirects are not followed, write the new address into the settings", status.as_u16())
+            format!("answered {}: redirects are not followed; write the new address into the settings", status.as_u16())
         } else {
             format!("answered {}", status.as_u16())
         };

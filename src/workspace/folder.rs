@@ -99,7 +99,7 @@ impl Folder {
         for (count, entry) in Dir::read_from(&self.dir)?.enumerate() {
             let entry = entry?;
             if count >= MOST_NAMES || names.len() > MOST_FILES {
-                let problem = "there are too many files in the folder";
+                let problem = "the folder has too many files";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
             }
             names.extend(entry.file_name().to_str().ok().filter(|name| wanted(name)).map(ToOwned::to_owned));
@@ -209,11 +209,11 @@ impl Folder {
     /// Reads a file; `None` where there is none. No link is followed, and only plain files are opened.
     fn read(&self, name: &str, most: u64) -> io::Result<Option<Content>> {
         let not_plain = |kind: FileType, links: u64| match kind {
-            FileType::RegularFile if links > 1 => Some("is the same file as another one (a hard link)"),
+            FileType::RegularFile if links > 1 => Some("is a hard link to another file"),
             FileType::RegularFile => None,
-            FileType::Symlink => Some("is a link"),
+            FileType::Symlink => Some("is a symbolic link"),
             FileType::Directory => Some("is a folder"),
-            _ => Some("is no plain file"),
+            _ => Some("is not a regular file"),
         };
         let found = match statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
@@ -227,8 +227,8 @@ impl Folder {
         let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.dir, name, how, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Ok(Some(Content::Other("is a link"))),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(Content::Other("may not be read by the server"))),
+            Err(Errno::LOOP) => return Ok(Some(Content::Other("is a symbolic link"))),
+            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(Content::Other("cannot be read by the server's user"))),
             file => file?,
         };
         let found = fstat(&file)?;

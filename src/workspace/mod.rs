@@ -95,7 +95,7 @@ impl Workspace {
         for (at, part) in place.iter().enumerate() {
             dir = match open(&dir, part, PASS) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && had().contains(&place.join("/")) => {
-                    let problem = format!("{} was there and is gone", place[..=at].join("/"));
+                    let problem = format!("the folder {} was removed", place[..=at].join("/"));
                     return Err(io::Error::new(io::ErrorKind::NotADirectory, problem));
                 }
                 opened => opened.map_err(|error| in_words(&dir, &place[..=at], error))?,
@@ -160,7 +160,9 @@ impl Workspace {
         let names = || Dir::read_from(&dir).into_iter().flatten().flatten();
         let is_other = which(&fstat(&dir)?) != self.is;
         if is_other && names().all(|entry| matches!(entry.file_name().to_bytes(), b"." | b"..")) {
-            return Err(fault("is another directory than at the start, and empty: is it mounted?".to_owned()));
+            return Err(fault(
+                "was replaced by an empty directory since the start: is its file system mounted?".to_owned(),
+            ));
         }
         Ok(dir)
     }
@@ -207,9 +209,9 @@ fn in_words(dir: &OwnedFd, parts: &[&str], error: io::Error) -> io::Error {
     let last = parts.last().copied().unwrap_or_default();
     let found = statat(dir, last, AtFlags::SYMLINK_NOFOLLOW).map(|found| FileType::from_raw_mode(found.st_mode));
     let why = match found {
-        Ok(FileType::Symlink) => "is a link: links are not followed".to_owned(),
+        Ok(FileType::Symlink) => "is a symbolic link, which is not followed".to_owned(),
         Ok(FileType::Directory) => format!("cannot be opened: {error}"),
-        Ok(_) => "is no folder".to_owned(),
+        Ok(_) => "is not a folder".to_owned(),
         Err(_) => return error,
     };
     io::Error::new(error.kind(), format!("{} {why}", parts.join("/")))

@@ -171,11 +171,12 @@ impl<'a> Source<'a> {
 
     /// Doc comments whose first line opens with a word that has no noun behind it yet.
     fn check_openings(&self, faults: &mut Vec<String>) {
-        let mut before = false;
+        let mut before = "";
         for (line, text) in self.text.lines().map(str::trim_start).enumerate() {
-            let doc = text.strip_prefix("///").or_else(|| text.strip_prefix("//!")).filter(|_| is_rust(self.path));
-            let first = doc.filter(|_| !before).and_then(|doc| doc.split_whitespace().next()).unwrap_or_default();
-            before = doc.is_some();
+            let marker = ["///", "//!"].into_iter().find(|marker| is_rust(self.path) && text.starts_with(marker));
+            let marker = marker.unwrap_or_default();
+            let opens = !marker.is_empty() && marker != std::mem::replace(&mut before, marker);
+            let first = text.split_whitespace().nth(1).filter(|_| opens).unwrap_or_default();
             let word = first.trim_end_matches(|c: char| !c.is_alphanumeric());
             if let Some((_, better)) = OPENINGS.iter().find(|(words, _)| words.split(' ').any(|known| known == word)) {
                 faults.push(self.fault(line + 1, &format!("a comment opens with `{word}`; {better}")));

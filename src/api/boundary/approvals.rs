@@ -55,10 +55,11 @@ pub struct ApprovalList {
 /// Lists calls that wait for approval, and calls that were answered.
 #[utoipa::path(get, path = "/v1/approvals", tag = "boundary",
     params(("state" = Option<String>, Query, description = "`pending`, `approved`, `denied`, `used` or `expired`"),
-        ("agent" = Option<String>, Query, description = "Of this agent"),
-        ("tool" = Option<String>, Query, description = "Of this tool, as `server.name`, or of those that a glob matches"),
-        ("limit" = Option<i64>, Query, description = "At most so many, 1 to 500; 50 unless given")),
-    responses((status = 200, description = "The approvals, the newest first", body = ApprovalList)))]
+        ("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("tool" = Option<String>, Query,
+            description = "Only those of this tool (`server.name`), or of the tools that a glob matches"),
+        ("limit" = Option<i64>, Query, description = "Items at most, 1 to 500; 50 unless given")),
+    responses((status = 200, description = "The approvals, newest first", body = ApprovalList)))]
 pub async fn list_approvals(
     State(api): State<Api>,
     caller: Caller,
@@ -80,7 +81,7 @@ pub async fn list_approvals(
 
 /// Returns an approval, with the call that needs it.
 #[utoipa::path(get, path = "/v1/approvals/{id}", tag = "boundary",
-    params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
+    params(("id" = String, Path, description = "An approval's id, from a decision `ask`")),
     responses((status = 200, description = "The approval", body = ApprovalItem)))]
 pub async fn get_approval(
     State(api): State<Api>,
@@ -94,9 +95,9 @@ pub async fn get_approval(
 /// Approves or denies a call. An approval holds for exactly these arguments, this tool and this agent. The first call
 /// that it lets run uses it up; after its expiry it has no effect.
 #[utoipa::path(post, path = "/v1/approvals/{id}", tag = "boundary", request_body = ApprovalRequest,
-    params(("id" = String, Path, description = "An approval's id, as a decision `ask` has it")),
-    responses((status = 200, description = "How it stands now", body = ApprovalItem),
-        (status = 409, description = "It was answered before, has expired, or was not written by a server of ours as it is",
+    params(("id" = String, Path, description = "An approval's id, from a decision `ask`")),
+    responses((status = 200, description = "The approval after the answer", body = ApprovalItem),
+        (status = 409, description = "The approval was answered before, has expired, or fails authentication",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_approval(
     State(api): State<Api>,
@@ -124,7 +125,7 @@ pub async fn post_approval(
     match answered.ok_or_else(ApprovalId::unknown)? {
         (item, true) => Ok(Json(item)),
         (item, false) => Err(Problem::conflict(format!(
-            "this approval is {} already: let the agent ask again",
+            "this approval is already {}: let the agent ask for a new decision",
             if item.state == "used" { "used up" } else { item.state }
         ))),
     }

@@ -37,27 +37,33 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// Streams rows of the audit as lines of JSON, in order; decisions unless `kind` says otherwise. The stream ends with
 /// the newest row, unless `follow=true`.
 #[utoipa::path(get, path = "/v1/audit", tag = "boundary",
-    params(("agent" = Option<String>, Query, description = "Of this agent, or of those that a glob matches"),
-        ("session" = Option<String>, Query, description = "Of this session"),
-        ("run" = Option<String>, Query, description = "Of this run"),
-        ("tool" = Option<String>, Query, description = "Of this tool in any spelling, or of those that a glob such as \
-            `stripe.*` matches"),
-        ("call_id" = Option<String>, Query, description = "Of this call"),
-        ("decision" = Option<String>, Query, description = "Decisions of this word: execute, stub, ask or block"),
-        ("effect" = Option<String>, Query, description = "Decisions about calls of this effect: read, write or destructive"),
-        ("execution" = Option<String>, Query, description = "Decisions under this execution: live or shadow"),
+    params(("agent" = Option<String>, Query,
+        description = "Only rows of this agent, or of the agents that a glob matches"),
+        ("session" = Option<String>, Query, description = "Only rows of this session"),
+        ("run" = Option<String>, Query, description = "Only rows of this run"),
+        ("tool" = Option<String>, Query,
+            description = "Only rows of this tool in any spelling, or of the tools that a glob such as `stripe.*` \
+                           matches"),
+        ("call_id" = Option<String>, Query, description = "Only rows of this call"),
+        ("decision" = Option<String>, Query,
+            description = "Only decisions with this result: execute, stub, ask or block"),
+        ("effect" = Option<String>, Query,
+            description = "Only decisions about calls of this effect: read, write or destructive"),
+        ("execution" = Option<String>, Query, description = "Only decisions under this execution: live or shadow"),
         ("kind" = Option<String>, Query, description = "decision (with merged), outcome, execution, approval, erasure, \
             merged, or all", example = "outcome"),
-        ("since" = Option<String>, Query, description = "From this time (RFC 3339), or from so long ago (`1h`)"),
-        ("until" = Option<String>, Query, description = "Before this time (RFC 3339), or before so long ago (`10m`)"),
-        ("after" = Option<i64>, Query, description = "Behind the row of this `seq`, to go on later"),
-        ("order" = Option<String>, Query, description = "asc (unless given), or desc: the newest first, 50 unless `limit` \
-            is given"),
-        ("limit" = Option<i64>, Query, description = "At most so many rows, 1 to 500"),
-        ("follow" = Option<bool>, Query, description = "Go on with new rows, without end")),
-    responses((status = 200, description = "A line a row. `umbra-warning` names an agent or tool that no row has, with the \
-        nearest name", body = String, content_type = "application/x-ndjson",
-        headers(("umbra-warning" = Option<String>, description = "What is odd about the filters")))))]
+        ("since" = Option<String>, Query, description = "From this time (RFC 3339), or from a duration ago (`1h`)"),
+        ("until" = Option<String>, Query,
+            description = "Before this time (RFC 3339), or before a duration ago (`10m`)"),
+        ("after" = Option<i64>, Query, description = "Only rows after the row with this `seq`, to resume a listing"),
+        ("order" = Option<String>, Query,
+            description = "asc (default) or desc: newest first, 50 rows unless `limit` is given"),
+        ("limit" = Option<i64>, Query, description = "Rows at most, 1 to 500"),
+        ("follow" = Option<bool>, Query, description = "Keep the answer open and send new rows as they are written")),
+    responses((status = 200,
+        description = "One row a line. The header `umbra-warning` names an agent or tool that no row has, with the \
+                       nearest name", body = String, content_type = "application/x-ndjson",
+        headers(("umbra-warning" = Option<String>, description = "Warnings about the filters")))))]
 pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Response, Problem> {
     caller.require(Scope::Read)?;
     let search = search(&api, &mut params);
@@ -75,7 +81,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
         params.fault(
             "order",
             "bad_value",
-            "the newest first has no `after` and no `follow`: leave them out, or the order",
+            "`order=desc` cannot be combined with `after` or `follow`: leave out one of them",
         );
     }
     params.finish()?;

@@ -191,16 +191,18 @@ pub struct Lint {
 /// against its schema. The body is the file, at most 1 MiB; it cannot name OpenAPI files. Nothing is put in force.
 #[utoipa::path(post, path = "/v1/contracts/lint", tag = "boundary",
     request_body(content = String, content_type = "application/yaml", description = "The tools file, as YAML (or JSON, which is YAML too)"),
-    responses((status = 200, description = "What is wrong with it, or nothing", body = Lint)))]
+    responses((status = 200, description = "The faults of the file; none if it is valid", body = Lint)))]
 pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Lint>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     expect_media(request.headers(), &[Media::Yaml, Media::Json])?;
     let body = api.bodies.read(request).await?;
     if body.len() > MAX_YAML_BYTES {
-        return Err(Problem::body_too_large("a tools file has at most 1 MiB here; `umbra contracts lint` takes more"));
+        return Err(Problem::body_too_large(
+            "a tools file may have 1 MiB at most in a request; `umbra contracts lint` takes larger files",
+        ));
     }
     let Ok(text) = String::from_utf8(body.to_vec()) else {
-        return Err(Problem::invalid_request("the body is not UTF-8; write the file in UTF-8"));
+        return Err(Problem::invalid_request("the body is not UTF-8: save the file as UTF-8"));
     };
     let linted = spawn_blocking(move || {
         let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
@@ -250,9 +252,10 @@ pub struct LeftOut {
 /// from the audit (JSON body: `tool`, and `agent` unless calls of any agent count) or from the body: lines of `{"tool",
 /// "args", "result"}`, oldest first.
 #[utoipa::path(post, path = "/v1/contracts/infer", tag = "boundary",
-    params(("effect" = Option<String>, Query, description = "Effect of the tools of the lines: read, write or destructive; that of each name unless given")),
+    params(("effect" = Option<String>, Query,
+        description = "Effect of the recorded tools: read, write or destructive; derived from each name unless given")),
     request_body(content((InferRequest = "application/json"), (String = "application/x-ndjson"))),
-    responses((status = 200, description = "The contracts, as far as there are any", body = InferredContracts)))]
+    responses((status = 200, description = "The contracts that could be inferred", body = InferredContracts)))]
 pub async fn post_infer(
     State(api): State<Api>,
     caller: Caller,
@@ -270,7 +273,7 @@ pub async fn post_infer(
         for (pointer, name) in [("/agent", asked.agent.as_ref()), ("/tool", Some(&asked.tool))] {
             let Some(name) = name else { continue };
             if name.is_empty() || name.contains('\0') {
-                let problem = Problem::invalid_request("a name cannot be used");
+                let problem = Problem::invalid_request("the request has an invalid name");
                 return Err(problem.at(pointer, "bad_text", "a name, without U+0000"));
             }
         }
@@ -285,7 +288,8 @@ pub async fn post_infer(
         for (number, line) in body.split(|byte| *byte == b'\n').enumerate() {
             recordings.take(line).map_err(|bad| {
                 let detail = format!("line {}, column {}: {bad}", number + 1, bad.column);
-                Problem::invalid_request("a line is no recorded call; errors says which").at("", "bad_line", detail)
+                Problem::invalid_request("the body has lines that are not recorded calls; errors lists them")
+                    .at("", "bad_line", detail)
             })?;
         }
         effect
@@ -311,8 +315,8 @@ pub struct ConfirmRequest {
 /// Confirms that a contract in force holds, whatever live results have shown. The contract is no longer stale, and is
 /// compared with results from now on. If the tool has changed, write a new version instead.
 #[utoipa::path(post, path = "/v1/contracts/{contract}/confirm", tag = "boundary", request_body = ConfirmRequest,
-    params(("contract" = String, Path, description = "`tool@version`, as GET /v1/contracts has it")),
-    responses((status = 200, description = "How it stands now", body = ContractView)))]
+    params(("contract" = String, Path, description = "`tool@version`, as GET /v1/contracts lists it")),
+    responses((status = 200, description = "The contract after the change", body = ContractView)))]
 pub async fn post_confirm(
     State(api): State<Api>,
     caller: Caller,

@@ -130,8 +130,8 @@ pub struct OutcomeSchema {
 /// a new row in the audit. If that answer was `execute`, it becomes `block` once the outcome is stored
 /// (`call_finished`), and while calls that ran at the time of the decision no longer run (`execution_changed`).
 #[utoipa::path(post, path = "/v1/decide", tag = "boundary", request_body = inline(CallSchema),
-    responses((status = 200, description = "What becomes of it", body = Answer),
-        (status = 422, description = "The call_id was used for another call",
+    responses((status = 200, description = "The decision about the call", body = Answer),
+        (status = 422, description = "The call_id was used before for a different call",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
@@ -153,9 +153,9 @@ pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Reques
 
 /// Reports the outcome of a call that ran. A repeated report gets the same answer; a different one is refused.
 #[utoipa::path(post, path = "/v1/calls/{call_id}/outcome", tag = "boundary", request_body = inline(OutcomeSchema),
-    params(("call_id" = String, Path, description = "The caller's own id of the call")),
-    responses((status = 200, description = "It is in the audit", body = Reported),
-        (status = 422, description = "Another outcome was reported before",
+    params(("call_id" = String, Path, description = "The call's id, as the caller gave it")),
+    responses((status = 200, description = "The outcome is stored in the audit", body = Reported),
+        (status = 422, description = "A different outcome of this call was reported before",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_outcome(
     State(api): State<Api>,

@@ -22,11 +22,13 @@ const LONGEST: Duration = Duration::from_hours(365 * 24);
 /// `agent`, the last `window` is compared with the time from `since` until then: the mix of tools, their arguments, and
 /// their order; the latest 5,000 calls of each.
 #[utoipa::path(get, path = "/v1/drift", tag = "boundary",
-    params(("agent" = Option<String>, Query, description = "Whose behaviour is compared"),
-        ("since" = Option<String>, Query, format = DateTime, description = "Where the base window begins (RFC 3339); seven \
-            windows before the recent one without it"),
-        ("window" = Option<String>, Query, description = "How long the recent window is, up to now: 30m, 24h, 7d", example = "24h")),
-    responses((status = 200, description = "What has drifted", body = Drift)))]
+    params(("agent" = Option<String>, Query, description = "The agent whose behaviour is compared"),
+        ("since" = Option<String>, Query, format = DateTime,
+            description = "Start of the base window (RFC 3339); seven window lengths before the recent window unless \
+                           given"),
+        ("window" = Option<String>, Query,
+            description = "Length of the recent window, which ends now: 30m, 24h, 7d", example = "24h")),
+    responses((status = 200, description = "The contracts and the behaviour that have drifted", body = Drift)))]
 pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Drift>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let agent = params.text("agent").map(|given| api.flows.boundary.name_asked_for(&given));
@@ -40,7 +42,7 @@ pub async fn get_drift(State(api): State<Api>, caller: Caller, mut params: Param
         params.fault(
             "since",
             "range",
-            "the base window ends where the recent one begins: say an earlier time, or a shorter window",
+            "the base window must begin before the recent window: give an earlier time, or a shorter window",
         );
     }
     params.finish()?;

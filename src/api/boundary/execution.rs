@@ -84,7 +84,8 @@ pub struct OverrideChange {
 
 /// Returns the execution that holds for all calls, and the overrides above the settings.
 #[utoipa::path(get, path = "/v1/execution", tag = "boundary",
-    responses((status = 200, description = "How it stands", body = ExecutionView)))]
+    responses((status = 200,
+        description = "The overrides in force, and what calls do in this environment", body = ExecutionView)))]
 pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Json<ExecutionView>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let nobody = || Problem::internal("a parent where none was named");
@@ -99,10 +100,12 @@ pub async fn get_execution(State(api): State<Api>, caller: Caller) -> Result<Jso
 /// Sets an override, or lifts one (`execution: null`). Once this answers, every later decision on every replica follows
 /// it. One override is in force for each scope and value; earlier ones are in the audit.
 #[utoipa::path(put, path = "/v1/execution", tag = "boundary", request_body = OverrideRequest,
-    responses((status = 200, description = "What was changed", body = OverrideChange),
-        (status = 404, description = "Nothing is laid over the settings for this scope and value, so nothing can be lifted",
+    responses((status = 200,
+        description = "The changed override, and the runs that the change affects", body = OverrideChange),
+        (status = 404, description = "No override is in force for this scope and value",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The session can write in ways that nobody can intercept, so it is refused shadow",
+        (status = 409,
+            description = "The session can write in ways that Umbra cannot intercept, so it cannot be set to shadow",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn put_execution(
     State(api): State<Api>,
@@ -117,7 +120,8 @@ pub async fn put_execution(
     let (before, changed_at) = (api.flows.boundary.overrides().await?, api.flows.store.now().await?);
     let Some(execution) = execution else {
         let lifted = api.flows.boundary.lift_override(scope, &value, &reason, caller.key()).await?;
-        let missing = || Problem::not_found("nothing is laid over the settings for this scope and value");
+        let missing =
+            || Problem::not_found("no override is in force for this scope and value; GET /v1/execution lists them");
         let lifted = Some(lifted.ok_or_else(missing)?);
         return changed(&api, OverrideChange { lifted, ..OverrideChange::default() }, &before, changed_at).await;
     };
@@ -125,7 +129,7 @@ pub async fn put_execution(
     let is_set = |one: &Override| one.scope == scope && one.value == kept;
     if before.len() >= MOST_OVERRIDES && !before.iter().any(is_set) {
         return Err(Problem::conflict(format!(
-            "{MOST_OVERRIDES} overrides are in force: lift some, or use a wider scope"
+            "{MOST_OVERRIDES} overrides are in force, the most there may be: lift some, or use a wider scope"
         )));
     }
     let lifted = before.iter().find(|one| is_set(one)).cloned();
@@ -152,7 +156,7 @@ async fn changed(
             stay.iter().take(5).map(|RunName { agent, run }| format!("{run} of {agent}")).collect();
         let more = if stay.len() > names.len() { " and others" } else { "" };
         change.warnings.push(format!(
-            "these runs began in shadow and stay there: {}{more}; POST /v1/runs/{{run}}/end ends one",
+            "these runs began in shadow and stay in shadow: {}{more}; POST /v1/runs/{{run}}/end ends a run",
             names.join(", ")
         ));
     }
@@ -162,13 +166,13 @@ async fn changed(
 
 /// Returns whether a call would run, by which setting or override, and which of them are overruled.
 #[utoipa::path(get, path = "/v1/execution/effective", tag = "boundary",
-    params(("agent" = Option<String>, Query, description = "Who calls"),
-        ("session" = Option<String>, Query, description = "In which session"),
-        ("tool" = Option<String>, Query, description = "Which tool, as `server.name`"),
-        ("run" = Option<String>, Query, description = "In which run: one that began in shadow stays there"),
+    params(("agent" = Option<String>, Query, description = "The calling agent"),
+        ("session" = Option<String>, Query, description = "The call's session"),
+        ("tool" = Option<String>, Query, description = "The called tool, as `server.name`"),
+        ("run" = Option<String>, Query, description = "The call's run; a run that began in shadow stays in shadow"),
         ("parent_run" = Option<String>, Query, description = "The run that started the call's run")),
-    responses((status = 200, description = "Whether it would", body = Effective),
-        (status = 404, description = "Nothing is known of the parent run, so what changes something does not run",
+    responses((status = 200, description = "Whether the call would run, and why", body = Effective),
+        (status = 404, description = "The parent run is unknown, so calls that change something would not run",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_effective(
     State(api): State<Api>,
@@ -184,9 +188,8 @@ pub async fn get_effective(
     }
     let asked = EffectiveQuery { agent, session, tool, run, parent_run };
     let effective = api.flows.boundary.effective(asked).await?;
-    let unknown = || {
-        Problem::not_found("nothing is known of this parent_run, or of a run further up: name one that has made a call")
-    };
+    let unknown =
+        || Problem::not_found("this parent_run, or a run above it, is unknown: name a run that has made a call");
     Ok(Json(effective.ok_or_else(unknown)?))
 }
 
@@ -197,14 +200,14 @@ fn check(request: &OverrideRequest, now: Timestamp) -> Result<(String, Option<Ti
     let mut faults = Vec::new();
     match scope {
         OverrideScope::Global if !value.is_empty() => {
-            faults.push(("/value", "format", "global is for every call: leave value out".to_owned()));
+            faults.push(("/value", "format", "the scope global applies to every call: leave value out".to_owned()));
         }
         OverrideScope::Global => {}
         _ if value.trim().is_empty() || value.len() > VALUE_BYTES || value.contains(char::is_control) => {
             faults.push((
                 "/value",
                 "range",
-                format!("name what it is for: 1 to {VALUE_BYTES} bytes of visible characters"),
+                format!("give the name that the override applies to: 1 to {VALUE_BYTES} bytes of visible characters"),
             ));
         }
         OverrideScope::Tool if plain_tool_name(&value).is_err() => {
@@ -217,18 +220,18 @@ fn check(request: &OverrideRequest, now: Timestamp) -> Result<(String, Option<Ti
         _ => {}
     }
     if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        faults.push(("/reason", "range", format!("say why, in at most {REASON_CHARS} characters")));
+        faults.push(("/reason", "range", format!("give a reason of at most {REASON_CHARS} characters")));
     }
     let end: Option<Result<Timestamp, _>> = expires_at.as_ref().map(|end| end.parse());
     let expires_at = match end {
         Some(Err(_)) => {
-            let words = "write a time such as 2026-02-28T14:30:00Z (RFC 3339), at the latest 9999-12-30T22:00:00Z; leave it \
-                 out for an override without an end";
+            let words = "write a time such as 2026-02-28T14:30:00Z (RFC 3339), at the latest 9999-12-30T22:00:00Z; \
+                         leave expires_at out for an override without an end";
             faults.push(("/expires_at", "format", words.to_owned()));
             None
         }
         Some(Ok(end)) if end <= now => {
-            let words = "this is past: give a time that is to come, or leave it out";
+            let words = "this time is in the past: give a future time, or leave expires_at out";
             faults.push(("/expires_at", "range", words.to_owned()));
             None
         }
@@ -238,7 +241,7 @@ fn check(request: &OverrideRequest, now: Timestamp) -> Result<(String, Option<Ti
     if faults.is_empty() {
         return Ok((value, expires_at));
     }
-    let mut problem = Problem::invalid_request("the override breaks rules; errors lists them");
+    let mut problem = Problem::invalid_request("the override has invalid values; errors lists them");
     for (pointer, code, detail) in faults {
         problem = problem.at(pointer, code, detail);
     }

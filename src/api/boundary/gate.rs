@@ -15,8 +15,10 @@ const NAME_BYTES: usize = 100;
 /// Returns the obstacles to running an environment as production, as `umbra check --environment` does. A database that
 /// does not answer is an obstacle, not an error.
 #[utoipa::path(get, path = "/v1/gate", tag = "boundary",
-    params(("environment" = Option<String>, Query, description = "Which; the server's own without it", example = "production")),
-    responses((status = 200, description = "Whether it passes, and each reason why not", body = Gate)))]
+    params(("environment" = Option<String>, Query,
+        description = "The environment's name; the server's own unless given", example = "production")),
+    responses((status = 200,
+        description = "Whether the environment passes the gate, and each reason against it", body = Gate)))]
 pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Gate>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let right = "1 to 100 printable characters";

@@ -58,11 +58,12 @@ pub struct RunsEnded {
 /// Lists runs of agents and whether their calls run: named runs, and runs of sessions and processes that have rehearsed
 /// calls.
 #[utoipa::path(get, path = "/v1/runs", tag = "boundary",
-    params(("agent" = Option<String>, Query, description = "Of this agent"),
-        ("run" = Option<String>, Query, description = "Of this name"),
-        ("in_shadow" = Option<bool>, Query, description = "`true`: only runs that stay in shadow and runs of sessions and processes"),
-        ("limit" = Option<i64>, Query, description = "At most so many, 1 to 500; 50 unless given")),
-    responses((status = 200, description = "The runs, those with the newest calls first", body = RunList)))]
+    params(("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("run" = Option<String>, Query, description = "Only runs of this name"),
+        ("in_shadow" = Option<bool>, Query,
+            description = "`true`: only runs that stay in shadow, and runs of sessions and processes"),
+        ("limit" = Option<i64>, Query, description = "Runs at most, 1 to 500; 50 unless given")),
+    responses((status = 200, description = "The runs, newest call first", body = RunList)))]
 pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<RunList>, Problem> {
     let [agent, run] = ["agent", "run"].map(|name| params.text(name));
     let in_shadow = params.parsed("in_shadow", "true or false", |text| text.parse().ok()).unwrap_or_default();
@@ -82,9 +83,9 @@ pub async fn list_runs(State(api): State<Api>, caller: Caller, mut params: Param
 /// Ends a run: the next call of its name begins a new run without its state. A run that began in shadow stays there
 /// until it is ended.
 #[utoipa::path(post, path = "/v1/runs/{run}/end", tag = "boundary", request_body = EndRequest,
-    params(("run" = String, Path, description = "The run, as calls name it", example = "nightly")),
+    params(("run" = String, Path, description = "The run's name, as calls give it", example = "nightly")),
     responses((status = 200, description = "The runs that were ended", body = RunsEnded),
-        (status = 404, description = "There is no run of this name",
+        (status = 404, description = "No run has this name",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn end_run(
     State(api): State<Api>,
@@ -96,10 +97,10 @@ pub async fn end_run(
     expect_media(request.headers(), &[Media::Json])?;
     let EndRequest { agent, reason } = from_json(&api.bodies.read(request).await?)?;
     if reason.trim().is_empty() || reason.chars().count() > REASON_CHARS || reason.contains('\0') {
-        let detail = format!("say why, in at most {REASON_CHARS} characters");
+        let detail = format!("give a reason of at most {REASON_CHARS} characters");
         return Err(Problem::invalid_request("the reason is missing or too long").at("/reason", "range", detail));
     }
-    let unknown = || Problem::not_found("no agent has a run of this name: GET /v1/runs lists those that there are");
+    let unknown = || Problem::not_found("run not found: no agent has a run of this name; GET /v1/runs lists them");
     if run.contains('\0') || agent.as_ref().is_some_and(|agent| agent.contains('\0')) {
         return Err(unknown());
     }
@@ -116,9 +117,10 @@ const LINES: &str = "application/x-ndjson";
 /// difference is noise. A key that is bound to agents sees only their calls. Reads that are not audited
 /// (`boundary.audit.reads`) are not compared.
 #[utoipa::path(get, path = "/v1/runs/{a}/diff/{b}", tag = "boundary",
-    params(("a" = String, Path, description = "The first run, as calls name it", example = "r1"),
-        ("b" = String, Path, description = "The second run", example = "r2"),
-        ("baseline" = Option<String>, Query, description = "A repetition of the first run", example = "r1-again")),
+    params(("a" = String, Path, description = "The first run's name, as calls give it", example = "r1"),
+        ("b" = String, Path, description = "The second run's name", example = "r2"),
+        ("baseline" = Option<String>, Query,
+            description = "The name of a repetition of the first run", example = "r1-again")),
     responses((status = 200, description = "The differences and the summary",
             content((String = "application/x-ndjson"), (RunsCompared = "application/json"))),
         (status = 409, description = "A run has more than 5,000 calls, or 32 MiB of arguments and stubs",
@@ -134,7 +136,7 @@ pub async fn diff_runs(
     let Path((a, b)) = path?;
     let baseline = params.text("baseline");
     if baseline.as_ref() == Some(&a) {
-        params.fault("baseline", "same", "this is the first run itself: give a repetition of it");
+        params.fault("baseline", "same", "the baseline is the first run itself: give a repetition of that run");
     }
     params.finish()?;
     for (name, side) in [(&a, "a"), (&b, "b")] {

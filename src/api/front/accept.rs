@@ -44,7 +44,7 @@ pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, lim
             Ok((socket, peer)) => door.admit(socket, peer),
             Err(fault) if of_one_connection(&fault) => {}
             Err(fault) => {
-                tracing::warn!(%fault, "cannot accept connections; trying again");
+                tracing::warn!(%fault, "connections cannot be accepted; trying again");
                 soft.run_until_cancelled(sleep(PACE)).await;
             }
         }
@@ -67,7 +67,11 @@ fn within_descriptors(wanted: usize) -> usize {
     // Where hardly any descriptors can be had, half of them serve clients.
     let room = wanted.min(granted.saturating_sub(RESERVED).max(granted / 2)).max(1);
     if room < wanted {
-        tracing::warn!(wanted, room, "fewer connections than configured: raise the limit of open files (ulimit -n)");
+        tracing::warn!(
+            wanted,
+            room,
+            "the limit of open files permits fewer connections than configured: raise it (ulimit -n)"
+        );
     }
     room
 }
@@ -107,7 +111,7 @@ impl Acceptor {
 
 /// Writes a 503 without reading the request, then reads until the client has seen it.
 async fn refusal(mut socket: TcpStream, _place: OwnedSemaphorePermit) -> io::Result<()> {
-    let problem = Problem::overloaded("Too many connections are open; come again, and share connections.");
+    let problem = Problem::overloaded("Too many connections are open: try again later, and reuse connections.");
     let body = problem.to_json(None);
     let mut text = format!(
         "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/problem+json\r\n\

@@ -26,7 +26,7 @@ pub(in crate::api) fn memory_of(bytes: usize) -> Arc<Semaphore> {
 
 /// Returns the problem of a body of more than `limit` bytes.
 pub(in crate::api) fn too_large(what: &str, limit: usize) -> Problem {
-    let detail = format!("The body {what} may have at most {limit} bytes: send less, or several smaller ones.");
+    let detail = format!("The body {what} may have at most {limit} bytes: send less, or several smaller bodies.");
     Problem::body_too_large(detail)
 }
 
@@ -42,7 +42,7 @@ impl Encoding {
     /// Returns the one encoding that the headers declare.
     pub(in crate::api) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let refused =
-            || Problem::unsupported_encoding("`Content-Encoding` may be gzip, zstd or identity, and only one of them.");
+            || Problem::unsupported_encoding("`Content-Encoding` may be only one of gzip, zstd and identity.");
         let mut declared = headers.get_all(header::CONTENT_ENCODING).iter();
         let (first, more) = (declared.next(), declared.next());
         let Some(value) = first else { return Ok(Self::Identity) };
@@ -88,7 +88,7 @@ impl Sink {
         let missing = u32::try_from(length.div_ceil(PAGE).saturating_sub(paid)).unwrap_or(u32::MAX);
         if missing > 0 {
             let more = Arc::clone(&self.memory).try_acquire_many_owned(missing).map_err(|_| {
-                Problem::overloaded("Other requests' bodies take all the memory that bodies may take; come again.")
+                Problem::overloaded("Other requests use all the memory for bodies: send the request again later.")
             })?;
             match &mut self.held.permit {
                 Some(permit) => permit.merge(more),
@@ -174,7 +174,9 @@ impl Decoder {
 }
 
 fn broken(encoding: &str) -> Problem {
-    Problem::bad_encoding(format!("The body is declared as {encoding}, but it is not, or it is broken or cut off."))
+    Problem::bad_encoding(format!(
+        "The body cannot be decoded as {encoding}: it is broken, cut off, or not {encoding}."
+    ))
 }
 
 /// Decodes one piece of a zstd body.

@@ -25,13 +25,13 @@ pub(super) async fn check(
     next: Next,
 ) -> Result<Response, Problem> {
     if request.extensions().get::<TwoLengths>().is_some() {
-        let detail = "Content-Length and Transfer-Encoding exclude each other: send one of them.";
+        let detail = "Content-Length and Transfer-Encoding exclude each other: send only one of the two.";
         return Err(Problem::bad_request(detail));
     }
     let codings: Vec<_> = request.headers().get_all(header::TRANSFER_ENCODING).iter().collect();
     if !matches!(codings.as_slice(), [] | [_]) || codings.iter().any(|value| value.as_bytes().contains(&b',')) {
         // RFC 9112, 6.1: chunked is applied once; two servers that count differently see different requests.
-        return Err(Problem::bad_request("Transfer-Encoding may say `chunked`, once."));
+        return Err(Problem::bad_request("Transfer-Encoding may only be `chunked`, and only once."));
     }
     guard.judge(request.version(), request.uri().authority(), request.headers())?;
     Ok(next.run(request).await)
@@ -79,9 +79,10 @@ impl HostGuard {
             return Err(Problem::bad_host(help));
         }
         match only(headers, &header::ORIGIN)? {
-            Some(origin) if !same_host(origin, host) => {
-                Err(Problem::bad_origin("A server without keys answers no pages but its own: use a key, or a client."))
-            }
+            Some(origin) if !same_host(origin, host) => Err(Problem::bad_origin(
+                "A server without keys answers only its own web pages: create a key, or send the request from outside \
+                 a browser.",
+            )),
             _ => Ok(()),
         }
     }
@@ -116,7 +117,8 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Ok(None) };
     let text = first.to_str().ok().filter(|_| values.next().is_none());
-    text.map(Some).ok_or_else(|| Problem::bad_host(format!("The header `{name}` may occur once, in plain text.")))
+    text.map(Some)
+        .ok_or_else(|| Problem::bad_host(format!("The header `{name}` may occur only once, in printable ASCII.")))
 }
 
 /// True if an origin such as `http://localhost:7817` is this host, port included. `null` is no host.

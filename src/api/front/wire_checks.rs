@@ -82,9 +82,13 @@ pub(super) fn problem_for(answer: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let problem = match rest.get(..2)? {
-        b"00" => Problem::bad_request("What arrived is no HTTP request; the server speaks HTTP/1.1, without TLS."),
-        b"14" => Problem::uri_too_long("Send what is long in the body; a cursor fits into the query."),
-        b"31" => Problem::headers_too_large("The setting server.max_header_bytes or server.max_headers is the limit."),
+        b"00" => {
+            Problem::bad_request("The connection carried no HTTP request: the server speaks HTTP/1.1 without TLS.")
+        }
+        b"14" => Problem::uri_too_long("Send long values in the body; a cursor fits into the query."),
+        b"31" => Problem::headers_too_large(
+            "Send fewer or shorter headers, or raise server.max_header_bytes or server.max_headers in the settings.",
+        ),
         _ => return None,
     };
     let body = problem.to_json(None);

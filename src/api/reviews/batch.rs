@@ -81,10 +81,11 @@ impl From<CaughtUp> for BatchItem {
 /// `ignore_floor` is set. Cooldown and sample are ignored; the reviews never give a verdict. Ask for the reviews by
 /// their ids.
 #[utoipa::path(post, path = "/v1/reviews/batch", operation_id = "post_reviews_batch", tag = "reviews", request_body = BatchRequest,
-    responses((status = 202, description = "What was queued and what was refused", body = BatchAnswer),
-        (status = 404, description = "There is no such shadow",
+    responses((status = 202,
+        description = "The reviews that were queued, and those that were refused", body = BatchAnswer),
+        (status = 404, description = "Shadow not found",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The shadow is switched off",
+        (status = 409, description = "The shadow is disabled",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_batch(
     State(api): State<Api>,
@@ -121,7 +122,7 @@ fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
     }
     for (pointer, text) in [("/shadow", &body.shadow), ("/agent", &body.agent)] {
         if text.as_ref().is_some_and(|text| text.is_empty() || text.contains('\0')) {
-            faults.push((pointer, "expected a name, without U+0000; or leave it out"));
+            faults.push((pointer, "expected a name without U+0000; leave the field out for no limit"));
         }
     }
     match since {
@@ -130,7 +131,7 @@ fn catch_up(api: &Api, body: BatchRequest) -> Result<CatchUp, Problem> {
             Ok(CatchUp { since, max, shadow, agent, ignore_floor })
         }
         _ => Err(faults.into_iter().fold(
-            Problem::invalid_request("the request breaks rules; errors lists them"),
+            Problem::invalid_request("the request has invalid values; errors lists them"),
             |problem, (pointer, detail)| problem.at(pointer, "bad_value", detail),
         )),
     }

@@ -139,15 +139,18 @@ pub async fn get_document(
 /// other.
 #[utoipa::path(put, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar",
     request_body(content((PutDocument = "application/json"), (String = "text/markdown"), (String = "application/yaml")),
-        description = "The text with how it is written and who puts it; or the text alone"),
+        description = "The text with its format and author; or the text alone"),
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
-        ("If-Match" = Option<String>, Header, description = "The ETag of the state that was changed, or `*`"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: only where there is none yet")),
-    responses((status = 200, description = "It is changed; or, with `stored: false`, it could not be kept now", body = DocumentView),
-        (status = 201, description = "It is new", body = DocumentView),
-        (status = 409, description = "Both changes contradict each other, or the session is closed",
+        ("If-Match" = Option<String>, Header,
+            description = "The ETag of the state that the change is based on, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if the document does not exist yet")),
+    responses((status = 200,
+        description = "The document is changed; or, with `stored: false`, the change could not be stored",
+        body = DocumentView),
+        (status = 201, description = "The document is created", body = DocumentView),
+        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 412, description = "Its state is not what `If-Match` or `If-None-Match` say",
+        (status = 412, description = "The document's state does not match `If-Match` or `If-None-Match`",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn put_document(
     State(api): State<Api>,
@@ -173,11 +176,13 @@ pub async fn put_document(
 /// state; with it, to that state, and are merged if the document has changed since.
 #[utoipa::path(patch, path = "/v1/sessions/{id}/documents/{name}", tag = "sidecar", request_body = PatchDocument,
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
-        ("If-Match" = Option<String>, Header, description = "The ETag of the state that the edits are for")),
-    responses((status = 200, description = "It is changed; or, with `stored: false`, it could not be kept now", body = DocumentView),
-        (status = 409, description = "Both changes contradict each other, or the session is closed",
+        ("If-Match" = Option<String>, Header, description = "The ETag of the state that the edits are based on")),
+    responses((status = 200,
+        description = "The document is changed; or, with `stored: false`, the change could not be stored",
+        body = DocumentView),
+        (status = 409, description = "This change conflicts with a concurrent change, or the session is closed",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 412, description = "It never had the state that `If-Match` names",
+        (status = 412, description = "The document never had the state that `If-Match` names",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn patch_document(
     State(api): State<Api>,
@@ -190,10 +195,10 @@ pub async fn patch_document(
     expect_media(request.headers(), &[Media::Json])?;
     let body: PatchDocument = from_json(&api.bodies.read(request).await?)?;
     if body.edits.is_empty() {
-        return Err(Problem::invalid_request("there is nothing to do").at(
+        return Err(Problem::invalid_request("the request has no edits").at(
             "/edits",
             "range",
-            "must have at least one edit",
+            "give at least one edit",
         ));
     }
     let revise_by = Revise::Edits(body.edits);
@@ -205,7 +210,7 @@ pub async fn patch_document(
 #[utoipa::path(get, path = "/v1/sessions/{id}/documents/{name}/history", tag = "sidecar",
     params(("id" = String, Path, description = "A session's id"), ("name" = String, Path, description = "The document's name"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Versions at most (50)"),
-        ("cursor" = Option<String>, Query, description = "Where to begin"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<VersionView>)))]
 pub async fn get_history(
@@ -233,7 +238,7 @@ async fn revise(api: &Api, caller: &Caller, id: SessionId, revision: Revision) -
         // The agent goes on; the answer says that the document is not stored.
         Err(DocumentError::Store(error)) if error.is_transient() => Ok(not_stored(name, &unknown(&error))),
         Err(error @ DocumentError::Late) => Ok(not_stored(name, &unknown(&error))),
-        Err(error @ DocumentError::Passive) => Ok(not_stored(name, &format!("the document is not changed: {error}"))),
+        Err(error @ DocumentError::Passive) => Ok(not_stored(name, &format!("the document was not changed: {error}"))),
         Err(error) => Err(refused(error)),
     }
 }
@@ -243,12 +248,12 @@ fn plain(body: &[u8]) -> Result<String, Problem> {
     let text = std::str::from_utf8(body);
     text.map(str::to_owned).map_err(|error| {
         let at = error.valid_up_to();
-        Problem::invalid_request(format!("the text is no UTF-8 from byte {at} on: send it in UTF-8"))
+        Problem::invalid_request(format!("the text is not UTF-8 from byte {at} on: send UTF-8"))
     })
 }
 
 fn unknown(error: &dyn std::error::Error) -> String {
-    format!("it is not known whether the document is changed: {error}; read it before you send the change again")
+    format!("the change may or may not be stored: {error}; read the document before you send the change again")
 }
 
 /// Answers that the document was not stored and that its state is unknown.
@@ -271,12 +276,12 @@ fn conditions(headers: &HeaderMap) -> Result<(Option<String>, bool), Problem> {
     let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text.to_owned())),
-        Some(Err(_)) => Err(Problem::invalid_request(format!("the header {name} is no text"))),
+        Some(Err(_)) => Err(Problem::invalid_request(format!("the header {name} must be printable ASCII"))),
     };
     let if_none = text(header::IF_NONE_MATCH)?;
     if if_none.as_deref().is_some_and(|value| value.trim() != "*") {
         return Err(Problem::invalid_request(
-            "of If-None-Match only `*` is known here: make it only where there is none",
+            "If-None-Match may only be `*`, which creates the document only if it does not exist",
         ));
     }
     Ok((text(header::IF_MATCH)?, if_none.is_some()))
@@ -297,8 +302,8 @@ fn refused(error: DocumentError) -> Problem {
                     Some(item) => format!("{} / {item}", conflict.section),
                     None => conflict.section.clone(),
                 };
-                let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not there".to_owned());
-                let detail = format!("there: {}; here: {}", side(&conflict.ours), side(&conflict.theirs));
+                let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "missing".to_owned());
+                let detail = format!("stored: {}; sent: {}", side(&conflict.ours), side(&conflict.theirs));
                 let code = serde_json::to_value(conflict.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
                 problem.at(place, code.unwrap_or_else(|| "conflict".to_owned()), detail)
             })
@@ -309,13 +314,13 @@ fn refused(error: DocumentError) -> Problem {
                 EditError::AmbiguousSection { slugs } => format!(": {}", slugs.join(", ")),
                 _ => String::new(),
             };
-            Problem::invalid_request("an edit cannot be made, and none was").at(
+            Problem::invalid_request("an edit cannot be applied; no edit was applied").at(
                 format!("/edits/{}", fault.index),
                 "format",
                 format!("{}{more}", fault.cause),
             )
         }
-        DocumentError::Yaml(_) => Problem::invalid_request("the text is no YAML").at("/text", "format", text),
+        DocumentError::Yaml(_) => Problem::invalid_request("the text is not valid YAML").at("/text", "format", text),
         DocumentError::Name(_) => Problem::bad_path(text),
         DocumentError::Limit(_) => Problem::body_too_large(text),
         DocumentError::Format(_) | DocumentError::TooMany(_) => Problem::conflict(text),

@@ -61,8 +61,8 @@ pub struct SaidSchema {
 
 /// Judges a call or a message by the rules: `allow`, `warn` or `block`, with the rule and its reason.
 #[utoipa::path(post, path = "/v1/guard", tag = "sidecar", request_body = inline(GuardSchema),
-    responses((status = 200, description = "What the rules say", body = GuardAnswer),
-        (status = 404, description = "There is no such session",
+    responses((status = 200, description = "The ruling of the guardrail", body = GuardAnswer),
+        (status = 404, description = "Session not found",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "The session is closed",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
@@ -82,8 +82,8 @@ pub async fn post_guard(
 
 /// Selects the tools that fit a task, best first, and reports those that fit but may not be offered.
 #[utoipa::path(post, path = "/v1/tools/select", tag = "sidecar", request_body = inline(ingest::SelectRequest),
-    responses((status = 200, description = "Which tools fit", body = Selected),
-        (status = 404, description = "There is no such session",
+    responses((status = 200, description = "The tools that fit the task", body = Selected),
+        (status = 404, description = "Session not found",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_select(State(api): State<Api>, caller: Caller, request: Request) -> Result<Json<Selected>, Problem> {
     caller.require(Scope::Ingest)?;

@@ -60,8 +60,10 @@ pub struct PatternsFound {
 
 /// Records the calls that were made for a task, and the outcome. A known pattern is counted.
 #[utoipa::path(post, path = "/v1/patterns", tag = "sidecar", request_body = NewPattern,
-    responses((status = 201, description = "It is new", body = Told),
-        (status = 200, description = "It was known and is counted; or, with `degraded`, it could not be kept", body = Told)))]
+    responses((status = 201, description = "The pattern is new", body = Told),
+        (status = 200,
+            description = "The pattern was known and is counted again; or, with `degraded`, it could not be stored",
+            body = Told)))]
 pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
     let asked = arrived(&request);
@@ -70,7 +72,7 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
     let wrong = faults(&new);
     if !wrong.is_empty() {
         return Err(wrong.into_iter().fold(
-            Problem::invalid_request("the pattern breaks rules; errors lists each, and nothing was kept"),
+            Problem::invalid_request("the pattern has invalid values; errors lists them, and nothing was stored"),
             |problem, fault| problem.at(fault.pointer, fault.code, fault.detail),
         ));
     }
@@ -84,10 +86,10 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
 /// Lists patterns, oldest first, including retired and quarantined ones: of an agent, or all, for keys that may read
 /// everything.
 #[utoipa::path(get, path = "/v1/patterns", tag = "sidecar",
-    params(("agent" = Option<String>, Query, description = "Of this agent"),
-        ("status" = Option<PatternStatus>, Query, description = "With this status"),
+    params(("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("status" = Option<PatternStatus>, Query, description = "Only those with this status"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Patterns at most (50)"),
-        ("cursor" = Option<String>, Query, description = "Where to begin"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<Pattern>)))]
 pub async fn list_patterns(
@@ -114,7 +116,7 @@ pub async fn list_patterns(
 
 /// Finds patterns of similar tasks, best first: by similarity, and by how often they are known to have succeeded.
 #[utoipa::path(post, path = "/v1/patterns/search", tag = "sidecar", request_body = PatternQuery,
-    responses((status = 200, description = "What fits", body = PatternsFound)))]
+    responses((status = 200, description = "The patterns that fit the task", body = PatternsFound)))]
 pub async fn search_patterns(
     State(api): State<Api>,
     caller: Caller,

@@ -61,9 +61,9 @@ pub struct CloseRequest {
 
 /// Attaches a sidecar: begins a session. If the session cannot be stored, the answer comes without one.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sidecar", request_body = inline(ingest::AttachRequest),
-    responses((status = 201, description = "It began", body = Attachment),
-        (status = 200, description = "It could not be kept: go on without", body = Attachment),
-        (status = 429, description = "The agent has as many open sessions as it may have",
+    responses((status = 201, description = "The session has begun", body = Attachment),
+        (status = 200, description = "The session could not be stored: go on without the sidecar", body = Attachment),
+        (status = 429, description = "The agent has the most open sessions that it may have",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_session(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
@@ -71,10 +71,11 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
     let attach = read_wide(&api, request, ingest::attach_request).await?;
     caller.speak_for(&attach.agent)?;
     let attached = api.flows.sidecar.attach(asked, attach).await.map_err(|error| match error {
-        AttachError::Faults(faults) => faults.into_iter().fold(
-            Problem::invalid_request("parts of the session cannot be used; errors lists each"),
-            |problem, fault| problem.at(format!("/{}", fault.part), "format", fault.detail),
-        ),
+        AttachError::Faults(faults) => faults
+            .into_iter()
+            .fold(Problem::invalid_request("the session has invalid parts; errors lists them"), |problem, fault| {
+                problem.at(format!("/{}", fault.part), "format", fault.detail)
+            }),
         AttachError::TooMany(_) => Problem::rate_limited(error.to_string()),
         AttachError::Store(error) => error.into(),
     })?;
@@ -84,10 +85,10 @@ pub async fn post_session(State(api): State<Api>, caller: Caller, request: Reque
 
 /// Lists sessions, oldest first: those of an agent, or all, for keys that may read everything.
 #[utoipa::path(get, path = "/v1/sessions", tag = "sidecar",
-    params(("agent" = Option<String>, Query, description = "Of this agent"),
-        ("state" = Option<SessionState>, Query, description = "In this state"),
+    params(("agent" = Option<String>, Query, description = "Only those of this agent"),
+        ("state" = Option<SessionState>, Query, description = "Only those in this state"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 500, description = "Sessions at most (50)"),
-        ("cursor" = Option<String>, Query, description = "Where to begin"),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` or `resume_cursor` of an earlier answer"),
         ("order" = Option<String>, Query, description = "asc (default) or desc")),
     responses((status = 200, description = "A page", body = Listing<Session>)))]
 pub async fn list_sessions(
@@ -146,7 +147,7 @@ pub async fn get_policies(
 /// that was not given before is recorded once.
 #[utoipa::path(post, path = "/v1/sessions/{id}/close", tag = "sidecar", request_body = inline(Option<CloseRequest>),
     params(("id" = String, Path, description = "A session's id")),
-    responses((status = 200, description = "What it came to", body = Summary)))]
+    responses((status = 200, description = "The closed session with its totals", body = Summary)))]
 pub async fn post_close(
     State(api): State<Api>,
     caller: Caller,
@@ -175,8 +176,9 @@ pub struct NoteRequest {
 /// the words of a person.
 #[utoipa::path(post, path = "/v1/sessions/{id}/notes", tag = "sidecar", request_body = NoteRequest,
     params(("id" = String, Path, description = "A session's id")),
-    responses((status = 200, description = "The session; `notes` has those that are yet to be told", body = Session),
-        (status = 409, description = "The session is over, or as many notes wait as may",
+    responses((status = 200,
+        description = "The session; `notes` lists the notes that the agent has not received yet", body = Session),
+        (status = 409, description = "The session is closed, or the most notes that may wait are waiting",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_note(
     State(api): State<Api>,
@@ -189,7 +191,7 @@ pub async fn post_note(
     let NoteRequest { text } = from_json(&api.bodies.read(request).await?)?;
     if text.trim().is_empty() || text.chars().count() > NOTE_CHARS || text.contains('\0') {
         let right = format!("1 to {NOTE_CHARS} characters, without U+0000");
-        return Err(Problem::invalid_request("the note cannot be used").at("/text", "range", right));
+        return Err(Problem::invalid_request("the note is invalid").at("/text", "range", right));
     }
     let noted = api.flows.sidecar.leave_note(id, &text).await;
     Ok(Json(noted.map_err(|error| match error {

@@ -35,7 +35,8 @@ const PAGE: i64 = 100;
 /// earlier tasks.
 #[utoipa::path(post, path = "/v1/sessions/{id}/turns", tag = "sidecar", request_body = inline(ingest::TurnRequest),
     params(("id" = String, Path, description = "A session's id")),
-    responses((status = 200, description = "What to do next; where something is missing, `degraded` and `warnings` say so",
+    responses((status = 200,
+        description = "The agent's next directives; where something is missing, `degraded` and `warnings` say so",
             body = TurnAnswer),
         (status = 409, description = "The session is closed",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
@@ -54,7 +55,7 @@ pub async fn post_turn(
 /// Reports messages and calls of a step: they are judged by the rules and stored.
 #[utoipa::path(post, path = "/v1/sessions/{id}/messages", tag = "sidecar", request_body = inline(ingest::MessageRequest),
     params(("id" = String, Path, description = "A session's id")),
-    responses((status = 200, description = "What the rules say of it", body = MessageAnswer),
+    responses((status = 200, description = "The ruling about the message", body = MessageAnswer),
         (status = 409, description = "The session is closed",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn post_message(
@@ -89,9 +90,7 @@ pub async fn get_messages(
     let after = match headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok())) {
         Some(Some(after)) if (0..=last).contains(&after) => after,
         Some(_) => {
-            return Err(Problem::bad_cursor(
-                "Last-Event-ID is not the id of an event of this stream; leave it out to begin now",
-            ));
+            return Err(Problem::bad_cursor("Last-Event-ID is not an id of this stream; leave it out to begin now"));
         }
         None => last,
     };

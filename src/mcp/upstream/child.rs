@@ -64,7 +64,8 @@ impl Child {
         }
         let mut process = start.spawn()?;
         let pipes = process.stdin.take().zip(process.stdout.take());
-        let (input, output) = pipes.ok_or_else(|| io::Error::other("a pipe is missing"))?;
+        let (input, output) =
+            pipes.ok_or_else(|| io::Error::other("the server's process has no pipe for input or output"))?;
         Ok(Self {
             process,
             input: Arc::new(Mutex::new(Some(input))),
@@ -165,7 +166,7 @@ fn message(said: LineContent<ServerJsonRpcMessage>) -> Option<ServerJsonRpcMessa
     match said {
         LineContent::Message(message) => Some(message),
         LineContent::TooLong(LineSubject { id, answers: true }) => {
-            failed(TOO_LARGE, "the answer is larger than is kept", id)
+            failed(TOO_LARGE, "the answer exceeds the limit", id)
         }
         LineContent::Garbled(LineSubject { id, answers: true }) => failed(UNREADABLE, "the answer cannot be read", id),
         LineContent::Odd(value) if value.get("method").is_none() => {

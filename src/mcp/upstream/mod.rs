@@ -65,19 +65,22 @@ pub(super) enum UpstreamError {
     #[error("the server answered with an error")]
     Refused(ErrorData),
     /// The server is not running or not reachable.
-    #[error("the server `{server}` is not there ({why}); it is tried again in {} ms", again.as_millis())]
+    #[error("the server `{server}` is not available ({why}); the next attempt is in {} ms", again.as_millis())]
     Away { server: Arc<str>, why: String, again: Duration },
     /// The server ended while the request was under way.
     #[error(
-        "the server `{0}` ended while the call was under way, so nobody knows whether it was done; look before you repeat it"
+        "the server `{0}` ended during the call, which may or may not have run: check its effect before you repeat the \
+         call"
     )]
     Died(Arc<str>),
     /// The answer took too long.
-    #[error("the server `{server}` did not answer within {} s, so nobody knows whether the call was done; look before you repeat it", after.as_secs())]
+    #[error("the server `{server}` did not answer within {} s, and the call may or may not have run: check its effect \
+             before you repeat the call", after.as_secs())]
     Slow { server: Arc<str>, after: Duration },
     /// The answer is too large.
     #[error(
-        "the server `{server}` answered with more than {bytes} bytes, which is not passed on: ask for less at a time, or raise mcp.max_result_bytes"
+        "the answer of the server `{server}` has more than {bytes} bytes and is not passed on: ask for less at a time, \
+         or raise mcp.max_result_bytes"
     )]
     TooLarge { server: Arc<str>, bytes: usize },
     /// The client has cancelled the request.
@@ -85,11 +88,12 @@ pub(super) enum UpstreamError {
     Cancelled,
     /// The descriptions of its tools cannot be compared with their pins.
     #[error(
-        "the tools of the server `{0}` cannot be compared with what is pinned, since the database does not answer: try again later"
+        "the tools of the server `{0}` cannot be compared with their pins because the database does not answer: try \
+         again later"
     )]
     Unpinned(Arc<str>),
     /// The answer does not belong to this request.
-    #[error("the server `{0}` answered with what is no result of this request")]
+    #[error("the answer of the server `{0}` is not a result of this request")]
     Odd(Arc<str>),
 }
 
@@ -231,8 +235,8 @@ impl Upstream {
             }
             line.failures = if running.since.elapsed() > LIVED { 0 } else { line.failures };
             line.running = None;
-            "it ended".clone_into(&mut line.why);
-            tracing::warn!(server = %self.server, "an MCP server ended; it is started again when it is needed");
+            "its process or connection ended".clone_into(&mut line.why);
+            tracing::warn!(server = %self.server, "an MCP server ended; the next request starts it again");
             if line.failures > 0 {
                 line.not_before = Some(now + pause(line.failures));
             }
@@ -271,14 +275,14 @@ impl Upstream {
         let next = match timeout_at(deadline, self.shake(auto)).await {
             Ok(Ok(running)) => return Ok(running),
             Ok(Err(ConnectError::NoProgram)) => return Err("its program cannot be started"),
-            Ok(Err(ConnectError::Unauthorized)) => return Err("it refuses our credentials"),
+            Ok(Err(ConnectError::Unauthorized)) => return Err("it refuses the configured credentials"),
             Ok(Err(ConnectError::Refused)) => ClientLifecycleMode::Discover { preferred_versions },
             Ok(Err(ConnectError::BrokenOff)) => ClientLifecycleMode::Initialize,
             Err(_) => return Err("it did not answer in time"),
         };
         match timeout_at(deadline, self.shake(next)).await {
             Ok(Ok(running)) => Ok(running),
-            Ok(Err(_)) => Err("it did not shake hands"),
+            Ok(Err(_)) => Err("its handshake failed"),
             Err(_) => Err("it did not answer in time"),
         }
     }
@@ -365,7 +369,10 @@ impl Upstream {
             _ => {
                 // A task that holds the lock is making a new connection already.
                 if let Ok(mut line) = self.line.try_lock() {
-                    tracing::warn!(server = %self.server, "an MCP server gives no sign of life; it is started again when it is needed");
+                    tracing::warn!(
+                        server = %self.server,
+                        "an MCP server does not respond to pings; the next request starts it again"
+                    );
                     line.running = None;
                 }
             }

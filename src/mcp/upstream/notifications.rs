@@ -115,7 +115,7 @@ impl NotificationHandler {
 
 /// Returns the refusal of a server's request.
 fn refused<T>(what: &str) -> Result<T, ErrorData> {
-    let words = format!("{what} is not available: this client is a proxy, which passes no requests of servers on");
+    let words = format!("{what} is not available: this proxy does not pass on requests of servers");
     Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None))
 }
 

@@ -56,13 +56,14 @@ pub(super) fn look(calls: &[Call], sights: &mut Vec<Detection>) {
     });
     let sender = calls.iter().find(|call| socket || sends(call));
     if let Some(sender) = sender {
+        let by = if sender.program.is_empty() { "a redirection" } else { &format!("`{}`", sender.program) };
         if let Some(what) = calls.iter().find_map(|call| secret(call, calls.len())) {
-            let what = format!("Reads credentials ({what}) and sends them to another host with `{}`.", sender.program);
+            let what = format!("Reads credentials ({what}) and sends them to another host with {by}.");
             sights.push(Detection::new("exfiltration", Critical, what));
             return;
         }
         if let Some(what) = calls.iter().find_map(private) {
-            let what = format!("Sends {what} to another host with `{}`.", sender.program);
+            let what = format!("Sends {what} to another host with {by}.");
             sights.push(Detection::new("exfiltration", Warning, what));
         }
     }

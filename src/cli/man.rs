@@ -1,0 +1,26 @@
+//! `umbra man`: manual pages.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use super::{Cli, Failure, Global, answer};
+
+/// Prints the manual page of the program, or writes one page for each command into a directory.
+pub(super) fn run(global: &Global, dir: Option<PathBuf>) -> Result<(), Failure> {
+    if global.json {
+        return Err(Failure::Usage("manual pages are written for `man`: leave --json out".into()));
+    }
+    let Some(dir) = dir else {
+        let mut page = Vec::new();
+        Man::new(Cli::command()).render(&mut page)?;
+        answer(String::from_utf8_lossy(&page).trim_end());
+        return Ok(());
+    };
+    std::fs::create_dir_all(&dir).with_context(|| format!("{} cannot be created", dir.display()))?;
+    clap_mangen::generate_to(Cli::command(), &dir).with_context(|| format!("{} cannot be written", dir.display()))?;
+    answer(&format!("manual pages written to {}", dir.display()));
+    Ok(())
+}
