@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn markdown_is_for_who_names_it_and_wants_json_no_more() {
+    fn accept_header_prefers_markdown_only_if_named_above_json() {
         for (accept, markdown) in [
             ("text/markdown", true),
             ("Text/Markdown;charset=utf-8", true),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_utf8_or_told() {
+    fn percent_encoded_query_must_be_utf8() {
         for (encoded, utf8) in [
             ("run=r1", true),
             ("run=%C3%A4+%E2%82%AC", true),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preference_is_read_in_any_case_and_in_quotes() {
+    fn prefer_wait_is_read_in_any_case_and_in_quotes() {
         for (prefer, seconds) in [
             ("wait=3", Some(3)),
             ("respond-async, WAIT = \"20\"; foo=1", Some(20)),

@@ -220,7 +220,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn no_text_becomes_a_link_or_a_placeholder() {
+    fn text_is_escaped_against_sarif_links_and_placeholders() {
         let cases = [
             ("a plain [text] (here)", "a plain [text] (here)"),
             ("{0} and {name}", "{{0}} and {{name}}"),

@@ -47,7 +47,7 @@ fn story(letters: &str) -> BreakerStatus {
 }
 
 #[test]
-fn runs_of_rejections_open_it_and_trials_close_it() {
+fn rejections_in_a_row_open_and_trial_approvals_close() {
     use BreakerState::{Closed, HalfOpen, Open};
     let wait = ".".repeat(15);
     for (letters, recommendation, rejections) in [
@@ -82,7 +82,7 @@ fn runs_of_rejections_open_it_and_trials_close_it() {
 }
 
 #[test]
-fn an_agent_is_stuck_on_the_output_that_is_rejected_most_often() {
+fn agent_is_stuck_on_its_most_rejected_output() {
     for (letters, rejections, stuck) in [("RRR", 3, 0), ("Rr", 1, 2), ("Rrrr", 1, 4), ("RrRrr", 2, 3), ("RrA", 0, 0)] {
         let standing = story(letters);
         assert_eq!((standing.rejections, standing.stuck()), (rejections, stuck), "{letters}");
@@ -92,14 +92,14 @@ fn an_agent_is_stuck_on_the_output_that_is_rejected_most_often() {
 }
 
 #[test]
-fn a_history_from_before_copies_were_counted_is_read() {
+fn stored_history_without_copies_is_read() {
     let mut stored = serde_json::to_value(folded(&[opinion(1, true, "a")])).unwrap();
     assert!(stored["settled"].as_object_mut().unwrap().remove("copies").is_some());
     assert!(serde_json::from_value::<History>(stored).is_ok());
 }
 
 #[test]
-fn it_knows_since_when_and_by_which_reviews() {
+fn standing_names_its_start_and_rejecting_reviews() {
     let standing = story("RAR.RR");
     assert_eq!(standing.since, Some(minute(6)));
     assert_eq!(standing.half_open_at(&LIMITS), Some(minute(21)));
@@ -111,7 +111,7 @@ fn it_knows_since_when_and_by_which_reviews() {
 }
 
 #[test]
-fn it_is_open_since_the_last_reason_was_known() {
+fn open_state_starts_when_the_last_rejection_was_known() {
     let mut late = opinion(2, true, "b");
     late.ended_at = minute(9);
     let history = folded(&[opinion(1, true, "a"), opinion(3, true, "c"), late]);
@@ -119,7 +119,7 @@ fn it_is_open_since_the_last_reason_was_known() {
 }
 
 #[test]
-fn a_late_approval_in_between_closes_what_its_absence_opened() {
+fn late_approval_between_rejections_closes_the_breaker() {
     let mut history = folded(&[opinion(1, true, "a"), opinion(3, true, "c"), opinion(4, true, "d")]);
     assert_eq!(history.standing(minute(5), &LIMITS).recommendation, BreakerState::Open);
     history.add(opinion(2, false, "b"), &LIMITS);
@@ -128,7 +128,7 @@ fn a_late_approval_in_between_closes_what_its_absence_opened() {
 }
 
 #[test]
-fn a_reset_forgets_what_is_under_way_too() {
+fn reset_also_discards_reviews_under_way() {
     let mut history = folded(&[opinion(1, true, "a"), opinion(2, true, "b"), opinion(3, true, "c")]);
     history.reset(minute(6), 5);
     for order in 4..8 {
@@ -139,7 +139,7 @@ fn a_reset_forgets_what_is_under_way_too() {
 }
 
 #[test]
-fn only_evidence_rejects() {
+fn only_a_flag_with_verified_evidence_rejects() {
     use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
     use Severity::{Critical, Info, Warning};
     for (assessment, verified, expected) in [
@@ -159,7 +159,7 @@ fn only_evidence_rejects() {
 }
 
 #[test]
-fn a_copy_is_the_same_content_and_an_attempt_is_not() {
+fn content_is_equal_for_copies_and_differs_for_attempts() {
     let event = Event { agent: "a".into(), output: Some("rm -rf /".into()), ..Event::default() };
     let copies = [
         Event { agent: "b".into(), ..event.clone() },
@@ -198,7 +198,7 @@ fn any_ends() -> impl Strategy<Value = (Vec<Opinion>, Vec<Opinion>)> {
 
 proptest! {
     #[test]
-    fn the_order_in_which_reviews_end_changes_nothing((received, ended) in any_ends(), later in 0..2_000_i64) {
+    fn standing_does_not_depend_on_the_order_of_review_ends((received, ended) in any_ends(), later in 0..2_000_i64) {
         let now = minute(later);
         let (in_order, as_ended) = (folded(&received), folded(&ended));
         prop_assert_eq!(in_order.standing(now, &LIMITS), as_ended.standing(now, &LIMITS));
@@ -207,7 +207,7 @@ proptest! {
     }
 
     #[test]
-    fn it_never_opens_without_enough_rejections((received, _) in any_ends()) {
+    fn breaker_never_opens_below_three_rejections((received, _) in any_ends()) {
         let standing = folded(&received).standing(minute(0), &LIMITS);
         let rejections = received.iter().filter(|opinion| opinion.rejected).count();
         prop_assert!(standing.recommendation == BreakerState::Closed || rejections >= 3);
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stored_is_read_again((received, _) in any_ends()) {
+    fn history_survives_a_bounded_json_round_trip((received, _) in any_ends()) {
         let history = folded(&received);
         let text = serde_json::to_string(&history).unwrap();
         prop_assert!(text.len() < 32 * 1024, "{} bytes", text.len());

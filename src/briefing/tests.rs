@@ -15,7 +15,7 @@ use umbra_store::{
 };
 
 #[test]
-fn weeks_are_those_of_iso_8601() {
+fn periods_parse_as_iso_8601_weeks_and_days() {
     for (text, monday) in [
         ("2026-W09", Some(date(2026, 2, 23))),
         ("2026-W47", Some(date(2026, 11, 16))),
@@ -42,7 +42,7 @@ fn weeks_are_those_of_iso_8601() {
 }
 
 #[test]
-fn a_day_is_over_when_it_is_over_everywhere_and_the_delay_has_passed() {
+fn latest_day_is_over_in_every_zone_and_past_the_delay() {
     let zones = |names: &[&str]| -> Vec<_> { names.iter().map(|name| TimeZone::get(name).unwrap()).collect() };
     let cases: [(&str, &[&str], i64, Date); 6] = [
         ("2026-03-01T00:00:00Z", &[], 0, date(2026, 2, 28)),
@@ -108,7 +108,7 @@ fn facts(period: Period) -> Facts {
 }
 
 #[test]
-fn passive_shadows_stand_in_their_own_section_and_in_no_total() {
+fn passive_shadows_have_their_own_section_and_count_in_no_total() {
     let day = date(2026, 2, 28);
     let made = compose(&Facts {
         shadows: vec![
@@ -175,7 +175,7 @@ fn gravest(text: &str) -> Gravest {
 }
 
 #[test]
-fn a_page_opens_with_the_gravest_findings_and_what_was_not_judged() {
+fn page_opens_with_gravest_findings_and_unjudged_events() {
     let day = date(2026, 2, 28);
     let counts = ReviewCounts {
         reviews: 3,
@@ -256,14 +256,14 @@ fn hostile(text: &str) -> Facts {
 }
 
 #[test]
-fn nothing_that_an_agent_wrote_acts_on_the_page() {
+fn hostile_agent_text_is_escaped_on_the_page() {
     let text = "--><script>alert(1)</script> | x |\n# head\n\u{1b}[31m \u{202e}evil [a](http://b) ![i](j) **b** `c`";
     insta::assert_snapshot!(page(&compose(&hostile(text))));
 }
 
 proptest! {
     #[test]
-    fn no_text_changes_the_form_of_the_page(text in any::<String>()) {
+    fn arbitrary_text_keeps_the_structure_of_the_page(text in any::<String>()) {
         let plain = page(&compose(&hostile("x")));
         let made = page(&compose(&hostile(&text)));
         prop_assert_eq!(plain.lines().count(), made.lines().count());
@@ -275,7 +275,7 @@ proptest! {
     }
 
     #[test]
-    fn a_briefing_survives_its_filing(text in any::<String>()) {
+    fn briefing_survives_a_json_round_trip(text in any::<String>()) {
         let made = compose(&hostile(&text));
         let filed = serde_json::to_string(&made).unwrap();
         prop_assert_eq!(serde_json::from_str::<super::Briefing>(&filed).unwrap(), made);

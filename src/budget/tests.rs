@@ -54,7 +54,7 @@ fn decide_alone(control: &CostControl, candidate: &Candidate, meters: &mut Meter
 const RESERVED: Decision = Decision::Reserve(date(2026, 3, 1));
 
 #[test]
-fn of_all_reasons_that_apply_the_first_is_given() {
+fn first_applicable_skip_reason_is_given() {
     use SkipReason as S;
     const ORDER: [S; 10] = [
         S::ShadowDisabled,
@@ -104,7 +104,7 @@ fn of_all_reasons_that_apply_the_first_is_given() {
 }
 
 #[test]
-fn the_gate_samples_and_compares_with_the_floor() {
+fn gate_skips_by_sample_and_cost_floor() {
     let facts = |sample, cost: Option<i64>| {
         let cost = TaskCost::Known(cost.map(NanoUsd));
         Facts { own_traffic: false, sample, cost, critical: false }
@@ -176,7 +176,7 @@ fn a_reservation_starts_the_cooldown_of_every_matched_trigger() {
 }
 
 #[test]
-fn a_cap_in_money_or_tokens_counts_what_is_spent_and_the_worst_case() {
+fn money_and_token_caps_count_spending_and_the_worst_case() {
     let none = NanoUsd::ZERO;
     let (no_tokens, no_money) = (Decision::Skip(SkipReason::TokenCap), Decision::Skip(SkipReason::UsdCap));
     for (caps, spent, worst, expected) in [
@@ -204,7 +204,7 @@ fn a_cap_in_money_or_tokens_counts_what_is_spent_and_the_worst_case() {
 }
 
 #[test]
-fn a_person_who_asks_is_held_to_the_caps() {
+fn on_demand_review_is_held_to_the_caps() {
     let control = CostControl {
         max_reviews_per_day: Some(3),
         max_reviews_per_target_per_day: Some(2),
@@ -222,7 +222,7 @@ fn a_person_who_asks_is_held_to_the_caps() {
 }
 
 #[test]
-fn nothing_is_reserved_without_a_meter_to_count_it() {
+fn no_review_is_reserved_without_its_meter() {
     let overload = Decision::Skip(SkipReason::Overload);
     let ask = |shadow, mut meters: Meters| {
         let candidate = Candidate { shadow, ..candidate("a", &[Trigger::Error]) };

@@ -33,12 +33,14 @@ pub(super) enum Action {
     /// Recompute the audit from its first row to its last, and compare it with signed checkpoints and with its files;
     /// exit 1 if anything does not fit.
     #[command(after_help = "\
-With the database and the audit's folder it finds rows that were changed, moved, removed, or added by others than a server, \
-payloads that went without a signed erasure, overrides, approvals, runs and sessions that are not as the audit says, an audit that was written anew (checkpoints.jsonl), and lines of the files that \
-are not what their rows are, each compared byte by byte.
-With checkpoints that were kept elsewhere (--checkpoint) it finds even what somebody did before them who has the folder too.
-With the database and no checkpoint at all it ends with 1, unless nothing was ever written: all of it could be made up.
-Files without a database cannot be verified: a line is vouched for by its row.")]
+With the database and the audit's folder it finds: rows that were changed, moved, removed, or added by anything but a \
+server; payloads that were removed without a signed erasure; overrides, approvals, runs and sessions that contradict \
+the audit; an audit that was rewritten as a whole (checkpoints.jsonl); and lines of the files that differ from their \
+rows, compared byte by byte.
+With checkpoints that were kept elsewhere (--checkpoint) it also finds changes made before those checkpoints by a \
+person who can write to the folder.
+With the database and no checkpoint it exits 1 unless the audit is empty, because the whole audit could be made up.
+Files without a database cannot be verified: each line is proved by its row.")]
     Verify {
         /// File of checkpoints that was kept elsewhere (checkpoints.jsonl, or its last line), or another server's. Give
         /// it several times for several files; the one in the audit's folder is always compared.
@@ -104,7 +106,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     for path in &places.given {
         let read = checkpoints::read(path)?;
         if read.is_empty() {
-            return Err(Failure::Usage(format!("{} holds no checkpoint", path.display())));
+            return Err(Failure::Usage(format!("{} has no checkpoint: give a checkpoints.jsonl", path.display())));
         }
         given.extend(read);
     }
@@ -162,8 +164,8 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditRe
         verifier.fault(
             None,
             format!(
-                "{} has no checkpoint, so who can change the database could have written all of it anew: put the file back, \
-                 or give a copy that was kept elsewhere, or another server's, by --checkpoint",
+                "{} has no checkpoint, so the whole audit could have been rewritten in the database: restore the file, \
+                 or give a copy kept elsewhere, or another server's checkpoints, by --checkpoint",
                 own.display()
             ),
         );
@@ -173,11 +175,11 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditRe
     for (seq, what) in faults {
         verifier.fault(seq, what);
     }
-    warnings.extend(if no_files { vec![format!("no file of the audit lies in {}", folder(own))] } else { more });
+    warnings.extend(if no_files { vec![format!("no file of the audit is in {}", folder(own))] } else { more });
     let mut outcome = verifier.finish(drawn);
     if outcome.unsigned > 0 {
         warnings.push(format!(
-            "{} rows are of before rows were signed: checkpoints alone vouch for them",
+            "{} rows are older than the signatures of rows: only checkpoints prove them",
             outcome.unsigned
         ));
     }
@@ -247,8 +249,8 @@ fn tell(verified: &AuditReport) {
     }
     let word = if verified.intact { "intact" } else { "NOT INTACT" };
     answer(&format!(
-        "{word}: {rows} rows in {blocks} blocks, {checkpoints} checkpoints, {lines} lines of files; {unsealed} rows not sealed \
-         yet, {after_checkpoint} behind the last checkpoint; {erased} payloads erased on request"
+        "{word}: {rows} rows in {blocks} blocks, {checkpoints} checkpoints, {lines} lines of files; {unsealed} rows \
+         not sealed yet, {after_checkpoint} after the last checkpoint; {erased} payloads erased on request"
     ));
 }
 

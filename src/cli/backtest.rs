@@ -27,11 +27,12 @@ use umbra_store::{
 };
 
 /// Notes of the help, after the options.
-pub(super) const NOTES: &str = "The shadow is read from --shadows FILE. Each event is reviewed alone, and nothing that \
-    is live is touched: no cap, no count, no finding. Cooldown and caps of the shadow go by the time of the events, and \
-    begin empty. What is flagged is what the version concludes with FLAG.\n\n\
-    A run that was ended goes on with --resume ID, or DELETE /v1/backtests/ID forgets it.\n\n\
-    Exit codes: 0 done; 1 faults, or it stopped before its end (its budget, its model); 2 wrong usage, or not confirmed.";
+pub(super) const NOTES: &str = "The shadow is read from --shadows FILE. Each event is reviewed by itself, and nothing \
+                                live changes: no cap, no count, no finding. Cooldown and caps of the shadow follow the \
+                                times of the events, and begin empty. An event is flagged if the version concludes \
+                                with FLAG.\n\n--resume ID continues an interrupted backtest, and DELETE \
+                                /v1/backtests/ID deletes it.\n\nExit codes: 0 done; 1 faults, or the backtest stopped \
+                                before its end (budget, model); 2 wrong usage, or not confirmed.";
 
 /// Pause between reads of a backtest that a server runs.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
@@ -103,7 +104,7 @@ async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     if !started {
         return Err(anyhow::anyhow!("{id} was deleted").into());
     }
-    complain(&format!("{id} runs; if it is ended: umbra backtest --resume {id}"));
+    complain(&format!("{id} runs; if it is interrupted, continue with: umbra backtest --resume {id}"));
     let backtest = find(flows, id).await?;
     let (before, all) = (backtest.ended(), backtest.forecast.map_or(0, |forecast| forecast.reviews));
     let bar = progress::bar(all, "events").with_position(before);
@@ -115,7 +116,7 @@ async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
             Ok(Some(_)) => break,
             // Another process runs it: keep reading its progress.
             Ok(None) => {
-                bar.set_message("events (another process has it)");
+                bar.set_message("events (another process runs this backtest)");
                 let backtest = find(flows, id).await?;
                 bar.set_position(backtest.ended());
                 if backtest.state != Some(BacktestState::Running) {
@@ -138,7 +139,7 @@ async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, Fa
     match find(flows, id).await?.state {
         Some(BacktestState::Done) => Ok(None),
         Some(BacktestState::Planning) => {
-            Err(anyhow::anyhow!("{id} was ended before its forecast stood: begin it anew").into())
+            Err(anyhow::anyhow!("the planning of {id} was interrupted: start a new backtest").into())
         }
         _ => Ok(Some(id)),
     }
@@ -154,7 +155,7 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     let since = moment("since", &options.since)?;
     let until = options.until.as_deref().map_or(Ok(now), |text| moment("until", text))?;
     if since >= until {
-        return Err(Failure::Usage("--since: nothing lies between --since and --until".into()));
+        return Err(Failure::Usage("--since: the time range is empty; --since must be before --until".into()));
     }
     let tried = PlannedBacktest {
         shadow: shadow(flows, options.shadow.as_deref())?,
@@ -166,7 +167,7 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
         max_usd,
         max_tokens: options.max_tokens,
     };
-    let bar = progress::bar(0, "events looked at");
+    let bar = progress::bar(0, "events examined");
     let planned = flows
         .backtests
         .plan_backtest(&tried, &|looked, all| {
@@ -181,11 +182,11 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     complain(&report::foretell(&tried.shadow, &forecast));
     let refusal = if tried.lacks_budget(&flows.rules.load().gateway) {
         Some(format!(
-            "the model {} would be called: say what that may cost, --max-usd or --max-tokens",
+            "this backtest calls the model {}: set a budget with --max-usd or --max-tokens",
             tried.shadow.model
         ))
     } else if forecast.calls > 0 && !options.yes && !confirmed() {
-        Some("not confirmed: --yes begins without being asked".to_owned())
+        Some("not confirmed: --yes starts without a question".to_owned())
     } else {
         None
     };
@@ -206,7 +207,7 @@ fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, Failure> {
     };
     found.map(|armed| (*armed.shadow).clone()).ok_or_else(|| {
         let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
-        Failure::Usage(format!("--shadow: name one of those in the shadows file: {}", names.join(", ")))
+        Failure::Usage(format!("--shadow: name a shadow of the shadows file: {}", names.join(", ")))
     })
 }
 
@@ -215,7 +216,7 @@ fn confirmed() -> bool {
     if !std::io::stdin().is_terminal() {
         return false;
     }
-    complain("Begin? [y/N]");
+    complain("Start? [y/N]");
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
@@ -223,12 +224,12 @@ fn confirmed() -> bool {
 
 async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, Failure> {
     let found = flows.store.backtests().get(id).await?;
-    found.ok_or_else(|| anyhow::anyhow!("there is no backtest {id} (any more)").into())
+    found.ok_or_else(|| anyhow::anyhow!("backtest {id} not found").into())
 }
 
 fn changes() -> impl TypedValueParser<Value = AssessmentChange> {
     let words = PossibleValuesParser::new(AssessmentChange::ALL.iter().map(|change| change.as_str()));
-    words.try_map(|word| AssessmentChange::parse(&word).ok_or("no such change"))
+    words.try_map(|word| AssessmentChange::parse(&word).ok_or("unknown change"))
 }
 
 /// Prints every event with a change.
@@ -269,7 +270,7 @@ async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<Ass
     match (&backtest.failure, done) {
         (_, true) => Ok(()),
         (why, false) => {
-            complain(&format!("{id} stopped: {}", why.as_deref().unwrap_or("it was ended")));
+            complain(&format!("{id} stopped before its end: {}", why.as_deref().unwrap_or("it was interrupted")));
             Err(Failure::AlreadyReported)
         }
     }

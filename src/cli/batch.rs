@@ -27,10 +27,11 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// Notes of the help, with the exit codes.
-pub(super) const EXIT_CODES: &str = "An event counts as reviewed where a review of it is done or on its way. Cooldown and \
-    sample do not hold these reviews back; the caps of the day do, and the cost floor unless --ignore-floor is given.\n\n\
-    Exit codes: 0 all were reviewed, or there was nothing to review; 1 a cap refused some, or some have no result yet; \
-    2 wrong usage.";
+pub(super) const EXIT_CODES: &str = "An event counts as reviewed if a review of it is done, queued or running. \
+                                     Cooldown and sample do not apply to these reviews; the caps of the day do, and \
+                                     the cost floor does unless --ignore-floor is given.\n\nExit codes: 0 all events \
+                                     were reviewed, or there was nothing to review; 1 a cap refused some reviews, or \
+                                     some have no result yet; 2 wrong usage.";
 
 /// Selection of events to review.
 #[derive(Debug, Args)]
@@ -138,14 +139,14 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
         answer_json(&json!({"queued": queued.len(), "refused": refused, "items": items}))?;
     } else if caught_up.is_empty() {
         answer(
-            "no event in this time is without a review that a shadow would make (--since looks further back, --ignore-floor \
-             takes what cost less than a floor)",
+            "no event of this time lacks a review (--since looks further back, --ignore-floor includes events below a \
+             cost floor)",
         );
     } else {
         let mut rows = table::new(&["event", "agent", "shadow", "trigger", "result"]);
         for CaughtUp { event, agent, disposition, .. } in caught_up {
             let result = match disposition.review_id.map(|id| (id, reviews.get(&id))) {
-                None => format!("refused: {}", disposition.reason.map_or("no reason is known", SkipReason::as_str)),
+                None => format!("refused: {}", disposition.reason.map_or("unknown reason", SkipReason::as_str)),
                 Some((_, None)) => "given up: the model gave no answer".to_owned(),
                 Some((id, Some(review))) => match review.assessment {
                     Some(assessment) => format!("{} {id}", assessment.as_str()),
@@ -164,13 +165,13 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
     }
     let checked = reviews.values().filter(|review| review.assessment == Some(Assessment::Checked)).count();
     if checked > 0 {
-        complain(&format!("{checked} CHECKED: the built-in checks alone looked and found nothing; no model judged"));
+        complain(&format!("{checked} CHECKED: only the built-in checks reviewed, and found nothing; no model judged"));
     }
     if refused > 0 {
-        complain(&format!("{refused} refused, for the reason beside each"));
+        complain(&format!("{refused} refused; the table gives each reason"));
     }
     if open > 0 {
-        complain(&format!("{open} without a result: what still waits goes on where a server runs"));
+        complain(&format!("{open} without a result yet: a running server finishes the waiting reviews"));
     }
     if refused + open > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
 }

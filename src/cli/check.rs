@@ -22,9 +22,9 @@ use umbra_llm::Readiness;
 
 pub(super) const NOTES: &str = "\
 With --environment it exits 1 with a line for each reason: execution_shadow, safe_mode (AGENT_SAFE_MODE is set here),
-override_expires (a live override that ends soon, with shadow behind it), run_in_shadow (a run that began in shadow stays there), no_contract (a tool that changes something),
-stale_contract, unguarded_call, unexpected_call, unknown_environment (the name is nearly one that the settings know),
-database (it does not answer, so that what is laid over the settings is not known).
+override_expires (a live override ends soon, and shadow follows it), run_in_shadow (a run stays in shadow),
+no_contract (a tool that changes something has no contract), stale_contract, unguarded_call, unexpected_call,
+unknown_environment (the name resembles one in the settings), database (it does not answer, so overrides are unknown).
 GET /v1/gate?environment=NAME asks a running server the same.";
 
 #[derive(Debug, Args)]
@@ -78,7 +78,8 @@ fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
     setup.bootstrap_key()?;
     setup.workspace()?;
     Watcher::compile(&shadows.value)?;
-    let reviewer = |shadow: &Shadow| unjudged(shadow).map_or("model".to_owned(), |why| format!("checks alone: {why}"));
+    let reviewer =
+        |shadow: &Shadow| unjudged(shadow).map_or("model".to_owned(), |why| format!("only built-in checks: {why}"));
     let reviewers = shadows.value.iter().map(reviewer).collect();
     let warnings =
         setup.warnings.iter().chain(&shadows.warnings).chain(&of_tools).chain(&of_sidecar).cloned().collect();
@@ -92,7 +93,7 @@ async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Fa
         Ok(Some(database)) => {
             let key = checkpoints::existing_row_key(&setup.audit_dir()).unwrap_or_else(|error| {
                 complain(&format!(
-                    "the key of the audit's folder cannot be read ({error}): overrides are taken as they stand"
+                    "the key in the audit's folder cannot be read ({error}): overrides are not authenticated"
                 ));
                 None
             });
@@ -102,8 +103,8 @@ async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Fa
         }
         Ok(None) => {
             complain(
-                "there is no installation here yet, so that nothing can be laid over the settings and no tool was called: \
-                 --database-url or --data-dir names another",
+                "no installation here yet, so there are no overrides and no called tools: --database-url or --data-dir \
+                 names another installation",
             );
             Ok(judge(environment, rules, Ok(&GateFacts::default())))
         }
@@ -114,7 +115,7 @@ async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Fa
 fn tell(gate: &Gate) {
     let Gate { environment, pass, reasons } = gate;
     if *pass {
-        answer(&format!("{environment}: nothing stands against it"));
+        answer(&format!("{environment}: passed"));
     }
     for reason in reasons {
         let line = format!("{environment}: {}: {} {}", reason.rule, reason.subject, reason.detail);
@@ -127,8 +128,8 @@ fn remark(setup: &Setup, files: &Files) {
     let bind = setup.settings.server.bind;
     if !bind.ip().is_loopback() && setup.settings.auth.bootstrap_admin_key_file.is_none() {
         complain(&format!(
-            "{bind} can be reached from elsewhere: `umbra serve` refuses to listen there until there is a key \
-             (`umbra keys create`, or auth.bootstrap_admin_key_file)"
+            "{bind} can be reached from other machines: `umbra serve` does not listen there without a key (`umbra keys \
+             create`, or auth.bootstrap_admin_key_file)"
         ));
     }
     for remark in files.webhooks.remarks(files.shadows.value.iter().map(|shadow| shadow.name.as_str())) {
@@ -159,7 +160,7 @@ fn show(setup: &Setup, files: &Files) {
     }
     answer(&table.to_string());
     if !files.webhooks.all().is_empty() {
-        let mut table = table::new(&["webhook", "host", "is told of"]);
+        let mut table = table::new(&["webhook", "host", "receives"]);
         for endpoint in files.webhooks.all() {
             let events: Vec<_> = endpoint.events().iter().map(|topic| topic.as_str()).collect();
             table.add_row([endpoint.name(), endpoint.host(), &events.join(", ")]);
@@ -168,7 +169,7 @@ fn show(setup: &Setup, files: &Files) {
     }
     match &setup.settings.shadows.path {
         Some(path) => answer(&format!("{}: no faults", path.display())),
-        None => answer("no shadows file given: the built-in example would be in force"),
+        None => answer("no shadows file is given: the built-in example would be in force"),
     }
     let settings = &setup.settings;
     for path in [&settings.tools.path, &settings.sidecar.path].into_iter().flatten().chain(&settings.checks.rules) {

@@ -7,7 +7,7 @@ use super::{Cli, Failure, Global, answer};
 
 pub(super) fn run(global: &Global, shell: Shell) -> Result<(), Failure> {
     if global.json {
-        return Err(Failure::Usage("completions are a script for a shell: leave --json out".into()));
+        return Err(Failure::Usage("completions are a shell script: leave --json out".into()));
     }
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "umbra", &mut script);

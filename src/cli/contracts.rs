@@ -133,7 +133,7 @@ fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
     if let Some(name) = name {
         let known = || texts.keys().copied().collect::<Vec<_>>().join(", ");
         let text =
-            texts.get(name).ok_or_else(|| Failure::Usage(format!("no pack is named {name}; there are {}", known())))?;
+            texts.get(name).ok_or_else(|| Failure::Usage(format!("pack {name} not found; the packs: {}", known())))?;
         if global.json {
             return answer_json(&json!({"name": name, "yaml": text}));
         }
@@ -149,7 +149,7 @@ fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
         );
         return answer_json(&packs.collect::<Vec<_>>());
     }
-    let mut rows = table::new(&["pack", "servers that call themselves", "contracts"]);
+    let mut rows = table::new(&["pack", "server names", "contracts"]);
     for pack in &packs {
         rows.add_row([pack.name.clone(), pack.server_names.join(", "), pack.contracts.len().to_string()]);
     }

@@ -45,7 +45,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         for line in over.iter().cloned().chain(spools.iter().map(SpoolFinding::words)) {
             answer(&format!("note: {line}"));
         }
-        answer(if sick { "something is broken" } else { "all invariants hold" });
+        answer(if sick { "an invariant is violated" } else { "all invariants hold" });
     }
     if sick { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
@@ -66,8 +66,9 @@ impl SpoolFinding {
     fn words(&self) -> String {
         let Self { dir, events, bytes, abandoned_by, refused } = self;
         let left =
-            if *abandoned_by > 0 { "; some were left by a server that is gone: start one to file them" } else { "" };
-        let aside = if *refused { "; lines that could not be filed are in its file refused: look at them" } else { "" };
+            if *abandoned_by > 0 { "; a stopped server left some of them: start a server to store them" } else { "" };
+        let aside =
+            if *refused { "; lines that could not be stored are in its file `refused`: look at them" } else { "" };
         format!("{events} events ({bytes} bytes) wait for the database in {}{left}{aside}", dir.display())
     }
 }
@@ -95,13 +96,10 @@ async fn over_cap(database: &crate::app::Database, shadow: &Shadow) -> Result<Ve
     let day = database.store.shadows().shadow_day(&shadow.name, &control.time_zone).await?;
     let mut over = Vec::new();
     if control.max_reviews_per_day.is_some_and(|cap| day.reviews > i64::from(cap)) {
-        over.push(format!(
-            "{}: {} reviews today are more than its cap; was the cap lowered?",
-            shadow.name, day.reviews
-        ));
+        over.push(format!("{}: {} reviews today exceed the cap; was the cap lowered?", shadow.name, day.reviews));
     }
     if control.max_usd_per_day.is_some_and(|cap| day.spent + day.held > cap) {
-        over.push(format!("{}: {} spent today is more than its cap; was the cap lowered?", shadow.name, day.spent));
+        over.push(format!("{}: {} spent today exceeds the cap; was the cap lowered?", shadow.name, day.spent));
     }
     Ok(over)
 }

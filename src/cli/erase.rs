@@ -44,13 +44,16 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let (kind, whose) = match (agent, task) {
         (Some(name), _) => ("agent", ErasureScope::Agent(name)),
         (None, Some(id)) => ("task", ErasureScope::Task(id)),
-        (None, None) => return Err(Failure::Usage("name whose contents go: --agent NAME or --task ID".into())),
+        (None, None) => {
+            return Err(Failure::Usage("name the agent or task to erase: --agent NAME or --task ID".into()));
+        }
     };
     let named = format!("{kind} {}", table::plain(whose.name()));
     let asks = !dry_run && !yes;
     if asks && (global.json || !std::io::stdin().is_terminal()) {
         return Err(Failure::Usage(format!(
-            "erasing the {named} cannot be undone, and nobody is here to be asked: add --yes, or --dry-run to count"
+            "erasing the {named} cannot be undone, and there is no terminal to ask for confirmation: add --yes, or \
+             --dry-run to count"
         )));
     }
     let (setup, database) = global.open_existing().await?;
@@ -66,7 +69,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             && counts != Erased::default()
             && !confirm(&named, counts)
         {
-            return Err(Failure::Error(anyhow::anyhow!("nothing was erased")));
+            return Err(Failure::Error(anyhow::anyhow!("not confirmed: nothing was erased")));
         }
         match counts {
             // Where nothing is counted, a note or a score may still be left.
@@ -92,7 +95,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     }
     answer(&format!("{} of the {named}: {}", if dry_run { "would erase" } else { "erased" }, words(counts)));
     if !dry_run {
-        complain(&format!("files were looked for in {}", folders(&places)));
+        complain(&format!("files were searched in {}", folders(&places)));
     }
     Ok(())
 }
@@ -102,8 +105,8 @@ async fn sign(setup: &Setup, store: &Store, whose: &ErasureScope) -> anyhow::Res
     let dir = setup.audit_dir();
     if checkpoints::public_key(&dir)?.is_none() && store.audit().count_audit(whose).await? > 0 {
         anyhow::bail!(
-            "what the audit says of it has to be erased under the signature of a server, and its key is not in {}: run \
-             this where the folder of the audit is (boundary.audit.dir, --data-dir)",
+            "the erasure in the audit must be signed with a server's key, and {} has no key: run this command where \
+             the audit's folder is (boundary.audit.dir, --data-dir)",
             dir.display()
         );
     }
@@ -115,7 +118,7 @@ fn words(erased: Erased) -> String {
     let (ErasedFiles { pages, log_lines }, audit_lines) = (erased.files, erased.audit_lines);
     let spooled = match erased.spooled_events {
         0 => String::new(),
-        count => format!(" and of {count} that waited in the spool"),
+        count => format!(" and of {count} events in the spool"),
     };
     let folders = match erased.session_folders {
         0 => String::new(),
@@ -123,9 +126,10 @@ fn words(erased: Erased) -> String {
         count => format!(" with {count} folders in the workspace"),
     };
     format!(
-        "the contents of {events} events{spooled}, {reviews} reviews, {findings} findings and {verdicts} verdicts; {pages} pages \
-         and {log_lines} lines of the observations log; {audit} calls in the audit and {audit_lines} lines of its files; \
-         {sessions} sessions{folders} and {patterns} patterns; {reviews_ended} reviews that were not over are ended"
+        "the contents of {events} events{spooled}, {reviews} reviews, {findings} findings and {verdicts} verdicts; \
+         {pages} pages and {log_lines} lines of the observations log; {audit} calls in the audit and {audit_lines} \
+         lines of its files; {sessions} sessions{folders} and {patterns} patterns; {reviews_ended} unfinished reviews \
+         are ended"
     )
 }
 
@@ -146,7 +150,7 @@ fn folders(places: &Folders) -> String {
 
 fn confirm(named: &str, counts: Erased) -> bool {
     complain(&format!("This erases of the {named}: {}.", words(counts)));
-    complain("It cannot be undone. Counters and caps stay as they are. Type yes to go on:");
+    complain("The erasure cannot be undone. Counters and caps stay as they are. Type yes to continue:");
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "yes")
 }

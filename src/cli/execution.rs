@@ -15,8 +15,8 @@ use super::{
 use umbra_domain::{OverrideScope, clock::Clock};
 
 pub(super) const NOTES: &str = "\
-SCOPE is global, or KIND:VALUE with the kinds environment, agent, session and tool; agents and tools may be globs. A name \
-alone is an agent's.
+SCOPE is global, or KIND:VALUE with the kinds environment, agent, session and tool; agents and tools may be globs. A \
+name without a kind is an agent.
 
   umbra execution shadow billing --for 2h --reason 'rehearse the release'
   umbra execution live tool:crm.* --reason 'reads only'
@@ -111,14 +111,14 @@ pub(super) async fn run(global: &Global, Options { server, action }: Options) ->
         answer(&format!("{} is {} {until}", named(set), cell(&set["execution"])));
     } else {
         answer(&format!(
-            "{} is not {} by an override any more",
+            "{} is no longer {} by an override",
             named(&change["lifted"]),
             cell(&change["lifted"]["execution"])
         ));
     }
     let ended = change["runs_that_end"].as_array().map_or(0, Vec::len);
     if ended > 0 {
-        answer(&format!("runs of sessions and processes that ended with this: {ended}"));
+        answer(&format!("runs of sessions and processes that ended with this change: {ended}"));
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ fn scope(text: &str) -> Result<(OverrideScope, Option<&str>), Failure> {
     match text.split_once(':').map(|(kind, value)| (OverrideScope::parse(kind), value)) {
         Some((Some(kind), value)) if kind != OverrideScope::Global => Ok((kind, Some(value))),
         Some(_) => Err(Failure::Usage(format!(
-            "{text:?} is no scope: write global, agent:NAME, tool:NAME, session:ID or environment:NAME"
+            "{text:?} is not a scope: write global, agent:NAME, tool:NAME, session:ID or environment:NAME"
         ))),
         None => Ok((OverrideScope::Agent, Some(text))),
     }

@@ -73,8 +73,9 @@ pub(super) fn reachable(bind: SocketAddr) -> SocketAddr {
 }
 
 fn authority(url: &str) -> Result<String, String> {
-    let rest =
-        url.strip_prefix("http://").ok_or("write http://HOST:PORT; behind a proxy with TLS, ask the server itself")?;
+    let rest = url
+        .strip_prefix("http://")
+        .ok_or("write http://HOST:PORT; for a server behind a TLS proxy, give the server's own address")?;
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     let named = !authority.is_empty() && authority.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b));
     if !named {
@@ -101,7 +102,7 @@ async fn ask(authority: &str, path: &str) -> anyhow::Result<(u16, Value)> {
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
     match status {
         Some(status) => Ok((status, serde_json::from_str(body).unwrap_or_default())),
-        None => bail!("what answers there speaks no HTTP"),
+        None => bail!("the answer is not HTTP"),
     }
 }
 
@@ -110,7 +111,7 @@ mod tests {
     use super::{authority, reachable};
 
     #[test]
-    fn an_address_to_listen_on_becomes_one_to_ask() {
+    fn wildcard_bind_address_becomes_loopback() {
         for (bind, asked) in [("0.0.0.0:7817", "127.0.0.1:7817"), ("[::]:80", "[::1]:80"), ("10.1.2.3:9", "10.1.2.3:9")]
         {
             assert_eq!(bind.parse().map(reachable).map(|address| address.to_string()), Ok(asked.to_owned()));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_a_host_and_perhaps_a_port() {
+    fn health_url_is_a_host_with_an_optional_port() {
         for (url, expected) in [
             ("http://umbra:7817", Some("umbra:7817")),
             ("http://localhost/", Some("localhost:80")),

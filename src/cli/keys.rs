@@ -45,7 +45,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
 
 async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<String>) -> Result<(), Failure> {
     if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
-        return Err(Failure::Usage(format!("{bad:?} is no scope: write ingest, read, decide, declare or admin")));
+        return Err(Failure::Usage(format!("{bad:?} is not a scope: write ingest, read, decide, declare or admin")));
     }
     let parsed: Vec<Scope> = scopes.iter().filter_map(|word| Scope::parse(word)).collect();
     if name.trim().is_empty() || name.len() > 100 {
@@ -57,7 +57,7 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
     }
     if !may_bind(&parsed, &agents) {
         return Err(Failure::Usage(
-            "a key that reads or administers sees every agent: leave --agent out, or the scope".into(),
+            "a key with the scope read or admin sees every agent: leave out --agent, or that scope".into(),
         ));
     }
     let (_, database) = global.open().await?;
@@ -69,7 +69,7 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
     if global.json {
         return answer_json(&json!({"id": id, "key": key}));
     }
-    complain(&format!("{id}: {} for {}. The key is shown this once:", scopes.join(", "), agents.join(", ")));
+    complain(&format!("{id}: {} for {}. The key is shown only now:", scopes.join(", "), agents.join(", ")));
     answer(&key);
     Ok(())
 }
@@ -82,7 +82,7 @@ async fn list(global: &Global) -> Result<(), Failure> {
         return answer_json(&json!({"items": keys}));
     }
     if keys.is_empty() {
-        answer("there are no keys: a server on loopback is open to every local process");
+        answer("no keys: a server on loopback is open to every local process");
         return Ok(());
     }
     let mut rows = table::new(&["id", "name", "scopes", "agents", "made", "revoked"]);
@@ -106,11 +106,11 @@ async fn revoke(global: &Global, id: &str) -> Result<(), Failure> {
     let known = database.store.keys().revoke(id).await?;
     database.close().await;
     if !known {
-        return Err(Failure::Error(anyhow::anyhow!("there is no key {id}; umbra keys list shows them")));
+        return Err(Failure::Error(anyhow::anyhow!("key {id} not found; umbra keys list shows the keys")));
     }
     if global.json {
         return answer_json(&json!({"id": id, "revoked": true}));
     }
-    answer(&format!("{id} is revoked; servers refuse it within a second"));
+    answer(&format!("{id} is revoked; servers refuse the key within a second"));
     Ok(())
 }

@@ -11,10 +11,11 @@ use umbra_config::{
 };
 
 /// Notes of the help, after the options.
-pub(super) const NOTES: &str = "Give it to a client in place of the server: `umbra mcp -- npx -y \
-    @modelcontextprotocol/server-filesystem /data`. Each call of a tool is decided, audited and shown to the shadows first; \
-    what to allow, what to stub and by what contract stands in the tools file. Reviews are a running server's work. The client's end is its end.\n\n\
-    Exit codes: 0 the client left, 1 faults, 2 wrong usage.";
+pub(super) const NOTES: &str = "Configure a client to start this command in place of the server: `umbra mcp -- npx -y \
+                                @modelcontextprotocol/server-filesystem /data`. Each tool call is first decided, \
+                                audited and shown to the shadows; the tools file declares which calls run, which are \
+                                stubbed and by which contract. A running Umbra server makes the reviews. The proxy \
+                                ends when the client ends.\n\nExit codes: 0 the client left, 1 faults, 2 wrong usage.";
 
 /// Server to proxy, and the caller.
 #[derive(Debug, Args)]
@@ -64,7 +65,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let Options { profile, server, trusted, agent, session, run, seed, route, mode, task, select, accept, command } =
         options;
     if profile.is_none() && command.is_empty() {
-        let help = "write the server's command after --, or --profile NAME of the settings";
+        let help = "write the server's command after --, or name a profile of the settings by --profile NAME";
         return Err(Failure::Usage(help.to_owned()));
     }
     for (flag, text) in
@@ -104,7 +105,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         return answer_json(&json!({"servers": servers}));
     }
     for one in accepted {
-        let pinned = if one.pinned.is_empty() { "nothing new".to_owned() } else { one.pinned.join(", ") };
+        let pinned = if one.pinned.is_empty() { "no new tools".to_owned() } else { one.pinned.join(", ") };
         answer(&format!("{}: {} tools; pinned: {pinned}", one.server, one.tools));
     }
     Ok(())

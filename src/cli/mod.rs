@@ -179,7 +179,7 @@ enum Command {
     Erase(erase::Options),
     /// Measure judgement on labelled data, on this machine.
     #[command(
-        after_help = "Load on the service is measured by another program, umbra-bench: scripts/bench.sh runs it."
+        after_help = "The separate program umbra-bench measures the service under load: scripts/bench.sh runs it."
     )]
     Bench {
         #[command(subcommand)]

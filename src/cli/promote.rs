@@ -29,7 +29,11 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     })?;
     let Some(shadow) = shadows.value.iter().find(|shadow| shadow.name == options.shadow) else {
         let names: Vec<&str> = shadows.value.iter().map(|shadow| shadow.name.as_str()).collect();
-        return Err(Failure::Usage(format!("there is no shadow {:?}; there are {}", options.shadow, names.join(", "))));
+        return Err(Failure::Usage(format!(
+            "shadow {:?} not found; the shadows: {}",
+            options.shadow,
+            names.join(", ")
+        )));
     };
     let to = wanted(shadow, options.to.as_deref())?;
     let (_, database) = global.open_existing().await?;
@@ -56,7 +60,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         if let Some(line) = line {
             let file = setup.settings.shadows.path.clone().unwrap_or_default();
             answer(&format!(
-                "{}:{line}: mode: {} instead of {}. SIGHUP or POST /v1/admin/reload puts it in force.",
+                "{}:{line}: mode: {} instead of {}. SIGHUP or POST /v1/admin/reload puts the change in force.",
                 file.display(),
                 to.as_str(),
                 shadow.mode.as_str()
@@ -77,29 +81,34 @@ fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, Failure> {
     let to = match to {
         Some(word) => match Mode::parse(word) {
             Some(mode) => mode,
-            None => return usage(format!("--to: {word:?} is none of passive, review and active")),
+            None => return usage(format!("--to: {word:?} is not passive, review or active")),
         },
         None => match shadow.mode {
             Mode::Passive => Mode::Review,
             Mode::Review => Mode::Active,
-            Mode::Active => return usage(format!("{} is active: no mode says more", shadow.name)),
+            Mode::Active => return usage(format!("{} is already active, the highest mode", shadow.name)),
         },
     };
-    if to == shadow.mode { usage(format!("{} is {} already", shadow.name, to.as_str())) } else { Ok(to) }
+    if to == shadow.mode { usage(format!("{} is already {}", shadow.name, to.as_str())) } else { Ok(to) }
 }
 
 /// Returns the reason why feedback does not permit the promotion.
 fn refusal(measured: &Precision, rules: &Promote) -> Option<String> {
     if measured.judged < i64::from(rules.min_feedback) {
         return Some(format!(
-            "people have judged {} of its findings, and promote.min_feedback asks for {}: PATCH /v1/findings/{{id}} with \
-             {{\"status\": \"confirmed\"}} or \"false_positive\" (--force goes without)",
+            "people have judged {} findings of the shadow, and promote.min_feedback requires {}: give feedback by \
+             PATCH /v1/findings/{{id}} with {{\"status\": \"confirmed\"}} or \"false_positive\", or promote with \
+             --force",
             measured.judged, rules.min_feedback
         ));
     }
     let share = measured.precision.unwrap_or(0.0);
     (share < rules.floor).then(|| {
-        format!("its precision of {share} is below promote.floor, which is {} (--force goes without)", rules.floor)
+        format!(
+            "the shadow's precision of {share} is below promote.floor ({}): improve the shadow, or promote with \
+             --force",
+            rules.floor
+        )
     })
 }
 
@@ -107,8 +116,8 @@ fn refusal(measured: &Precision, rules: &Promote) -> Option<String> {
 fn change(setup: &Setup, shadow: &Shadow, to: Mode) -> Result<usize, String> {
     let Some(path) = &setup.settings.shadows.path else {
         return Err(format!(
-            "the built-in example is in force, which cannot be changed: put the shadows into a file of your own, with \
-             `mode: {}` for {}, and name it with --shadows",
+            "the built-in example is in force and cannot be changed: put the shadows into a file of your own, with \
+             `mode: {}` for {}, and name that file by --shadows",
             to.as_str(),
             shadow.name
         ));
@@ -121,7 +130,7 @@ fn change(setup: &Setup, shadow: &Shadow, to: Mode) -> Result<usize, String> {
 fn in_words(measured: &Precision) -> String {
     let Precision { judged, right, precision, low, high, .. } = measured;
     match precision {
-        None => "nobody has judged its findings".to_owned(),
+        None => "no findings judged by people yet".to_owned(),
         Some(share) => {
             let percent = |share: f64| format!("{:.1} %", share * 100.0);
             format!(

@@ -49,8 +49,9 @@ impl Server {
             Some(url) => url,
             None => address(global.quiet_setup()?.settings.server.bind),
         };
-        let bad =
-            |why: String| Failure::Usage(format!("{url} is no address of a server ({why}): write http://HOST:PORT"));
+        let bad = |why: String| {
+            Failure::Usage(format!("{url} is not the address of a server ({why}): write http://HOST:PORT"))
+        };
         let host = Url::parse(&url).map_err(|error| bad(error.to_string()))?;
         let host = host.host_str().unwrap_or_default().to_owned();
         // The user has chosen the host.
@@ -103,7 +104,7 @@ impl Remote {
         query: &Query<'_>,
         body: Option<&Value>,
     ) -> Result<Response, Failure> {
-        let mut url = self.base.join(path).with_context(|| format!("{path} is no path"))?;
+        let mut url = self.base.join(path).with_context(|| format!("{path} is not a valid path"))?;
         for (name, value) in query {
             if let Some(value) = value {
                 url.query_pairs_mut().append_pair(name, value);
@@ -119,8 +120,11 @@ impl Remote {
         let answered = tokio::time::timeout(DEADLINE, request.send()).await;
         let answered = answered.map_err(|_| anyhow!("{} did not answer within {DEADLINE:?}", self.base))?;
         let answered = answered.map_err(|error| {
-            let cause = if error.is_connect() { "nobody answers there" } else { "the connection broke" };
-            anyhow!("{}: {cause}. Start a server (umbra serve), or name another by --server or UMBRA_URL", self.base)
+            let cause = if error.is_connect() { "no connection" } else { "the connection broke" };
+            anyhow!(
+                "{}: {cause}. Start a server (umbra serve), or name another server by --server or UMBRA_URL",
+                self.base
+            )
         })?;
         if answered.status().is_success() { Ok(answered) } else { Err(refused(answered).await.into()) }
     }
@@ -129,7 +133,7 @@ impl Remote {
 async fn json(response: Response) -> Result<Value, Failure> {
     let url = response.url().clone();
     let value = response.json().await;
-    Ok(value.with_context(|| format!("{url} answers no JSON: is that a server of Umbra?"))?)
+    Ok(value.with_context(|| format!("the answer of {url} is not JSON: is it an Umbra server?"))?)
 }
 
 /// Renders a refusal: the problem's detail, its faults, and a remedy where the key is at fault.
@@ -143,7 +147,7 @@ async fn refused(response: Response) -> anyhow::Error {
         Some(format!("\n  {}: {}", pointer?, detail?))
     });
     let cure = match status.as_u16() {
-        401 => "\n  put a key into UMBRA_API_KEY or UMBRA_API_KEY_FILE (umbra keys create makes one)",
+        401 => "\n  put a key into UMBRA_API_KEY or UMBRA_API_KEY_FILE (umbra keys create makes a key)",
         _ => "",
     };
     anyhow!("{detail}{}{cure}", faults.collect::<String>())

@@ -32,14 +32,15 @@ const LOOK_BACK: u32 = 500;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Notes of the help, after the options.
-pub(super) const NOTES: &str = "With --trigger code_written or security_risk the text is read as a program or a script, in any language, fenced \
-    or not; --as says otherwise. Without standard input the newest stored event of that target and trigger is reviewed. \
-    It counts against the shadow's caps; its cooldown does not hold it back. It is also written as markdown where \
-    `artifacts.enabled` says so, into `artifacts.reviews_dir`.\n\n\
-    APPROVE is a model's word. CHECKED means that no model was due (the shadow runs on the built-in checks) and the checks \
-    found nothing; --fail-on checked lets nothing pass that no model approves.\n\n\
-    Exit codes: 0 reviewed, whatever it concludes; 1 faults, a cap that refuses it, or what --fail-on names; \
-    2 wrong usage.";
+pub(super) const NOTES: &str = "With --trigger code_written or security_risk the text is read as a program or a \
+                                script, in any language, fenced or not; --as overrides this. Without standard input \
+                                the newest stored event of that target and trigger is reviewed. The review counts \
+                                against the shadow's caps; the cooldown does not apply. With `artifacts.enabled` the \
+                                review is also written as markdown into `artifacts.reviews_dir`.\n\nOnly a model gives \
+                                APPROVE. CHECKED means that the shadow runs on the built-in checks without a model, \
+                                and the checks found nothing; --fail-on checked fails unless a model approves.\n\nExit \
+                                codes: 0 reviewed, whatever the assessment; 1 faults, a cap that refuses the review, \
+                                or an assessment that --fail-on names; 2 wrong usage.";
 
 /// Text to review, and the shadow that reviews it.
 #[derive(Debug, Args)]
@@ -79,7 +80,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         Some("flag") => Some(Assessment::Flag),
         Some(other) => {
             let known = "checked, inconclusive, suggest and flag";
-            return Err(Failure::Usage(format!("--fail-on: {other:?} is none of {known}")));
+            return Err(Failure::Usage(format!("--fail-on: {other:?} is not one of {known}")));
         }
     };
     let text = standard_input()?;
@@ -107,7 +108,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 /// Parses the form that an option names.
 fn form_named(word: &str) -> Result<OutputForm, Failure> {
     let found = OutputForm::ALL.into_iter().find(|form| form.as_str() == word);
-    found.ok_or_else(|| Failure::Usage(format!("--as: {word:?} is none of text, code and shell")))
+    found.ok_or_else(|| Failure::Usage(format!("--as: {word:?} is not text, code or shell")))
 }
 
 /// Reads the text on standard input; `None` where there is none: it is a terminal or `/dev/null`.
@@ -124,17 +125,17 @@ fn standard_input() -> Result<Option<String>, Failure> {
         .map_err(|error| anyhow::anyhow!("standard input cannot be read as UTF-8 text: {error}"))?;
     if text.len() as u64 > MAX_INPUT {
         return Err(anyhow::anyhow!(
-            "standard input holds more than 256 KiB, the limit of an event; review a part of it"
+            "standard input has more than 256 KiB, the limit of an event: review a part of the text"
         )
         .into());
     }
     if text.contains('\0') {
-        return Err(anyhow::anyhow!("standard input holds U+0000: it is no text").into());
+        return Err(anyhow::anyhow!("standard input has U+0000 and is not text").into());
     }
     if text.trim().is_empty() {
         return Err(anyhow::anyhow!(
-            "standard input is empty: there is nothing to review (with `< /dev/null` the newest stored event of the \
-             target is taken)"
+            "standard input is empty: pipe a text into it, or use `< /dev/null` to review the newest stored event of \
+             the target"
         )
         .into());
     }
@@ -163,15 +164,15 @@ async fn review(
     let shadow = match options.shadow {
         Some(name) => name,
         None => flows.rules.load().first_watching(&event, trigger).ok_or_else(|| {
-            anyhow::anyhow!("no shadow watches {} for {}: name one with --shadow", event.agent, trigger.as_str())
+            anyhow::anyhow!("no shadow watches {} for {}: name a shadow by --shadow", event.agent, trigger.as_str())
         })?,
     };
     let origin = Origin { on_demand: Some(OnDemand { shadow, trigger }), ..Origin::default() };
     let accepted = flows.events.accept(Incoming { event, key: None, digest_input: Vec::new() }, &origin).await?;
-    let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow took the text"))?;
+    let disposition = accepted.dispositions.first().ok_or_else(|| anyhow::anyhow!("no shadow reviews the text"))?;
     let (Outcome::Queued, Some(id)) = (disposition.outcome, disposition.review_id) else {
         let reason = disposition.reason.map_or("skipped", SkipReason::as_str);
-        return Err(anyhow::anyhow!("{} does not review this now: {reason}", disposition.shadow).into());
+        return Err(anyhow::anyhow!("the shadow {} does not review this text now: {reason}", disposition.shadow).into());
     };
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -183,7 +184,7 @@ async fn review(
         }
         if tokio::time::Instant::now() > deadline {
             return Err(anyhow::anyhow!(
-                "{id} has not ended within two minutes ({}); it goes on where a server runs",
+                "{id} has not ended within two minutes ({}); a running server finishes it",
                 found.failure.unwrap_or_else(|| "the model is slow".into())
             )
             .into());
@@ -193,11 +194,14 @@ async fn review(
 }
 
 async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
-    let mut review = flows.store.reviews().get(id).await?.ok_or_else(|| anyhow::anyhow!("{id} is gone"))?;
+    let mut review = flows.store.reviews().get(id).await?.ok_or_else(|| anyhow::anyhow!("{id} no longer exists"))?;
     if review.released {
-        let reason = review.reason.map_or("no reason is known", SkipReason::as_str);
+        let reason = review.reason.map_or("unknown reason", SkipReason::as_str);
         let failure = review.failure.map(|failure| format!(" ({failure})")).unwrap_or_default();
-        return Err(anyhow::anyhow!("the review was given up and its unit returned: {reason}{failure}").into());
+        return Err(anyhow::anyhow!(
+            "the review was given up, and it does not count against the caps: {reason}{failure}"
+        )
+        .into());
     }
     review.findings = Some(flows.store.findings().findings_of(&[id]).await?);
     Ok(review)
@@ -213,11 +217,11 @@ async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, 
     let mut carrying = stored.filter(|stored| stored.triggers.iter().any(|mark| mark.name == trigger));
     let found = carrying.next().map(|stored| stored.event);
     if found.is_some() {
-        complain(&format!("without a text, the newest stored event of {} is reviewed", table::plain(target)));
+        complain(&format!("no text is given: reviewing the newest stored event of {}", table::plain(target)));
     }
     found.ok_or_else(|| {
         anyhow::anyhow!(
-            "there is no stored event of {target} with {}: pipe the text to review into standard input",
+            "no stored event of {target} has the trigger {}: pipe the text to review into standard input",
             trigger.as_str()
         )
         .into()

@@ -13,8 +13,9 @@ use umbra_config::Loaded;
 use umbra_domain::{CheckName, CheckRule, nearest::nearest};
 
 pub(super) const NOTES: &str = "\
-A file of rules (TOML) is named in the settings: checks: {rules: [mine.toml]}. It adds rules, changes those of its ids, and
-switches rules off; a gitleaks.toml is such a file. `umbra schema rules` prints its JSON Schema; docs/rules.md shows one.";
+The settings name files of rules (TOML): checks: {rules: [mine.toml]}. A file adds rules, changes rules of the same id,
+and switches rules off; a gitleaks.toml is such a file. `umbra schema rules` prints the JSON Schema of a file, and
+docs/rules.md shows an example.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
@@ -39,7 +40,7 @@ pub(super) enum Action {
 fn check(name: &str) -> Result<CheckName, String> {
     CheckName::parse(name).ok_or_else(|| {
         let all: Vec<&str> = CheckName::ALL.into_iter().map(CheckName::as_str).collect();
-        format!("no check has this name; there are {}", all.join(", "))
+        format!("check not found; the checks: {}", all.join(", "))
     })
 }
 
@@ -99,7 +100,7 @@ fn explain(global: &Global, setup: &Setup, id: &str) -> Result<(), Failure> {
             || "`umbra rules list` names every rule".to_owned(),
             |meant| format!("did you mean `{meant}`?"),
         );
-        return Err(anyhow!("no rule has the id `{name}`; {help}").into());
+        return Err(anyhow!("rule `{name}` not found; {help}").into());
     };
     if global.json {
         return answer_json(&rows.into_iter().map(as_json).collect::<Vec<_>>());
@@ -126,9 +127,9 @@ fn explain(global: &Global, setup: &Setup, id: &str) -> Result<(), Failure> {
         }
     }
     if !rows.iter().any(|row| row.has_patterns()) {
-        answer("  It is judged by code, and has no expression.");
+        answer("  This rule is judged by code and has no expression.");
     }
-    answer(&format!("Switch it off with a file of rules:\n  [[rules]]\n  id = \"{name}\"\n  enabled = false"));
+    answer(&format!("Switch the rule off with a file of rules:\n  [[rules]]\n  id = \"{name}\"\n  enabled = false"));
     Ok(())
 }
 
@@ -165,8 +166,8 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
             answer(&told(row, wrong));
         }
         let rest =
-            if without == 0 { String::new() } else { format!("; {without} without a hit to show what they find") };
-        answer(&format!("{} rules, {examples} examples, {} judged otherwise{rest}", rows.len(), wrong.len()));
+            if without == 0 { String::new() } else { format!("; {without} rules without a hit among their examples") };
+        answer(&format!("{} rules, {examples} examples, {} misjudged{rest}", rows.len(), wrong.len()));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
 }
@@ -176,14 +177,13 @@ fn told(row: &CheckRule, wrong: &Misjudged) -> String {
     let text = table::plain(&wrong.text);
     let others: Vec<&str> = wrong.found.iter().map(String::as_str).filter(|rule| *rule != row.id).collect();
     let why = match (wrong.is_hit, others.is_empty()) {
-        (false, _) => "a miss is found".to_owned(),
-        (true, _) if row.enabled == Some(false) => "the rule is off, and its examples are found".to_owned(),
-        (true, false) => format!("a hit is found by {} alone", others.join(", ")),
+        (false, _) => "a miss is reported".to_owned(),
+        (true, _) if row.enabled == Some(false) => "the rule is off, and its examples are reported".to_owned(),
+        (true, false) => format!("a hit is reported only by {}", others.join(", ")),
         (true, true) if wrong.is_placeholder => {
-            "a hit looks like a placeholder, which no rule about credentials reports: write letters at random"
-                .to_owned()
+            "a hit looks like a placeholder, which no rule about credentials reports: write random letters".to_owned()
         }
-        (true, true) => "a hit is not found".to_owned(),
+        (true, true) => "a hit is not reported".to_owned(),
     };
     format!("{}: {}: {why}: {text}", row.place, row.id)
 }

@@ -12,8 +12,8 @@ use super::{
 use crate::flows::audit::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
 use umbra_boundary::diff::{Difference, RunPlace};
 
-pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a run is unknown or too large, or what --fail-on \
-    names; 2 wrong usage.";
+pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a run is unknown or too large, or there is \
+                                a difference that --fail-on names; 2 wrong usage.";
 
 /// Most differences in the table.
 const SHOWN: usize = 100;
@@ -128,7 +128,9 @@ async fn end(global: &Global, Ending { server, run, agent, reason }: Ending) -> 
 
 async fn diff(global: &Global, Options { a, b, baseline, fail_on }: Options) -> Result<(), Failure> {
     if baseline.as_ref() == Some(&a) {
-        return Err(Failure::Usage("--baseline: this is the first run itself; give a repetition of it".to_owned()));
+        return Err(Failure::Usage(
+            "--baseline: this is the first run itself: give a repetition of that run".to_owned(),
+        ));
     }
     let (_, database) = global.open_existing().await?;
     let compared = compare(&database.store, Runs { a, b, baseline }, |_| true).await;
@@ -178,7 +180,7 @@ fn show(RunsCompared { summary, differences }: &RunsCompared) {
     answer(&format!("{agreed} of {compared} calls agree: {share} (95 % interval {low:.1} to {high:.1} %)"));
     let left_out: u64 = noise.iter().map(|noise| noise.count).sum();
     if left_out > 0 {
-        answer(&format!("{left_out} differences are noise: the first run and its repetition differ there, too"));
+        answer(&format!("{left_out} differences are noise: the first run and its repetition also differ there"));
     }
     answer(recommendation);
 }

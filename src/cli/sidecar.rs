@@ -7,9 +7,10 @@ use crate::flows::sessions::replay::{Replay, replay_session};
 use umbra_config::Loaded;
 use umbra_domain::SessionId;
 
-pub(super) const NOTES: &str = "Rules alone are asked, those of the sidecar file and of the tools file that the settings name now; \
-    models, tools and patterns are not. Exit codes: 0 everything is said as it was; 1 something is said otherwise, a step was changed or is missing, or the \
-    session is unknown or cannot be read; 2 wrong usage.";
+pub(super) const NOTES: &str = "Only rules are judged again, with the sidecar file and the tools file of the current \
+                                settings; models, tools and patterns are not. Exit codes: 0 all rulings are the same; \
+                                1 a ruling differs, a step was changed or is missing, or the session is unknown or \
+                                cannot be read; 2 wrong usage.";
 
 /// Most differences in the table.
 const SHOWN: usize = 100;
@@ -63,7 +64,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     done.map_err(anyhow::Error::from)?;
     let one = matches!(action, Action::Replay(_));
     if one && replays.is_empty() {
-        return Err(anyhow::anyhow!("there is no such session in this database").into());
+        return Err(anyhow::anyhow!("session not found in this database").into());
     }
     match (global.json, one, replays.first()) {
         (true, true, Some(replay)) => answer_json(replay)?,
@@ -93,13 +94,13 @@ fn show(replays: &[Replay]) {
     let sum = |of: fn(&Replay) -> usize| replays.iter().map(of).sum::<usize>();
     let (rulings, unreadable) = (sum(|one| one.rulings as usize), sum(|one| one.unreadable.len()));
     let missing = sum(|one| one.missing.len());
-    answer(&format!("{total} of {rulings} rulings in {} sessions are said otherwise now", replays.len()));
+    answer(&format!("{total} of {rulings} rulings in {} sessions differ now", replays.len()));
     if unreadable > 0 {
         answer(&format!(
-            "{unreadable} steps are not as they were recorded, or their documents are gone: they were not judged"
+            "{unreadable} steps were not judged: they are not as recorded, or their documents no longer exist"
         ));
     }
     if missing > 0 {
-        answer(&format!("in {missing} places steps are missing that were recorded"));
+        answer(&format!("recorded steps are missing in {missing} places"));
     }
 }

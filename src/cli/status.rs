@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     let backlog = &status.check_backlog;
     if backlog.waiting > 0 || backlog.shed > 0 {
         answer(&format!(
-            "checks: {} events waiting, oldest for {:.0} s; {} passed over within a day",
+            "checks: {} events waiting, oldest for {:.0} s; {} skipped within a day",
             backlog.waiting, backlog.oldest_age_seconds, backlog.shed
         ));
     }
@@ -59,7 +59,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     }
     for need in &status.needs {
         answer(&format!(
-            "needs somebody: {} {}: {}; {}",
+            "needs attention: {} {}: {}; {}",
             need.kind,
             need.name,
             table::plain(&need.problem),
@@ -79,18 +79,21 @@ async fn status(setup: &Setup, database: &Database) -> Result<Status, Failure> {
     let store = &database.store;
     let servers = Standing::of_servers(store, setup.settings.queue.dead_after).await?;
     let Some(newest) = servers.first() else {
-        complain("no server runs on this database: shown is what `umbra serve` would have in force");
+        complain("no server runs on this database: the table shows the configuration that `umbra serve` would use");
         let App { flows, .. } = App::build(setup, store, Clock::system()).await?;
         return Ok(flows.maintenance.status().await?);
     };
     if !servers.iter().all(|server| server.has_shadows_of(newest)) {
-        complain("the servers have different shadows in force; shown are those of the one that was started last");
+        complain(
+            "the servers have different shadows in force; the table shows those of the server that was started last",
+        );
     }
     if let Some(path) = &setup.settings.shadows.path
         && !setup.shadows().is_ok_and(|given| newest.has_shadows(&given.value))
     {
         complain(&format!(
-            "{} is not what is in force: shown is what is; `umbra check` looks at a file, a reload puts it in force",
+            "{} differs from the configuration in force, which the table shows: `umbra check` checks the file, a \
+             reload puts it in force",
             path.display()
         ));
     }

@@ -68,7 +68,7 @@ mod tests {
     use super::{fitted, plain};
 
     #[test]
-    fn what_names_a_row_is_whole_on_a_narrow_terminal() {
+    fn row_id_stays_whole_on_a_narrow_terminal() {
         let id = "key_0197a3c1d2e47f00a1b2c3d4e5f60718";
         let mut table = fitted(&["id", "name", "agents"], true, false);
         table.set_width(50).add_row([id, "a name of several words", "writer-*, reader-*"]);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_agents_moves_no_cursor_and_reorders_nothing() {
+    fn agent_text_loses_control_and_direction_characters() {
         assert_eq!(plain("a\u{1b}[2Jb\u{202e}c\u{2066}d\u{200b}e\nf é😀"), "a [2Jb c d e f é😀");
     }
 }

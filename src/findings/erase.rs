@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_go_and_others_stay_where_they_are() {
+    async fn erased_log_lines_keep_their_length_and_others_stay() {
         let dir = tempfile::tempdir().expect("a folder");
         let log = dir.path().join("observations.jsonl");
         let line = |n: u32, agent: &str, task: &str| {

@@ -55,7 +55,7 @@ mod tests {
     use super::Tally;
 
     #[test]
-    fn the_interval_is_wilsons() {
+    fn precision_interval_is_wilsons() {
         // R: prop.test(x, n, correct = FALSE)$conf.int
         for (right, wrong, share, low, high) in [
             (0, 0, None, 0.0, 1.0),

@@ -87,7 +87,7 @@ fn lines(path: &Path) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_page_holds_the_gravest_three_and_says_how_many_are_left() {
+fn page_shows_the_three_gravest_findings_and_counts_the_rest() {
     let mut review = review(1, "writer-agent");
     review.findings = Some(vec![
         finding(Severity::Info, "one"),
@@ -99,7 +99,7 @@ fn a_page_holds_the_gravest_three_and_says_how_many_are_left() {
 }
 
 #[test]
-fn a_name_that_is_taken_gets_a_number_and_a_page_that_is_there_stays_alone() {
+fn page_names_are_numbered_and_rewrites_make_no_new_page() {
     let dir = tempfile::tempdir().expect("a folder");
     for n in [1, 2, 1, 3, 2] {
         pages::write(dir.path(), &review(n, "writer-agent")).expect("written");
@@ -110,7 +110,7 @@ fn a_name_that_is_taken_gets_a_number_and_a_page_that_is_there_stays_alone() {
 
 proptest! {
     #[test]
-    fn whatever_an_agent_is_called_its_page_lies_in_the_folder_and_its_comment_ends_once(agent in "\\PC{0,40}|.{0,40}|[./\\\\-]{1,20}|(-->|--!>|->|<script>|\u{202e}|\"){1,4}") {
+    fn any_agent_name_gives_a_page_in_the_folder_with_one_comment(agent in "\\PC{0,40}|.{0,40}|[./\\\\-]{1,20}|(-->|--!>|->|<script>|\u{202e}|\"){1,4}") {
         let dir = tempfile::tempdir().expect("a folder");
         let mut review = review(1, &agent);
         review.task_id = Some(agent.clone());
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn a_page_with_encoded_metadata_of_an_earlier_version_is_still_known_as_its_reviews() {
+fn page_with_older_encoded_metadata_is_still_recognised() {
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     let dir = tempfile::tempdir().expect("a folder");
     let review = review(1, "writer-agent");
@@ -146,7 +146,7 @@ fn a_page_with_encoded_metadata_of_an_earlier_version_is_still_known_as_its_revi
 }
 
 #[test]
-fn the_log_is_rotated_without_losing_a_line_and_knows_what_it_holds() {
+fn log_rotation_loses_no_line_and_repeats_none() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("observations.jsonl");
     let observations =
@@ -175,7 +175,7 @@ fn the_log_is_rotated_without_losing_a_line_and_knows_what_it_holds() {
 }
 
 #[test]
-fn only_so_many_full_files_are_kept() {
+fn rotated_files_beyond_the_limit_are_deleted() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("observations.jsonl");
     let mut journal = Journal::new(path, 1_000, 2);
@@ -186,7 +186,7 @@ fn only_so_many_full_files_are_kept() {
 }
 
 #[tokio::test]
-async fn a_page_that_cannot_be_written_is_an_error_and_written_later() {
+async fn unwritable_page_is_an_error_and_is_written_on_retry() {
     let dir = tempfile::tempdir().expect("a folder");
     let (log, pages) = (dir.path().join("log/observations.jsonl"), dir.path().join("pages"));
     fs::write(&pages, "in the way").expect("a file");

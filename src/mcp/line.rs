@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_the_bound_concerns_its_request_alone() {
+    fn oversized_line_fails_only_its_own_request() {
         let long = "x".repeat(5_000);
         for step in [1, 7, 600, 100_000] {
             for (name, text) in [
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_from_an_answer_and_its_id_found() {
+    fn oversized_request_is_recognised_with_its_id() {
         let long = "x".repeat(5_000);
         let text = Some(NumberOrString::String("a-1".into()));
         for (head, id) in [
@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn an_id_within_the_content_is_nobodys() {
+    fn nested_id_of_an_oversized_line_is_ignored() {
         let text = format!(r#"{{"result":{{"id":3,"content":"{}"}},"id":{{"a":1}}}}"#, "x".repeat(5_000));
         let said = fed::<ServerJsonRpcMessage>(1_000, &format!("{text}\n"), 100);
         assert!(matches!(&said[..], [LineContent::TooLong(LineSubject { id: None, .. })]), "{said:?}");
     }
 
     #[test]
-    fn what_is_no_message_says_what_it_is() {
+    fn non_message_lines_are_classified() {
         let odd = "Server listening\n{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{oops}}\n[1]\n  \r\n";
         let said = fed::<ServerJsonRpcMessage>(1_000, odd, 100);
         let [LineContent::Garbled(words), LineContent::Garbled(broken), LineContent::Odd(batch), LineContent::Blank] =

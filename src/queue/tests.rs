@@ -8,7 +8,7 @@ use super::{Permit, Slots, backoff};
 use umbra_domain::Mode::{Active, Passive, Review};
 
 #[test]
-fn some_places_are_kept_for_active_reviews() {
+fn slots_are_reserved_for_active_reviews() {
     for (workers, for_active, free) in [
         (0, 0, (0, 0)),
         (0, 2, (0, 0)),
@@ -32,7 +32,7 @@ fn some_places_are_kept_for_active_reviews() {
 }
 
 #[test]
-fn active_reviews_use_what_is_kept_for_them_first_and_others_never_do() {
+fn active_reviews_take_reserved_slots_first_and_others_never() {
     let slots = Slots::new(3, 1);
     let mut held: Vec<Permit> = Vec::new();
     for (mode, taken, free) in [
@@ -55,7 +55,7 @@ fn active_reviews_use_what_is_kept_for_them_first_and_others_never_do() {
 }
 
 #[test]
-fn clones_share_their_places() {
+fn clones_share_their_slots() {
     let slots = Slots::new(1, 0);
     let held = slots.clone().take(Passive.priority());
     assert!(held.is_some() && (slots.free() == (0, 0)));
@@ -63,7 +63,7 @@ fn clones_share_their_places() {
 
 proptest! {
     #[test]
-    fn places_are_neither_lost_nor_doubled(
+    fn slots_are_neither_lost_nor_doubled(
         workers in 0..6_usize,
         for_active in 0..6_usize,
         steps in prop::collection::vec((0..3_i16, any::<prop::sample::Index>(), any::<bool>()), 0..40),
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn a_wait_doubles_up_to_a_minute() {
+fn backoff_doubles_up_to_a_minute() {
     for (attempt, seconds) in
         [(0, 1.0), (1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0), (6, 32.0), (7, 60.0), (8, 60.0), (u32::MAX, 60.0)]
     {
@@ -98,7 +98,7 @@ fn a_wait_doubles_up_to_a_minute() {
 }
 
 #[test]
-fn a_provider_may_ask_for_more_but_not_for_less() {
+fn provider_may_extend_the_backoff_but_not_shorten() {
     for (asked_ms, waits_ms) in [(0, 2_000), (1_999, 2_000), (2_001, 2_001), (86_400_000, 86_400_000)] {
         let wait = backoff(2, Some(Duration::from_millis(asked_ms)), 1.0);
         assert_eq!(wait, Duration::from_millis(waits_ms), "asked for {asked_ms} ms");

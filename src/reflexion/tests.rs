@@ -22,7 +22,7 @@ fn fault<'a>() -> Fault<'a> {
 }
 
 #[test]
-fn a_lesson_opens_at_the_third_event_and_closes_when_too_few_are_left() {
+fn lesson_opens_at_three_events_and_closes_when_few_are_left() {
     for (is_open, recent, events, expected) in [
         (false, 0, 0, Step::Nothing),
         (false, 2, 2, Step::Nothing),
@@ -38,7 +38,7 @@ fn a_lesson_opens_at_the_third_event_and_closes_when_too_few_are_left() {
 }
 
 #[test]
-fn the_prompt_reads_like_this() {
+fn prompt_and_lesson_match_their_snapshots() {
     insta::assert_snapshot!(prompt(&fault(), LIMITS.window), @r#"
     Independent reviews found the same fault in 3 of your results within 7 days, in tasks of the type "summary".
     Kind of fault: factual (consistent, warning).
@@ -59,7 +59,7 @@ fn the_prompt_reads_like_this() {
 
 proptest! {
     #[test]
-    fn nobodys_words_leave_their_quotes(text in "\\PC{0,400}|[\"\\\\<>`\n\r\u{202e}a-z ]{0,400}") {
+    fn foreign_text_stays_quoted_in_the_prompt(text in "\\PC{0,400}|[\"\\\\<>`\n\r\u{202e}a-z ]{0,400}") {
         let fault = Fault { description: Some(&text), task_type: Some(&text), rule: &text, ..fault() };
         let written = prompt(&fault, LIMITS.window);
         prop_assert_eq!(written.lines().count(), 6);

@@ -51,7 +51,7 @@ fn an_interrupted_segment_is_filed_again() {
 }
 
 #[test]
-fn segments_of_a_process_that_is_gone_are_taken_over_first_and_those_of_a_live_one_are_not() {
+fn segments_of_dead_processes_are_filed_first_and_live_ones_not() {
     let dir = tempfile::tempdir().unwrap();
     let (gone, live, own) = (spool(dir.path(), 1), spool(dir.path(), 2), spool(dir.path(), 3));
     for (spool, text) in [(&own, "own"), (&live, "live"), (&gone, "gone")] {
@@ -85,7 +85,7 @@ fn a_torn_end_is_skipped_and_a_damaged_line_is_set_aside() {
 }
 
 #[test]
-fn a_full_folder_takes_nothing_more_and_loses_nothing() {
+fn full_spool_refuses_lines_and_loses_none() {
     let dir = tempfile::tempdir().unwrap();
     let small = Spool::new(dir.path(), 40, Uuid::from_u128(1));
     small.append(&lines(&["\"fits\""])).unwrap();
@@ -125,7 +125,7 @@ fn a_segment_that_is_being_erased_is_not_filed_meanwhile() {
 }
 
 #[test]
-fn a_folder_that_was_moved_away_takes_nothing_unseen() {
+fn append_to_a_moved_folder_fails() {
     let dir = tempfile::tempdir().unwrap();
     let (folder, aside) = (dir.path().join("spool"), dir.path().join("aside"));
     let own = spool(&folder, 1);

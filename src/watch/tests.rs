@@ -58,7 +58,7 @@ fn watches(rule: &WatchRule, event: &Event) -> bool {
 }
 
 #[test]
-fn a_pattern_is_a_name_or_a_glob() {
+fn agent_pattern_matches_as_name_or_glob() {
     for (pattern, agent, expected) in [
         ("writer", "writer", true),
         ("writer", "Writer", false),
@@ -89,7 +89,7 @@ fn a_pattern_is_a_name_or_a_glob() {
 }
 
 #[test]
-fn a_pattern_that_is_no_glob_is_named() {
+fn invalid_glob_is_named_in_the_error() {
     for (agent, except, named) in [("team-[", "x", "team-["), ("*", "{a", "{a")] {
         let bad = WatchRule { except: vec![except.into()], ..rule(agent, &[Error]) };
         let error = Watcher::compile(&[shadow(vec![bad])]).expect_err("it is no glob");
@@ -99,7 +99,7 @@ fn a_pattern_that_is_no_glob_is_named() {
 }
 
 #[test]
-fn except_leaves_agents_out() {
+fn excepted_agents_are_not_watched() {
     for (except, agent, expected) in [
         (&["writer"][..], "writer", false),
         (&["writer"], "writer-2", true),
@@ -117,7 +117,7 @@ fn except_leaves_agents_out() {
 }
 
 #[test]
-fn conditions_hold_for_the_event() {
+fn conditions_match_task_type_cost_and_metadata() {
     let cost = |least| WatchRule { min_cost: Some(NanoUsd(least)), ..rule("a", &[Error]) };
     let task = |kind: &str| WatchRule { task_type: Some(kind.into()), ..rule("a", &[Error]) };
     let meta =
@@ -157,7 +157,7 @@ fn conditions_hold_for_the_event() {
 }
 
 #[test]
-fn triggers_are_matched_and_the_first_declared_one_names_the_pair() {
+fn triggers_match_and_declared_ones_come_first() {
     let none = None::<(Trigger, &[Trigger])>;
     for (rule, marks, expected) in [
         (rule("*", &[Error]), &[(Error, Derived)][..], Some((Error, &[Error][..]))),
@@ -196,7 +196,7 @@ fn triggers_are_matched_and_the_first_declared_one_names_the_pair() {
 }
 
 #[test]
-fn a_shadow_matches_once_by_all_its_rules_together() {
+fn shadow_matches_once_with_triggers_of_all_its_rules() {
     let strict = WatchRule { task_type: Some("other".into()), ..rule("a", &[SecurityRisk]) };
     let both = vec![rule("*", &[Error]), rule("a", &[CodeWritten]), strict];
     let turned = both.iter().rev().cloned().collect();
@@ -210,7 +210,7 @@ fn a_shadow_matches_once_by_all_its_rules_together() {
 }
 
 #[test]
-fn a_disabled_shadow_matches_so_that_the_gate_can_say_so() {
+fn disabled_shadow_still_matches() {
     let disabled = Shadow { enabled: false, ..shadow(vec![rule("*", &[Error])]) };
     let found = answer(&compile(&[disabled]), &event("a"), &[mark((Error, Declared))]);
     assert_eq!(found, [(0, Error, vec![Error])]);

@@ -22,7 +22,7 @@ fn secret() -> Secret {
 }
 
 #[test]
-fn the_signature_is_that_of_the_scheme() {
+fn signature_equals_the_standard_webhooks_example() {
     // Result of the published Python package `standardwebhooks` 1.1.0.
     let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
     let sign =
@@ -45,7 +45,7 @@ fn a_secret_is_base64_of_24_to_64_bytes() {
 }
 
 #[test]
-fn failures_are_tried_again_for_about_a_day_and_not_longer() {
+fn failed_deliveries_are_retried_for_about_a_day() {
     for jitter in [0.0, 0.5, 1.0] {
         let mut tried_for = Duration::ZERO;
         let mut attempt = 1;
@@ -89,7 +89,7 @@ fn notice(kind: NoticeKind, agent: Option<&str>, shadow: Option<&str>, severity:
 }
 
 #[test]
-fn each_filter_keeps_out_what_it_says_and_nothing_else() {
+fn each_filter_excludes_only_its_own_notices() {
     let webhooks = [
         webhook("all"),
         Webhook { enabled: false, ..webhook("off") },
@@ -122,7 +122,7 @@ fn each_filter_keeps_out_what_it_says_and_nothing_else() {
 }
 
 #[test]
-fn an_endpoint_in_a_private_network_is_refused_unless_it_is_allowed() {
+fn private_endpoint_is_refused_unless_allowed() {
     for url in ["http://10.0.0.7/x", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "http://0x7f.1/"] {
         let one = [Webhook { url: SecretString::from(url.to_owned()), ..webhook("inner") }];
         let refused = Endpoints::new(&one, &OutboundPolicy::default()).unwrap_err().to_string();

@@ -40,7 +40,7 @@ fn is_empty(dir: &Path) -> bool {
 }
 
 #[test]
-fn a_file_is_given_and_looked_at_and_its_mark_beside_it() {
+fn file_and_mark_are_written_read_and_replaced_by_digest() {
     let (_dir, workspace, _) = places();
     assert_eq!(workspace.folder(AT, false).expect_err("nothing is made").kind(), io::ErrorKind::NotFound);
     let folder = workspace.folder(AT, true).expect("a folder");
@@ -73,7 +73,7 @@ fn a_file_is_given_and_looked_at_and_its_mark_beside_it() {
 }
 
 #[test]
-fn the_group_may_what_it_may_in_the_workspace_and_others_nothing() {
+fn files_inherit_group_permissions_and_deny_others() {
     for (mode, of_folder, of_file) in [(0o755, 0o750, 0o640), (0o700, 0o700, 0o600), (0o777, 0o770, 0o660)] {
         let (_dir, workspace, _) = places();
         fs::set_permissions(workspace.path(), fs::Permissions::from_mode(mode)).expect("it is ours");
@@ -92,7 +92,7 @@ fn the_group_may_what_it_may_in_the_workspace_and_others_nothing() {
 }
 
 #[test]
-fn no_name_leads_out() {
+fn paths_and_names_outside_the_workspace_are_refused() {
     let (dir, workspace, _) = places();
     for path in ["../outside/x", "/etc/x", ".umbra/..", "..", "", ".", "a//b", "./x/y", "x\0y/z"] {
         assert!(workspace.folder(path, true).is_err(), "{path:?}");
@@ -107,7 +107,7 @@ fn no_name_leads_out() {
 }
 
 #[test]
-fn a_link_at_any_part_of_the_path_leads_nowhere() {
+fn symlinks_in_any_part_of_a_path_are_not_followed() {
     // A folder of the project, ours, the session's: each in turn is a link to a folder outside.
     for (at, path) in [("project", "project/.umbra/ses_1"), ("project/.umbra", "project/.umbra/ses_1"), (AT, AT)] {
         let (_dir, workspace, outside) = places();
@@ -136,7 +136,7 @@ fn a_link_at_any_part_of_the_path_leads_nowhere() {
 }
 
 #[test]
-fn folders_that_are_swapped_for_links_all_the_time_let_nothing_out() {
+fn folder_swapped_for_a_symlink_in_a_race_is_not_followed() {
     let (_dir, workspace, outside) = places();
     let (umbra, aside) = (workspace.path().join(".umbra"), workspace.path().join("aside"));
     let stop = AtomicBool::new(false);
@@ -169,7 +169,7 @@ fn folders_that_are_swapped_for_links_all_the_time_let_nothing_out() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_not_read_and_a_link_in_its_place_is_not_followed() {
+fn non_regular_files_are_neither_read_nor_overwritten() {
     let (_dir, workspace, outside) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     let (at, secret) = (workspace.path().join(AT), outside.join("secret"));
@@ -210,7 +210,7 @@ fn what_is_no_plain_file_is_not_read_and_a_link_in_its_place_is_not_followed() {
 }
 
 #[test]
-fn a_folder_goes_with_all_that_is_in_it_and_nothing_that_links_in_it_lead_to() {
+fn folder_removal_deletes_contents_but_follows_no_symlink() {
     let (_dir, workspace, outside) = places();
     workspace.folder(AT, true).expect("a folder");
     let at = workspace.path().join(AT);
@@ -227,7 +227,7 @@ fn a_folder_goes_with_all_that_is_in_it_and_nothing_that_links_in_it_lead_to() {
 }
 
 #[test]
-fn what_is_wrong_with_a_path_is_said_in_words() {
+fn path_errors_name_the_part_and_the_reason() {
     let (_dir, workspace, outside) = places();
     let said = |path: &str| workspace.folder(path, true).expect_err("it is none").to_string();
     symlink(&outside, workspace.path().join("link")).expect("a link");
@@ -244,7 +244,7 @@ fn what_is_wrong_with_a_path_is_said_in_words() {
 }
 
 #[test]
-fn a_place_that_was_there_is_missing_and_one_that_never_was_is_not() {
+fn vanished_place_is_an_error_other_than_not_found() {
     let (dir, workspace, _) = places();
     let path = "apps/site/.umbra/ses_1";
     assert!(!workspace.has_place(path).expect("it is not there"));
@@ -271,7 +271,7 @@ fn a_place_that_was_there_is_missing_and_one_that_never_was_is_not() {
 }
 
 #[test]
-fn a_file_that_is_swapped_for_a_link_all_the_time_is_not_followed() {
+fn file_swapped_for_a_symlink_in_a_race_is_not_followed() {
     let (_dir, workspace, outside) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     let (at, secret) = (workspace.path().join(AT), outside.join("secret"));
@@ -303,7 +303,7 @@ fn a_file_that_is_swapped_for_a_link_all_the_time_is_not_followed() {
 }
 
 #[test]
-fn marks_that_somebody_wrote_are_none_unless_they_could_be_ours() {
+fn malformed_and_linked_marks_are_ignored() {
     let (_dir, workspace, outside) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     let at = workspace.path().join(AT);
@@ -323,7 +323,7 @@ fn marks_that_somebody_wrote_are_none_unless_they_could_be_ours() {
 }
 
 #[test]
-fn what_others_write_at_the_same_time_is_never_written_over() {
+fn concurrent_writers_never_overwrite_each_other() {
     let (_dir, workspace, _) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     folder.put("n.md", b"0", None).expect("it is written");
@@ -350,7 +350,7 @@ fn what_others_write_at_the_same_time_is_never_written_over() {
 }
 
 #[test]
-fn no_change_of_an_editor_is_lost_under_what_is_given() {
+fn concurrent_editor_changes_are_never_lost() {
     let (_dir, workspace, _) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     folder.put("n.md", b"ours 0", None).expect("it is written");
@@ -390,7 +390,7 @@ fn no_change_of_an_editor_is_lost_under_what_is_given() {
 }
 
 #[test]
-fn a_folder_with_too_much_in_it_is_not_read() {
+fn overfull_folder_is_not_read() {
     let (_dir, workspace, _) = places();
     let folder = workspace.folder(AT, true).expect("a folder");
     for n in 0..300 {

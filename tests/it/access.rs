@@ -22,7 +22,7 @@ async fn status(umbra: &Umbra, key: &str, method: Method, path: &str, body: Opti
 }
 
 #[tokio::test]
-async fn a_key_does_what_its_scopes_say_for_its_agents_until_it_is_revoked() {
+async fn key_is_limited_to_its_scopes_and_agents_until_revoked() {
     let umbra = Umbra::with().go().await;
     let event = json!({"agent": "writer-1", "output": "x"});
     assert_eq!(umbra.post("/v1/events", &event).await.status, 202, "a loopback server without keys is open");
@@ -62,7 +62,7 @@ async fn a_key_does_what_its_scopes_say_for_its_agents_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
+async fn agent_binding_of_a_key_is_checked_on_the_stored_name() {
     let umbra = Umbra::with().go().await;
     let bound = |glob: &str| {
         let args = ["keys", "create", "--name", "k", "--scope", "ingest", "--agent", glob, "--json"];
@@ -86,7 +86,7 @@ async fn a_key_is_held_to_the_name_under_which_the_event_is_stored() {
 }
 
 #[tokio::test]
-async fn a_passive_shadow_is_not_named_to_a_key_that_cannot_read() {
+async fn passive_shadow_is_not_named_to_a_key_without_read_scope() {
     let shadows = "
 shadow_agents:
   - {name: unseen, model: checks, mode: passive, watch: [{agent: '*', triggers: [error]}]}
@@ -118,7 +118,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn each_refusal_is_counted_and_logged_by_the_names_of_key_and_code() {
+async fn refusals_are_counted_by_code_and_logged_by_key_id() {
     let umbra = Umbra::with().go().await;
     let made =
         made(&umbra.cli(&["keys", "create", "--name", "k", "--scope", "ingest", "--agent", "w", "--json"], None));
@@ -155,7 +155,7 @@ async fn each_refusal_is_counted_and_logged_by_the_names_of_key_and_code() {
 }
 
 #[tokio::test]
-async fn an_open_bind_without_keys_is_refused_with_the_flags_that_the_key_needs() {
+async fn open_bind_without_keys_is_refused_with_the_key_command() {
     let umbra = Umbra::with().go().await;
     let refused = umbra.cli(&["serve", "--bind", "0.0.0.0:0"], None);
     assert_eq!(refused.status.code(), Some(1));
@@ -168,7 +168,7 @@ async fn an_open_bind_without_keys_is_refused_with_the_flags_that_the_key_needs(
 }
 
 #[tokio::test]
-async fn every_fault_of_a_request_is_told_at_once() {
+async fn invalid_body_lists_all_faults_and_deep_nesting_is_refused() {
     let umbra = Umbra::with().go().await;
     for (path, body, places) in [
         ("/v1/reviews", json!({"trigger": "all", "outptu": "x"}), "/target /trigger /output /outptu"),
@@ -189,7 +189,7 @@ async fn every_fault_of_a_request_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_batch_with_an_idempotency_key_is_refused_and_told_of_ids() {
+async fn idempotency_key_on_a_batch_is_refused_with_a_hint_at_ids() {
     let umbra = Umbra::with().go().await;
     let body = Some(br#"{"events": [{"agent": "a", "output": "x"}]}"#.to_vec());
     let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
@@ -200,7 +200,7 @@ async fn a_batch_with_an_idempotency_key_is_refused_and_told_of_ids() {
 }
 
 #[tokio::test]
-async fn a_web_page_cannot_use_a_loopback_server() {
+async fn loopback_server_refuses_foreign_host_and_origin_headers() {
     let umbra = Umbra::with().go().await;
     let body = || Some(br#"{"agent":"a","output":"x"}"#.to_vec());
     let json = ("content-type", "application/json");
@@ -214,7 +214,7 @@ async fn a_web_page_cannot_use_a_loopback_server() {
 }
 
 #[tokio::test]
-async fn an_agent_of_hidden_characters_alone_is_refused_and_moves_no_meter() {
+async fn agent_name_of_invisible_characters_is_refused_uncounted() {
     let shadows = "
 shadow_agents:
   - {name: capped, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}],
@@ -233,7 +233,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_a_problem_and_never_a_fault_of_ours() {
+async fn unreadable_queries_get_400_and_oversized_texts_413() {
     let umbra = Umbra::with().go().await;
     for path in [
         "/v1/reviews?since=-009999-06-01T00:00:00Z",
@@ -254,7 +254,7 @@ async fn what_cannot_be_read_is_a_problem_and_never_a_fault_of_ours() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_query_is_told_at_once_and_a_bad_cursor_hides_none() {
+async fn query_faults_are_listed_together_and_bad_cursors_refused() {
     let umbra = Umbra::with().go().await;
     let refused = async |path: &str| {
         let answered = umbra.send(Method::GET, path, &[], None).await;

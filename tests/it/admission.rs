@@ -53,7 +53,7 @@ async fn status_line(socket: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn dripping_bodies_of_one_key_keep_no_other_key_out() {
+async fn slow_bodies_of_one_key_do_not_block_other_keys() {
     // Fewer places than slow bodies in each class; as many connections as slow bodies and a few more.
     let bodies = if sabotage() { 1_000 } else { 8 };
     let settings = format!(
@@ -99,7 +99,7 @@ async fn p99(kinds: [(bool, u16); 2], mut ask: impl AsyncFnMut(bool) -> u16) -> 
 }
 
 #[tokio::test]
-async fn a_refusal_beside_a_thousand_open_bodies_costs_no_more_than_the_least_answer() {
+async fn refusal_beside_a_thousand_open_bodies_stays_fast() {
     const HELD: usize = 1_000;
     let bodies = if sabotage() { 2 * HELD } else { HELD };
     let settings = format!(

@@ -86,7 +86,7 @@ async fn ended(umbra: &Umbra, backtest: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_changed_shadow_is_tried_and_nothing_that_is_live_moves() {
+async fn changed_shadow_is_compared_and_live_data_stays_unchanged() {
     let umbra = Umbra::with().shadows(LIVE).go().await;
     post_all(&umbra, EVENTS).await;
     umbra.looked().await;
@@ -136,7 +136,7 @@ async fn a_changed_shadow_is_tried_and_nothing_that_is_live_moves() {
 }
 
 #[tokio::test]
-async fn the_gates_of_a_version_go_by_the_time_of_the_events_as_they_did_live() {
+async fn budget_gates_use_event_time_and_match_the_live_skips() {
     let shadows = "
 shadow_agents:
   - {name: guard, model: checks, mode: review, watch: [{agent: 'a*', triggers: [error]}],
@@ -162,7 +162,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn a_run_that_is_killed_goes_on_and_comes_to_the_same() {
+async fn killed_run_is_resumed_with_the_same_result() {
     let mut umbra = Umbra::with().shadows(LIVE).go().await;
     post_all(&umbra, EVENTS).await;
     let body = json!({"shadows": changed()});
@@ -195,7 +195,7 @@ async fn a_run_that_is_killed_goes_on_and_comes_to_the_same() {
 }
 
 #[tokio::test]
-async fn a_model_is_asked_within_the_budget_which_can_be_raised() {
+async fn spent_budget_stops_the_run_until_it_is_raised() {
     let model = ModelServer::start(|seen| {
         let text = verdict(seen, "APPROVE", 90, &json!([])).to_string();
         Answer::Metered { text, input: 900, output: 300 }
@@ -246,7 +246,7 @@ async fn a_model_is_asked_within_the_budget_which_can_be_raised() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_waits_for_no_slow_model_and_another_goes_on() {
+async fn stopping_server_hands_its_run_to_another_server() {
     let slow = Answer::Slow(std::time::Duration::from_secs(50), Box::new(Answer::error(500, "slow", "too late")));
     let model = ModelServer::start(move |_| slow.clone()).await;
     let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
@@ -267,7 +267,7 @@ async fn a_server_that_stops_waits_for_no_slow_model_and_another_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_forecasts_asks_and_runs_without_a_server() {
+async fn command_without_a_server_forecasts_confirms_and_runs() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 90, &json!([])))).await;
     let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
     let mut umbra = Umbra::with().shadows(LIVE).settings(&settings).go().await;
@@ -308,7 +308,7 @@ async fn the_command_forecasts_asks_and_runs_without_a_server() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_understood_is_told_of_every_fault() {
+async fn invalid_request_lists_all_faults() {
     let umbra = Umbra::with().shadows(LIVE).go().await;
     let body = json!({"shadows": "shadow_agents: [{name: x, model: nothing}]", "since": "soon", "max_events": 0,
         "max_usd": -1.0});

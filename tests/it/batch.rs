@@ -71,7 +71,7 @@ fn outcomes(dispositions: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn twenty_small_events_are_three_calls_three_units_and_twenty_assessments() {
+async fn twenty_small_events_take_three_calls_and_three_units() {
     let model = ModelServer::start(approve).await;
     let umbra = Umbra::with()
         .shadows(&shadows("{max_events: 8, max_wait: 1s}", ", cooldown: 0s"))
@@ -110,7 +110,7 @@ async fn twenty_small_events_are_three_calls_three_units_and_twenty_assessments(
 }
 
 #[tokio::test]
-async fn each_event_is_judged_by_what_is_said_of_it_alone() {
+async fn each_event_is_assessed_by_its_own_item_and_quotes_alone() {
     let model = ModelServer::start(|seen| {
         let quote = |text: &str| {
             json!([{"severity": "critical", "category": "factual", "description": "It is wrong.",
@@ -171,7 +171,7 @@ async fn each_event_is_judged_by_what_is_said_of_it_alone() {
 }
 
 #[tokio::test]
-async fn characters_close_a_batch_and_what_is_large_goes_alone() {
+async fn character_limit_closes_a_batch_and_large_events_go_alone() {
     let model = ModelServer::start(|seen| {
         if events_of(seen).is_empty() {
             Answer::Json(crate::support::judge::verdict(seen, "APPROVE", 90, &json!([])))
@@ -211,7 +211,7 @@ async fn characters_close_a_batch_and_what_is_large_goes_alone() {
 }
 
 #[tokio::test]
-async fn a_cooldown_gathers_what_comes_meanwhile_into_the_next_batch() {
+async fn events_during_a_cooldown_join_the_next_batch() {
     let model = ModelServer::start(approve).await;
     let schema = Schema::fresh().await;
     let umbra = Umbra::with()
@@ -242,7 +242,7 @@ async fn a_cooldown_gathers_what_comes_meanwhile_into_the_next_batch() {
 }
 
 #[tokio::test]
-async fn a_stop_closes_open_batches_and_another_process_reviews_them_at_once() {
+async fn stop_closes_open_batches_for_review_by_another_process() {
     let model = ModelServer::start(approve).await;
     let schema = Schema::fresh().await;
     let start = async || {

@@ -46,7 +46,7 @@ impl Umbra {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_rehearsed_promoted_and_looked_into() {
+async fn agent_is_rehearsed_promoted_and_audited() {
     let umbra = Umbra::with().tools("tools: []\n").go().await;
     fs::copy(folder("examples/billing/books.json"), umbra.file("books.json")).expect("books");
     let untouched = umbra.books();

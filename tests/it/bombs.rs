@@ -58,7 +58,7 @@ fn bombs() -> Vec<(&'static str, String, &'static str)> {
 }
 
 #[test]
-fn bombs_are_refused_within_128_mib_and_two_seconds_of_work() {
+fn expanding_files_are_refused_within_memory_and_cpu_limits() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.yaml");
     std::fs::write(&file, umbra_config::EXAMPLE_SHADOWS).unwrap();

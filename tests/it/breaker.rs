@@ -48,7 +48,7 @@ async fn told(umbra: &Umbra, agent: &str, recommendation: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_agent_whose_same_output_is_rejected_again_and_again_is_stuck() {
+async fn repeated_rejection_of_one_output_marks_the_agent_stuck() {
     let umbra = Umbra::with().shadows(SHADOWS).clock("2026-02-28T14:00:00Z").go().await;
     for (copies, recommendation, stuck) in [(1, "closed", 0), (2, "closed", 2), (3, "open", 3), (4, "open", 4)] {
         followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
@@ -67,7 +67,7 @@ async fn an_agent_whose_same_output_is_rejected_again_and_again_is_stuck() {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_of_its_breaker_with_each_answer_until_it_closes() {
+async fn answers_carry_the_breaker_of_the_agent_until_it_closes() {
     let schema = Schema::fresh().await;
     let umbra = Umbra::with().shadows(SHADOWS).clock("2026-02-28T14:00:00Z").on(&schema).go().await;
     let other = Umbra::with().shadows(SHADOWS).settings("queue: {workers: 0}\n").on(&schema).go().await;
@@ -94,7 +94,7 @@ async fn an_agent_is_told_of_its_breaker_with_each_answer_until_it_closes() {
 }
 
 #[tokio::test]
-async fn only_shadows_of_the_modes_that_count_open_a_breaker() {
+async fn only_shadows_in_the_configured_modes_open_a_breaker() {
     for (modes, writer, gated) in [("[review, active]", 3, 3), ("[active]", 0, 3), ("review", 3, 3)] {
         let settings = format!("breaker: {{modes: {modes}}}\n");
         let umbra = Umbra::with().shadows(SHADOWS).settings(&settings).clock("2026-02-28T14:00:00Z").go().await;

@@ -49,7 +49,7 @@ fn numbered(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_first_day_is_told_so_far_with_its_findings_in_words() {
+async fn briefing_of_the_first_day_is_partial_and_lists_findings() {
     let model = ModelServer::start(|seen| {
         let finding = json!([{"severity": "critical", "category": "factual", "description": "It is made up.",
             "evidence_quote": "words that nobody wrote", "checklist_item": "consistent"}]);
@@ -122,7 +122,7 @@ async fn assert_the_gravest_is_linked(umbra: &Umbra, briefing: &Value) {
 }
 
 #[tokio::test]
-async fn the_briefing_of_a_known_day_is_filed_once_and_reads_as_it_should() {
+async fn briefing_of_a_known_day_is_stored_once_as_in_the_snapshot() {
     let model = judge_of_sums().await;
     let receiver = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
     let settings = format!(

@@ -28,7 +28,7 @@ const VIEWS: [&str; 12] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn page_fits_a_phone_tells_all_of_an_event_and_shows_what_agents_wrote_as_text() {
+async fn page_fits_a_phone_and_shows_agent_markup_as_text() {
     let Some(browser) = Browser::start().await else { return };
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let page = |view: &str| format!("{}/#/{view}", umbra.base);
@@ -99,7 +99,7 @@ policies:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_call_appears_on_the_page_is_approved_there_and_runs() {
+async fn waiting_call_is_approved_on_the_page_and_runs() {
     let Some(browser) = Browser::start().await else { return };
     let umbra = Umbra::with().tools(ASKING).go().await;
     let call = json!({"call_id": "a1", "agent": "billing", "run": "nightly", "tool": {"server": "stripe", "name": "refund"},
@@ -131,7 +131,7 @@ async fn a_waiting_call_appears_on_the_page_is_approved_there_and_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_note_that_is_left_on_the_page_reaches_the_agent_with_its_next_turn() {
+async fn note_from_the_page_reaches_the_agent_at_its_next_turn() {
     let Some(browser) = Browser::start().await else { return };
     let umbra = Umbra::with().go().await;
     let attached = json!({"agent": "coder", "task": format!("fix the date bug {MARKUP}"), "documents": {"todo": "- [x] a\n- [ ] b\n"}});
@@ -153,7 +153,7 @@ async fn a_note_that_is_left_on_the_page_reaches_the_agent_with_its_next_turn() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documentation_shows_an_operation_and_asks_nobody_else() {
+async fn api_documentation_loads_nothing_from_other_hosts() {
     let Some(browser) = Browser::start().await else { return };
     let umbra = Umbra::with().go().await;
     browser.ask("url", &json!({"url": format!("{}/docs#tag/boundary/POST/v1/decide", umbra.base)})).await;

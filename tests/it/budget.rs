@@ -85,7 +85,7 @@ async fn drained(servers: &[Umbra]) {
 }
 
 #[tokio::test]
-async fn four_processes_and_a_kill_make_exactly_fifty_reviews_a_day() {
+async fn daily_cap_is_exact_over_four_processes_and_a_kill() {
     let shadows = "
 shadow_agents:
   - {name: capped, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}],
@@ -103,7 +103,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn a_cap_per_target_is_as_exact() {
+async fn cap_per_target_is_exact_over_four_processes() {
     let shadows = "
 shadow_agents:
   - {name: fair, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}],
@@ -120,7 +120,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn held_and_spent_money_never_exceed_the_cap_and_leave_less_than_one_call() {
+async fn held_and_spent_money_fills_and_never_exceeds_the_cap() {
     let model = ModelServer::start(|seen| {
         let text = judge::verdict(seen, "APPROVE", 90, &json!([])).to_string();
         Answer::Slow(Duration::from_millis(5), Box::new(Answer::Metered { text, input: 900, output: 300 }))
@@ -189,7 +189,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn a_unit_that_returns_on_one_process_is_noticed_by_another_that_remembers_the_cap_as_spent() {
+async fn returned_unit_is_noticed_by_a_process_with_a_spent_cap() {
     let refusal = Answer::error(401, "authentication_error", "invalid x-api-key");
     let model = ModelServer::start(move |_| Answer::Slow(Duration::from_secs(2), Box::new(refusal.clone()))).await;
     let settings =

@@ -23,7 +23,7 @@ async fn batch(umbra: &Umbra, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_the_cooldown_left_out_is_reviewed_the_newest_first_and_never_beyond_the_cap() {
+async fn skipped_events_are_reviewed_newest_first_within_the_cap() {
     let mut umbra = Umbra::with().shadows(SHADOWS).go().await;
     let mut ids = Vec::new();
     for n in 0..6 {
@@ -95,7 +95,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn a_review_that_was_asked_for_later_gives_no_verdict() {
+async fn later_review_changes_no_verdict() {
     let shadows = "
 shadow_agents:
   - {name: judge, model: checks, mode: active, watch: [{agent: '*', triggers: [error]}], cost_control: {sample: 0}}
@@ -114,7 +114,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_understood_is_told_of_every_fault() {
+async fn invalid_request_lists_all_faults() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let refused = umbra.post("/v1/reviews/batch", &json!({"since": "soon", "max": 501, "agent": ""})).await;
     assert_eq!((refused.status.as_u16(), &refused.body["code"]), (400, &json!("invalid_request")), "{}", refused.text);

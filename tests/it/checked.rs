@@ -24,7 +24,7 @@ fn event() -> Value {
 }
 
 #[tokio::test]
-async fn a_text_that_no_model_judged_is_checked_in_every_answer() {
+async fn event_without_a_model_review_is_checked_in_every_answer() {
     let umbra = Umbra::with().shadows(KEYLESS).go().await;
     let accepted = umbra.event(&event()).await;
     umbra.drain().await;
@@ -62,7 +62,7 @@ async fn a_text_that_no_model_judged_is_checked_in_every_answer() {
 }
 
 #[tokio::test]
-async fn the_command_line_says_checked_and_fails_on_it_where_asked() {
+async fn command_line_shows_checked_and_fails_on_it_on_request() {
     let umbra = Umbra::with().shadows(KEYLESS).go().await;
     let review = |more: &[&str]| {
         let args = [&["review", "--target", "writer", "--trigger", "task_complete"], more].concat();
@@ -95,7 +95,7 @@ async fn the_command_line_says_checked_and_fails_on_it_where_asked() {
 }
 
 #[tokio::test]
-async fn a_model_that_says_checked_has_said_nothing() {
+async fn model_reply_of_checked_is_inconclusive() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "CHECKED", 90, &json!([])))).await;
     let settings = format!("models:\n  judge: {{provider: openai, name: j, base_url: '{}'}}\n", model.openai_url());
     let umbra = Umbra::with().shadows(&KEYLESS.replace("haiku", "judge")).settings(&settings).go().await;
@@ -107,7 +107,7 @@ async fn a_model_that_says_checked_has_said_nothing() {
 }
 
 #[tokio::test]
-async fn an_approval_of_the_checks_that_was_stored_earlier_is_read_as_checked() {
+async fn stored_approval_of_the_checks_is_migrated_to_checked() {
     let mut umbra = Umbra::with().shadows(KEYLESS).go().await;
     umbra.event(&event()).await;
     umbra.drain().await;

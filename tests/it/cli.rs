@@ -36,7 +36,7 @@ fn said(command: &mut Command) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_command_that_only_looks_makes_no_database() {
+fn status_doctor_list_and_revoke_create_no_database() {
     let parent = TempDir::new().unwrap();
     let missing = parent.path().join("missing");
     let empty = parent.path().join("empty");
@@ -61,7 +61,7 @@ fn a_command_that_only_looks_makes_no_database() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_used_is_named_with_the_reason() {
+async fn unusable_database_is_reported_with_the_reason() {
     let refused = |url: &str| {
         let (code, text) = said(&mut command(&["status", "--database-url", url]));
         assert_eq!(code, Some(1), "{text}");
@@ -86,7 +86,7 @@ async fn a_database_that_cannot_be_used_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_data_directory_that_is_a_file_is_told_once() {
+fn data_directory_that_is_a_file_is_reported_once() {
     let parent = TempDir::new().unwrap();
     let file = parent.path().join("file");
     fs::write(&file, "").unwrap();
@@ -96,7 +96,7 @@ fn a_data_directory_that_is_a_file_is_told_once() {
 }
 
 #[test]
-fn what_has_no_meaning_is_refused() {
+fn meaningless_options_are_refused_with_a_remedy() {
     for (args, words) in [
         (&["serve", "--bind", "example.com:80"] as &[&str], "localhost:7817"),
         (&["completions", "bash", "--json"], "leave --json out"),
@@ -108,7 +108,7 @@ fn what_has_no_meaning_is_refused() {
 }
 
 #[test]
-fn shadows_come_from_a_file_or_from_standard_input() {
+fn shadows_option_takes_a_pipe_and_refuses_a_directory() {
     let folder = TempDir::new().unwrap();
     let (code, text) = said(command(&["check", "--shadows"]).arg(folder.path()));
     assert_eq!(code, Some(1), "{text}");
@@ -134,7 +134,7 @@ outbound: {allow: [10.0.0.8]}
 ";
 
 #[test]
-fn every_address_that_may_not_be_called_is_a_fault_of_the_settings_with_its_place() {
+fn forbidden_base_urls_are_faults_with_file_and_position() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("umbra.yaml");
     fs::write(&file, MODELS).unwrap();
@@ -163,7 +163,7 @@ fn every_address_that_may_not_be_called_is_a_fault_of_the_settings_with_its_plac
 }
 
 #[test]
-fn what_serve_would_refuse_is_found_by_check() {
+fn check_finds_settings_that_serve_would_refuse() {
     let folder = TempDir::new().unwrap();
     let short = folder.path().join("key");
     fs::write(&short, "umbra_sk_short").unwrap();
@@ -183,7 +183,7 @@ fn what_serve_would_refuse_is_found_by_check() {
 }
 
 #[test]
-fn the_sidecar_file_is_checked_beside_the_tools_file() {
+fn sidecar_rules_are_checked_against_the_tools_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("sidecar.yaml");
     let tools = folder.path().join("tools.yaml");
@@ -238,7 +238,7 @@ fn a_rule_in_words_needs_a_shadow_with_criteria_and_a_model() {
 }
 
 #[tokio::test]
-async fn health_is_asked_by_the_binary_itself() {
+async fn health_command_reports_ready_down_and_silent_servers() {
     let mut umbra = Umbra::with().go().await;
     let base = umbra.base.clone();
     for args in [vec!["health", "--url", &base], vec!["health", "--live", "--url", &base, "--json"]] {
@@ -268,7 +268,7 @@ const ONE: &str =
     "shadow_agents: [{name: NAME, model: checks, mode: review, watch: [{agent: '*', triggers: [error]}]}]\n";
 
 #[test]
-fn a_shadows_file_at_a_usual_place_is_found_and_named() {
+fn shadows_file_in_a_default_place_is_found_and_named() {
     let dir = TempDir::new().unwrap();
     let check = || {
         let output = command(&["check"]).current_dir(dir.path()).output().unwrap();
@@ -283,7 +283,7 @@ fn a_shadows_file_at_a_usual_place_is_found_and_named() {
 }
 
 #[test]
-fn a_variable_names_the_settings_file() {
+fn umbra_config_variable_names_the_settings_file() {
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("umbra.yaml");
     fs::write(&file, "server: {bind: 127.0.0.1:70000}\n").unwrap();
@@ -293,7 +293,7 @@ fn a_variable_names_the_settings_file() {
 }
 
 #[test]
-fn a_command_that_sends_nothing_needs_no_webhook_secret() {
+fn status_needs_no_webhook_secret_and_check_does() {
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("umbra.yaml");
     let webhook = "webhooks: [{url: 'http://127.0.0.1:9/x', secret_env: UMBRA_WEBHOOK_SECRET}]\n";
@@ -311,7 +311,7 @@ fn a_command_that_sends_nothing_needs_no_webhook_secret() {
 }
 
 #[test]
-fn an_address_that_needs_a_key_is_refused_before_a_database_is_made() {
+fn open_bind_without_keys_is_refused_before_a_database_exists() {
     let dir = TempDir::new().unwrap();
     let data = dir.path().join("data");
     let (code, text) = said(command(&["serve", "--bind", "0.0.0.0:0", "--data-dir"]).arg(&data));
@@ -320,7 +320,7 @@ fn an_address_that_needs_a_key_is_refused_before_a_database_is_made() {
 }
 
 #[test]
-fn a_model_without_prices_is_not_taken_for_cheap() {
+fn model_without_prices_is_refused_unless_costly_is_allowed() {
     let dir = TempDir::new().unwrap();
     let check = |base_url: &str, more: &str| {
         let settings = format!("models: {{unp: {{provider: openai, name: big, base_url: '{base_url}'}}}}\n");
@@ -341,7 +341,7 @@ fn a_model_without_prices_is_not_taken_for_cheap() {
 }
 
 #[test]
-fn a_terminal_is_shown_colours_unless_the_environment_asks_for_none() {
+fn terminal_output_is_coloured_unless_no_color_is_set() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("shadow-agents.yaml"), ONE.replace("NAME", "ok")).unwrap();
     // `script` runs a command on a terminal of its own.

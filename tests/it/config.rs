@@ -21,7 +21,7 @@ fn haiku() -> BTreeMap<String, ModelSpec> {
 }
 
 #[test]
-fn shipped_files_load_without_a_remark() {
+fn shipped_files_load_without_warnings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let settings =
         Settings::load(Some(&folder.join("umbra.default.yaml")), &Environment::default(), &|_, _| Ok(())).unwrap();
@@ -37,7 +37,7 @@ fn shipped_files_load_without_a_remark() {
 }
 
 #[test]
-fn an_embedding_model_is_one_free_of_charge_and_reviews_nothing() {
+fn embedding_model_must_be_single_free_and_no_reviewer() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("umbra.yaml");
     let load = |models: &str| {
@@ -69,7 +69,7 @@ fn an_embedding_model_is_one_free_of_charge_and_reviews_nothing() {
 }
 
 #[test]
-fn without_a_file_the_defaults_hold() {
+fn defaults_apply_without_a_settings_file() {
     let settings = Settings::load(None, &Environment::default(), &|_, _| Ok(())).unwrap().value;
     assert_eq!(settings.server.bind.to_string(), "127.0.0.1:7817");
     assert_eq!(settings.database.max_connections, 16);

@@ -90,7 +90,7 @@ fn concrete(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_array_is_taken_for_no_object() {
+async fn array_body_is_refused_where_an_object_is_expected() {
     let umbra = Umbra::with().go().await;
     let document: Value = serde_json::from_str(include_str!("../../openapi/umbra.json")).expect("JSON");
     let (mut asked, mut taken) = (0, Vec::new());

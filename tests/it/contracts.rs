@@ -49,7 +49,7 @@ const TOOLS: &str = "tools:
 ";
 
 #[test]
-fn lint_says_no_faults_or_a_line_for_each() {
+fn lint_reports_each_fault_on_a_line_with_its_place() {
     let folder = Folder::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/tools.example.yaml");
     let (code, out, err) = folder.umbra(&["contracts", "lint", example.to_str().unwrap()]);
@@ -68,7 +68,7 @@ fn lint_says_no_faults_or_a_line_for_each() {
 }
 
 #[test]
-fn lint_and_check_tell_what_can_never_be_answered() {
+fn lint_and_check_refuse_unanswerable_contracts() {
     let folder = Folder::new();
     let ten = "[1,2,3,4,5,6,7,8,9,0]";
     let slow = (0..9).fold("true".to_owned(), |inner, _| format!("{ten}.all(x, {inner})"));
@@ -105,7 +105,7 @@ fn lint_and_check_tell_what_can_never_be_answered() {
 }
 
 #[test]
-fn lint_lists_tools_that_code_registers_without_a_guard_or_a_contract() {
+fn lint_lists_registered_tools_without_guard_or_contract() {
     let folder = Folder::new();
     folder.write("tools.yaml", TOOLS);
     folder.write(
@@ -165,7 +165,7 @@ add.__wrapped__("a")
 }
 
 #[test]
-fn what_is_inferred_from_recorded_calls_lints_clean() {
+fn contracts_inferred_from_recorded_calls_pass_lint() {
     let folder = Folder::new();
     let line = |n: usize| {
         let result = json!({"id": format!("c_{n}9f{n}"), "name": format!("name {n}"), "plan": "free", "at": format!("2026-03-0{n}T00:00:00Z")});
@@ -188,7 +188,7 @@ fn what_is_inferred_from_recorded_calls_lints_clean() {
 }
 
 #[test]
-fn diff_fails_where_callers_break() {
+fn diff_fails_on_changes_that_break_callers() {
     let folder = Folder::new();
     folder.write("old.yaml", TOOLS);
     folder.write("new.yaml", &TOOLS.replace("version: 1", "version: 2").replace("required: [id]", "required: []"));
@@ -206,7 +206,7 @@ fn diff_fails_where_callers_break() {
 }
 
 #[test]
-fn editors_get_a_schema_of_the_tools_file() {
+fn schema_command_prints_the_tools_schema() {
     let (code, out, _) = Folder::new().umbra(&["schema", "tools"]);
     let schema: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &schema["title"]), (0, &json!("Umbra tools")));

@@ -57,7 +57,7 @@ fn code(files: &BTreeMap<String, Answered>) -> String {
 }
 
 #[tokio::test]
-async fn the_page_brings_everything_with_it() {
+async fn page_is_self_contained_and_builds_no_markup_from_text() {
     let umbra = Umbra::with().go().await;
     let files = files(&umbra).await;
     assert_eq!(files.len(), 18, "the page, its style and its scripts: {:?}", files.keys());
@@ -81,7 +81,7 @@ async fn the_page_brings_everything_with_it() {
 }
 
 #[tokio::test]
-async fn the_page_speaks_of_what_the_api_has() {
+async fn page_uses_only_names_and_paths_of_the_openapi_document() {
     let umbra = Umbra::with().go().await;
     let files = files(&umbra).await;
     let contract = umbra.send(Method::GET, "/openapi.json", &[], None).await.text;
@@ -128,7 +128,7 @@ async fn the_page_speaks_of_what_the_api_has() {
 }
 
 #[tokio::test]
-async fn a_server_with_keys_serves_the_page_and_keeps_its_data() {
+async fn server_with_keys_serves_the_page_without_data() {
     let umbra = Umbra::with().go().await;
     let made = umbra.cli(&["keys", "create", "--name", "admin", "--scope", "admin,read"], None);
     assert!(made.status.success());
@@ -141,7 +141,7 @@ async fn a_server_with_keys_serves_the_page_and_keeps_its_data() {
 }
 
 #[tokio::test]
-async fn what_a_shadow_watches_is_told_in_the_units_of_its_file() {
+async fn watch_rules_are_shown_in_the_units_of_the_shadows_file() {
     let shadows = "
 shadow_agents:
   - name: dear

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use umbra::{cli::Cli, telemetry::metric};
 use umbra_config::{DEFAULT_SETTINGS, Environment, Settings};
 
+use crate::documents::wrapped;
 use crate::support::{
     Umbra,
     judge::verdict,
@@ -51,7 +52,7 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn rules_and_board_name_only_metrics_that_there_are() {
+fn alert_rules_and_dashboard_name_only_known_metrics() {
     let rules = read("deploy/prometheus/umbra.rules.yml");
     let board: Value = serde_json::from_str(&read("deploy/grafana/umbra.json")).expect("JSON");
     let mut shown = Vec::new();
@@ -65,10 +66,12 @@ fn rules_and_board_name_only_metrics_that_there_are() {
 
 #[test]
 fn the_manual_lists_every_metric() {
-    let (begin, end) = ("| metric | is |\n| --- | --- |\n", "<!-- /metrics -->");
+    let (begin, end) = ("<!-- metrics -->\n", "<!-- /metrics -->");
     let manual = read("docs/operations.md");
-    let rows: Vec<String> = metric::ALL.iter().map(|(name, meaning)| format!("| `{name}` | {meaning} |\n")).collect();
-    let rows = rows.concat();
+    let mut rows = String::new();
+    for (name, meaning) in metric::ALL {
+        wrapped(&mut rows, &format!("- `{name}`: {meaning}"), "  ");
+    }
     let (before, rest) = manual.split_once(begin).expect("the table");
     let (listed, after) = rest.split_once(end).expect("its end");
     if std::env::var_os("UMBRA_UPDATE").is_some() {
@@ -97,7 +100,7 @@ fn labels_in(expression: &str) -> BTreeSet<(String, String)> {
 }
 
 #[tokio::test]
-async fn rules_and_board_select_by_labels_that_are_exported() {
+async fn alert_rules_and_dashboard_use_only_exported_labels() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "FLAG", 1, &json!([])))).await;
     let settings = format!(
         "models:\n  judge: {{provider: openai, name: j, base_url: '{}', input_usd_per_mtok: 1, output_usd_per_mtok: 1}}\n",
@@ -188,7 +191,7 @@ fn refusal(arguments: &[String], is_typed: bool) -> Option<String> {
 }
 
 #[test]
-fn commands_that_documents_show_are_taken() {
+fn commands_in_documents_are_accepted_by_the_parser() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = [".", "docs", "config"].iter().flat_map(|folder| fs::read_dir(root.join(folder)).expect(folder));
     let names = files
@@ -212,7 +215,7 @@ fn commands_that_documents_show_are_taken() {
 }
 
 #[test]
-fn a_command_that_is_not_taken_is_found() {
+fn unknown_command_in_a_document_is_detected() {
     let page = "`umbra keys make` and `umbra chek`, `umbra completions SHELL`, `umbra keys create`, `umbra completions bash|fsh`\n\
                 ```sh\ncargo run -- serv\numbra keys create --name a   # umbra nothing\n\
                 docker compose exec -T umbra umbra status --jsn > x\ndocker compose kill umbra\n```\n";
@@ -224,7 +227,7 @@ fn a_command_that_is_not_taken_is_found() {
 }
 
 #[test]
-fn containers_set_settings_that_there_are() {
+fn container_files_set_only_known_settings() {
     let (dockerfile, compose) = (read("Dockerfile"), read("docker-compose.yml"));
     let mut found = 0;
     let both = format!("{dockerfile}\n{compose}");

@@ -22,7 +22,7 @@ fn hold(page: &str, text: &str) {
 }
 
 /// Appends a paragraph or a list item, wrapped; lines after the first are indented.
-fn wrapped(page: &mut String, text: &str, indent: &str) {
+pub(crate) fn wrapped(page: &mut String, text: &str, indent: &str) {
     let mut length = 0;
     for word in text.split_whitespace() {
         let chars = word.chars().count();
@@ -145,4 +145,43 @@ fn the_page_of_settings_is_written_from_their_declarations() {
         settings(&mut page, section, schema, defaults.get(section).unwrap_or(&Value::Null));
     }
     hold("configuration.md", &page);
+}
+
+/// Paths of a page that must exist: targets of links, and files of the repository in backticks.
+fn paths_of(text: &str) -> Vec<(String, bool)> {
+    const FOLDERS: [&str; 9] = ["src", "crates", "tests", "docs", "scripts", "deploy", "clients", "examples", "fuzz"];
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(|target| (target, true));
+    let quoted = text.split('`').skip(1).step_by(2).filter(|span| {
+        let (folder, rest) = span.split_once('/').unwrap_or_default();
+        let plain = rest.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+        FOLDERS.contains(&folder) && plain && !rest.is_empty()
+    });
+    let all = linked.chain(quoted.map(|span| (span, false)));
+    let all = all.filter(|(target, _)| !target.contains("://") && !target.starts_with('#'));
+    all.map(|(target, is_link)| (target.split('#').next().unwrap_or_default().to_owned(), is_link)).collect()
+}
+
+#[test]
+fn links_and_paths_of_pages_lead_to_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut faults, mut checked) = (Vec::new(), 0);
+    for folder in [root.to_owned(), root.join("docs")] {
+        for page in fs::read_dir(&folder).expect("a folder").map(|page| page.expect("a file").path()) {
+            if page.extension().is_none_or(|end| end != "md") {
+                continue;
+            }
+            let outside_code: Vec<String> = {
+                let text = fs::read_to_string(&page).expect("it is read");
+                text.split("```").step_by(2).map(ToOwned::to_owned).collect()
+            };
+            for (path, is_link) in outside_code.iter().flat_map(|text| paths_of(text)) {
+                checked += 1;
+                let base = if is_link { &folder } else { root };
+                if !base.join(&path).exists() {
+                    faults.push(format!("{}: {path} does not exist", page.display()));
+                }
+            }
+        }
+    }
+    assert!(checked > 100 && faults.is_empty(), "{checked} paths\n{}", faults.join("\n"));
 }

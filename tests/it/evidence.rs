@@ -98,7 +98,7 @@ fn text_of<'a>(event: &'a Value, field: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn each_is_told_with_its_place_and_its_twin_is_not() {
+async fn each_fault_is_found_at_its_place_and_its_twin_is_not() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let mut posted = Vec::new();
     for Case { shadow, mut event, told } in cases() {

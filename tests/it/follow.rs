@@ -76,7 +76,7 @@ fn is(recommendation: &str, rejections: u64) -> (String, u64) {
 }
 
 #[tokio::test]
-async fn three_rejections_in_a_row_open_the_breaker_and_approved_trials_close_it() {
+async fn three_rejections_open_a_breaker_and_approved_trials_close_it() {
     let umbra = with_checks().await;
     let unknown = breaker(&umbra, "nobody").await;
     assert_eq!((&unknown["recommendation"], &unknown["consecutive_rejections"]), (&json!("closed"), &json!(0)));
@@ -134,7 +134,7 @@ async fn three_rejections_in_a_row_open_the_breaker_and_approved_trials_close_it
 }
 
 #[tokio::test]
-async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
+async fn approvals_copies_and_passive_shadows_open_no_breaker() {
     let umbra = with_checks().await;
     followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
     followed(&umbra, &dangerous("writer", "b.evil.sh")).await;
@@ -189,7 +189,7 @@ async fn an_approval_between_copies_and_passive_shadows_open_nothing() {
 }
 
 #[tokio::test]
-async fn a_review_that_ends_late_takes_the_place_of_its_event_whoever_performs_it() {
+async fn late_review_counts_at_the_position_of_its_event() {
     let schema = Schema::fresh().await;
     let front = Umbra::with().shadows(SHADOWS).settings("queue: {workers: 0}\n").on(&schema);
     let front = front.clock("2026-02-28T14:00:00Z").go().await;
@@ -212,7 +212,7 @@ async fn a_review_that_ends_late_takes_the_place_of_its_event_whoever_performs_i
 }
 
 #[tokio::test]
-async fn a_rejection_without_evidence_and_a_doubt_leave_the_count() {
+async fn flag_without_evidence_or_inconclusive_leaves_the_count() {
     let model = ModelServer::start(|seen| {
         let quote = |quote: &str| {
             json!([{"severity": "critical", "category": "factual", "description": "The sum is wrong.",
@@ -239,7 +239,7 @@ async fn a_rejection_without_evidence_and_a_doubt_leave_the_count() {
 }
 
 #[tokio::test]
-async fn a_breaker_is_for_those_who_read_or_speak_for_the_agent() {
+async fn breaker_is_visible_only_to_readers_and_keys_of_the_agent() {
     let umbra = with_checks().await;
     followed(&umbra, &dangerous("writer", "a.evil.sh")).await;
     followed(&umbra, &dangerous("other", "a.evil.sh")).await;
@@ -271,7 +271,7 @@ async fn a_breaker_is_for_those_who_read_or_speak_for_the_agent() {
 }
 
 #[tokio::test]
-async fn a_fault_that_recurs_becomes_a_lesson_and_is_closed_when_it_stops() {
+async fn recurring_fault_opens_a_reflexion_that_closes_when_it_stops() {
     let umbra = with_checks().await;
     let open = async || umbra.items("/v1/reflexions?agent=writer&status=open").await;
     for n in 0..2 {
@@ -319,7 +319,7 @@ async fn call(umbra: &Umbra, finding: &Value, body: &Value) -> crate::support::s
 }
 
 #[tokio::test]
-async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing() {
+async fn feedback_and_baseline_reach_the_reviewer_and_lower_no_check() {
     let model = ModelServer::start(|seen| {
         let fault = json!([{"severity": "warning", "category": "factual", "description": "The total ignores returns.",
             "evidence_quote": "The total of all sales", "checklist_item": "consistent"}]);
@@ -383,7 +383,7 @@ async fn what_people_said_and_what_is_usual_reach_the_reviewer_and_lower_nothing
 }
 
 #[tokio::test]
-async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_approval() {
+async fn model_flag_without_evidence_neither_counts_nor_resets() {
     let model = ModelServer::start(|seen| {
         let (assessment, score) = if seen.user.contains("is fine") { ("APPROVE", 95) } else { ("FLAG", 0) };
         Answer::Json(verdict(seen, assessment, score, &json!([])))
@@ -411,7 +411,7 @@ async fn a_models_rejection_without_evidence_is_neither_a_rejection_nor_an_appro
 }
 
 #[tokio::test]
-async fn checked_leaves_the_count_of_a_shadow_with_a_model_and_resets_that_of_one_without() {
+async fn checked_resets_the_count_only_of_a_shadow_without_a_model() {
     let model = ModelServer::start(|seen| {
         let finding = json!([{"severity": "critical", "category": "factual", "description": "It is not so.",
             "evidence_quote": "the moon is made of cheese", "checklist_item": "consistent"}]);
@@ -448,7 +448,7 @@ async fn checked_leaves_the_count_of_a_shadow_with_a_model_and_resets_that_of_on
 }
 
 #[tokio::test]
-async fn a_fall_is_found_without_a_model() {
+async fn score_drop_is_found_without_a_model() {
     let umbra = with_checks().await;
     for n in 0..10 {
         followed(&umbra, &clean("writer", n)).await;
@@ -462,7 +462,7 @@ async fn a_fall_is_found_without_a_model() {
 }
 
 #[tokio::test]
-async fn a_shadow_is_promoted_once_people_found_it_right_often_enough() {
+async fn shadow_is_promoted_once_its_precision_reaches_the_floor() {
     let shadows = format!("# kept\n{SHADOWS}  # the end\n");
     let settings = "promote: {min_feedback: 5}\n";
     let umbra = Umbra::with().shadows(&shadows).settings(settings).clock("2026-02-28T14:00:00Z").go().await;

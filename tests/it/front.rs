@@ -31,7 +31,7 @@ use crate::support::sabotage;
 use self::server::{PATIENCE, SHORT, Server, short_limits};
 
 #[tokio::test]
-async fn requests_are_answered_on_one_connection_and_carry_the_peer() {
+async fn keep_alive_connection_answers_requests_with_the_peer() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let mut client = server.connect().await;
     let local = client.socket.local_addr().unwrap().to_string();
@@ -43,7 +43,7 @@ async fn requests_are_answered_on_one_connection_and_carry_the_peer() {
 }
 
 #[tokio::test]
-async fn a_silent_socket_and_dripped_headers_are_cut() {
+async fn silent_socket_and_slow_headers_are_closed() {
     let server = Server::start(short_limits(), BodyLimits::default());
     server.connect().await.closed().await;
 
@@ -58,7 +58,7 @@ async fn a_silent_socket_and_dripped_headers_are_cut() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_outlives_the_header_deadline_but_not_its_own() {
+async fn idle_connection_is_closed_at_the_idle_not_header_deadline() {
     let idle = SHORT * 4;
     let server = Server::start(Limits { idle, ..short_limits() }, BodyLimits::default());
     let mut client = server.connect().await;
@@ -79,7 +79,7 @@ async fn an_idle_connection_outlives_the_header_deadline_but_not_its_own() {
 }
 
 #[tokio::test]
-async fn work_has_no_deadline_of_the_connection() {
+async fn running_request_is_not_bound_by_connection_deadlines() {
     let server = Server::start(Limits { idle: SHORT, ..short_limits() }, BodyLimits::default());
     let mut client = server.connect().await;
     client.send("GET /held", b"").await;
@@ -90,7 +90,7 @@ async fn work_has_no_deadline_of_the_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_takes_is_given_up() {
+async fn stalled_response_write_closes_the_connection() {
     let server = Server::start(Limits { write_stall: SHORT, ..short_limits() }, BodyLimits::default());
     let mut client = server.connect().await;
     client.send("GET /large", b"").await;
@@ -113,7 +113,7 @@ async fn oversized_headers_are_answered_by_431() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_told_so_by_a_problem() {
+async fn malformed_request_gets_a_400_problem() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let tls: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and so on\r\n\r\n";
     for bytes in [tls, b"GET /livez HTTP/1.1\r\nhost localhost\r\n\r\n", b"nonsense\r\n\r\n"] {
@@ -133,7 +133,7 @@ async fn what_is_no_request_is_told_so_by_a_problem() {
 }
 
 #[tokio::test]
-async fn a_body_with_two_lengths_is_refused_and_the_connection_closed() {
+async fn body_with_length_and_chunked_encoding_closes_the_connection() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let mut client = server.connect().await;
     client.send("GET /livez", b"").await;
@@ -164,7 +164,7 @@ async fn a_body_that_is_chunked_twice_is_refused() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_told_so_and_room_comes_back() {
+async fn connection_beyond_the_limit_gets_503_until_one_closes() {
     let server = Server::start(Limits { max_connections: 2, ..Limits::default() }, BodyLimits::default());
     let mut inside = Vec::new();
     for _ in 0..2 {
@@ -187,7 +187,7 @@ async fn one_connection_too_many_is_told_so_and_room_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drain_finishes_what_was_begun_and_drops_what_drips() {
+async fn drain_finishes_running_requests_and_drops_slow_senders() {
     const DRIPPING: usize = 100;
     let patient = Duration::from_mins(10);
     let limits = Limits { first_byte: patient, headers: patient, idle: patient, ..short_limits() };
@@ -247,7 +247,7 @@ async fn a_drain_finishes_what_was_begun_and_drops_what_drips() {
 }
 
 #[tokio::test]
-async fn a_drain_without_stragglers_is_clean_and_does_not_wait() {
+async fn drain_with_idle_connections_ends_at_once() {
     let server = Server::start(short_limits(), BodyLimits::default());
     let mut silent = server.connect().await;
     let mut idle = server.connect().await;
@@ -260,7 +260,7 @@ async fn a_drain_without_stragglers_is_clean_and_does_not_wait() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_500_that_shows_nothing_and_the_server_goes_on() {
+async fn panic_gives_a_500_without_details_and_the_server_goes_on() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let mut client = server.connect().await;
     for path in ["/panic", "/fault"] {
@@ -277,7 +277,7 @@ async fn a_panic_is_a_500_that_shows_nothing_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem_with_the_requests_name() {
+async fn unknown_path_or_method_gets_a_problem_with_the_request_id() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let answer = server.ask("GET /nowhere", b"").await;
     let id = answer.header("x-request-id").unwrap().to_owned();
@@ -305,7 +305,7 @@ async fn foreign_hosts_and_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn a_class_that_is_full_refuses_at_once_while_health_answers() {
+async fn full_admission_class_refuses_at_once_while_health_answers() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let mut admitted = Vec::new();
     for _ in 0..2 {

@@ -45,7 +45,7 @@ fn live_key() -> String {
 }
 
 #[tokio::test]
-async fn an_always_approving_model_cannot_approve_a_live_key_and_never_sees_it() {
+async fn approving_model_cannot_approve_a_secret_and_never_sees_it() {
     for provider in ["anthropic", "openai", "gemini"] {
         let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 100, &json!([])))).await;
         let umbra = with_model(provider, &model).await;
@@ -75,7 +75,7 @@ async fn an_always_approving_model_cannot_approve_a_live_key_and_never_sees_it()
 }
 
 #[tokio::test]
-async fn a_clean_output_is_approved_by_a_model_that_says_so() {
+async fn clean_output_is_approved_by_an_approving_model() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 93, &json!([])))).await;
     let umbra = with_model("openai", &model).await;
     let review = reviewed(&umbra, "The report has three parts. Each part is complete.").await;
@@ -84,7 +84,7 @@ async fn a_clean_output_is_approved_by_a_model_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_models_finding_is_verified_by_its_quote_and_an_invented_one_is_not() {
+async fn model_finding_is_verified_only_if_its_quote_is_found() {
     let model = ModelServer::start(|seen| {
         let findings = json!([
             {"severity": "critical", "category": "factual", "description": "The sum is wrong.",
@@ -135,7 +135,7 @@ async fn no_failure_of_a_model_is_a_verdict() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_is_called_three_times_and_the_unit_returns() {
+async fn failing_provider_is_called_three_times_and_unit_returned() {
     let model = ModelServer::start(|_| Answer::error(503, "overloaded_error", "come back later")).await;
     let umbra = with_model("openai", &model).await;
     let accepted = umbra.event(&json!({"agent": "w", "output": "All is done.", "triggers": ["task_complete"]})).await;
@@ -166,7 +166,7 @@ async fn an_unreadable_reply_is_repaired_once() {
 }
 
 #[tokio::test]
-async fn a_reasoning_model_is_understood_and_one_that_had_no_room_to_answer_says_what_to_do() {
+async fn reasoning_is_skipped_and_a_truncated_reply_names_the_limit() {
     let model = ModelServer::start(|seen| {
         let reply = verdict(seen, "APPROVE", 90, &json!([]));
         Answer::Text(format!("<think>\nIs it {{complete}}? I could say {reply}.\n</think>\n\n{reply}"))
@@ -187,7 +187,7 @@ async fn a_reasoning_model_is_understood_and_one_that_had_no_room_to_answer_says
 }
 
 #[tokio::test]
-async fn without_a_key_the_checks_review_and_say_so() {
+async fn shadow_without_a_provider_key_reviews_with_checks_alone() {
     let shadows = SHADOWS.replace("model: judge", "model: haiku");
     let umbra = Umbra::with().shadows(&shadows).go().await;
     let review = reviewed(&umbra, "The report has three parts. Each part is complete.").await;
@@ -200,7 +200,7 @@ async fn without_a_key_the_checks_review_and_say_so() {
 }
 
 #[tokio::test]
-async fn a_prompt_of_our_own_that_comes_back_is_no_work_and_who_imitates_one_is_reviewed() {
+async fn own_prompt_is_skipped_as_a_loop_and_an_imitation_reviewed() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 95, &json!([])))).await;
     let umbra = with_model("openai", &model).await;
     reviewed(&umbra, "The report has three parts.").await;
@@ -216,7 +216,7 @@ async fn a_prompt_of_our_own_that_comes_back_is_no_work_and_who_imitates_one_is_
 }
 
 #[tokio::test]
-async fn marks_of_our_own_traffic_keep_the_model_out_and_not_the_checks() {
+async fn event_marked_as_own_traffic_is_reviewed_by_checks_alone() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 95, &json!([])))).await;
     let umbra = with_model("openai", &model).await;
     let command = |agent: &str| {
@@ -241,7 +241,7 @@ async fn marks_of_our_own_traffic_keep_the_model_out_and_not_the_checks() {
 }
 
 #[tokio::test]
-async fn who_copies_a_mark_keeps_the_model_from_no_other_event_of_a_batch() {
+async fn marked_event_keeps_no_other_batched_event_from_the_model() {
     let model = ModelServer::start(|seen| Answer::Json(verdict(seen, "APPROVE", 95, &json!([])))).await;
     let shadows = SHADOWS.replace("cooldown: 0s", "cooldown: 0s, batch: {max_events: 2, max_wait: 60s}");
     let umbra = Umbra::with().shadows(&shadows).settings(&settings("openai", &model.openai_url())).go().await;
@@ -259,7 +259,7 @@ async fn who_copies_a_mark_keeps_the_model_from_no_other_event_of_a_batch() {
 }
 
 #[tokio::test]
-async fn what_a_provider_repeats_of_a_prompt_reaches_neither_log_nor_status() {
+async fn prompt_echoed_in_a_provider_error_is_not_logged_or_shown() {
     let model = ModelServer::start(|seen| {
         let prompt = seen.prompt();
         let at = prompt.find("PATIENT").unwrap_or_default();
@@ -277,7 +277,7 @@ async fn what_a_provider_repeats_of_a_prompt_reaches_neither_log_nor_status() {
 }
 
 #[tokio::test]
-async fn a_quote_that_stands_in_any_text_is_no_evidence() {
+async fn trivial_quote_is_no_evidence() {
     for (quote, verified) in [("the", false), ("of it", false), ("the diagnosis of its maker", true)] {
         let finding = json!([{"severity": "critical", "category": "factual", "description": "Wrong.",
             "evidence_quote": quote, "checklist_item": "contradicts"}]);

@@ -60,7 +60,7 @@ async fn fail(gateway: &Gateway) -> Failure {
 }
 
 #[tokio::test]
-async fn each_protocol_asks_and_reads() {
+async fn each_protocol_sends_its_request_and_reads_the_reply() {
     for (provider, wire) in WIRES {
         let server = ModelServer::start(|seen| {
             let nonce = seen.user.split_whitespace().find_map(|word| word.strip_prefix("nonce="));
@@ -102,7 +102,7 @@ async fn each_protocol_asks_and_reads() {
 }
 
 #[tokio::test]
-async fn endings_and_missing_counts_are_told() {
+async fn finish_reasons_and_missing_token_counts_are_reported() {
     for (provider, _) in WIRES {
         let server = ModelServer::queue(vec![
             Answer::Truncated("{\"a".to_owned()),
@@ -164,7 +164,7 @@ async fn each_fault_has_its_kind_charge_and_wait() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_within_the_deadline_is_an_answer() {
+async fn slow_reply_within_the_timeout_is_accepted() {
     let slow = Answer::Slow(Duration::from_millis(150), Box::new(Answer::Json(json!({}))));
     let server = ModelServer::queue(vec![slow]).await;
     let reply = gateway(model(Provider::Openai, &server)).call("judge", &request()).await.expect("a reply");
@@ -172,7 +172,7 @@ async fn a_slow_answer_within_the_deadline_is_an_answer() {
 }
 
 #[tokio::test]
-async fn nobody_there_costs_nothing() {
+async fn refused_connection_costs_nothing() {
     let server = ModelServer::queue(vec![Answer::Hang]).await;
     let gone = model(Provider::Openai, &server);
     drop(server);
@@ -210,7 +210,7 @@ async fn an_alias_without_a_usable_model_runs_on_checks() {
 }
 
 #[tokio::test]
-async fn without_a_key_setting_no_key_is_sent() {
+async fn model_without_api_key_env_sends_no_key() {
     for (provider, _) in WIRES {
         let server = ModelServer::queue(vec![Answer::Text("{}".to_owned())]).await;
         let open = ModelSpec { api_key_env: None, ..model(provider, &server) };
@@ -223,7 +223,7 @@ async fn without_a_key_setting_no_key_is_sent() {
 }
 
 #[tokio::test]
-async fn the_worst_case_bounds_what_a_call_takes() {
+async fn worst_case_bounds_the_tokens_and_cost_of_a_call() {
     let server = ModelServer::queue(vec![Answer::Text("{}".to_owned())]).await;
     let spec = model(Provider::Anthropic, &server);
     let gateway = gateway(spec.clone());
@@ -246,7 +246,7 @@ async fn the_worst_case_bounds_what_a_call_takes() {
 }
 
 #[tokio::test]
-async fn a_failing_provider_is_left_alone_until_a_reload_brings_another_key() {
+async fn failing_provider_is_paused_until_a_reload_with_a_new_key() {
     let server = ModelServer::queue(vec![Answer::error(500, "api_error", "down")]).await;
     let first = gateway(model(Provider::Anthropic, &server));
     for _ in 0..5 {
@@ -278,7 +278,7 @@ async fn a_failing_provider_is_left_alone_until_a_reload_brings_another_key() {
 }
 
 #[tokio::test]
-async fn a_refused_key_is_not_tried_again_and_a_bad_request_harms_nobody() {
+async fn refused_key_opens_the_breaker_and_bad_requests_do_not() {
     let server = ModelServer::queue(vec![Answer::error(401, "authentication_error", "invalid x-api-key")]).await;
     let refused = gateway(model(Provider::Anthropic, &server));
     assert_eq!(fail(&refused).await.kind, FailureKind::Auth);
@@ -296,7 +296,7 @@ async fn a_refused_key_is_not_tried_again_and_a_bad_request_harms_nobody() {
 }
 
 #[test]
-fn settings_that_make_no_gateway() {
+fn invalid_models_keys_and_urls_make_no_gateway() {
     let build = |models: Vec<ModelSpec>, key: &str| {
         let keys = HashMap::from([("JUDGE_KEY".to_owned(), SecretString::from(key))]);
         Gateway::new(models, &keys, OutboundPolicy::default(), None).err().map(|error| {

@@ -59,7 +59,7 @@ fn log(umbra: &Umbra) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_destructive_command_below_the_cost_floor_is_a_finding_and_costs_nothing() {
+async fn event_below_the_cost_floor_gives_a_finding_without_a_review() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let mut stream = Reader::open(&umbra, "", None).await;
     let accepted = umbra.event(&destructive("f1", "t", "a")).await;
@@ -99,7 +99,7 @@ async fn a_destructive_command_below_the_cost_floor_is_a_finding_and_costs_nothi
 }
 
 #[tokio::test]
-async fn every_budget_holds_back_the_model_alone_and_a_shadow_that_is_off_sees_nothing() {
+async fn looks_run_despite_budgets_but_not_for_disabled_shadows() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     for agent in ["c1", "d1"] {
         umbra
@@ -129,7 +129,7 @@ async fn every_budget_holds_back_the_model_alone_and_a_shadow_that_is_off_sees_n
 }
 
 #[tokio::test]
-async fn a_repeat_within_the_hour_is_an_occurrence_and_another_value_another_finding() {
+async fn repeat_within_an_hour_is_an_occurrence_of_the_finding() {
     let start = Umbra::with().shadows(SHADOWS).clock("2026-03-01T12:10:00Z");
     let umbra = start.go().await;
     let first = umbra.event(&destructive("f1", "t", "a")).await;
@@ -162,7 +162,7 @@ async fn a_repeat_within_the_hour_is_an_occurrence_and_another_value_another_fin
 }
 
 #[tokio::test]
-async fn secrets_are_told_apart_by_their_values_and_a_second_one_breaks_the_cooldown_once() {
+async fn second_secret_value_breaks_the_cooldown_once() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let post = async |agent: &str, key: &str| reason(&umbra.event(&leaking(agent, "t", key)).await).to_owned();
     // Under a cooldown.
@@ -191,7 +191,7 @@ async fn secrets_are_told_apart_by_their_values_and_a_second_one_breaks_the_cool
 }
 
 #[tokio::test]
-async fn a_passive_shadows_looks_stay_passive() {
+async fn looks_of_a_passive_shadow_give_passive_findings() {
     let receiver = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
     let hook = format!("webhooks: [{{name: hook, url: '{}', secret_env: HOOK}}]\n", receiver.url());
     let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
@@ -222,7 +222,7 @@ async fn a_passive_shadows_looks_stay_passive() {
 }
 
 #[tokio::test]
-async fn repeats_make_a_reflexion_and_move_no_breaker() {
+async fn repeated_look_findings_open_a_reflexion_and_no_breaker() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     for _ in 0..5 {
         umbra.event(&destructive("f1", "t", "a")).await;
@@ -262,7 +262,7 @@ async fn repeats_make_a_reflexion_and_move_no_breaker() {
 }
 
 #[tokio::test]
-async fn steps_of_a_task_are_looked_at_as_they_come_and_not_again_at_the_end() {
+async fn review_of_a_task_adopts_the_findings_of_its_looks() {
     let shadows = "
 shadow_agents:
   - {name: whole, model: checks, mode: review, scope: trajectory, watch: [{agent: '*', triggers: [task_complete]}],
@@ -295,7 +295,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn what_batch_reviews_later_is_no_second_finding() {
+async fn later_batch_review_adopts_the_finding_of_a_look() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     umbra.event(&destructive("s1", "t", "a")).await;
     umbra.looked().await;
@@ -315,7 +315,7 @@ async fn what_batch_reviews_later_is_no_second_finding() {
 }
 
 #[tokio::test]
-async fn what_the_checks_cannot_keep_up_with_is_passed_over_and_said() {
+async fn oldest_events_beyond_the_backlog_are_shed_and_reported() {
     let settings = "looks: {max_backlog: 100}\n";
     let umbra = Umbra::with().shadows(SHADOWS).settings(settings).go().await;
     let mut holder = umbra.schema.connect().await;
@@ -380,7 +380,7 @@ async fn each_event_is_looked_at_once_over_two_servers_and_a_kill() {
 }
 
 #[tokio::test]
-async fn findings_of_looks_go_by_age_and_on_request() {
+async fn findings_of_looks_are_deleted_by_age_and_on_erasure() {
     let keep = "retention: {idempotency_hours: 24, events_days: 2, reviews_days: 10, counts_days: 30}\n";
     let schema = Schema::fresh().await;
     let start = |clock: &str| Umbra::with().shadows(SHADOWS).settings(keep).on(&schema).clock(clock);
@@ -454,7 +454,7 @@ async fn a_cost_floor_compares_the_task_and_not_the_step() {
 }
 
 #[tokio::test]
-async fn batch_keeps_to_the_cost_floor_unless_asked_otherwise() {
+async fn batch_keeps_the_cost_floor_unless_told_to_ignore_it() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let part = |task: &str, cost: f64| json!({"agent": "f1", "task_id": task, "cost_usd": cost, "output": "A part of the work."});
     let cheap = umbra.event(&part("t", 0.001)).await;
@@ -476,7 +476,7 @@ async fn batch_keeps_to_the_cost_floor_unless_asked_otherwise() {
 }
 
 #[tokio::test]
-async fn a_pair_names_the_trigger_that_does_not_cool() {
+async fn disposition_names_the_trigger_without_a_cooldown() {
     let shadows = "
 shadow_agents:
   - {name: guard, model: checks, mode: review, watch: [{agent: '*', triggers: [code_written, security_risk]}],

@@ -119,7 +119,7 @@ impl Seen {
 }
 
 #[tokio::test]
-async fn a_passive_shadow_is_seen_only_by_who_looks_for_it() {
+async fn passive_findings_are_shown_only_on_request() {
     let mut seen = Seen::in_mode("passive").await;
     seen.is_kept("passive").await;
     assert!(seen.umbra.items("/v1/findings").await.is_empty(), "not in the feed");
@@ -130,7 +130,7 @@ async fn a_passive_shadow_is_seen_only_by_who_looks_for_it() {
 }
 
 #[tokio::test]
-async fn a_reviewing_shadow_is_in_the_feed_and_blocks_nothing() {
+async fn review_mode_findings_are_in_the_feed_and_reject_nothing() {
     let mut seen = Seen::in_mode("review").await;
     seen.is_kept("review").await;
     let findings = seen.umbra.items("/v1/findings").await.len();
@@ -143,7 +143,7 @@ async fn a_reviewing_shadow_is_in_the_feed_and_blocks_nothing() {
 }
 
 #[tokio::test]
-async fn an_active_shadow_rejects_as_well() {
+async fn active_shadow_findings_are_in_the_feed_and_reject() {
     let mut seen = Seen::in_mode("active").await;
     seen.is_kept("active").await;
     let findings = seen.umbra.items("/v1/findings").await.len();
@@ -156,7 +156,7 @@ async fn an_active_shadow_rejects_as_well() {
 }
 
 #[tokio::test]
-async fn pages_can_be_switched_off_and_the_log_can_lie_elsewhere() {
+async fn pages_can_be_disabled_and_the_log_moved() {
     let umbra = Umbra::with()
         .shadows(&shadows("review"))
         .settings("artifacts: {enabled: false}")
@@ -173,7 +173,7 @@ async fn pages_can_be_switched_off_and_the_log_can_lie_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_ended_while_nobody_could_write_is_written_later() {
+async fn reviews_ended_while_files_were_unwritable_are_written_later() {
     let umbra = Umbra::with().shadows(&shadows("review")).go().await;
     let dir = umbra.file("memory/shadow-reviews");
     until("the folder", async || dir.exists().then_some(())).await;
@@ -197,7 +197,7 @@ async fn what_ended_while_nobody_could_write_is_written_later() {
 }
 
 #[tokio::test]
-async fn an_occurrence_is_an_event_and_what_passive_shadows_see_is_counted_apart() {
+async fn occurrences_count_events_separately_for_passive_shadows() {
     let shadows = [("quiet", "passive"), ("loud", "review"), ("louder", "review")]
         .map(|(name, mode)| {
             format!(

@@ -31,7 +31,7 @@ async fn need(umbra: &Umbra, kind: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_shadow_whose_model_is_misspelt_is_not_healthy() {
+async fn shadow_with_a_misspelt_model_is_unhealthy() {
     let model = ModelServer::start(|_| Answer::error(404, "not_found_error", "model: judje-1")).await;
     let settings =
         format!("models:\n  judge: {{provider: openai, name: judje-1, base_url: '{}'}}\n", model.openai_url());
@@ -49,7 +49,7 @@ async fn a_shadow_whose_model_is_misspelt_is_not_healthy() {
 }
 
 #[tokio::test]
-async fn a_spent_cap_needs_somebody_while_events_still_match() {
+async fn spent_cap_is_a_need_once_events_are_skipped() {
     let shadows = shadows("model: checks, cost_control: {cooldown: 0s, max_reviews_per_day: 1}");
     let umbra = Umbra::with().shadows(&shadows).go().await;
     umbra.event(&event("a")).await;
@@ -62,7 +62,7 @@ async fn a_spent_cap_needs_somebody_while_events_still_match() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_takes_nothing_is_failing_with_its_error_and_next_try() {
+async fn failing_webhook_is_listed_with_error_and_next_try() {
     let receiver = ModelServer::start(|_| Answer::Status(503, vec![], String::new())).await;
     let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
     let settings = format!("webhooks: [{{name: pager, url: '{}/hook', secret_env: HOOK}}]\n", receiver.url());
@@ -87,7 +87,7 @@ async fn a_webhook_that_takes_nothing_is_failing_with_its_error_and_next_try() {
 }
 
 #[tokio::test]
-async fn a_model_is_probed_at_start_and_a_wrong_name_is_known_before_the_first_event() {
+async fn wrong_model_name_is_found_by_the_probe_at_start() {
     let model = ModelServer::start(|seen| match seen.body["model"].as_str() {
         Some("judge-1") => Answer::Metered { text: "{}".to_owned(), input: 20, output: 2 },
         _ => Answer::error(404, "not_found_error", "no such model"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 #[test]
-fn the_committed_document_is_the_codes_own() {
+fn committed_document_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi/umbra.json");
     let mut made = umbra::api::openapi_document().to_pretty_json().unwrap_or_default();
     made.push('\n');
@@ -20,7 +20,7 @@ fn the_committed_document_is_the_codes_own() {
 }
 
 #[test]
-fn an_operation_lists_the_statuses_that_it_can_give() {
+fn operations_list_the_statuses_they_can_return() {
     let document = serde_json::to_value(umbra::api::openapi_document()).unwrap_or_default();
     let mut operations = 0;
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
@@ -49,7 +49,7 @@ fn an_operation_lists_the_statuses_that_it_can_give() {
 }
 
 #[test]
-fn operations_have_names_of_their_own_and_tags_that_are_declared() {
+fn operation_ids_are_unique_and_tags_declared() {
     let document = serde_json::to_value(umbra::api::openapi_document()).unwrap_or_default();
     let declared: Vec<&Value> = document["tags"].as_array().into_iter().flatten().map(|tag| &tag["name"]).collect();
     let paths = document["paths"].as_object().into_iter().flatten();

@@ -83,7 +83,7 @@ fn signal(pid: u32, signal: Signal) {
 }
 
 #[tokio::test]
-async fn a_fresh_directory_gets_a_server_with_an_ordinary_role_and_the_promised_settings() {
+async fn new_server_has_an_ordinary_role_and_safe_settings() {
     let data = TempDir::new().unwrap();
     let mode_before = fs::metadata(data.path()).unwrap().permissions().mode();
     let server = open(data.path()).await;
@@ -107,7 +107,7 @@ async fn a_fresh_directory_gets_a_server_with_an_ordinary_role_and_the_promised_
 }
 
 #[tokio::test]
-async fn no_process_of_the_server_is_root_and_its_socket_is_closed_to_others() {
+async fn server_processes_are_not_root_and_the_socket_is_private() {
     // A directory that only root may pass, and one that all users may: the server runs in both.
     for mode in [0o700, 0o755] {
         let data = TempDir::new().unwrap();
@@ -136,7 +136,7 @@ async fn no_process_of_the_server_is_root_and_its_socket_is_closed_to_others() {
 }
 
 #[tokio::test]
-async fn a_guest_sees_the_owners_rows_and_leaves_the_server_running() {
+async fn guest_shares_the_rows_and_leaves_the_server_running() {
     let data = TempDir::new().unwrap();
     let owner = open(data.path()).await;
     add_row(&owner).await;
@@ -151,7 +151,7 @@ async fn a_guest_sees_the_owners_rows_and_leaves_the_server_running() {
 }
 
 #[tokio::test]
-async fn a_guest_that_stays_takes_the_owners_place_at_the_same_address() {
+async fn guest_becomes_owner_at_the_same_address() {
     let data = TempDir::new().unwrap();
     // The second path is too long for a socket, which then lies elsewhere and is removed with its owner.
     let deep = data.path().join("d".repeat(100)).join("e".repeat(100));
@@ -184,7 +184,7 @@ async fn two_opens_at_once_make_one_owner() {
 }
 
 #[tokio::test]
-async fn stop_leaves_no_process_and_the_rows_are_there_next_time() {
+async fn stop_leaves_no_process_and_keeps_the_rows() {
     let data = TempDir::new().unwrap();
     for expected in 1..=3 {
         let server = open(data.path()).await;
@@ -201,7 +201,7 @@ async fn stop_leaves_no_process_and_the_rows_are_there_next_time() {
 }
 
 #[tokio::test]
-async fn a_killed_postgres_comes_back_with_every_committed_row() {
+async fn killed_postgres_restarts_with_all_committed_rows() {
     let data = TempDir::new().unwrap();
     let server = open(data.path()).await;
     for round in 1..=3 {
@@ -220,7 +220,7 @@ async fn a_killed_postgres_comes_back_with_every_committed_row() {
 }
 
 #[tokio::test]
-async fn a_lost_backend_is_no_restart_of_the_server() {
+async fn killed_backend_does_not_restart_the_server() {
     let data = TempDir::new().unwrap();
     let server = open(data.path()).await;
     let mut victim = connect(&server).await;
@@ -232,12 +232,12 @@ async fn a_lost_backend_is_no_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn when_umbra_is_killed_its_server_ends_and_the_next_owner_finds_the_rows() {
+async fn killed_owner_ends_its_server_and_the_next_finds_the_rows() {
     // First the server is left to end by itself, then the next owner comes while it is still there.
     for comes_at_once in [false, true] {
         let data = TempDir::new().unwrap();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "postgres::holds_a_server_until_it_is_killed", "--nocapture"])
+            .args(["--ignored", "--exact", "postgres::child_process_that_holds_a_server", "--nocapture"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -267,8 +267,8 @@ async fn when_umbra_is_killed_its_server_ends_and_the_next_owner_finds_the_rows(
 
 /// Not a test: the process that the test above starts. Without input it does nothing.
 #[tokio::test]
-#[ignore = "run by when_umbra_is_killed_its_server_ends_and_the_next_owner_finds_the_rows"]
-async fn holds_a_server_until_it_is_killed() {
+#[ignore = "run by killed_owner_ends_its_server_and_the_next_finds_the_rows"]
+async fn child_process_that_holds_a_server() {
     let mut lines = std::io::stdin().lines();
     let Some(Ok(data_dir)) = lines.next() else { return };
     let server = open(Path::new(&data_dir)).await;
@@ -279,7 +279,7 @@ async fn holds_a_server_until_it_is_killed() {
 }
 
 #[tokio::test]
-async fn a_stale_lock_file_that_names_a_strangers_process_does_not_stop_the_start() {
+async fn stale_lock_file_of_another_process_does_not_stop_the_start() {
     let data = TempDir::new().unwrap();
     let server = open(data.path()).await;
     add_row(&server).await;
@@ -303,7 +303,7 @@ async fn a_stale_lock_file_that_names_a_strangers_process_does_not_stop_the_star
 }
 
 #[tokio::test]
-async fn data_of_another_major_is_refused_and_left_alone() {
+async fn data_of_another_major_version_is_refused_unchanged() {
     for (dir, version) in [("pg14", "14"), ("pgdata", "9.6"), ("pg99", "99")] {
         let data = TempDir::new().unwrap();
         fs::create_dir(data.path().join(dir)).unwrap();
@@ -338,7 +338,7 @@ async fn a_path_too_long_for_a_socket_works() {
 }
 
 #[tokio::test]
-async fn a_half_made_cluster_is_thrown_away() {
+async fn incomplete_cluster_is_replaced() {
     let data = TempDir::new().unwrap();
     fs::create_dir(data.path().join("pg15.new")).unwrap();
     fs::write(data.path().join("pg15.new/PG_VERSION"), "15").unwrap();
@@ -361,7 +361,7 @@ async fn a_cluster_under_the_name_pgdata_is_opened_in_place() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_start_is_given_up_with_its_own_words() {
+async fn failed_start_reports_the_message_of_postgres() {
     let data = TempDir::new().unwrap();
     let server = open(data.path()).await;
     let cluster = server.connect_options().get_socket().unwrap().clone();
@@ -379,7 +379,7 @@ async fn a_server_that_cannot_start_is_given_up_with_its_own_words() {
 }
 
 #[tokio::test]
-async fn binaries_that_are_none_are_refused_with_the_reason() {
+async fn missing_binaries_are_refused_naming_umbra_pg_bin() {
     let data = TempDir::new().unwrap();
     let mut options = options(data.path());
     options.pg_bin = Some(data.path().join("nothing"));
@@ -389,7 +389,7 @@ async fn binaries_that_are_none_are_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_was_written_reaches_no_log_of_the_server() {
+async fn stored_values_do_not_reach_the_server_log() {
     const CANARY: &str = "canary-3f9a";
     let data = TempDir::new().unwrap();
     let server = open(data.path()).await;

@@ -50,7 +50,7 @@ fn counted(seen: &Seen, input: &Value, output: &Value) -> Answer {
 }
 
 #[tokio::test]
-async fn no_count_that_a_provider_reports_breaks_a_cap() {
+async fn false_token_counts_of_a_provider_break_no_cap() {
     let claims = [
         (json!(1_000_000_000_000_000_u64), json!(300)),
         (json!(900), json!(u64::MAX)),
@@ -90,7 +90,7 @@ async fn no_count_that_a_provider_reports_breaks_a_cap() {
 }
 
 #[tokio::test]
-async fn a_count_that_cannot_be_true_is_told_of() {
+async fn impossible_token_count_is_reported_and_bounded() {
     let model = ModelServer::start(|seen| counted(seen, &json!(1_000_000_000_000_000_u64), &json!(300))).await;
     let umbra = with_model(&model, "").await;
     umbra.event(&event()).await;
@@ -108,7 +108,7 @@ async fn a_count_that_cannot_be_true_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_wait_beyond_the_end_of_patience_ends_the_review_at_once() {
+async fn retry_after_beyond_the_patience_ends_the_review_at_once() {
     // Patience ends after half an hour.
     let wait = [("retry-after", "7200")];
     let model = ModelServer::start(move |_| Answer::error_with(429, &wait, "rate_limit_error", "slow down")).await;
@@ -124,7 +124,7 @@ async fn a_wait_beyond_the_end_of_patience_ends_the_review_at_once() {
 }
 
 #[tokio::test]
-async fn a_review_that_was_given_up_is_listed_as_failed_with_its_reason() {
+async fn abandoned_review_is_listed_as_failed_with_its_reason() {
     let model = ModelServer::start(|_| Answer::error(401, "authentication_error", "invalid x-api-key")).await;
     let umbra = with_model(&model, "").await;
     let accepted = umbra.event(&event()).await;
@@ -147,7 +147,7 @@ async fn a_review_that_was_given_up_is_listed_as_failed_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_page_instead_of_a_reply_costs_nothing_and_gives_back_unit_and_cooldown() {
+async fn html_reply_costs_nothing_and_returns_unit_and_cooldown() {
     let calls = AtomicU32::new(0);
     let model = ModelServer::start(move |seen| match calls.fetch_add(1, Ordering::Relaxed) {
         0 => Answer::Raw("<html><title>Sign in</title></html>".to_owned()),
@@ -172,7 +172,7 @@ async fn a_page_instead_of_a_reply_costs_nothing_and_gives_back_unit_and_cooldow
 }
 
 #[tokio::test]
-async fn a_review_that_failed_after_calls_that_may_have_been_charged_says_what_they_cost() {
+async fn failed_review_reports_the_cost_of_uncertain_calls() {
     let refusal = Answer::error(401, "authentication_error", "invalid x-api-key");
     let model = ModelServer::queue(vec![Answer::Drop, refusal]).await;
     let umbra = with_model(&model, "").await;

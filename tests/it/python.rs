@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::support::Umbra;
 
 #[tokio::test]
-async fn the_decorator_does_what_the_boundary_decides() {
+async fn decorator_follows_the_decisions_of_the_boundary() {
     let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
     let tools = std::fs::read_to_string(client.join("tools.yaml")).expect("the tests' tools");
     for mode in ["shadow", "live"] {
@@ -33,7 +33,7 @@ async fn the_decorator_does_what_the_boundary_decides() {
 }
 
 #[tokio::test]
-async fn the_sidecars_client_does_what_the_sidecar_says() {
+async fn sidecar_client_follows_the_rulings_of_the_sidecar() {
     let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python");
     let rules = std::fs::read_to_string(client.join("sidecar.yaml")).expect("the tests' rules");
     let work = TempDir::new().expect("a directory");

@@ -33,7 +33,7 @@ fn call(id: &str, agent: &str, tool: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_call_is_listed_approved_and_denied_from_the_command_line() {
+async fn waiting_calls_are_listed_approved_and_denied_by_command() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let ids: Vec<String> = [
         umbra.decide(&call("a1", "billing", "stripe.refund")).await,
@@ -63,7 +63,7 @@ async fn a_waiting_call_is_listed_approved_and_denied_from_the_command_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_execution_is_switched_shown_and_lifted_and_a_run_is_ended() {
+async fn execution_commands_set_show_and_lift_overrides_and_end_runs() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let decided = async |id: &str, run: &str| {
         umbra.decide(&with(call(id, "billing", "mail.send_email"), &json!({"run": run}))).await["decision"].clone()
@@ -100,7 +100,7 @@ async fn the_execution_is_switched_shown_and_lifted_and_a_run_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_is_asked_by_decision_effect_glob_spelling_and_age() {
+async fn audit_filters_by_decision_effect_glob_spelling_and_age() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     for (id, agent, tool) in [
         ("c1", "lc-1", "crm.get_contact"),

@@ -45,7 +45,7 @@ async fn refusal(umbra: &Umbra, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn events_go_first_then_their_reviews_then_the_counters_and_each_says_so() {
+async fn events_reviews_and_counters_are_deleted_by_their_own_age() {
     let schema = Schema::fresh().await;
     let first = at(&schema, "2026-03-01T12:00:00Z").await;
     let old = first.event(&dangerous("a", "one")).await;
@@ -106,7 +106,7 @@ async fn events_go_first_then_their_reviews_then_the_counters_and_each_says_so()
 }
 
 #[tokio::test]
-async fn what_never_means_is_kept_and_a_review_that_is_not_over_stays() {
+async fn rows_kept_forever_and_unfinished_reviews_are_not_deleted() {
     let schema = Schema::fresh().await;
     let model = ModelServer::queue(vec![Answer::Hang]).await;
     let start = |clock: &str, keep: &str| {
@@ -143,7 +143,7 @@ async fn what_never_means_is_kept_and_a_review_that_is_not_over_stays() {
 }
 
 #[tokio::test]
-async fn a_detachment_that_was_interrupted_is_finished() {
+async fn interrupted_partition_detachment_is_finished() {
     let schema = Schema::fresh().await;
     let first = at(&schema, "2026-03-01T12:00:00Z").await;
     first.event(&dangerous("a", "one")).await;
@@ -215,7 +215,7 @@ async fn until_a_look_is_logged(umbra: &Umbra, agent: &str) {
 }
 
 #[tokio::test]
-async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_regained() {
+async fn erasure_of_an_agent_is_complete_and_returns_no_budget() {
     let model = ModelServer::start(|seen| {
         if seen.user.contains("slowpoke") {
             return Answer::Hang;
@@ -314,7 +314,7 @@ async fn what_an_agent_left_is_erased_beside_a_running_server_and_no_budget_is_r
 }
 
 #[tokio::test]
-async fn what_was_said_of_a_step_in_a_task_of_others_and_of_the_agent_itself_is_erased_too() {
+async fn erasure_reaches_reviews_of_shared_tasks_and_breaker_notes() {
     let shadows = "
 shadow_agents:
   - {name: whole, model: judge, mode: review, scope: trajectory, watch: [{agent: bob, triggers: [task_complete]}],
@@ -378,7 +378,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn what_was_said_of_events_that_are_no_longer_kept_is_erased_too() {
+async fn erasure_reaches_findings_of_events_already_deleted() {
     let schema = Schema::fresh().await;
     let first = at(&schema, "2026-03-01T12:00:00Z").await;
     let output = "```sh\nrm -rf / --no-preserve-root # kanarienvogel\n```";
@@ -412,7 +412,7 @@ async fn what_was_said_of_events_that_are_no_longer_kept_is_erased_too() {
 }
 
 #[tokio::test]
-async fn a_review_that_only_waited_gives_its_unit_back_when_it_is_erased() {
+async fn erased_queued_review_returns_its_unit() {
     let shadows = CHECKS.replace("mode: active", "mode: review");
     let umbra = Umbra::with().shadows(&shadows).settings("queue: {workers: 0}\n").go().await;
     let event = dangerous("alice", "one");

@@ -89,7 +89,7 @@ async fn found(umbra: &Umbra, task: &str, command: &str, result: &str) -> Vec<(S
 }
 
 #[tokio::test]
-async fn a_users_file_adds_rules_changes_others_and_holds_after_a_reload() {
+async fn rules_file_adds_changes_disables_and_reloads_rules() {
     let folder = TempDir::new().unwrap();
     let mine = written(&folder, "mine.toml", MINE);
     let umbra = Umbra::with().shadows(SHADOWS).env("UMBRA__CHECKS__RULES", format!("[{mine}]")).go().await;
@@ -121,7 +121,7 @@ async fn a_users_file_adds_rules_changes_others_and_holds_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_file_of_rules_is_tried_explained_and_described_for_editors() {
+async fn rules_commands_test_list_explain_and_print_the_schema() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let folder = TempDir::new().unwrap();
     let mine = written(&folder, "mine.toml", MINE);
@@ -176,7 +176,7 @@ async fn a_file_of_rules_is_tried_explained_and_described_for_editors() {
 }
 
 #[tokio::test]
-async fn every_fault_of_files_of_rules_is_listed_with_its_place() {
+async fn faults_of_rules_files_are_listed_with_their_place() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     let folder = TempDir::new().unwrap();
     let one = written(
@@ -248,7 +248,7 @@ path = '''\.acmestore$'''
 "#;
 
 #[tokio::test]
-async fn a_file_of_gitleaks_loads_as_it_is_and_what_is_not_taken_over_is_named() {
+async fn gitleaks_file_loads_with_warnings_for_unsupported_keys() {
     let folder = TempDir::new().unwrap();
     let file = written(&folder, "gitleaks.toml", OF_GITLEAKS);
     let umbra = Umbra::with().shadows(SHADOWS).env("UMBRA__CHECKS__RULES", &file).go().await;

@@ -21,7 +21,7 @@ fn dangerous(agent: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_stream_begins_now_resumes_behind_any_cursor_and_shows_passive_findings_only_when_asked() {
+async fn stream_starts_now_and_resumes_behind_a_given_cursor() {
     let umbra = Umbra::with().shadows(SHADOWS).go().await;
     umbra.event(&dangerous("before")).await;
     umbra.drain().await;
@@ -63,7 +63,7 @@ async fn a_stream_begins_now_resumes_behind_any_cursor_and_shows_passive_finding
 }
 
 #[tokio::test]
-async fn who_breaks_and_resumes_again_and_again_gets_each_finding_once_and_in_order() {
+async fn resuming_reader_gets_each_finding_once_in_order() {
     const EVENTS: usize = 120;
     let schema = Schema::fresh().await;
     // One process reviews, the other streams.
@@ -92,7 +92,7 @@ async fn who_breaks_and_resumes_again_and_again_gets_each_finding_once_and_in_or
 }
 
 #[tokio::test]
-async fn streams_are_counted_live_signs_come_and_the_drain_ends_them() {
+async fn streams_are_limited_kept_alive_and_ended_by_the_drain() {
     let settings = "server: {max_streams: 1, stream_keep_alive: 100ms}\n";
     let mut umbra = Umbra::with().shadows(SHADOWS).settings(settings).go().await;
     let mut only = Reader::open(&umbra, "", None).await;
@@ -113,7 +113,7 @@ async fn streams_are_counted_live_signs_come_and_the_drain_ends_them() {
 }
 
 #[tokio::test]
-async fn findings_as_sarif_have_rules_levels_places_and_say_when_they_are_cut() {
+async fn sarif_export_has_rules_levels_places_and_marks_truncation() {
     let umbra = Umbra::with().shadows(SHADOWS).clock("2026-02-28T14:30:00Z").go().await;
     umbra.event(&dangerous("writer")).await;
     umbra.drain().await;

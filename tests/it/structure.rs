@@ -381,7 +381,7 @@ fn planted_faults_are_found() {
 }
 
 #[test]
-fn circles_between_folders_of_flows_are_found() {
+fn import_cycles_between_flow_folders_are_found() {
     let graph = |edges: &[(&str, &str)]| {
         let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (from, to) in edges {

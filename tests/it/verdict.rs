@@ -56,7 +56,7 @@ async fn verdict_on(umbra: &Umbra, event: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_whether_an_output_may_pass() {
+async fn waiting_request_gets_the_verdict_on_its_event() {
     let umbra = Umbra::with().shadows(CHECKS).go().await;
     let rejected = post_and_wait(&umbra, &dangerous(), 20).await;
     assert_eq!(rejected.status, 200, "{}", rejected.text);
@@ -87,7 +87,7 @@ async fn whoever_waits_is_told_whether_an_output_may_pass() {
 }
 
 #[tokio::test]
-async fn a_clean_output_that_no_model_judged_follows_on_inconclusive() {
+async fn clean_output_without_a_model_follows_on_inconclusive() {
     for (rule, expected) in [("accept", "accepted"), ("reject", "rejected")] {
         let shadows = CHECKS.replace("mode: active,", &format!("mode: active, on_inconclusive: {rule},"));
         let umbra = Umbra::with().shadows(&shadows).go().await;
@@ -103,7 +103,7 @@ async fn a_clean_output_that_no_model_judged_follows_on_inconclusive() {
 }
 
 #[tokio::test]
-async fn the_time_that_was_fixed_at_accept_decides_and_a_late_result_changes_nothing() {
+async fn verdict_by_timeout_is_not_changed_by_a_late_result() {
     for (otherwise, expected, opposite) in [("accept", "accepted", "FLAG"), ("reject", "rejected", "APPROVE")] {
         let model = ModelServer::start(move |seen| {
             let finding = json!([{"severity": "critical", "category": "factual", "description": "There are four.",
@@ -131,7 +131,7 @@ async fn the_time_that_was_fixed_at_accept_decides_and_a_late_result_changes_not
 }
 
 #[tokio::test]
-async fn more_requests_that_wait_than_the_settings_admit_are_refused_at_once() {
+async fn waiting_requests_beyond_the_limit_are_refused_at_once() {
     let model = ModelServer::start(|_| Answer::Hang).await;
     let settings = format!("{}server: {{wait_concurrency: 1}}\n", settings(&model));
     let umbra = Umbra::with().shadows(&judging(", verdict_within: 30s")).settings(&settings).go().await;
@@ -147,7 +147,7 @@ async fn more_requests_that_wait_than_the_settings_admit_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn what_the_checks_reject_waits_for_no_model_and_goes_by_no_rule() {
+async fn rejection_by_the_checks_waits_for_no_model() {
     let model = ModelServer::start(|_| Answer::Hang).await;
     let umbra = asking(&model, ", on_timeout: accept").await;
     let rejected = post_and_wait(&umbra, &dangerous(), 20).await;
@@ -169,7 +169,7 @@ async fn what_the_checks_reject_waits_for_no_model_and_goes_by_no_rule() {
 }
 
 #[tokio::test]
-async fn a_review_that_cannot_be_made_or_cannot_tell_goes_by_the_shadows_rule() {
+async fn failed_or_inconclusive_review_follows_the_shadow_rule() {
     let refused = ModelServer::start(|_| Answer::error(401, "authentication_error", "invalid x-api-key")).await;
     let umbra = asking(&refused, ", on_timeout: reject").await;
     let verdict = post_and_wait(&umbra, &clean("writer"), 20).await.body["verdict"].clone();
@@ -186,7 +186,7 @@ async fn a_review_that_cannot_be_made_or_cannot_tell_goes_by_the_shadows_rule() 
 }
 
 #[tokio::test]
-async fn of_several_active_shadows_one_rejection_rejects_and_all_must_accept() {
+async fn one_of_several_active_shadows_rejects_and_all_must_accept() {
     let model = ModelServer::start(|_| Answer::Hang).await;
     let shadows = format!(
         "{CHECKS}  - {{name: slow, model: judge, mode: active, watch: [{{agent: '*', triggers: [task_complete]}}]}}\n"
@@ -199,7 +199,7 @@ async fn of_several_active_shadows_one_rejection_rejects_and_all_must_accept() {
 }
 
 #[tokio::test]
-async fn a_process_without_workers_hears_of_the_verdict_that_another_brings() {
+async fn server_without_workers_gets_the_verdict_of_another() {
     let schema = Schema::fresh().await;
     let front = Umbra::with().shadows(CHECKS).settings("queue: {workers: 0}\n").on(&schema).go().await;
     let back = Umbra::with().shadows(CHECKS).on(&schema).go().await;
@@ -209,7 +209,7 @@ async fn a_process_without_workers_hears_of_the_verdict_that_another_brings() {
 }
 
 #[tokio::test]
-async fn a_verdict_is_for_those_who_may_read_or_speak_for_the_agent() {
+async fn verdict_is_visible_only_to_readers_and_keys_of_the_agent() {
     let umbra = Umbra::with().shadows(CHECKS).go().await;
     let event = post_and_wait(&umbra, &dangerous(), 20).await.body;
     let path = format!("/v1/events/{}/verdict", event["id"].as_str().unwrap_or_default());

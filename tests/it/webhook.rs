@@ -100,7 +100,7 @@ async fn emptied(umbra: &Umbra, n: usize) {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_for_three_tries_gets_each_message_once_by_its_id() {
+async fn message_is_retried_under_one_id_until_delivered() {
     let tries: Mutex<BTreeMap<String, usize>> = Mutex::default();
     let receiver = ModelServer::start(move |seen| {
         let mut tries = tries.lock().expect("no test panicked here");
@@ -145,7 +145,7 @@ async fn a_receiver_that_is_down_for_three_tries_gets_each_message_once_by_its_i
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_listed_and_can_be_sent_again() {
+async fn dead_letter_is_listed_and_can_be_resent() {
     let receiver = ModelServer::start(|_| Answer::Status(500, vec![], "a page of the receiver".into())).await;
     let umbra = telling(&[(&receiver, ", events: finding")]).await;
     umbra.event(&dangerous("a")).await;
@@ -200,7 +200,7 @@ async fn noted(umbra: &Umbra) {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_left_alone_until_a_person_says_otherwise() {
+async fn gone_endpoint_gets_nothing_until_a_message_is_resent() {
     let receiver = ModelServer::start(|_| Answer::Status(410, vec![], String::new())).await;
     let umbra = telling(&[(&receiver, ", events: [finding]")]).await;
     umbra.event(&dangerous("a")).await;
@@ -230,7 +230,7 @@ async fn an_endpoint_that_is_gone_is_left_alone_until_a_person_says_otherwise() 
 }
 
 #[tokio::test]
-async fn a_slow_endpoint_holds_up_no_other_and_two_processes_share_the_work() {
+async fn slow_endpoint_delays_no_other_over_two_processes() {
     let schema = Schema::fresh().await;
     let slow = ModelServer::start(|_| Answer::Hang).await;
     let quick = ModelServer::start(ok).await;
@@ -255,7 +255,7 @@ async fn a_slow_endpoint_holds_up_no_other_and_two_processes_share_the_work() {
 }
 
 #[tokio::test]
-async fn what_a_killed_process_had_in_hand_is_delivered_by_another_under_the_same_id() {
+async fn delivery_of_a_killed_server_is_finished_under_its_id() {
     let receiver = ModelServer::start(|_| Answer::Hang).await;
     let settings = settings(&[(&receiver, ", events: finding")]);
     let start = || Umbra::with().shadows(SHADOWS).settings(&settings).env("HOOK", secret());
@@ -273,7 +273,7 @@ async fn what_a_killed_process_had_in_hand_is_delivered_by_another_under_the_sam
 }
 
 #[tokio::test]
-async fn redirects_are_not_followed_and_the_dead_letter_may_be_asked_to_wait() {
+async fn redirects_are_not_followed_and_retry_after_is_respected() {
     let elsewhere = ModelServer::start(ok).await;
     let target = format!("{}/other", elsewhere.url());
     let receiver = ModelServer::start(move |_| {
@@ -300,7 +300,7 @@ async fn redirects_are_not_followed_and_the_dead_letter_may_be_asked_to_wait() {
 }
 
 #[tokio::test]
-async fn faults_of_webhooks_are_told_with_their_place_and_without_their_secrets() {
+async fn faulty_webhooks_are_reported_with_place_and_no_secret() {
     let umbra = Umbra::with().go().await;
     let check = |yaml: &str, hook: Option<&str>| {
         let file = umbra.file("hooks.yaml");
@@ -385,7 +385,7 @@ async fn the_published_python_package_verifies_every_delivery() {
 }
 
 #[tokio::test]
-async fn breakers_and_reflexions_are_told_of_and_so_is_what_a_person_changes() {
+async fn breaker_and_reflexion_changes_are_sent_by_webhook() {
     let receiver = ModelServer::start(ok).await;
     let umbra = telling(&[(&receiver, ", events: [breaker, reflexion]")]).await;
     for n in 0..3 {

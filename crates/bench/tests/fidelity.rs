@@ -27,7 +27,7 @@ fn json_report(folder: &Path, args: &[&str]) -> Value {
 }
 
 #[test]
-fn contract_stubs_lead_an_agent_where_the_service_does() {
+fn contract_stubs_match_the_service_more_than_null_answers() {
     let folder = TempDir::new().unwrap();
     let report = json_report(folder.path(), &[]);
     let (null, contracts) = (&report["null"], &report["contracts"]);

@@ -136,7 +136,7 @@ impl Answer {
     pub fn refuse(&mut self, reason: &str, words: &str) {
         self.decision = Decision::Block;
         self.reason = Some(reason.to_owned());
-        self.detail = Some(format!("{words}: it does not run again; to call once more, ask with a new call_id"));
+        self.detail = Some(format!("{words}: the call does not run again; to repeat it, ask with a new call_id"));
         self.merge = None;
         self.warning = None;
     }

@@ -102,7 +102,7 @@ pub fn signer(dir: &Path) -> io::Result<AuditSigner> {
 /// The folder cannot be written, or its key is invalid.
 pub fn row_key(dir: &Path) -> io::Result<RowKey> {
     key(dir)?;
-    existing_row_key(dir)?.ok_or_else(|| io::Error::other(format!("{}: the key is gone", dir.display())))
+    existing_row_key(dir)?.ok_or_else(|| io::Error::other(format!("{}: the key no longer exists", dir.display())))
 }
 
 /// Like [`row_key`], but `None` where there is no key.
@@ -144,15 +144,15 @@ impl CheckpointGaps {
         // Two servers of one folder may sign one block, each at a time of its own.
         let mut signatures = HashSet::new();
         for doubled in own.iter().filter(|one| !signatures.insert(one.signature.as_str())) {
-            missing.faults.push(format!("{path}: the checkpoint of block {} stands here twice", doubled.block));
+            missing.faults.push(format!("{path}: the checkpoint of block {} occurs twice", doubled.block));
         }
         if let Some(key) = key
             && !own.is_empty()
             && own.iter().all(|one| one.key() != key)
         {
             missing.faults.push(format!(
-                "{path} has no checkpoint by the key that lies beside it ({}): {KEY} was put in the place of another; put that \
-                 back, or if it was on purpose, start the server, which signs with this one",
+                "{path} has no checkpoint by the key beside it ({}): {KEY} has replaced another key; restore that \
+                 key, or if the change was intended, start the server, which then signs with the new key",
                 named(key)
             ));
         }
@@ -162,8 +162,8 @@ impl CheckpointGaps {
                 missing.tell(
                     previous <= elsewhere,
                     format!(
-                        "{path}: the checkpoint of block {previous} is gone, which that of block {} followed: put the \
-                         file back from a copy, or give the copy by --checkpoint",
+                        "{path}: the checkpoint of block {previous} is missing, which the checkpoint of block {} \
+                         followed: restore the file from a copy, or give the copy by --checkpoint",
                         checkpoint.block
                     ),
                 );
@@ -179,15 +179,15 @@ impl CheckpointGaps {
                 missing.tell(
                     folder.block <= elsewhere,
                     format!(
-                        "{path} ends with block {newest}, and block {} was signed in it: its end is gone; put the file \
-                         back from a copy, or give the copy by --checkpoint",
+                        "{path} ends with block {newest}, but block {} was signed in it: the end of the file is \
+                         missing; restore the file from a copy, or give the copy by --checkpoint",
                         folder.block
                     ),
                 );
             } else if !here && folder.block > elsewhere {
                 missing.warnings.push(format!(
-                    "another server (key {}) signed up to block {}: give its checkpoints.jsonl by --checkpoint, and they \
-                     are compared as well",
+                    "another server (key {}) signed up to block {}: give its checkpoints.jsonl by --checkpoint to \
+                     compare its checkpoints as well",
                     named(&folder.key),
                     folder.block
                 ));
@@ -216,7 +216,7 @@ pub fn read(path: &Path) -> io::Result<Vec<Checkpoint>> {
             Ok(checkpoint) => checkpoints.push(checkpoint),
             Err(_) if line.trim().is_empty() || !line.ends_with('\n') => {}
             Err(error) => {
-                let what = format!("{}:{number}: this line is no checkpoint ({error})", path.display());
+                let what = format!("{}:{number}: this line is not a checkpoint ({error})", path.display());
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
         }
@@ -244,7 +244,7 @@ fn key(dir: &Path) -> io::Result<Ed25519KeyPair> {
     if let Some(key) = existing(&path)? {
         return Ok(key);
     }
-    let none = || io::Error::other(format!("{}: no key can be made", path.display()));
+    let none = || io::Error::other(format!("{}: the key cannot be created", path.display()));
     let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(|_| none())?;
     // Written whole or not at all: a torn key would be invalid. And only once: of two processes, the second takes the
     // first one's.
@@ -267,6 +267,6 @@ fn existing(path: &Path) -> io::Result<Option<Ed25519KeyPair>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => read?,
     };
-    let none = |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is no Ed25519 key", path.display()));
+    let none = |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is not an Ed25519 key", path.display()));
     Ed25519KeyPair::from_pkcs8(&bytes).map(Some).map_err(none)
 }

@@ -160,7 +160,7 @@ impl Decided {
         if let (Some(detail), Some(rated)) = (&mut self.detail, self.explain.first()) {
             // The first step begins with the source of the effect.
             let why = rated.split_once(": ").map_or(rated.as_str(), |(_, why)| why);
-            *detail = format!("{detail}; it is no read with these arguments: {why}");
+            *detail = format!("{detail}; with these arguments the call is not a read: {why}");
         }
     }
 
@@ -172,7 +172,7 @@ impl Decided {
             return self.block("invalid_arguments", faults);
         }
         self.explain.append(&mut self.guard.explain.clone());
-        let said = self.guard.reason.clone().unwrap_or_else(|| "a rule says so".to_owned());
+        let said = self.guard.reason.clone().unwrap_or_else(|| "a rule requires it".to_owned());
         match self.guard.verdict {
             GuardVerdict::Block => return self.block("policy", said),
             GuardVerdict::Ask => match standing.approval.filter(|approval| standing.now < approval.expires_at) {
@@ -199,20 +199,21 @@ impl Decided {
                 && self.effect != Effect::Read
             {
                 let what = format!(
-                    "nothing is known of the run {run}, which this one descends from, or it lies too far up: whether calls \
-                     run there cannot be inherited; name a parent_run that has made a call"
+                    "the parent run {run} is unknown or too many levels above, so its execution cannot be inherited: \
+                     name a parent_run that has made a call"
                 );
                 return self.block("unknown_parent", what);
             }
             if given.call.stub_override.is_some() {
-                self.explain.push("stub_override is for shadow alone, and not used".to_owned());
+                self.explain.push("stub_override applies only in shadow and is ignored".to_owned());
             }
             self.decision = Decision::Execute;
             return;
         }
         if let Some(path) = standing.uninterceptable.first() {
             let what =
-                format!("the session can write by {path}, which nobody can intercept: shadow would promise too much");
+                format!("the session can write by {path}, which Umbra cannot intercept, so the call cannot run safely in \
+                     shadow");
             return self.block("uninterceptable", what);
         }
         let state = standing.run.unwrap_or_else(|| begin(given.call, standing.now));
@@ -259,8 +260,8 @@ impl Decided {
                     "declare it with a key of the scope declare (declared_effect)"
                 };
                 let what = format!(
-                    "it is called a read, and Umbra takes it for {}: {}; so that it runs in shadow, add {{tool: {tool}, effect: \
-                     read}} under `effects` of the tools file, or {whom}",
+                    "the call is declared a read, but Umbra rates it {}: {}; to let it run in shadow, add {{tool: \
+                     {tool}, effect: read}} under `effects` of the tools file, or {whom}",
                     self.effect.as_str(),
                     self.explain.first().map_or("", |rated| rated.split_once(": ").map_or("", |(_, why)| why)),
                 );

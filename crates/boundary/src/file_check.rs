@@ -25,7 +25,7 @@ use umbra_domain::audit::AuditRecord;
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
 /// Advice on how to restore missing lines.
 const AGAIN: &str =
-    "move that file and those after it away and restart the server, which writes them again from the database";
+    "move that file and the later files away, and restart the server, which writes them again from the database";
 
 /// One file, up to the length that it had when it was opened.
 struct Source {
@@ -122,7 +122,7 @@ impl FileCheck {
             }
             match self.next.take() {
                 Some(next) if next.seq < seq => {
-                    let what = format!("{}: row {} stands here again, or out of order", next.place, next.seq);
+                    let what = format!("{}: row {} is repeated or out of order", next.place, next.seq);
                     self.faults.push((Some(next.seq), what));
                 }
                 Some(next) if next.seq == seq => {
@@ -152,27 +152,27 @@ impl FileCheck {
             *lines += 1;
         }
         if let Some((lines, place)) = beyond {
-            let what = format!("{place}: {lines} lines from here on are of rows that the database does not have");
+            let what = format!("{place}: {lines} lines from here on have rows that the database does not have");
             self.faults.push((None, what));
         }
         match self.missing.take() {
             Some((first, last)) if first <= written => {
                 let what = format!(
-                    "rows {first} to {} were in the files and are gone from their end: a server writes what is in the \
-                     database again when it starts",
+                    "rows {first} to {} are missing at the end of the files: a server writes them again from the \
+                     database when it starts",
                     last.min(written)
                 );
                 self.faults.push((Some(first), what));
             }
             Some((first, last)) => self.warnings.push(format!(
-                "rows {first} to {last} are not in the files yet: a running server writes them within seconds; if it does \
-                 not, see whether the disk has room"
+                "rows {first} to {last} are not in the files yet: a running server writes them within seconds; if \
+                 not, check the free disk space"
             )),
             None => {}
         }
         if let Some((lines, place)) = self.unerased.take() {
             self.warnings.push(format!(
-                "{lines} lines, from {place} on, still hold what was erased: run umbra erase on this machine"
+                "{lines} lines, from {place} on, still have erased contents: run `umbra erase` on this machine"
             ));
         }
         Ok((self.compared, self.faults, self.warnings))
@@ -195,13 +195,13 @@ impl FileCheck {
             let place = format!("{path}:{}", source.line);
             if bytes.is_empty() {
                 if let Some(named) = source.named.filter(|named| *named != last) {
-                    self.faults.push((None, format!("{path} ends with row {last}, and was named after row {named}")));
+                    self.faults.push((None, format!("{path} ends with row {last}, but its name says row {named}")));
                 }
                 self.source = None;
             } else if bytes.pop() != Some(b'\n') {
-                let torn = format!("{place}: this line is torn");
+                let torn = format!("{place}: this line is incomplete");
                 if source.named.is_none() {
-                    self.warnings.push(format!("{torn}, as by a crash: a server writes it again when it starts"));
+                    self.warnings.push(format!("{torn}, as after a crash: a server writes it again when it starts"));
                 } else {
                     self.faults.push((None, torn));
                 }
@@ -211,7 +211,7 @@ impl FileCheck {
                         source.last = seq;
                         return Ok(Some(Next { seq, text, place }));
                     }
-                    None => self.faults.push((None, format!("{place}: this is no line of the audit"))),
+                    None => self.faults.push((None, format!("{place}: this is not a line of the audit"))),
                 }
             }
         }
@@ -238,8 +238,8 @@ impl FileCheck {
         let differs = |(key, value): &(&String, &Value)| said.get(key.as_str()) != Some(*value);
         let members: Vec<&str> =
             expected.as_object().into_iter().flatten().filter(differs).map(|(key, _)| key.as_str()).collect();
-        let members = if members.is_empty() { "what else it says".to_owned() } else { members.join(", ") };
-        self.faults.push((Some(*seq), format!("{place}: row {seq} is not what the database has: {members}")));
+        let members = if members.is_empty() { "additional members".to_owned() } else { members.join(", ") };
+        self.faults.push((Some(*seq), format!("{place}: row {seq} differs from the database: {members}")));
     }
 
     fn miss(&mut self, seq: i64) {
@@ -256,8 +256,8 @@ impl FileCheck {
         let rows = if first == last { format!("row {first} is") } else { format!("rows {first} to {last} are") };
         let what = if first == self.moved + 1 && self.compared == 0 {
             format!(
-                "{rows} in no file, {place} is the first: if full files were moved away, name their folder by --files, or \
-                 their last row by --moved"
+                "{rows} in no file, and the first line is {place}: if full files were moved away, name their folder \
+                 by --files, or their last row by --moved"
             )
         } else {
             format!("{rows} missing before {place}: {AGAIN}")

@@ -115,10 +115,10 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&GateFacts, String>
     if configured.variable.1.is_some() {
         let all = effective(&configured, &known.overrides, CallOwner::default(), known.now);
         let what = match all.execution {
-            Execution::Shadow => "nothing that changes something runs".to_owned(),
-            Execution::Live => format!("{} {} alone makes calls run", all.won.source, all.won.name),
+            Execution::Shadow => "no call that changes something runs".to_owned(),
+            Execution::Live => format!("only {} {} lets calls run", all.won.source, all.won.name),
         };
-        let detail = format!("is set: {what}; unset it where this environment is served");
+        let detail = format!("is set: {what}; unset the variable where this environment runs");
         reasons.push(reason("safe_mode", &configured.variable.0, detail));
     }
     shadow(&configured, known, &mut reasons);
@@ -126,7 +126,7 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&GateFacts, String>
     expiring(&configured, rules.gate.expires_within, known, &mut reasons);
     without_contract(rules, known, &mut reasons);
     for stale in rules.tools.stale(&known.contracts, known.now) {
-        let detail = format!("{}; write a new version of it (GET /v1/drift proposes one)", stale.why);
+        let detail = format!("{}; write a new version of the contract (GET /v1/drift proposes one)", stale.why);
         reasons.push(reason("stale_contract", &stale.contract, detail));
     }
     for UnguardedTool { agent, tool, calls, last_at } in &known.unguarded {
@@ -135,14 +135,14 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&GateFacts, String>
     }
     for UnguardedTool { agent, tool, calls, last_at } in &known.unexpected {
         let detail = format!(
-            "ran for {agent} although it was told not to, {calls} times by the outcomes it reported, last at {last_at}: see \
-             GET /v1/audit?kind=outcome, and mend its client"
+            "ran for {agent} against the decision, {calls} times according to reported outcomes, last at {last_at}: \
+             see GET /v1/audit?kind=outcome, and correct the agent's client"
         );
         reasons.push(reason("unexpected_call", tool, detail));
     }
     if let Some(problem) = problem {
         let detail = format!(
-            "does not say what is laid over the settings, which tools are called and what they give: {problem}"
+            "does not answer, so overrides, called tools and their results are unknown: {problem}"
         );
         reasons.push(reason("database", "database", detail));
     }
@@ -158,7 +158,7 @@ fn misspelt(environment: &str, rules: &Rules, facts: &GateFacts, reasons: &mut V
         return;
     }
     if let Some(near) = misspelling_of(environment, known) {
-        let detail = format!("is named nowhere in the settings and is nearly {near}: ask about that");
+        let detail = format!("is not in the settings and resembles {near}: ask for that environment");
         reasons.push(reason("unknown_environment", environment, detail));
     }
 }
@@ -200,7 +200,7 @@ fn shadow(configured: &ConfiguredExecution, facts: &GateFacts, reasons: &mut Vec
     if effective.execution == Execution::Shadow {
         let (won, said) = (&effective.won, effective.won.reason.clone());
         let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
-        let detail = format!("is shadow by {}{said}: nothing that changes something runs", won.source);
+        let detail = format!("is shadow by {}{said}: no call that changes something runs", won.source);
         reasons.push(reason("execution_shadow", &won.name, detail));
     }
     let wide = (effective.execution == Execution::Shadow).then_some(effective.won.name.as_str());
@@ -214,7 +214,7 @@ fn shadow(configured: &ConfiguredExecution, facts: &GateFacts, reasons: &mut Vec
     });
     for one in narrow {
         let until = one.expires_at.map(|end| format!(" until {end}")).unwrap_or_default();
-        let detail = format!("is answered by stubs{until} ({}): lift it (PUT /v1/execution)", one.reason);
+        let detail = format!("is answered by stubs{until} ({}): lift the override (PUT /v1/execution)", one.reason);
         reasons.push(reason("execution_shadow", &named(one), detail));
     }
 }
@@ -225,8 +225,8 @@ fn bound_runs(configured: &ConfiguredExecution, facts: &GateFacts, reasons: &mut
         let whose = CallOwner { agent: Some(agent), session: session.as_deref(), ..CallOwner::default() };
         if effective(configured, &facts.overrides, whose, facts.now).execution == Execution::Live {
             let detail = format!(
-                "is a run of {agent} that began in shadow and stays there, so nothing it changes happens: end it (POST \
-                 /v1/runs/{{run}}/end), or give new work a new run"
+                "is a run of {agent} that began in shadow and stays in shadow, so its changes do not happen: end the \
+                 run (POST /v1/runs/{{run}}/end), or give new work a new run"
             );
             reasons.push(reason("run_in_shadow", run, detail));
         }
@@ -244,7 +244,7 @@ fn expiring(configured: &ConfiguredExecution, within: Duration, facts: &GateFact
         let after = effective_for(configured, one, facts, end);
         if after.execution == Execution::Shadow {
             let detail = format!(
-                "is live until {end} ({}), and then shadow by {} {}: set it anew, or make that live",
+                "is live until {end} ({}), and then shadow by {} {}: renew the override, or make that one live",
                 one.reason, after.won.source, after.won.name
             );
             reasons.push(reason("override_expires", &named(one), detail));
@@ -267,7 +267,7 @@ fn without_contract(rules: &Rules, facts: &GateFacts, reasons: &mut Vec<Reason>)
     }
     for (tool, effect) in tools.iter().filter(|(_, effect)| **effect != Effect::Read) {
         let detail = format!(
-            "is {} and has no contract: write one, or its effect under `effects` of the tools file",
+            "is {} and has no contract: write a contract, or the tool's effect under `effects` of the tools file",
             effect.as_str()
         );
         reasons.push(reason("no_contract", tool, detail));
@@ -275,7 +275,7 @@ fn without_contract(rules: &Rules, facts: &GateFacts, reasons: &mut Vec<Reason>)
     for contract in rules.tools.contracts().all() {
         if contract.effect() != Effect::Read && !contract.answers() {
             let detail = format!(
-                "is {} and its contract does not say what it answers: add responses or an output_schema",
+                "is {} and its contract has no answer: add responses or an output_schema",
                 contract.effect().as_str()
             );
             reasons.push(reason("no_contract", &contract.contract().tool, detail));

@@ -412,11 +412,11 @@ impl Writing<'_> {
         let place = "put.edits";
         let failed = |why: &str| self.failed(place, eval(wanted.source(), EvalError::Failed(why.to_owned())));
         let new = self.value(place, wanted)?;
-        let replacements = edits(&new).ok_or_else(|| failed("it is no list of {oldText, newText}"))?;
+        let replacements = edits(&new).ok_or_else(|| failed("the value is not a list of {oldText, newText}"))?;
         match state.records.get(&put.collection).and_then(|records| records.get(key)) {
             Some(Some(Value::String(text))) => {
                 if replacements.iter().any(|edit| !text.contains(&edit.old)) {
-                    return Err(failed("the text to be replaced is not there"));
+                    return Err(failed("the text to replace is not in the record"));
                 }
                 let mut text = text.clone();
                 TextMerge { edits: replacements, ..TextMerge::default() }.apply(&mut text);

@@ -49,10 +49,10 @@ impl RecentOutcomes {
             reaches(first, last) && !reaches(last, now)
         };
         if lasts(stubs, standards.only_stubs_for) {
-            return Some("calls of tools are answered by stubs alone, for longer than boundary.gate.only_stubs_for");
+            return Some("tool calls have been answered only by stubs for longer than boundary.gate.only_stubs_for");
         }
         lasts(reads, standards.no_side_effect_for).then_some(
-            "no call of a tool that changes something has run, for longer than boundary.gate.no_side_effect_for",
+            "no call that changes something has run for longer than boundary.gate.no_side_effect_for",
         )
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use umbra_domain::{Effect, Execution};
 
     #[test]
-    fn a_stretch_of_stubs_or_of_reads_is_told_until_something_changes_or_nobody_calls() {
+    fn complaint_lasts_while_only_stubs_or_reads_are_recent() {
         let at = |minute: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
         let ten = Some(std::time::Duration::from_mins(10));
         let standards = Standards { only_stubs_for: ten, no_side_effect_for: ten, ..Standards::default() };

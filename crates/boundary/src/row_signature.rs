@@ -83,7 +83,7 @@ impl SignatureCheck {
             }
             None if self.open.is_some() => {}
             None if !self.begun && self.unsigned_until.is_none_or(|until| row.seq <= until) => self.unsigned += 1,
-            None => faults.push(format!("row {} was signed by nobody: no server wrote it", row.seq)),
+            None => faults.push(format!("row {} has no signature: no server wrote it", row.seq)),
         }
         if let Some(open) = &mut self.open {
             open.fields = open.fields.take().map(|fields| fields.field(&content(&row.signed_content())));
@@ -106,13 +106,13 @@ impl SignatureCheck {
         let rows = if first == last { format!("row {first}") } else { format!("rows {first} to {last}") };
         let signed = fields.map(Fields::hash).unwrap_or_default();
         if UnparsedPublicKey::new(&ED25519, &key).verify(&signed, &signature).is_err() {
-            return Some(format!("what {rows} says is not what was signed"));
+            return Some(format!("the content of {rows} is not the signed content"));
         }
         // Without any trusted key, that is reported once and not for each row.
         (!self.keys.is_empty() && !self.keys.contains(&key)).then(|| {
             format!(
-                "{rows}: signed with the key {}, which nothing here vouches for; if it is another server's, give its \
-                 checkpoints.jsonl by --checkpoint as well",
+                "{rows}: signed with the unknown key {}; if the key is another server's, give that server's \
+                 checkpoints.jsonl by --checkpoint",
                 named(&key)
             )
         })

@@ -61,12 +61,12 @@ impl AuditedBindings {
         let RunRow { agent, run, mac, .. } = row;
         let named = format!("the run {run:?} of {agent:?}");
         if mac.is_some() && !row.is_bound() && self.runs.contains(&(agent.clone(), run.clone())) {
-            return RowCheck::Contradicted(format!("{named} is not in shadow, and the audit says that it stays there"));
+            return RowCheck::Contradicted(format!("{named} is not in shadow, but the audit says that it stays in shadow"));
         }
         match key {
             _ if mac.is_none() => RowCheck::WithoutMac,
             Some(key) if !key.is_authentic_run(row) => RowCheck::OtherKey(format!(
-                "{named} is not as a server that holds this key wrote it: it counts as shadow"
+                "{named} fails authentication by this key: it counts as shadow"
             )),
             _ => RowCheck::Fits,
         }
@@ -77,7 +77,7 @@ impl AuditedBindings {
         let said = self.sessions.get(&(agent.clone(), session.clone())).cloned().unwrap_or_default();
         if labels.clone().add(said) {
             return RowCheck::Contradicted(format!(
-                "the session {session:?} of {agent:?} has lost labels that it has by the audit: they count all the same"
+                "the session {session:?} of {agent:?} has lost labels that the audit has: the labels still count"
             ));
         }
         RowCheck::Fits

@@ -82,21 +82,21 @@ impl TableCheck {
         for StoredOverride { setting: there, keyed } in overrides {
             let name = named(&there);
             match expected.remove(&(there.scope, there.value.clone())) {
-                None => faults.push(format!("the override {name} is there, and the audit says that none is set")),
+                None => faults.push(format!("the override {name} exists, but the audit has no such override")),
                 Some(mut said) => {
                     if !keyed {
                         said.set_at = there.set_at;
                     }
                     if there != said {
-                        faults.push(format!("the override {name} is not the one that was set last, as the audit says"));
+                        faults.push(format!("the override {name} differs from the override that the audit has"));
                     }
                 }
             }
         }
         let lives = |end: Option<Timestamp>| end.is_none_or(|end| now < end);
         for gone in expected.into_values().filter(|gone| lives(gone.expires_at)) {
-            let what = format!("the override {} ({}) is gone", named(&gone), gone.execution.as_str());
-            faults.push(format!("{what}, and the audit does not say that it was lifted"));
+            let what = format!("the override {} ({}) is missing", named(&gone), gone.execution.as_str());
+            faults.push(format!("{what}, although the audit does not say that it was lifted"));
         }
         let mut words = words;
         for there in approvals {
@@ -106,7 +106,7 @@ impl TableCheck {
         for (id, word) in words {
             if word.expires_at.is_some_and(|end| now < end) {
                 let state = word.state.map_or("", ApprovalState::as_str);
-                faults.push(format!("the approval {id} is gone, which the audit says is {state}"));
+                faults.push(format!("the approval {id} is missing, which is {state} according to the audit"));
             }
         }
         faults
@@ -117,7 +117,7 @@ impl TableCheck {
 fn unlike(there: &StoredApproval, word: &AuditedApproval) -> Option<String> {
     let of_before = !there.keyed && (there.state, word.state) == (ApprovalState::Used, Some(ApprovalState::Approved));
     if Some(there.state) != word.state && !of_before {
-        let said = word.state.map_or("has no word of it", ApprovalState::as_str);
+        let said = word.state.map_or("nothing", ApprovalState::as_str);
         return Some(format!("is {}, and the audit says: {said}", there.state.as_str()));
     }
     let differs = |said: &Option<String>, is: &String| said.as_ref().is_some_and(|said| said != is);
@@ -125,7 +125,7 @@ fn unlike(there: &StoredApproval, word: &AuditedApproval) -> Option<String> {
         || differs(&word.tool, &there.tool)
         || differs(&word.digest, &there.digest)
         || word.expires_at.is_some_and(|end| end != there.expires_at);
-    is_another.then(|| "is for another call, or for longer, than the audit says".to_owned())
+    is_another.then(|| "has another call or a later end than the audit says".to_owned())
 }
 
 fn named(one: &Override) -> String {

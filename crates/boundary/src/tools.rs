@@ -138,7 +138,7 @@ impl Tools {
         let source = if contract >= operator { EffectSource::Contract } else { EffectSource::Override };
         match contract.max(operator) {
             Some(effect) if effect > rated.effect => {
-                let why = "by its name it may be another tool, which does so".to_owned();
+                let why = "its name may denote another tool, which has this effect".to_owned();
                 EffectOf { effect, source, why, runs: false }
             }
             _ => rated,

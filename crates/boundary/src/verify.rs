@@ -169,11 +169,11 @@ impl Verifier {
     pub fn block(&mut self, seal: &AuditSeal, records: &[AuditRecord]) {
         self.blocks += 1;
         if seal.block != self.blocks {
-            self.fault(None, format!("block {} stands where block {} belongs", seal.block, self.blocks));
+            self.fault(None, format!("block {} is in the place of block {}", seal.block, self.blocks));
         }
         if (seal.first, seal.last) != (self.last + 1, self.last + i64::try_from(records.len()).unwrap_or(i64::MAX)) {
             let what = format!(
-                "block {} says it has rows {} to {}, but {} stand there behind row {}",
+                "block {} should have rows {} to {}, but {} rows follow row {}",
                 self.blocks,
                 seal.first,
                 seal.last,
@@ -186,7 +186,7 @@ impl Verifier {
         let rows: Vec<AuditRow> = records.iter().map(|record| record.row.clone()).collect();
         self.chain = block(&self.chain, self.blocks, &rows).to_vec();
         if self.chain != seal.hash {
-            let what = format!("rows {} to {} are not those that block {} sealed", seal.first, seal.last, self.blocks);
+            let what = format!("rows {} to {} are not the rows that block {} sealed", seal.first, seal.last, self.blocks);
             self.fault(Some(seal.first), what);
             // Go on from the stored hash, so that one missing row is reported once.
             self.chain.clone_from(&seal.hash);
@@ -195,7 +195,7 @@ impl Verifier {
         for checkpoint in self.checkpoints.remove(&self.blocks).unwrap_or_default() {
             self.compared += 1;
             if checkpoint.hash != hex::encode(&self.chain) || checkpoint.seq != self.last {
-                let what = format!("the checkpoint of {} signed another block {}", checkpoint.at, self.blocks);
+                let what = format!("the checkpoint of {} signed a different block {}", checkpoint.at, self.blocks);
                 self.fault(Some(checkpoint.seq), what);
             }
         }
@@ -210,11 +210,11 @@ impl Verifier {
     /// Finishes the verification; `drawn` is the last row number that the database has given.
     pub fn finish(mut self, drawn: i64) -> AuditReport {
         if self.rows != drawn {
-            self.fault(None, format!("{drawn} rows were written, {} are there", self.rows));
+            self.fault(None, format!("{drawn} rows were written, but {} exist", self.rows));
         }
         for checkpoint in std::mem::take(&mut self.checkpoints).into_values().flatten() {
             let what =
-                format!("the checkpoint of {} signed block {}, which is not there", checkpoint.at, checkpoint.block);
+                format!("the checkpoint of {} signed block {}, which is missing", checkpoint.at, checkpoint.block);
             self.fault(Some(checkpoint.seq), what);
         }
         if let Some(what) = self.stamps.ended() {
@@ -225,7 +225,7 @@ impl Verifier {
         }
         let erased = self.erasures_hold();
         for seq in std::mem::take(&mut self.missing).into_keys() {
-            self.fault(Some(seq), format!("the payload of row {seq} is gone, and no erasure says so"));
+            self.fault(Some(seq), format!("the payload of row {seq} is missing, and no erasure covers it"));
         }
         AuditReport {
             intact: self.faults_total == 0,
@@ -253,7 +253,7 @@ impl Verifier {
                 payloads.iter().filter(|span| named(span)).flat_map(|(first, last)| self.missing.range(first..=last));
             let held: Vec<(i64, Vec<u8>)> = held.map(|(seq, mac)| (*seq, mac.clone())).collect();
             if macs_sha256.is_some_and(|said| said != macs(held.iter().map(|(seq, mac)| (*seq, mac)))) {
-                self.fault(Some(said_by), format!("the erasure of row {said_by} was of other payloads"));
+                self.fault(Some(said_by), format!("the erasure of row {said_by} does not match the erased payloads"));
                 continue;
             }
             for (seq, _) in held {
@@ -268,7 +268,7 @@ impl Verifier {
             let AuditRecord { row, payload } = record;
             self.rows += 1;
             if row.seq != self.last + 1 {
-                self.fault(Some(row.seq), format!("row {} stands where row {} belongs", row.seq, self.last + 1));
+                self.fault(Some(row.seq), format!("row {} is in the place of row {}", row.seq, self.last + 1));
             }
             self.last = row.seq;
             let unsigned = self.stamps.take(row);
@@ -286,7 +286,7 @@ impl Verifier {
             match (payload, &row.payload_mac) {
                 (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),
                 (Some(payload), Some(mac)) if payload_mac(payload) == *mac => {}
-                (Some(_), _) => self.fault(Some(row.seq), format!("the payload of row {} is another one", row.seq)),
+                (Some(_), _) => self.fault(Some(row.seq), format!("the payload of row {} is not the one that was signed", row.seq)),
                 (None, None) => {}
             }
             if row.kind == AuditKind::Erasure && counts {

@@ -64,8 +64,8 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
     for (index, row) in rows.iter().enumerate() {
         let Some(Node { kind: Kind::Text(id), at }) = row.get("id") else { continue };
         if let Some(earlier) = first.get(id.as_str()) {
-            let help = format!("the row at line {} has it; put both into one", earlier.line);
-            let message = format!("the id {} stands twice", quoted(id));
+            let help = format!("the row at line {} has this id: put both into one row", earlier.line);
+            let message = format!("the id {} occurs twice", quoted(id));
             faults.within(format!(".rules[{index}].id"), |faults| faults.fault(*at, message, help));
         } else {
             first.insert(id, *at);
@@ -85,18 +85,22 @@ fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile>
     let item = Record(|keys: &mut Keys<'_>| row(keys, name, &terms, judge));
     let rules = keys.optional(
         "rules",
-        "The rules. One with `regex` or `commands` is added, or takes the place of the rule of its id; one without changes \
-         the rule of its id.",
+        "The rules. A rule with `regex`, `assigned` or `commands` is added, or replaces the rule with the same id; any \
+         other changes the rule with the same id.",
         List { len: 0..=MAX_ROWS, single: false, item },
     );
     let lists = [
-        keys.optional("allowlists", "What no rule about credentials reports.", list_of(Record(allow_list))),
-        keys.optional("allowlist", "The same, as one table.", list_of(Record(allow_list))),
+        keys.optional("allowlists", "Matches that no rule about credentials reports.", list_of(Record(allow_list))),
+        keys.optional("allowlist", "`allowlists` as a single table.", list_of(Record(allow_list))),
     ];
     for key in ["title", "description", "minVersion"] {
-        keys.optional(key, "Of gitleaks: for people.", free_text(MAX_TEXT));
+        keys.optional(key, "Of gitleaks: a text for people, without effect here.", free_text(MAX_TEXT));
     }
-    keys.optional("extend", "Of gitleaks: the built-in rules are always there.", Record(extend));
+    keys.optional(
+        "extend",
+        "Of gitleaks: the rules that the file builds on. Umbra's own rules always hold.",
+        Record(extend),
+    );
     let rules = rules.into_iter().flatten().flatten().collect();
     Some(RuleFile { terms, rules, allowlists: lists.into_iter().flatten().flatten().flatten().collect() })
 }
@@ -104,17 +108,21 @@ fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile>
 /// Declares gitleaks' table `extend`, which names the rules that a file builds on. None of its keys has an effect here.
 #[expect(clippy::unnecessary_wraps, reason = "the shape of a record that cannot be incomplete")]
 fn extend(keys: &mut Keys<'_>) -> Option<()> {
-    keys.optional("useDefault", "Of gitleaks: its own rules; those of Umbra are always there.", Flag);
-    let path = keys.optional("path", "Of gitleaks: another file; name it in checks.rules.", free_text(MAX_TEXT));
+    keys.optional("useDefault", "Of gitleaks: true to build on its own rules. Umbra's own rules always hold.", Flag);
+    let path = keys.optional(
+        "path",
+        "Of gitleaks: the path of another file; name it in checks.rules instead.",
+        free_text(MAX_TEXT),
+    );
     if path.is_some() {
-        keys.warn("path", "the other file is not read", "name it in checks.rules, before this one");
+        keys.warn("path", "the file named here is not read", "name that file in checks.rules, before this one");
     }
-    let off = keys.optional("disabledRules", "Of gitleaks: its own rules that are off.", texts());
+    let off = keys.optional("disabledRules", "Of gitleaks: those of its own rules that are switched off.", texts());
     if off.is_some() {
         keys.warn(
             "disabledRules",
-            "rules of gitleaks' own are not here",
-            "write a row with `enabled = false` for a rule of Umbra",
+            "gitleaks' own rules are not part of Umbra",
+            "to switch off a rule of Umbra, write a row with `enabled = false`",
         );
     }
     Some(())
@@ -133,31 +141,32 @@ fn row(
     let mut rule = CheckRule { id: id.unwrap_or_default(), place, ..CheckRule::default() };
     rule.check = keys.optional(
         "check",
-        "The check that it belongs to: secrets, or commands where it has `commands`, unless set.",
+        "Check that the rule belongs to. Unless set: commands for a rule with `commands`, secrets for all others.",
         word(&CheckName::ALL, CheckName::as_str),
     );
     rule.description = keys.optional(
         "description",
-        "Of secrets and pii: what it is, such as \"an Acme token\". Otherwise the sentence of a finding; {command} in it \
-         stands for the call.",
+        "For secrets and pii: name of the matched data, such as \"an Acme token\". For other checks: sentence of the \
+         finding, in which {command} stands for the call.",
         free_text(2_000),
     );
     rule.severity = keys.optional(
         "severity",
-        "info, warning or critical. Unless set: critical for secrets, warning for all others.",
+        "Severity of a finding: info, warning or critical. Unless set: critical for secrets, warning for all others.",
         word(&Severity::ALL, Severity::as_str),
     );
     rule.enabled = keys.optional("enabled", "false switches the rule off.", Flag);
     rule.keywords = keys
         .optional(
             "keywords",
-            "Texts one of which is in every match, in letters of either case. Without them every text is searched.",
+            "Texts, one of which is in every match, in letters of either case. Without keywords every text is \
+             searched.",
             texts(),
         )
         .unwrap_or_default();
     rule.regex = keys.optional(
         "regex",
-        "An expression (RE2). Its first group that took part, where there is one, is the credential.",
+        "A regular expression (RE2). The first group that took part in the match, if there is one, is the credential.",
         free_text(MAX_TEXT),
     );
     rule.assigned = keys.optional(
@@ -174,8 +183,8 @@ fn row(
         .unwrap_or_default();
     rule.begins = keys.optional(
         "begins",
-        "Where a match begins: free (anywhere, unless set), keyword (at a keyword that begins a word), word (up to 80 \
-         letters before a keyword), anywhere (at a keyword, whatever stands before it).",
+        "Position where a match begins: free (anywhere, unless set), keyword (at a keyword that begins a word), word \
+         (up to 80 letters before a keyword), anywhere (at a keyword, after any text).",
         word(&MatchPlace::ALL, MatchPlace::as_str),
     );
     of_orders(keys, &mut rule);
@@ -191,16 +200,16 @@ fn row(
         decimal("an entropy", 0.0..=8.0, Some),
     );
     rule.hits = keys
-        .optional("hits", "Examples that it finds; the parts of an array are joined.", samples())
+        .optional("hits", "Examples that the rule finds; the parts of an array are joined.", samples())
         .unwrap_or_default();
-    rule.misses = keys.optional("misses", "Examples that it leaves alone.", samples()).unwrap_or_default();
+    rule.misses = keys.optional("misses", "Examples that the rule does not find.", samples()).unwrap_or_default();
     let lists = [
-        keys.optional("allowlists", "What it leaves alone.", list_of(Record(allow_list))),
-        keys.optional("allowlist", "The same, as one table.", list_of(Record(allow_list))),
+        keys.optional("allowlists", "Matches that the rule does not report.", list_of(Record(allow_list))),
+        keys.optional("allowlist", "`allowlists` as a single table.", list_of(Record(allow_list))),
     ];
     rule.allowlists = lists.into_iter().flatten().flatten().flatten().collect();
     if not_taken_over(keys) && !rule.has_patterns() {
-        keys.warn("id", "a rule about paths alone is not taken over", "leave it out");
+        keys.warn("id", "a rule that has only a path is ignored", "remove the rule");
         return Some(None);
     }
     if rule.id.is_empty() {
@@ -217,8 +226,8 @@ fn row(
 fn of_orders(keys: &mut Keys<'_>, rule: &mut CheckRule) {
     rule.scope = keys.optional(
         "scope",
-        "Texts in which a rule of injection counts: all (the output, and what the agent was given; unless set), outside \
-         (what it was given), tools (results and errors of tools).",
+        "Texts in which a rule of injection counts: all (the output, and the texts that the agent was given; unless \
+         set), outside (the texts that the agent was given), tools (results and errors of tools).",
         word(&TextScope::ALL, TextScope::as_str),
     );
     rule.softened_by = keys
@@ -239,7 +248,7 @@ fn not_taken_over(keys: &mut Keys<'_>) -> bool {
         ("skipReport", "every finding is reported"),
     ] {
         if keys.optional(key, "Of gitleaks: not taken over.", Any).is_some() {
-            keys.warn(key, format!("`{key}` is not taken over: {why}"), "the rest of the row is");
+            keys.warn(key, format!("`{key}` is ignored: {why}"), "the rest of the row applies");
         }
     }
     keys.has("path")
@@ -252,27 +261,28 @@ fn not_taken_over(keys: &mut Keys<'_>) -> bool {
     reason = "the shape of a record; one that is read well may have to be left out"
 )]
 fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
-    let regexes = keys.optional("regexes", "Expressions, one of which is found in the target.", texts());
-    let stopwords = keys.optional("stopwords", "Texts, one of which stands in the credential.", texts());
+    let regexes =
+        keys.optional("regexes", "Expressions: the list applies if one of them is found in the target.", texts());
+    let stopwords = keys.optional("stopwords", "Texts: the list applies if one of them is in the credential.", texts());
     let regex_target = keys.optional(
         "regexTarget",
-        "Where `regexes` are searched: secret (unless set), match or line.",
+        "Text in which `regexes` are searched: secret (unless set), match or line.",
         word(&AllowTarget::ALL, AllowTarget::as_str),
     );
     let all = keys.optional(
         "condition",
-        "OR (unless set): an expression or a text. AND: both.",
+        "OR (unless set): `regexes` or `stopwords` must match. AND: both must match.",
         word(&[false, true], |all| if all { "AND" } else { "OR" }),
     );
     let all = all.unwrap_or_default();
-    keys.optional("description", "For people.", free_text(MAX_TEXT));
+    keys.optional("description", "A note for people, without effect.", free_text(MAX_TEXT));
     let mut left_out = false;
     for key in ["paths", "commits", "targetRules"] {
         if keys.optional(key, "Of gitleaks: not taken over.", texts()).is_some() {
-            let message = format!("`{key}` is not taken over: texts of agents have none");
+            let message = format!("`{key}` is ignored: texts of agents have no such property");
             // With AND, or for named rules, the rest of the list would exempt more than was meant.
             left_out |= all || key == "targetRules";
-            keys.warn(key, message, if left_out { "the list is left out" } else { "the rest of the list is" });
+            keys.warn(key, message, if left_out { "the list is ignored" } else { "the rest of the list applies" });
         }
     }
     let (regexes, stopwords) = (regexes.unwrap_or_default(), stopwords.unwrap_or_default());
@@ -319,7 +329,7 @@ impl Shape for OneSample {
             _ => {
                 faults.fault(
                     node.at,
-                    format!("{} is no example", shown(node)),
+                    format!("{} is not an example", shown(node)),
                     "write a text, or an array of its parts",
                 );
                 return None;
@@ -327,7 +337,7 @@ impl Shape for OneSample {
         };
         let parts: Option<Vec<String>> = parts.collect();
         if parts.is_none() {
-            faults.fault(node.at, "a part of the example is no text", "write an array of texts");
+            faults.fault(node.at, "a part of the example is not a text", "write an array of texts");
         }
         parts.map(Sample::Parts)
     }

@@ -129,8 +129,8 @@ impl Environment {
         for name in names {
             if self.get(name).is_some_and(|key| !key.trim().chars().all(|c| matches!(c, ' '..='~'))) {
                 let at = faults.add_variable(name);
-                let message = "the key holds a line break or another character that no header may have";
-                faults.fault_showing(at, Show::Nothing, message, "set the variable to the key alone");
+                let message = "the key has a line break or another character that is not allowed in a header";
+                faults.fault_showing(at, Show::Nothing, message, "set the variable to the key and nothing else");
             }
         }
         faults.finish(Some(())).map(drop)
@@ -158,8 +158,8 @@ impl Environment {
         }
         for name in self.empty.iter().filter(|name| name.starts_with(PREFIX)) {
             let at = faults.add_variable(name);
-            let help = "give it a value, or unset it: a variable that something else should have filled may be missing";
-            faults.warn(at, "is set to nothing and counts as not set", help);
+            let help = "give the variable a value, or unset it; the value may be missing where the variable is set";
+            faults.warn(at, "the variable is empty and counts as not set", help);
         }
         self.judge_unknown(root, faults);
     }
@@ -179,13 +179,14 @@ impl Environment {
             let word = name.get(6..).unwrap_or_default().trim_matches('_').replace("__", "_");
             let near = nearest(&word, settings.iter().map(|(word, _)| word.as_str()));
             let meant = near.and_then(|near| settings.iter().find(|(word, _)| word == near));
-            let form = format!("a setting is {PREFIX}SECTION__KEY, in capitals and with two _ between");
+            let form =
+                format!("the variable of a setting is {PREFIX}SECTION__KEY, in capitals and with two _ in between");
             match meant {
                 Some((_, variable)) => {
                     let help = format!("did you mean {variable}? {form}");
                     faults.fault_showing(at, Show::Nothing, "no setting has this name", help);
                 }
-                None => faults.warn(at, "no setting has this name, and no setting names this variable", form),
+                None => faults.warn(at, "no setting has this name, and no setting refers to this variable", form),
             }
         }
     }
@@ -244,7 +245,7 @@ fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize, faul
         *node = Node { kind: Kind::Map(Vec::new()), at };
     }
     let Kind::Map(entries) = &mut node.kind else {
-        let message = format!("{} stands where `{key}` would be set", node.kind.describe());
+        let message = format!("`{key}` cannot be set within {}", node.kind.describe());
         return faults.fault(at, message, "set the whole value, or keys within it, not both");
     };
     if rest.is_empty() {

@@ -28,7 +28,7 @@ pub(super) fn read_secret(path: &Path) -> Result<String, String> {
     let text = read_text(path).map_err(|refused| format!("{}; {}", refused.message, refused.help))?;
     let secret = text.trim();
     if secret.is_empty() {
-        Err("the file is empty; write the secret into it".to_owned())
+        Err("the file is empty: write the secret into the file".to_owned())
     } else {
         Ok(secret.to_owned())
     }
@@ -60,17 +60,17 @@ fn is_readable_file(path: &Path) -> bool {
 pub(super) fn read_text(path: &Path) -> Result<String, Refused> {
     let refused = |message: String, help: &str| Refused { line: 0, column: 0, message, help: help.to_owned() };
     if !is_readable_file(path) {
-        return Err(refused("this is no regular file".to_owned(), "name a file, or /dev/stdin to pipe one in"));
+        return Err(refused("this is not a regular file".to_owned(), "name a file, or /dev/stdin to pipe one in"));
     }
     let mut bytes = Vec::new();
     // One byte more than the limit, which reveals a file that is too long.
     let limit = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(|error| {
-        refused(format!("the file cannot be read: {error}"), "check the path, and that this user may read it")
+        refused(format!("the file cannot be read: {error}"), "check the path, and that this user may read the file")
     })?;
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!("the file has more than {MAX_FILE_BYTES} bytes");
-        return Err(refused(message, "split it, or remove what does not belong here"));
+        return Err(refused(message, "split the file, or remove what does not belong here"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -79,7 +79,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, Refused> {
             line: before.matches('\n').count() + 1,
             column: before.chars().rev().take_while(|c| *c != '\n').count() + 1,
             message: "the file is not UTF-8 here".to_owned(),
-            help: "save it as UTF-8".to_owned(),
+            help: "save the file as UTF-8".to_owned(),
         }
     })
 }

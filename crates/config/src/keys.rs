@@ -32,7 +32,7 @@ impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<V> {
         let Kind::Map(entries) = &node.kind else {
-            let message = format!("{} stands where keys with values belong", node.kind.describe());
+            let message = format!("expected keys with values, found {}", node.kind.describe());
             faults.fault(node.at, message, "write `key: value` lines, indented below it");
             return None;
         };
@@ -133,7 +133,7 @@ impl Keys<'_> {
     /// Declares a key of a later version: it is refused with a message that says so, never ignored.
     pub fn later(&mut self, key: &'static str, help: &str) {
         if self.has(key) {
-            self.fault(key, "this is not available in this version", help);
+            self.fault(key, "this key is not available in this version", help);
         }
         self.hidden.push(key);
     }
@@ -202,7 +202,7 @@ impl Keys<'_> {
             }
             let help = match nearest(&entry.key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known here: {}", listed(known)),
+                None => format!("known keys: {}", listed(known)),
             };
             let show = Show::Upto(entry.key.chars().count() + 1);
             faults.fault_showing(entry.at, show, format!("unknown key {}", quoted(&entry.key)), help);

@@ -43,10 +43,10 @@ pub(super) struct RuleHead {
 
 /// Declares the keys that every rule begins with.
 pub(super) fn head(keys: &mut Keys<'_>) -> RuleHead {
-    let name = keys.required(NAME, "Its unique name.", printable("a rule's name", 100));
+    let name = keys.required(NAME, "Unique name of the rule.", printable("a rule's name", 100));
     let mode = keys.optional(
         "mode",
-        "enforce (unless set): what it says holds. audit: it is recorded beside what holds.",
+        "enforce (unless set): the verdict of the rule holds. audit: the verdict is recorded, and changes nothing.",
         word(&PolicyMode::ALL, PolicyMode::as_str),
     );
     let agents = keys.optional(
@@ -61,7 +61,7 @@ pub(super) fn head(keys: &mut Keys<'_>) -> RuleHead {
     );
     let modes = keys.optional(
         "modes",
-        "Modes of the agent (names or globs), of which it must be in one; every one unless set.",
+        "Modes of the agent (names or globs), one of which must match; every one unless set.",
         List { len: 1..=MAX_PATTERNS, single: true, item: pattern("a mode or a glob") },
     );
     RuleHead {
@@ -103,8 +103,8 @@ pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
         for (index, rule) in rules.iter().enumerate() {
             let Some(Node { kind: Kind::Text(name), at }) = rule.get(NAME) else { continue };
             if let Some(earlier) = first.get(name.as_str()) {
-                let message = format!("the name {} is taken", quoted(name));
-                let help = format!("the rule at line {} has it; choose another", earlier.line);
+                let message = format!("the name {} occurs twice", quoted(name));
+                let help = format!("the rule at line {} has this name: choose another name", earlier.line);
                 faults.within(format!(".{list}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
             } else {
                 first.insert(name, *at);
@@ -119,8 +119,8 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
     let tools = tools(keys, "Tools (names or globs), as `server.tool` or by the name alone; every one unless set.");
     let except = keys.optional(
         "except",
-        "Tools (names or globs) that the rule is not about: with verdict: block, all but these are forbidden. What names no \
-         server is excepted by patterns of its name alone.",
+        "Tools (names or globs) that the rule is not about: with verdict: block, all but these are forbidden. A call \
+         that names no server is excepted only by patterns without a server.",
         List { len: 1..=MAX_PATTERNS, single: true, item: tool_glob() },
     );
     let effects = keys.optional(
@@ -131,16 +131,16 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
     let when = keys.optional(
         "when",
         "A condition in CEL over args, agent, route, modes, tool.server, tool.name, effect, session.id and \
-         session.taint. Where it cannot be evaluated, the rule counts.",
+         session.taint. Where the condition cannot be evaluated, the rule counts.",
         free_text(MAX_CONDITION),
     );
     let verdict = keys.required(
         "verdict",
-        "What it says of a call: allow (nothing against it), warn (it runs, with the reason), ask (a person must approve) \
-         or block (it does not run).",
+        "Verdict on a matching call: allow (no objection), warn (the call runs, with the reason), ask (a person must \
+         approve) or block (the call does not run).",
         word(&GuardVerdict::ALL, GuardVerdict::as_str),
     );
-    let reason = reason(keys, "Why, for whoever is stopped by it.");
+    let reason = reason(keys, "Reason of the verdict, for the caller that is stopped.");
     let taints = keys.optional(
         "taints",
         "Labels that a matching call adds to its session, where `session.taint` finds them.",
@@ -150,7 +150,7 @@ fn policy(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Option<PolicyRul
         keys.fault("when", problem, "write a condition such as: args.amount > 500.0");
     }
     if mode == PolicyMode::Audit && taints.as_ref().is_some_and(|taints| !taints.is_empty()) {
-        let message = "a rule in audit mode changes nothing, and a label would change what other rules say";
+        let message = "a rule in audit mode changes nothing, but a label would change the verdicts of other rules";
         keys.fault("taints", message, "write mode: enforce with verdict: allow, or leave the labels out");
     }
     let (name, verdict) = (name?, verdict?);

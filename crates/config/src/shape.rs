@@ -30,7 +30,7 @@ impl Shape for Flag {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<bool> {
         let Kind::Flag(flag) = node.kind else {
-            faults.fault(node.at, format!("{} is neither true nor false", shown(node)), "write true or false");
+            faults.fault(node.at, format!("{} is not true or false", shown(node)), "write true or false");
             return None;
         };
         Some(flag)
@@ -54,7 +54,7 @@ impl<S: Shape> Shape for Off<S> {
             Kind::Map(_) => self.0.read(node, faults).map(Some),
             _ => {
                 let help = "write off, or its keys: {key: value}; {} takes the default of each";
-                faults.fault(node.at, format!("{} is neither off nor a mapping", shown(node)), help);
+                faults.fault(node.at, format!("{} is not off or a mapping", shown(node)), help);
                 None
             }
         }
@@ -92,10 +92,10 @@ impl<T: Copy> Shape for Word<T> {
         if found.is_none() {
             let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
             let help = match nearest(word, names.iter().copied()) {
-                Some(meant) if !word.is_empty() => format!("did you mean `{meant}`? It may be {}", listed(&names)),
+                Some(meant) if !word.is_empty() => format!("did you mean `{meant}`? Allowed: {}", listed(&names)),
                 _ => format!("write {}", listed(&names)),
             };
-            faults.fault(node.at, format!("{} is not a word that is known here", shown(node)), help);
+            faults.fault(node.at, format!("{} is not an allowed value", shown(node)), help);
         }
         found
     }
@@ -177,7 +177,7 @@ impl<S: Shape> Shape for Table<S> {
         let mut values = BTreeMap::new();
         for entry in entries {
             if let Err(help) = (self.key)(&entry.key) {
-                faults.fault(entry.at, format!("{} is not a name that can stand here", quoted(&entry.key)), help);
+                faults.fault(entry.at, format!("{} is not an allowed name", quoted(&entry.key)), help);
             }
             let value = faults.within(format!(".{}", entry.key), |faults| self.value.read(&entry.value, faults));
             values.extend(value.map(|value| (entry.key.clone(), value)));

@@ -123,7 +123,7 @@ pub(super) fn host_pattern() -> Text<String> {
         if name.parse::<std::net::IpAddr>().is_ok() || name.split('.').all(label) {
             Ok(text.to_lowercase())
         } else {
-            Err("write a host alone, like api.acme.io, *.acme.io or 203.0.113.7: no scheme, port or path".to_owned())
+            Err("write only a host, like api.acme.io, *.acme.io or 203.0.113.7: no scheme, port or path".to_owned())
         }
     })
 }

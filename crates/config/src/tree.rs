@@ -90,7 +90,7 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
     let whole = Place { source, line: 0, column: 0 };
     if text.len() > MAX_FILE_BYTES {
         let message = format!("the file has {} bytes; at most {MAX_FILE_BYTES} are read", text.len());
-        faults.fault(whole, message, "split it, or remove what does not belong here");
+        faults.fault(whole, message, "split the file, or remove what does not belong here");
         return None;
     }
     let options = serde_saphyr::options! {
@@ -122,7 +122,7 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
     };
     match serde_saphyr::from_str_with_options::<Node>(text, options) {
         Ok(Node { kind: Kind::Null, .. }) => {
-            faults.fault(whole, "the file is empty", "see the example in config/, or leave the file out");
+            faults.fault(whole, "the file is empty", "write the file as the example in config/, or do not name it");
             None
         }
         Ok(mut root) => {
@@ -140,23 +140,23 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
 
 /// Returns message and help for an error of the parser, in our words where its own would not help.
 fn explain(error: &Error) -> (String, String) {
-    let bomb = "write it out, or use fewer aliases (`*name`)";
+    let bomb = "write the values out, or use fewer aliases (`*name`)";
     match error {
         Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => explain(error),
         // The scanner's message for brackets nested too deep.
         Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } if msg.contains("recursion limit") => {
-            (exceeded(&BudgetBreach::Depth { depth: MAX_DEPTH }), "write it flatter".to_owned())
+            (exceeded(&BudgetBreach::Depth { depth: MAX_DEPTH }), "use less nesting".to_owned())
         }
         Error::Message { msg, .. } | Error::ExternalMessage { msg, .. } => {
             (format!("this is not valid YAML here: {msg}"), "check indentation, colons and quotes".to_owned())
         }
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().map_or_else(|| "a key".to_owned(), |key| format!("`{key}`"));
-            (format!("{key} stands here twice"), "keep one of them".to_owned())
+            (format!("{key} occurs twice in this mapping"), "remove one of the two".to_owned())
         }
         Error::Budget { breach, .. } => {
             let deep = matches!(breach, BudgetBreach::Depth { .. });
-            (exceeded(breach), if deep { "write it flatter" } else { bomb }.to_owned())
+            (exceeded(breach), if deep { "use less nesting" } else { bomb }.to_owned())
         }
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
@@ -167,8 +167,10 @@ fn explain(error: &Error) -> (String, String) {
             "this alias has no anchor before it".to_owned(),
             "put a text that begins with `*` in quotes, such as \"*\"".to_owned(),
         ),
-        Error::MultipleDocuments { .. } => ("a second document begins here".to_owned(), "keep one `---`".to_owned()),
-        Error::Eof { .. } => ("the file ends too early".to_owned(), "complete it".to_owned()),
+        Error::MultipleDocuments { .. } => {
+            ("a second YAML document begins here".to_owned(), "keep one `---`".to_owned())
+        }
+        Error::Eof { .. } => ("the file ends too early".to_owned(), "complete the file".to_owned()),
         other => {
             let text = other.to_string();
             (text.lines().next().unwrap_or_default().to_owned(), "check indentation, colons and quotes".to_owned())
@@ -179,21 +181,21 @@ fn explain(error: &Error) -> (String, String) {
 /// Returns the message for a bound that a file exceeds.
 fn exceeded(breach: &BudgetBreach) -> String {
     match breach {
-        BudgetBreach::Aliases { .. } => format!("more than {MAX_ALIASES} aliases (`*name`) stand in the file"),
-        BudgetBreach::Anchors { .. } => format!("more than {MAX_ALIASES} anchors (`&name`) stand in the file"),
-        BudgetBreach::MergeKeys { .. } => format!("more than {MAX_ALIASES} merge keys (`<<`) stand in the file"),
-        BudgetBreach::Depth { .. } => format!("lists and mappings stand more than {MAX_DEPTH} deep in each other"),
+        BudgetBreach::Aliases { .. } => format!("the file has more than {MAX_ALIASES} aliases (`*name`)"),
+        BudgetBreach::Anchors { .. } => format!("the file has more than {MAX_ALIASES} anchors (`&name`)"),
+        BudgetBreach::MergeKeys { .. } => format!("the file has more than {MAX_ALIASES} merge keys (`<<`)"),
+        BudgetBreach::Depth { .. } => format!("lists and mappings are nested more than {MAX_DEPTH} deep"),
         BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
-            format!("the file holds more than {MAX_NODES} values")
+            format!("the file has more than {MAX_NODES} values")
         }
         BudgetBreach::ScalarBytes { .. } | BudgetBreach::InputBytes { .. } => {
-            format!("the texts of the file, with what its aliases stand for, hold more than {MAX_FILE_BYTES} bytes")
+            format!("the texts of the file, with the values of its aliases, have more than {MAX_FILE_BYTES} bytes")
         }
         BudgetBreach::RecordedAnchorEvents { .. } | BudgetBreach::RecordedAnchorBytes { .. } => {
-            "what anchors (`&name`) hold is more than configuration can be".to_owned()
+            "the values of anchors (`&name`) are larger than a configuration may be".to_owned()
         }
-        BudgetBreach::SequenceUnbalanced => "a bracket or brace has no partner".to_owned(),
-        _ => "the file is larger than configuration can be".to_owned(),
+        BudgetBreach::SequenceUnbalanced => "a bracket or brace is not closed".to_owned(),
+        _ => "the file is larger than a configuration may be".to_owned(),
     }
 }
 

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_by_both_assessments() {
+    fn change_is_classified_by_both_assessments() {
         use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
         let table = [
             (None, None, None),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_those_of_json() {
+    fn enum_words_equal_their_json_form() {
         for change in AssessmentChange::ALL {
             assert_eq!(serde_json::to_value(change).ok(), Some(change.as_str().into()));
             assert_eq!(AssessmentChange::parse(change.as_str()), Some(change));

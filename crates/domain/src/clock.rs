@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offset_stays_while_no_reading_contradicts_it() {
+    fn clock_offset_changes_only_beyond_the_reading_error() {
         let (clock, second) = (Clock::system(), Duration::from_secs(1));
         clock.follow(system_now(), second);
         let ahead = || clock.now().duration_since(system_now());

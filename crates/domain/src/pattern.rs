@@ -210,7 +210,7 @@ mod tests {
     use super::{PatternOutcome, PatternSource, PatternStatus};
 
     #[test]
-    fn words_are_those_of_json() {
+    fn enum_words_equal_their_json_form() {
         for one in PatternOutcome::ALL {
             assert_eq!(serde_json::to_value(one).ok(), Some(one.as_str().into()));
             assert_eq!(PatternOutcome::parse(one.as_str()), Some(one));

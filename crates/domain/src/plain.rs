@@ -53,7 +53,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn links_that_agents_write_are_text() {
+    fn links_are_escaped_to_plain_text() {
         assert_eq!(plain("[x](javascript:alert)"), r"\[x\](javascript:alert)");
         assert_eq!(plain("<javascript:alert>"), "&lt;javascript:alert&gt;");
     }

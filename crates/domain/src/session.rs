@@ -275,7 +275,7 @@ mod tests {
     use crate::SessionId;
 
     #[test]
-    fn what_is_not_told_for_its_number_is_counted() {
+    fn notices_beyond_the_limit_are_counted() {
         let mut session = Session::begin(SessionId(uuid::Uuid::nil()), "a", Timestamp::UNIX_EPOCH);
         let tell =
             |session: &mut Session, count: usize| (0..count).for_each(|n| session.add_notice(format!("notice {n}")));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_decides_and_says_why() {
+    fn strictest_opinion_decides_with_reasons_by_severity() {
         let of = [
             ("a", Approve, "Fine."),
             ("b", Suggest, "Shorten it."),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_approved_only_where_each_watched_step_was_judged_or_sampled_out_and_checked() {
+    fn task_approval_needs_every_watched_step_judged_or_sampled() {
         use SkipReason::{CostBelowFloor, NotSampled};
         let unwatched = StepCoverage::default();
         let mixed = StepCoverage { skipped: vec![NotSampled, CostBelowFloor], ..checked() };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recommendation_says_what_was_not_judged() {
+    fn recommendation_names_steps_that_were_not_judged() {
         let approved = opinions(&[("a", Approve, "Ship it.")]);
         let said = |opinions: &[ReviewOpinion], open, steps: &[(StepCoverage, u64)]| {
             let one = recommend(opinions, open, &Coverage::of(steps.iter().cloned()));

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn one_review_alone() {
+    fn single_review_decides_by_assessment_or_timeout() {
         use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
         use VerdictState::{Accepted, Rejected};
         for (progress, now, expected) in [
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_names_the_rule_that_decided_it() {
+    fn verdict_names_its_deciding_rule() {
         use Assessment::{Approve, Checked, Flag, Inconclusive, Suggest};
         use VerdictState::{Accepted, Rejected};
         for (progress, standing, decided_by) in [
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_behind_an_assessment_stands_before_what_was_found() {
+    fn deciding_rule_precedes_the_finding_in_reasons() {
         for (decided_by, assessment, standing, said) in [
             (DecidedBy::SecondCall, Assessment::Flag, VerdictState::Rejected, "a second call"),
             (DecidedBy::OnUnfounded, Assessment::Flag, VerdictState::Rejected, "on_unfounded says reject"),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_checks_are_certain_of_waits_for_no_model() {
+    fn certain_check_hit_rejects_without_waiting_for_the_model() {
         for progress in [ReviewProgress::Open, ReviewProgress::GivenUp("no provider".into())] {
             let mut sure = opinion("a", progress);
             (sure.certain, sure.rules.on_timeout) = (vec!["a key".into()], FallbackVerdict::Accept);

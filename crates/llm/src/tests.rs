@@ -21,7 +21,7 @@ mod breaker;
 mod outbound;
 
 #[test]
-fn waits_that_providers_ask_for() {
+fn retry_after_headers_are_parsed_to_a_wait() {
     let check = |headers: &[(&str, &str)], expected: Option<u64>| {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -47,7 +47,7 @@ fn waits_that_providers_ask_for() {
 }
 
 #[test]
-fn statuses_and_their_kinds() {
+fn http_status_and_body_decide_the_failure_kind() {
     use FailureKind::{Auth, BadRequest, NotFound, Overloaded, RateLimited, Refused, ServerError, SpendLimit, Timeout};
 
     let check = |status: u16, wait: Option<u64>, body: &str, kind: FailureKind, retryable: bool| {
@@ -103,7 +103,7 @@ fn statuses_and_their_kinds() {
 }
 
 #[test]
-fn messages_hold_no_keys() {
+fn presentable_messages_hold_no_keys() {
     let check = |message: &str, secret: Option<&str>, expected: &str| {
         assert_eq!(presentable(message, secret), expected);
     };
@@ -118,7 +118,7 @@ fn messages_hold_no_keys() {
 
 proptest! {
     #[test]
-    fn no_long_word_survives(message in "[A-Za-z0-9_ .:-]{0,300}") {
+    fn presentable_messages_hold_no_word_over_20_bytes(message in "[A-Za-z0-9_ .:-]{0,300}") {
         let shown = presentable(&message, None);
         for word in shown.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')) {
             prop_assert!(word.len() <= 20);
@@ -159,7 +159,7 @@ fn schemas_are_narrowed_to_the_common_subset() {
 }
 
 #[test]
-fn effort_is_asked_only_of_models_that_know_it() {
+fn effort_is_requested_only_from_models_that_support_it() {
     let check = |ask: fn(&str) -> bool, yes: &[&str], no: &[&str]| {
         for name in yes {
             assert!(ask(name), "{name}");
@@ -212,7 +212,7 @@ type Read<'a> = (&'a str, Option<(u64, u64)>, Finish);
 
 /// Reads whole answers from the providers' documentation.
 #[test]
-fn answers_are_read() {
+fn answers_are_parsed_to_text_usage_and_finish() {
     use Provider::{Anthropic, Gemini, Openai};
 
     let check = |provider, body: &Value, expected: Option<Read<'_>>| {
@@ -251,7 +251,7 @@ fn answers_are_read() {
 }
 
 #[test]
-fn requests_differ_by_host() {
+fn request_body_headers_and_url_follow_the_host() {
     let base = |text: &str| Url::parse(text).expect("a URL");
     let request = Request {
         system: "s".to_owned(),

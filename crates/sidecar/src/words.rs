@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_and_sentences_come_to_the_same_words() {
+    fn identifiers_and_sentences_have_the_same_stems() {
         for (text, expected) in [
             ("getHTTPUrl2", &["get", "http", "url", "2"] as &[&str]),
             ("math.hypot_v3", &["math", "hypot", "v", "3"]),

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_after_the_other_and_nobody_is_remembered() {
+    async fn holders_of_one_key_wait_and_unused_keys_are_dropped() {
         let turns = KeyedLock::default();
         let first = turns.take(Uuid::from_u128(1)).await;
         let (mut second, other) = (Box::pin(turns.take(Uuid::from_u128(1))), turns.take(Uuid::from_u128(2)));

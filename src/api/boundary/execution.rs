@@ -171,7 +171,9 @@ async fn changed(
         ("tool" = Option<String>, Query, description = "The called tool, as `server.name`"),
         ("run" = Option<String>, Query, description = "The call's run; a run that began in shadow stays in shadow"),
         ("parent_run" = Option<String>, Query, description = "The run that started the call's run")),
-    responses((status = 200, description = "Whether the call would run, and why", body = Effective),
+    responses((status = 200,
+            description = "Effective execution of the call, with the setting or override that decides it",
+            body = Effective),
         (status = 404, description = "The parent run is unknown, so calls that change something would not run",
             body = crate::api::problem::ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_effective(

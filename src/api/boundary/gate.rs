@@ -18,7 +18,7 @@ const NAME_BYTES: usize = 100;
     params(("environment" = Option<String>, Query,
         description = "The environment's name; the server's own unless given", example = "production")),
     responses((status = 200,
-        description = "Whether the environment passes the gate, and each reason against it", body = Gate)))]
+        description = "Result of the gate, with each reason against the environment", body = Gate)))]
 pub async fn get_gate(State(api): State<Api>, caller: Caller, mut params: Params) -> Result<Json<Gate>, Problem> {
     caller.require_any(&[Scope::Read, Scope::Admin])?;
     let right = "1 to 100 printable characters";

@@ -17,7 +17,7 @@ fn judged(guard: &HostGuard, version: Version, host: Option<&str>, origin: Optio
 }
 
 #[test]
-fn a_server_without_keys_answers_loopback_names_and_its_own_pages() {
+fn keyless_server_accepts_loopback_hosts_and_own_origins() {
     let guard = HostGuard::loopback(["Umbra.Internal".to_owned(), "proxy:8080".to_owned()]);
     let check = |host, origin, expected| {
         assert_eq!(judged(&guard, Version::HTTP_11, host, origin), expected, "host {host:?}, origin {origin:?}");
@@ -59,7 +59,7 @@ fn a_server_without_keys_answers_loopback_names_and_its_own_pages() {
 }
 
 #[test]
-fn an_absolute_target_stands_above_host() {
+fn absolute_target_overrides_the_host_header() {
     let guard = HostGuard::loopback([]);
     let mut headers = HeaderMap::new();
     headers.insert(header::HOST, HeaderValue::from_static("localhost"));
@@ -69,7 +69,7 @@ fn an_absolute_target_stands_above_host() {
 }
 
 #[test]
-fn two_hosts_are_one_too_many() {
+fn duplicate_host_header_is_refused() {
     let mut headers = HeaderMap::new();
     headers.append(header::HOST, HeaderValue::from_static("localhost"));
     headers.append(header::HOST, HeaderValue::from_static("evil.example"));
@@ -79,7 +79,7 @@ fn two_hosts_are_one_too_many() {
 }
 
 #[test]
-fn a_server_with_keys_needs_a_host_in_http_1_1_only() {
+fn keyed_server_needs_a_host_in_http_1_1_only() {
     let guard = HostGuard::keyed();
     assert_eq!(judged(&guard, Version::HTTP_11, None, None), "missing_host");
     assert_eq!(judged(&guard, Version::HTTP_10, None, None), "passes");
@@ -87,7 +87,7 @@ fn a_server_with_keys_needs_a_host_in_http_1_1_only() {
 }
 
 #[test]
-fn a_trace_is_taken_over_only_if_well_formed() {
+fn traceparent_is_adopted_only_if_well_formed() {
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let parent = TraceParent::parse(&format!("00-{trace}-b7ad6b7169203331-01")).unwrap();
     assert_eq!(parent.trace_id, 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
@@ -109,7 +109,7 @@ fn a_trace_is_taken_over_only_if_well_formed() {
 }
 
 #[test]
-fn a_request_id_is_honoured_if_it_is_short_and_plain() {
+fn request_id_is_kept_only_if_short_and_plain() {
     let clock = Clock::manual(Timestamp::UNIX_EPOCH);
     let of = |given: &[u8]| {
         let mut headers = HeaderMap::new();

@@ -104,7 +104,7 @@ mod tests {
     use super::{LengthConflictDetector, problem_for};
 
     #[test]
-    fn two_lengths_are_seen_however_the_head_arrives() {
+    fn conflicting_lengths_are_detected_in_any_chunking() {
         let both = b"POST / HTTP/1.1\r\nHost: a\r\ncontent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
         for size in [1, 7, both.len()] {
             let mut watch = LengthConflictDetector::default();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_our_own_is_left_alone() {
+    fn only_hypers_own_errors_become_problems() {
         assert!(problem_for(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\ndate: x\r\n\r\n").is_some());
         for own in [
             b"HTTP/1.1 400 Bad Request\r\nx-request-id: 1\r\ncontent-length: 0\r\n\r\n".as_slice(),

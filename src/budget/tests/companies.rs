@@ -26,7 +26,7 @@ fn later(meters: &mut Meters, now: Timestamp) {
 }
 
 #[test]
-fn joining_costs_no_unit_and_no_cooldown() {
+fn joining_a_batch_uses_no_further_unit() {
     let control = CostControl { batch: Some(rules(3, 100, 1_000)), max_reviews_per_day: Some(1), ..unlimited() };
     let mut meters = meters(0, 0, Worst::default());
     let ask = |meters: &mut Meters, chars| decide_alone(&control, &small(chars), meters, noon());
@@ -39,7 +39,7 @@ fn joining_costs_no_unit_and_no_cooldown() {
 }
 
 #[test]
-fn what_is_too_large_alone_has_a_review_of_its_own_beside_the_batch() {
+fn oversized_event_gets_its_own_review_beside_the_batch() {
     let control = CostControl { batch: Some(rules(9, 100, 1_000)), ..unlimited() };
     let mut meters = meters(0, 0, Worst::default());
     let mut ask = |chars| decide_alone(&control, &small(chars), &mut meters, noon());
@@ -50,7 +50,7 @@ fn what_is_too_large_alone_has_a_review_of_its_own_beside_the_batch() {
 }
 
 #[test]
-fn a_task_is_reviewed_when_it_is_complete_and_once_more() {
+fn task_is_reviewed_on_completion_and_once_more() {
     let control = CostControl { cooldown: Duration::from_hours(2), ..unlimited() };
     let mut meters = meters(0, 0, Worst::default());
     let ask = |meters: &mut Meters, completes| decide_alone(&control, &of_task(completes), meters, noon());
@@ -75,7 +75,7 @@ fn a_task_is_reviewed_when_it_is_complete_and_once_more() {
 
 proptest! {
     #[test]
-    fn batches_keep_their_bounds_and_no_event_waits_for_longer_than_it_may(
+    fn batches_keep_their_bounds_and_their_longest_wait(
         max_events in 2..6_u32,
         wait_ms in 1..3_000_u64,
         cooldown_ms in prop::sample::select(vec![0_u64, 0, 500, 10_000]),

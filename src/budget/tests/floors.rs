@@ -13,7 +13,7 @@ fn costing(task: Option<&str>, own: Option<i64>, whole: Option<i64>) -> TaskCost
 }
 
 #[test]
-fn the_floor_is_compared_with_the_task_as_far_as_it_is_known() {
+fn floor_check_uses_the_known_task_cost() {
     use FloorCheck::{Below, Passed, Undecided};
     let floor = shadow(CostControl { skip_if_task_cost_below: Some(NanoUsd(10)), ..unlimited() });
     for (cost, expected) in [
@@ -59,7 +59,7 @@ fn marked(marks: &[&str]) -> Candidate {
 }
 
 #[test]
-fn a_critical_mark_breaks_the_cooldown_once_and_another_one_again() {
+fn each_critical_mark_overrides_the_cooldown_once() {
     let control = CostControl { cooldown: Duration::from_hours(2), max_reviews_per_day: Some(3), ..unlimited() };
     let refused = |reason| Decision::Skip(reason);
     let mut meters = meters(0, 0, Worst::default());
@@ -77,7 +77,7 @@ fn a_critical_mark_breaks_the_cooldown_once_and_another_one_again() {
 }
 
 #[test]
-fn a_critical_mark_breaks_the_floor_once_an_hour_where_nothing_cools() {
+fn critical_mark_overrides_the_floor_once_an_hour() {
     let control = CostControl { skip_if_task_cost_below: Some(NanoUsd(10)), ..unlimited() };
     let held = |marks: &[&str]| Candidate { floor: Some(NanoUsd(10)), task_cost: Some(NanoUsd(1)), ..marked(marks) };
     let below = Decision::Skip(SkipReason::CostBelowFloor);
@@ -91,7 +91,7 @@ fn a_critical_mark_breaks_the_floor_once_an_hour_where_nothing_cools() {
 }
 
 #[test]
-fn what_breaks_a_cooldown_does_not_wait_for_company() {
+fn event_that_overrides_a_cooldown_does_not_wait_in_a_batch() {
     let rules = BatchRules { max_events: 3, max_chars: 100, max_wait: Duration::from_secs(9) };
     let control = CostControl { batch: Some(rules), cooldown: Duration::from_hours(2), ..unlimited() };
     let small = |marks: &[&str]| Candidate { company: Grouping::Batch(10), ..marked(marks) };

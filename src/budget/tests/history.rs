@@ -166,7 +166,7 @@ fn any_history() -> impl Strategy<Value = (Vec<CostControl>, Timestamp, Vec<Flus
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
-    fn decisions_follow_from_history_and_no_cap_is_exceeded((controls, start, flushes) in any_history()) {
+    fn decisions_match_recounted_history_and_no_cap_is_exceeded((controls, start, flushes) in any_history()) {
         let shared: Vec<&CostControl> = controls.iter().collect();
         let mut ledger = Ledger::default();
         let mut now = start;
@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn as_many_are_reserved_as_the_caps_let_through(
+    fn reservations_fill_the_caps_exactly(
         daily in 0..12_u32,
         target in 0..8_u32,
         agents in prop::collection::vec(prop::sample::select(&AGENTS), 0..30),
@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn a_memory_answers_only_what_the_meters_would((controls, start, flushes) in any_history()) {
+    fn remembered_refusals_agree_with_the_meters((controls, start, flushes) in any_history()) {
         let shared: Vec<&CostControl> = controls.iter().collect();
         let (memory, mut ledger) = (Memory::default(), Ledger::default());
         let mut now = start;

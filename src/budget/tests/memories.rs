@@ -25,7 +25,7 @@ fn known(control: &CostControl, reason: SkipReason, meters: &Meters, noted: Time
 }
 
 #[test]
-fn a_caps_refusal_is_remembered_for_the_day_one_for_money_less_than_a_second_and_some_never() {
+fn lifetime_of_a_refusal_depends_on_its_reason() {
     let meters = meters(1, 1, Worst::default());
     for reason in SkipReason::ALL.iter().copied() {
         use SkipReason::{DailyCap, TargetCap, TokenCap, UsdCap};
@@ -42,7 +42,7 @@ fn a_caps_refusal_is_remembered_for_the_day_one_for_money_less_than_a_second_and
 }
 
 #[test]
-fn a_caps_refusal_counts_while_releases_would_have_been_noticed() {
+fn cap_refusal_holds_only_while_releases_are_confirmed() {
     let (meters, pair) = (meters(1, 1, Worst::default()), candidate("a", &[Trigger::Error]));
     let recalled = |memory: &Memory, after_ms| memory.recall(&pair, noon() + millis(after_ms)).is_some();
     let noted = |memory: Memory| {
@@ -60,7 +60,7 @@ fn a_caps_refusal_counts_while_releases_would_have_been_noticed() {
 }
 
 #[test]
-fn a_refusal_from_before_a_release_is_not_remembered_after_it() {
+fn refusal_from_before_a_release_is_not_remembered() {
     let (meters, pair) = (meters(1, 1, Worst::default()), candidate("a", &[Trigger::Error]));
     for release in [|memory: &Memory| memory.forget(), |memory: &Memory| memory.confirm(8, noon())] {
         let memory = confirmed(noon());
@@ -86,7 +86,7 @@ fn a_cooldown_is_remembered_until_shortly_before_its_end() {
 }
 
 #[test]
-fn a_cooldown_of_several_triggers_stands_while_all_do() {
+fn cooldown_of_several_triggers_holds_while_all_cool() {
     use Trigger::{CodeWritten, Error};
     let control = CostControl { cooldown: Duration::from_hours(2), ..unlimited() };
     let pair = candidate("a", &[CodeWritten, Error]);
@@ -112,7 +112,7 @@ fn a_cooldown_of_several_triggers_stands_while_all_do() {
 }
 
 #[test]
-fn a_refusal_for_money_or_tokens_holds_for_reviews_at_least_as_costly() {
+fn money_or_token_refusal_holds_for_equal_or_costlier_reviews() {
     use SkipReason::{DailyCap, TargetCap, TokenCap, UsdCap};
     for (reason, cheaper, fewer) in
         [(UsdCap, false, true), (TokenCap, true, false), (DailyCap, true, true), (TargetCap, true, true)]
@@ -132,7 +132,7 @@ fn a_refusal_for_money_or_tokens_holds_for_reviews_at_least_as_costly() {
 }
 
 #[test]
-fn a_refusal_is_of_one_shadow_agent_and_set_of_triggers() {
+fn refusal_applies_to_one_shadow_agent_and_trigger_set() {
     use Trigger::{CodeWritten, Error};
     let (memory, meters) = (confirmed(noon()), meters(1, 1, Worst::default()));
     let noted = candidate("a", &[Error, CodeWritten]);
@@ -176,7 +176,7 @@ fn check_end_of_day(zone: &str, day: Date, end: Timestamp) {
 }
 
 #[test]
-fn a_caps_refusal_is_not_remembered_past_the_local_day() {
+fn cap_refusal_is_forgotten_at_the_end_of_the_local_day() {
     for (zone, day, end) in [
         ("UTC", date(2026, 12, 31), "2027-01-01T00:00:00Z"),
         ("Asia/Kolkata", date(2026, 5, 1), "2026-05-01T18:30:00Z"),
@@ -194,7 +194,7 @@ fn a_caps_refusal_is_not_remembered_past_the_local_day() {
 }
 
 #[test]
-fn every_zones_days_end_when_its_date_changes() {
+fn local_days_end_at_the_date_change_in_every_zone() {
     let (from, to) = (at("2025-01-01T00:00:00Z"), at("2031-01-01T00:00:00Z"));
     let mut transitions = 0;
     for name in tz::db().available() {

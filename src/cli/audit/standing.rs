@@ -24,7 +24,7 @@ pub(super) async fn compare(
     }
     if of_before > 0 {
         warnings.push(format!(
-            "{of_before} runs have no keyed hash, as those of before there were such: they count as shadow"
+            "{of_before} runs are older than the keyed hashes of runs and have none: they count as shadow"
         ));
     }
     after = Default::default();
@@ -38,8 +38,8 @@ pub(super) async fn compare(
     }
     if by_others > 0 {
         warnings.push(format!(
-            "{by_others} runs are not known by this folder's key, and may be those of the servers whose checkpoints were \
-             given: put one checkpoint-key into the folders of all"
+            "{by_others} runs were not written with this folder's key, and may belong to the servers whose checkpoints \
+             were given: give all servers the same checkpoint-key"
         ));
     }
     Ok(warnings)

@@ -15,8 +15,8 @@ pub(super) fn foretell(shadow: &Shadow, forecast: &Forecast) -> String {
     if *calls > 0 {
         let usd = |usd: Option<f64>| usd.map_or("unknown".to_owned(), |usd| format!("${usd:.4}"));
         let basis = match forecast.basis {
-            Basis::PastReviews => "as its reviews have cost so far",
-            _ => "by the lengths of the prompts",
+            Basis::PastReviews => "from the cost of this shadow's past reviews",
+            _ => "from the lengths of the prompts",
         };
         lines.push(format!(
             "{calls} calls to {} (at worst {max_calls}): {} expected, {basis}; {} at worst",
@@ -56,7 +56,7 @@ pub(super) fn result(backtest: &Backtest) -> String {
         }
         parts.push(agents.to_string());
     }
-    let mut changes = table::new(&["beside what ran", "events", "the first of them"]);
+    let mut changes = table::new(&["compared with live", "events", "first events"]);
     for change in AssessmentChange::ALL {
         let Some(difference) = backtest.diff.as_ref().and_then(|diff| diff.get(change.as_str())) else { continue };
         let shown = if change == AssessmentChange::Same { 0 } else { 3 };
@@ -64,6 +64,6 @@ pub(super) fn result(backtest: &Backtest) -> String {
         changes.add_row([&change.as_str().replace('_', " "), &difference.count.to_string(), &ids.join(" ")]);
     }
     parts.push(changes.to_string());
-    parts.push(format!("every one: umbra backtest --resume {} --events newly_flagged", backtest.id));
+    parts.push(format!("all events of a change: umbra backtest --resume {} --events newly_flagged", backtest.id));
     parts.join("\n\n")
 }

@@ -53,10 +53,9 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
     global.quiet_setup()?;
     let forced = match options.check.as_deref() {
         None => None,
-        Some(word) => Some(
-            own_check(word)
-                .ok_or_else(|| Failure::Usage(format!("--check: there is no check {word:?}; {}", known_checks())))?,
-        ),
+        Some(word) => Some(own_check(word).ok_or_else(|| {
+            Failure::Usage(format!("--check: check {word:?} not found; the checks: {}", known_checks()))
+        })?),
     };
     let mut sets = Vec::new();
     let mut texts = Vec::new();
@@ -70,7 +69,9 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
             continue;
         }
         let Some(check) = forced.or_else(|| own_check(&name)) else {
-            complain(&format!("{name}: left out, since no check has this name; --check NAME judges by one"));
+            complain(&format!(
+                "{name}: left out because no check has this name; --check NAME judges the set by one check"
+            ));
             continue;
         };
         let mut rows = Vec::new();
@@ -82,7 +83,7 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
         texts.extend(rows.into_iter().map(|row| row.text));
     }
     if sets.is_empty() {
-        return Err(Failure::Usage(format!("no set is named after a check; {}", known_checks())));
+        return Err(Failure::Usage(format!("no set has the name of a check; {}", known_checks())));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let speed = (!options.skip_throughput && !texts.is_empty()).then(|| Speed::measure(&texts));
@@ -107,7 +108,7 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
 
 fn known_checks() -> String {
     let names: Vec<&str> = CheckName::ALL.into_iter().map(CheckName::as_str).collect();
-    format!("there are {}", names.join(", "))
+    format!("the checks: {}", names.join(", "))
 }
 
 /// Returns the check that judges a set of this name.
@@ -142,7 +143,7 @@ fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Fai
         if let Some(unknown) = one.labels.keys().find(|name| Trigger::parse(name).is_none()) {
             let known: Vec<&str> = Trigger::NAMED.into_iter().map(Trigger::as_str).collect();
             let known = known.join(", ");
-            return Err(anyhow!("{}: labels: there is no trigger {unknown:?}; there are {known}", one.place).into());
+            return Err(anyhow!("{}: labels: trigger {unknown:?} not found; the triggers: {known}", one.place).into());
         }
     }
     let mut sets = Vec::new();

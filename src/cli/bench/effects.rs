@@ -89,7 +89,7 @@ fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
     }
     labelled::lines(&options.file, |place, line: Line| {
         let effect = Effect::parse(&line.effect)
-            .ok_or_else(|| anyhow!("{place}: effect: {:?} is neither read, write nor destructive", line.effect))?;
+            .ok_or_else(|| anyhow!("{place}: effect: {:?} is not read, write or destructive", line.effect))?;
         Ok(Labelled {
             id: line.id.unwrap_or_else(|| place.to_owned()),
             tool: ToolName { server: line.server, name: line.name },

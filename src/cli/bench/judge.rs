@@ -33,11 +33,12 @@ use umbra_domain::{Assessment, Event, NanoUsd, Provider, Shadow};
 use umbra_llm::{Gateway, Readiness};
 
 /// Notes of the help, after the options.
-pub(super) const NOTES: &str = "A text is reviewed as the output of an agent that has completed its task. FLAG means bad, \
-    or SUGGEST too with --flag-at suggest; INCONCLUSIVE is an abstention. With --out a run that was ended goes on where it \
-    stood: only rows without a reply to this text by this model and shadow are asked.\n\n\
-    A model that has no opinion on 16 texts in a row is asked nothing more.\n\n\
-    Exit codes: 0 done; 1 faults, or rows are left (no money, no answers); 2 wrong usage.";
+pub(super) const NOTES: &str = "Each text is reviewed as the output of an agent that has completed its task. FLAG \
+                                means bad, and SUGGEST too with --flag-at suggest; INCONCLUSIVE is an abstention. With \
+                                --out an interrupted run continues: only rows without a reply to this text by this \
+                                model and shadow are sent to the model.\n\nA model that gives no verdict on 16 texts \
+                                in a row is not called again.\n\nExit codes: 0 done; 1 faults, or rows are left \
+                                (budget, no answers); 2 wrong usage.";
 
 /// Texts in a row without an opinion of the model, after which it is asked about no other.
 const SILENCES: usize = 16;
@@ -93,10 +94,12 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     let setup = global.quiet_setup()?;
     let shadow = Arc::new(shadow(&setup, options)?);
     let gateway = Arc::new(setup.gateway(None)?);
-    let spec = gateway.spec(&shadow.model).ok_or_else(|| anyhow!("{} is not declared", shadow.model))?;
+    let spec = gateway
+        .spec(&shadow.model)
+        .ok_or_else(|| anyhow!("the model {} is not declared in the settings", shadow.model))?;
     let with_model = spec.provider != Provider::Checks;
     if let (true, Readiness::ChecksOnly { why }) = (with_model, gateway.reviewer(&shadow.model)) {
-        return Err(anyhow!("{} cannot be asked: {why}", shadow.model).into());
+        return Err(anyhow!("the model {} cannot be called: {why}", shadow.model).into());
     }
     let mut rows = labelled::rows(&options.file)?;
     if let Some(limit) = options.limit {
@@ -136,7 +139,7 @@ fn shadow(setup: &Setup, options: &Options) -> Result<Shadow, Failure> {
     if !specs.contains_key(&options.model) {
         let known: Vec<&str> = specs.keys().map(String::as_str).collect();
         let known = known.join(", ");
-        return Err(Failure::Usage(format!("--model: there is no alias {:?}; there are {known}", options.model)));
+        return Err(Failure::Usage(format!("--model: model {:?} not found; the models: {known}", options.model)));
     }
     let shadows = if options.shadow.is_some() {
         setup.shadows()?.value
@@ -147,7 +150,7 @@ fn shadow(setup: &Setup, options: &Options) -> Result<Shadow, Failure> {
     let names: Vec<String> = shadows.iter().map(|shadow| shadow.name.clone()).collect();
     let wanted = |shadow: &Shadow| options.shadow.as_ref().is_none_or(|name| shadow.name == *name);
     let mut found = shadows.into_iter().find(wanted).ok_or_else(|| {
-        Failure::Usage(format!("--shadow: there is no such shadow in the file; there are {}", names.join(", ")))
+        Failure::Usage(format!("--shadow: shadow not found in the file; the shadows: {}", names.join(", ")))
     })?;
     found.model.clone_from(&options.model);
     Ok(found)
@@ -160,13 +163,13 @@ fn budget(options: &Options, gateway: &Gateway, shadow: &Shadow, rows: &[Row]) -
     match (options.budget_usd, worst) {
         (Some(usd), Some(_)) => NanoUsd::from_usd(usd)
             .map(Some)
-            .ok_or_else(|| Failure::Usage(format!("--budget-usd: {usd} is no amount of dollars"))),
+            .ok_or_else(|| Failure::Usage(format!("--budget-usd: {usd} is not an amount in dollars"))),
         (Some(_), None) => Err(Failure::Usage(format!(
-            "--budget-usd: the prices of {} are unknown; declare them under `models`, or leave the budget out",
+            "--budget-usd: the prices of {} are unknown: declare them under `models`, or leave the budget out",
             shadow.model
         ))),
         (None, Some(worst)) if worst > NanoUsd::ZERO => Err(Failure::Usage(format!(
-            "{} costs money, for these {} rows {:.2} USD at the very most: say with --budget-usd what it may cost",
+            "the model {} costs money, for these {} rows {:.2} USD at most: set a budget with --budget-usd",
             shadow.model,
             rows.len(),
             worst.usd()
@@ -202,7 +205,7 @@ async fn ask(
             });
         }
         let Some(done) = running.join_next().await else { break };
-        match done.context("a review was ended")?? {
+        match done.context("a review was interrupted")?? {
             Some(reply) => {
                 silences = if reply.failure.is_some() { silences + 1 } else { 0 };
                 said(reply)?;
@@ -275,7 +278,7 @@ fn show(
     let said: Vec<RowJudgement> = replied().map(|(_, reply)| said(reply, bad_from)).collect();
     let left = rows.len() - judged.len();
     if judged.is_empty() {
-        return Err(anyhow!("the budget does not suffice for a single call").into());
+        return Err(anyhow!("the budget does not cover a single call").into());
     }
     let name = options.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
@@ -312,14 +315,18 @@ fn told_apart(
     let left = keys.iter().filter(|key| !known.contains_key(*key)).count();
     let failures: Vec<&str> =
         keys.iter().filter_map(|key| known.get(key)).filter_map(|reply| reply.failure.as_deref()).collect();
-    let how = if options.out.is_some() { "the same command asks again" } else { "with --out FILE a run can go on" };
+    let how =
+        if options.out.is_some() { "the same command tries again" } else { "with --out FILE a later run can continue" };
     if let Some(why) = failures.last() {
         let (silent, all, model) = (failures.len(), rows.len(), &options.model);
-        complain(&format!("{model} gave no opinion on {silent} of {all} rows, so the checks' counts ({how}): {why}"));
+        complain(&format!(
+            "{model} gave no verdict on {silent} of {all} rows, and the verdict of the checks counts for them ({how}): \
+             {why}"
+        ));
     }
     if left > 0 {
-        let why = if solvent { "the model does not answer" } else { "the budget does not suffice for another call" };
-        complain(&format!("{left} rows were not asked, since {why}: {how}"));
+        let why = if solvent { "the model does not answer" } else { "the budget does not cover another call" };
+        complain(&format!("{left} rows were not judged because {why}: {how}"));
     }
     if left > 0 || failures.len() == rows.len() { Err(Failure::AlreadyReported) } else { Ok(()) }
 }

@@ -48,7 +48,7 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<Pa
             }
             found.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
             if found.is_empty() {
-                bail!("{}: no file ends in .jsonl; a set is a file NAME.jsonl of labelled rows", path.display());
+                bail!("{}: no file ends in .jsonl: a set is a file NAME.jsonl of labelled rows", path.display());
             }
             found.sort();
         } else {
@@ -110,7 +110,7 @@ fn label(value: &Value) -> anyhow::Result<bool> {
         Value::Bool(bad) => Ok(*bad),
         _ if value.as_u64() == Some(0) => Ok(false),
         _ if value.as_u64() == Some(1) => Ok(true),
-        other => Err(anyhow!("{other} is neither 1 (bad) nor 0 (benign)")),
+        other => Err(anyhow!("{other} is not 1 (bad) or 0 (benign)")),
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) fn lines<L: serde::de::DeserializeOwned, R>(
         rows.push(read(&place, line)?);
     }
     if rows.is_empty() {
-        bail!("{}: there is no row in it", path.display());
+        bail!("{}: the set has no rows", path.display());
     }
     Ok(rows)
 }

@@ -73,7 +73,7 @@ impl Replies {
                     known.insert(reply.key.clone(), reply);
                 }
                 Err(error) if line.ends_with('\n') => {
-                    bail!("{}:{}: no reply of an earlier run: {error}", path.display(), number + 1);
+                    bail!("{}:{}: not a reply of an earlier run: {error}", path.display(), number + 1);
                 }
                 _ => break,
             }
@@ -154,7 +154,8 @@ impl Bill {
             _ => String::new(),
         };
         format!(
-            "{rows} rows in {calls} calls with {tokens} tokens: ${usd:.6}, {price}{latency}; without opinion {failures}"
+            "{rows} rows in {calls} calls with {tokens} tokens: ${usd:.6}, {price}{latency}; without a verdict \
+             {failures}"
         )
     }
 }

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_the_text_books() {
+    fn scores_equal_textbook_values() {
         let scores = Scores::of(&rows(&[(40, true, true), (10, false, true), (20, true, false), (30, false, false)]));
         assert!(near(scores.precision, 0.8) && near(scores.recall, 0.667) && near(scores.f1, 0.727), "{scores:?}");
         assert!(near(scores.kappa, 0.4), "{scores:?}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ranking_has_a_curve() {
+    fn auc_and_tpr_follow_the_ranking() {
         let said = |rank| RowJudgement { flagged: false, abstained: true, rank };
         let scores = Scores::of(&[(true, said(3.0)), (false, said(2.0)), (true, said(2.0)), (false, said(1.0))]);
         assert!(near(scores.auc, 0.875) && near(scores.tpr_at_1_fpr, 0.5), "{scores:?}");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_f1_holds_it_narrows_with_rows_and_is_the_same_again() {
+    fn f1_interval_contains_f1_narrows_and_is_reproducible() {
         let of = |times: usize| {
             let cells = [(40 * times, true, true), (10 * times, false, true), (20 * times, true, false)];
             let scores = Scores::of(&rows(&cells));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_not_said() {
+    fn undefined_scores_are_none() {
         let clean = Scores::of(&rows(&[(10, false, false)]));
         assert_eq!((clean.precision, clean.recall, clean.f1, clean.auc, clean.kappa), (None, None, None, None, None));
         let silent = Scores::of(&rows(&[(10, true, false), (10, false, false)]));

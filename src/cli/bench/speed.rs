@@ -105,10 +105,8 @@ impl Speed {
         };
         let (unit, slowest) = &self.hostile;
         format!(
-            "{:.0} MB/s a core for all checks of a text together ({:.0} with an event for each row)\n\
-             each alone: {}\n\
-             all together on {}\n\
-             the slowest text made to be dear repeats {unit}: {slowest:.1}",
+            "{:.0} MB/s a core for all checks of a text together ({:.0} with an event for each row)\neach check alone: \
+             {}\nall together on {}\nthe slowest text made to be slow repeats {unit}: {slowest:.1}",
             self.joined,
             self.rows,
             list(&self.by_check),

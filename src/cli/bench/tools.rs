@@ -197,11 +197,11 @@ impl Listed {
             let keys = line.tool.into_iter().chain(line.relevant.into_iter().map(key));
             let tools = keys.map(|key| {
                 let known = self.by_key.get(&key).cloned();
-                known.ok_or_else(|| anyhow!("{place}: there is no tool {}", table::plain(&key)))
+                known.ok_or_else(|| anyhow!("{place}: tool {} not found", table::plain(&key)))
             });
             let tools = tools.collect::<anyhow::Result<Vec<_>>>()?;
             if tools.is_empty() {
-                return Err(anyhow!("{place}: neither `tool` nor `relevant` names a tool"));
+                return Err(anyhow!("{place}: `tool` or `relevant` must name a tool"));
             }
             Ok(Wanted { task: Task::of(&line.query), query: line.query, tools })
         })
@@ -367,7 +367,7 @@ impl Report {
         answer(&format!("{rows}\n"));
         let kept_apart: usize = reports.iter().map(|report| report.kept_apart).sum();
         if kept_apart > 0 {
-            answer(&format!("of {kept_apart} queries, what is remembered that is nearly the same was left out\n"));
+            answer(&format!("for {kept_apart} queries, nearly identical remembered tasks were left out\n"));
         }
     }
 }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_tell_are_learned_and_noise_is_not() {
+    fn informative_words_are_learned_and_noise_is_not() {
         let scores = |tell: [&str; 2]| {
             let rows: Vec<(String, bool)> = (0..200).map(|n| (format!("{} n{n}", tell[n % 2]), n % 2 == 0)).collect();
             bag_of_words(&rows.iter().map(|(text, bad)| (text.as_str(), *bad)).collect::<Vec<_>>())

@@ -41,7 +41,7 @@ pub(super) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
         complain(&format!("{tool}: {why}"));
     }
     if contracts.is_empty() {
-        let why = format!("nothing could be inferred: a tool needs {LEAST_RECORDED} recorded results");
+        let why = format!("no contract could be inferred: a tool needs {LEAST_RECORDED} recorded results");
         return Err(anyhow::anyhow!(why).into());
     }
     if global.json {

@@ -51,11 +51,10 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             answer_json(&json!({"yaml": tools::write(&proposed), "contracts": proposed.len(), "missing": missing}))
         }
         None if proposed.is_empty() => {
-            answer(
-                &options
-                    .tool
-                    .map_or_else(|| "no contract drifts".to_owned(), |tool| format!("no contract of {tool} drifts")),
-            );
+            answer(&options.tool.map_or_else(
+                || "no contract has drifted".to_owned(),
+                |tool| format!("no contract of {tool} has drifted"),
+            ));
             Ok(())
         }
         None => {
@@ -82,8 +81,8 @@ fn put(global: &Global, file: &Path, proposed: &[ToolContract], missing: &[Value
         if let Some(version) = old.filter(|version| version + 1 != contract.version) {
             let (tool, next) = (&contract.tool, contract.version);
             return Err(anyhow!(
-                "{name} has {tool}@{version}, and the server proposes {tool}@{next}: name the file that the server reads, \
-                 or let it reload this one first"
+                "{name} has {tool}@{version}, and the server proposes {tool}@{next}: name the file that the server \
+                 uses, or let the server reload this file first"
             )
             .into());
         }
@@ -97,18 +96,18 @@ fn put(global: &Global, file: &Path, proposed: &[ToolContract], missing: &[Value
         let renamed = judged.and_then(|_| fs::rename(&new, file).with_context(|| format!("{name} cannot be written")));
         if let Err(error) = renamed {
             drop(fs::remove_file(&new));
-            return Err(error.context("the file is as it was").into());
+            return Err(error.context("the file is unchanged").into());
         }
     }
     if global.json {
         return answer_json(&json!({"file": file, "contracts": changed, "missing": missing}));
     }
     for contract in &changed {
-        answer(&format!("{name}: {contract} is written"));
+        answer(&format!("{name}: {contract} written"));
     }
     answer(match changed.len() {
-        0 => "nothing to write: no contract drifts that a proposal is there for",
-        _ => "look at it, then let the server read it: POST /v1/admin/reload, or a signal HUP",
+        0 => "nothing to write: no drifted contract has a proposal",
+        _ => "check the file, then reload the server: POST /v1/admin/reload, or signal HUP",
     });
     Ok(())
 }

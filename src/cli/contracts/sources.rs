@@ -52,7 +52,9 @@ impl std::fmt::Display for Unguarded {
             return write!(f, "{file}:{line}: calls `{name}` around its guard ({WRAPPED})");
         }
         let lacks = match missing.as_slice() {
-            [Missing::Guard] => "no guard: put @umbra.tool(...) under it, or its server behind `umbra mcp`",
+            [Missing::Guard] => {
+                "no guard: add @umbra.tool(...) below the registration, or put its server behind `umbra mcp`"
+            }
             [Missing::Contract] => "no contract",
             _ => "no guard and no contract",
         };
@@ -116,7 +118,7 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
             }
             anyhow::ensure!(
                 files.len() <= MAX_FILES,
-                "{} has more than {MAX_FILES} files; name a smaller folder",
+                "{} has more than {MAX_FILES} files: name a smaller folder",
                 folder.display()
             );
         }

@@ -60,9 +60,9 @@ impl Audit {
         loop {
             let looked = self.look_at_contracts(&mut seen).await;
             match &looked {
-                Ok(()) if failing => tracing::info!("contracts are held against live results again"),
+                Ok(()) if failing => tracing::info!("contracts are compared with live results again"),
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "contracts are not held against live results yet; trying again");
+                    tracing::warn!(%error, "contracts cannot be compared with live results; trying again");
                 }
                 _ => {}
             }

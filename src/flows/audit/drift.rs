@@ -206,7 +206,7 @@ impl Audit {
         made: usize,
     ) -> Result<Result<String, String>, StoreError> {
         if made >= MOST_PROPOSALS {
-            return Ok(Err(format!("more than {MOST_PROPOSALS} contracts drift: mend some first")));
+            return Ok(Err(format!("more than {MOST_PROPOSALS} contracts have drifted: correct some first")));
         }
         let results = self.store.contracts().live_results(&state.recent).await?;
         Ok(block_in_place(|| {

@@ -19,7 +19,9 @@ pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&
     match facts(store, rules, key).await {
         Ok(facts) => judge(environment, rules, Ok(&facts)),
         Err(StoreError::Statement(_)) => {
-            let problem = "its schema is not that of this version: `umbra migrate` brings it up to date".to_owned();
+            let problem =
+                "its schema is older or newer than this version of Umbra: `umbra migrate` updates an older one"
+                    .to_owned();
             judge(environment, rules, Err(problem))
         }
         Err(error) => judge(environment, rules, Err(error.to_string())),

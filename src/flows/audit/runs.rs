@@ -77,14 +77,14 @@ pub struct RunsSummary {
 pub enum CompareError {
     /// The run is unknown, or none of its calls is visible to the caller.
     #[error(
-        "no call of the run that is given as {0} was decided: a run is what calls name in `run`; \
-         GET /v1/audit shows decided calls"
+        "the run given as {0} has no decided calls: give a name that calls have in `run` (GET /v1/audit shows decided \
+         calls)"
     )]
     Unknown(&'static str),
     /// The run is too large.
     #[error(
-        "the run that is given as {side} is too large to be compared: it may have {MAX_CALLS} calls and {} MiB of \
-         arguments and stubs; name each task's calls a run of their own",
+        "the run given as {side} is too large to be compared: a run may have {MAX_CALLS} calls and {} MiB of arguments \
+         and stubs; give each task a run of its own",
         MAX_BYTES / 1024 / 1024
     )]
     TooLarge {
@@ -95,7 +95,7 @@ pub enum CompareError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The comparison has failed.
-    #[error("the comparison has failed")]
+    #[error("the comparison failed because of a fault in Umbra")]
     Failed(#[from] tokio::task::JoinError),
 }
 
@@ -184,15 +184,15 @@ fn recommend(compared: &Compared, has_baseline: bool) -> String {
         (_, 0) => {
             let low = Share::of(*agreed, *calls).low * 100.0;
             format!(
-                "All {calls} calls agree: by these alone at least {low:.1} % of such calls would (95 %). Compare more runs if \
-                 that is too little to rely on."
+                "All {calls} calls agree: from these calls alone, at least {low:.1} % of such calls would agree (95 % \
+                 confidence). Compare more runs if that is too little to rely on."
             )
         }
         _ if *changing > 0 => format!(
-            "{differ} of {calls} calls differ, {changing} of them would change something: look at those before the second \
-             run's agent replaces the first's."
+            "{differ} of {calls} calls differ, and {changing} of them would change something: look at those before the \
+             second run's agent replaces the agent of the first run."
         ),
-        _ => format!("{differ} of {calls} calls differ, all of them reads: look at what the agent makes of them."),
+        _ => format!("{differ} of {calls} calls differ, all of them reads: look at how the agent uses their results."),
     };
     if erased > 0 {
         words.push_str(" The arguments of ");

@@ -132,11 +132,11 @@ impl Boundary {
 /// Logs the first failure of a series and the series' end. Returns true if `result` is a failure.
 fn tell(result: &Result<(), SealError>, failing: bool, what: &str) -> bool {
     match result {
-        Ok(()) if failing => tracing::info!("{what}: that is over"),
-        Err(error) if failing => tracing::debug!(%error, "{what} yet"),
+        Ok(()) if failing => tracing::info!("resolved: {what}"),
+        Err(error) if failing => tracing::debug!(%error, "still: {what}"),
         // `AuditFiles` reports problems with files.
         Ok(()) | Err(SealError::File(_)) => {}
-        Err(error) => tracing::warn!(%error, "{what} yet; trying again"),
+        Err(error) => tracing::warn!(%error, "{what}; trying again"),
     }
     result.is_err()
 }

@@ -60,8 +60,8 @@ impl Audit {
         loop {
             let looked = self.look_for_unguarded(&looks).await;
             match &looked {
-                Ok(()) if failing => tracing::info!("unguarded calls are looked for again"),
-                Err(error) if !failing => tracing::warn!(%error, "unguarded calls are not looked for; trying again"),
+                Ok(()) if failing => tracing::info!("the search for unguarded calls works again"),
+                Err(error) if !failing => tracing::warn!(%error, "the search for unguarded calls failed; trying again"),
                 _ => {}
             }
             failing = looked.is_err();

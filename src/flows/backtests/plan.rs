@@ -64,13 +64,16 @@ pub enum PlanError {
     #[error(transparent)]
     Pattern(#[from] BadPattern),
     /// The shadow reviews whole tasks, which backtests do not support.
-    #[error("a backtest looks at each event alone: a shadow with scope: trajectory cannot be tried")]
+    #[error("a backtest reviews each event by itself: a shadow with scope: trajectory cannot be backtested")]
     OfTasks,
     /// Too many backtests are unfinished.
-    #[error("{MAX_OPEN} backtests are unfinished: let them end, or delete some (DELETE /v1/backtests/ID)")]
+    #[error(
+        "{MAX_OPEN} backtests are not finished, the most there may be: wait until they end, or delete some (DELETE \
+         /v1/backtests/ID)"
+    )]
     TooMany,
     /// The backtest was deleted while it was planned.
-    #[error("the backtest was deleted while it was planned")]
+    #[error("the backtest was deleted during its planning")]
     Deleted,
     /// The database does not answer.
     #[error(transparent)]
@@ -290,16 +293,18 @@ impl ForecastTotals<'_> {
         let priced = self.gateway.spec(&shadow.model).is_none_or(|spec| spec.prices.is_some());
         let mut notes = Vec::new();
         if let Readiness::ChecksOnly { why } = readiness {
-            notes.push(format!("The built-in checks review alone: {why}."));
+            notes.push(format!("Only the built-in checks review: {why}."));
         }
         if is_cut {
-            notes.push(format!("More than {} events lie in this time: the oldest are left out.", tried.max_events));
+            notes.push(format!("The time range has more than {} events: the oldest are left out.", tried.max_events));
         }
         let short = tried.max_usd.is_some_and(|cap| cap < expected.usd)
             || tried.max_tokens.is_some_and(|cap| cap < expected.tokens);
         if short {
             notes.push(
-                "The budget will not suffice for all: the run will stop, to be resumed with a larger one.".into(),
+                "The budget will not cover all reviews: the backtest will stop, and can be resumed with a larger \
+                 budget."
+                    .into(),
             );
         }
         Forecast {

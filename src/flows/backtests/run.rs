@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// The process stops, or the claim was lost to another process or a deletion.
-    #[error("the backtest goes on elsewhere, or was deleted")]
+    #[error("another process runs the backtest, or it was deleted")]
     Left,
     /// The run needs a person; a further attempt would fail too.
     #[error("{0}")]
@@ -71,8 +71,10 @@ impl Backtests {
             let ran = self.run_backtest(None, &stop, &|_| ()).await;
             match &ran {
                 Ok(Some(id)) => tracing::info!(backtest = %id, "a backtest is done"),
-                Err(Stop::Failed(why)) => tracing::warn!("a backtest stopped: {why}"),
-                Err(Stop::Store(error)) if !failing => tracing::warn!(%error, "backtests wait; trying again"),
+                Err(Stop::Failed(why)) => tracing::warn!("a backtest stopped before its end: {why}"),
+                Err(Stop::Store(error)) if !failing => {
+                    tracing::warn!(%error, "backtests cannot run because the database failed; trying again")
+                }
                 Ok(None) | Err(_) => {}
             }
             failing = matches!(ran, Err(Stop::Store(_)));
@@ -144,7 +146,9 @@ impl BacktestRun {
         let asks = self.gateway.reviewer(&self.claim.shadow.model) == Readiness::Ready;
         if lacks_budget(&self.gateway, &self.claim.shadow, self.claim.limits) {
             let model = &self.claim.shadow.model;
-            return Err(Stop::Failed(format!("the model {model} would be called without a budget: resume with one")));
+            return Err(Stop::Failed(format!(
+                "the backtest calls the model {model} and has no budget: resume it with a budget"
+            )));
         }
         let (mut after, mut ended) = (0, 0);
         loop {
@@ -195,7 +199,10 @@ impl BacktestRun {
                 () = self.overtime() => return Err(Stop::Left),
             };
             let Some(done) = done else { return stopped.map_or(Ok(()), Err) };
-            match done.map_err(|error| Stop::Failed(format!("a review ended abnormally: {error}"))).flatten() {
+            match done
+                .map_err(|error| Stop::Failed(format!("a review failed because of a fault in Umbra: {error}")))
+                .flatten()
+            {
                 Ok(reviewed) => {
                     self.store(&[reviewed]).await?;
                     *ended += 1;
@@ -239,7 +246,7 @@ impl BacktestRun {
         let until = Instant::now() + PATIENCE;
         let (reason, why) = loop {
             if let Some(SuspensionReason::Refused { why }) = gateway.suspension(&shadow.model) {
-                return Err(Stop::Failed(format!("the model {} refuses us: {why}", shadow.model)));
+                return Err(Stop::Failed(format!("the model {} refuses calls: {why}", shadow.model)));
             }
             match conversation.ask(&ReviewSubject::Event(subject)).await? {
                 ModelOutcome::Judged(mut judgements, _) => {
@@ -256,7 +263,7 @@ impl BacktestRun {
                 ModelOutcome::Retry { why, .. } => break (SkipReason::ProviderUnavailable, why),
                 ModelOutcome::GiveUp { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. } => {
                     return Err(Stop::Failed(
-                        "the budget does not suffice for another call: resume with a larger one".into(),
+                        "the budget does not cover another call: resume with a larger budget".into(),
                     ));
                 }
                 ModelOutcome::GiveUp { reason, why } => break (reason, why),
@@ -264,7 +271,7 @@ impl BacktestRun {
         };
         // Without the model, what the checks found stands; if they found nothing, the event has no conclusion.
         let mut judgement = umbra_review::of_checks(shadow, &subject);
-        let why = format!("The model gave no opinion: {why}.");
+        let why = format!("The model gave no verdict: {why}.");
         if judgement.assessment.is_clean() {
             return Ok(failed(&item, reason, &why));
         }
@@ -317,6 +324,6 @@ fn failed(item: &WaitingItem, reason: SkipReason, why: &str) -> ItemResult {
 }
 
 fn gone(item: &WaitingItem) -> ItemResult {
-    let notes = vec!["The event is not stored any more.".into()];
+    let notes = vec!["The event is no longer stored.".into()];
     ItemResult { reason: None, notes, ..failed(item, SkipReason::ProviderUnavailable, "") }
 }

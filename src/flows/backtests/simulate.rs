@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cooldown_goes_by_the_time_of_the_events_and_over_midnight() {
+    fn cooldown_follows_event_time_and_spans_midnight() {
         let shadow = shadow(|control| control.cooldown = Duration::from_hours(2));
         let mut simulation = Simulation::new(&shadow);
         let mut at = |time: &str, agent| decide(&mut simulation, time, agent);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_is_of_the_local_day() {
+    fn daily_caps_follow_the_local_day() {
         let shadow = shadow(|control| {
             control.max_reviews_per_day = Some(2);
             control.max_reviews_per_target_per_day = Some(1);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_spent_as_expected_and_refused_as_at_worst() {
+    fn spending_adds_expected_cost_and_is_refused_at_worst_case() {
         let shadow = shadow(|control| control.max_usd_per_day = Some(NanoUsd(17)));
         let mut simulation = Simulation::new(&shadow);
         let mut at = |time: &str| decide(&mut simulation, time, "a");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gates_come_first_in_their_order() {
+    fn gates_are_applied_in_order_before_the_caps() {
         let shadow = shadow(|control| {
             control.sample_ppm = 500_000;
             control.skip_if_task_cost_below = Some(NanoUsd(5));

@@ -32,9 +32,7 @@ const SHOWN_BYTES: usize = 4_096;
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
     /// The row fails authentication.
-    #[error(
-        "no server that holds our key asked for this approval as it stands: let the agent ask again with a new call_id"
-    )]
+    #[error("the approval fails authentication by this server's key: let the agent ask again with a new call_id")]
     Unauthentic,
     /// The database does not answer.
     #[error(transparent)]
@@ -128,8 +126,10 @@ impl Boundary {
         loop {
             let told = self.tell_of_approvals(&webhooks.load_full()).await;
             match &told {
-                Ok(()) if failing => tracing::info!("approvals are told again"),
-                Err(error) if !failing => tracing::warn!(%error, "approvals are not told; trying again"),
+                Ok(()) if failing => tracing::info!("requests for approval are delivered again"),
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "requests for approval cannot be delivered; trying again")
+                }
                 _ => {}
             }
             failing = told.is_err();

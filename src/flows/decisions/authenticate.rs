@@ -23,8 +23,7 @@ use umbra_store::{
 };
 
 /// Reason shown in place of a failed override's own.
-const UNAUTHENTIC: &str =
-    "no server that holds our key wrote this override as it is, or it is over: it lets nothing run";
+const UNAUTHENTIC: &str = "the override fails authentication by this server's key, or has ended: it is ignored";
 
 /// State that decisions of a batch go by.
 #[derive(Debug, Default)]

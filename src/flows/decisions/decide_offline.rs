@@ -58,23 +58,26 @@ impl Boundary {
         let mut warning = None;
         if decided.decision != Decision::Execute {
             if self.note(question, &decided, id, instead_of, by).await.is_err() {
-                decided.detail =
-                    decided.detail.map(|detail| format!("{detail}; the audit's folder cannot be written either"));
+                decided.detail = decided.detail.map(|detail| format!("{detail}; the audit's folder cannot be written"));
             }
         } else if is_quiet(&self.settings, &decided, question) {
-            warning = Some(format!("{words}: a read runs all the same"));
+            warning = Some(format!("{words}: a read runs even so"));
         } else {
             match self.note(question, &decided, id, instead_of, by).await {
                 Ok(()) if is_read => {
-                    warning = Some(format!("{words}: a read runs all the same; the audit has it later"));
+                    warning = Some(format!("{words}: a read runs even so; its decision is added to the audit later"));
                 }
-                Ok(()) => warning = Some(format!("{words}: the contract lets it run; the audit has it later")),
+                Ok(()) => {
+                    warning = Some(format!(
+                        "{words}: the contract lets the call run even so; its decision is added to the audit later"
+                    ))
+                }
                 Err(_) if is_read && known_live => {
-                    warning = Some(format!("{words}: a read runs all the same, and the audit has no row of it"));
+                    warning = Some(format!("{words}: a read runs even so, and the audit has no row of it"));
                 }
                 Err(unnoted) => {
                     refuse(&mut decided, reason, words);
-                    let why = "the audit's folder cannot be written either, so nothing could say that it ran";
+                    let why = "the audit's folder cannot be written either, so the call would run without a record";
                     decided.detail = Some(format!("{words}; {why}"));
                     if unnoted == SpoolAppendError::Late {
                         // If the late line is written after all, this one follows it.
@@ -171,7 +174,7 @@ impl Boundary {
 fn refuse(decided: &mut Decided, reason: &'static str, words: &str) {
     decided.decision = Decision::Block;
     decided.reason = Some(reason);
-    decided.detail = Some(format!("{words}; what would change something does not run then"));
+    decided.detail = Some(format!("{words}, and calls that change something do not run without a stored decision"));
     decided.stub = None;
     decided.merge = None;
     decided.tell_of_arguments();

@@ -27,7 +27,7 @@ impl AuditFiles {
         let (flag, what) = match file {
             AuditFile::Rows => (rows, "its rows"),
             AuditFile::Checkpoints => (checkpoints, "its checkpoints"),
-            AuditFile::Spool => (spool, "what is decided while the database is away"),
+            AuditFile::Spool => (spool, "decisions made while the database does not answer"),
         };
         let was = flag.swap(error.is_some(), Ordering::Relaxed);
         match error {
@@ -44,8 +44,9 @@ impl AuditFiles {
     pub fn complaint(&self) -> Option<&'static str> {
         let failing = self.0.iter().any(|flag| flag.load(Ordering::Relaxed));
         failing.then_some(
-            "the audit's folder cannot be written: decisions are in the database alone, and without it what cannot be noted \
-             does not run; free the disk, or correct boundary.audit.dir and its rights",
+            "the audit's folder cannot be written: decisions are only in the database, and while it does not answer, \
+             calls that change something do not run; free disk space, or correct boundary.audit.dir and its \
+             permissions",
         )
     }
 }

@@ -70,16 +70,16 @@ impl UnauthenticRow<'_> {
         match self {
             Self::Approval(id) => tracing::error!(
                 approval = %id,
-                "an approval was not written by a server that holds our key, or was used before: it approves nothing; find out who \
-                 can write to the database"
+                "an approval fails authentication by this server's key, or was used before: it is ignored; find out \
+                 who can write to the database"
             ),
             Self::Run(..) => tracing::error!(
-                "a run was not written by a server that holds our key, or the audit says more of it: it is in shadow; umbra audit verify \
-                 names it; find out who can write to the database"
+                "a run fails authentication by this server's key, or contradicts the audit: the run is in shadow; \
+                 `umbra audit verify` names it; find out who can write to the database"
             ),
             Self::Session(..) => tracing::error!(
-                "a session has lost what the audit says it carries: it counts all the same; umbra audit verify names it; find out who \
-                 can write to the database"
+                "a session's row has lost labels that the audit has: the labels still count; `umbra audit verify` \
+                 names the session; find out who can write to the database"
             ),
         }
     }
@@ -103,8 +103,8 @@ impl IntegrityAlarms {
             metrics::counter!(metric::UNAUTHENTIC_ROWS, "table" => "execution_override").increment(1);
             tracing::error!(
                 override_id = %id,
-                "an override was not written by a server that holds our key, or was ended before: it lets nothing run; set it again, \
-                 or lift it, and find out who can write to the database"
+                "an override fails authentication by this server's key, or was ended before: it is ignored; set or \
+                 lift it again, and find out who can write to the database"
             );
         }
         rows.overrides = now;
@@ -129,35 +129,37 @@ impl IntegrityAlarms {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lines.load(Ordering::Relaxed) {
             return Some(
-                "the audit's folder has lines that cannot be read (unmerged/refused): they are not in the audit; look at them, and \
-                 move the file away",
+                "the audit's folder has unreadable lines (unmerged/refused) that are not in the audit: look at them, \
+                 then move the file away",
             );
         }
         if self.refused.load(Ordering::Relaxed) {
             return Some(
-                "the database refuses rows of the audit, so nothing that changes something runs: the log says by which constraint or \
-                 trigger; find out who has changed the tables, and run umbra doctor and umbra audit verify",
+                "the database refuses rows of the audit, so no call that changes something runs: the log names the \
+                 constraint or trigger; find out who has changed the tables, and run `umbra doctor` and `umbra audit \
+                 verify`",
             );
         }
         if !rows.overrides.is_empty() {
             return Some(
-                "an override in the database was not written by a server that holds this one's key (checkpoint-key), and lets nothing \
-                 run: GET /v1/execution names it; set it again or lift it, and find out who can write to the database",
+                "an override in the database fails authentication by this server's key (checkpoint-key) and is \
+                 ignored: GET /v1/execution names it; set or lift it again, and find out who can write to the database",
             );
         }
         let lately = |(table, met): (&&'static str, &Instant)| (met.elapsed() < LATELY).then_some(*table);
         Some(match rows.met.iter().find_map(lately)? {
             "approval" => {
-                "an approval in the database was not written by a server that holds this one's key (checkpoint-key), and approves \
-                 nothing: the log names it; find out who can write to the database"
+                "an approval in the database fails authentication by this server's key (checkpoint-key) and is \
+                 ignored: the log names it; find out who can write to the database"
             }
             "boundary_run" => {
-                "a run in the database was not written by a server that holds this one's key (checkpoint-key), or the audit says more \
-                 of it, and is in shadow: umbra audit verify names it; find out who can write to the database, and begin another run"
+                "a run in the database fails authentication by this server's key (checkpoint-key), or contradicts the \
+                 audit, and is in shadow: `umbra audit verify` names it; find out who can write to the database, and \
+                 begin another run"
             }
             _ => {
-                "a session in the database has lost what the audit says it carries, which counts all the same: umbra audit verify \
-                 names it; find out who can write to the database"
+                "a session in the database has lost labels that the audit has, and the labels still count: `umbra \
+                 audit verify` names it; find out who can write to the database"
             }
         })
     }

@@ -43,9 +43,14 @@ impl Boundary {
             metrics::gauge!(metric::AUDIT_UNMERGED).set(self.spool.files().bytes() as f64);
             match &merged {
                 Ok(0) => {}
-                Ok(rows) => tracing::info!(rows, "what was decided while the database was away is in the audit now"),
+                Ok(rows) => {
+                    tracing::info!(rows, "decisions made while the database did not answer are now in the audit")
+                }
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "what was decided while the database was away is not in the audit yet; trying again");
+                    tracing::warn!(
+                        %error,
+                        "decisions made while the database did not answer are not in the audit yet; trying again"
+                    );
                 }
                 Err(_) => {}
             }
@@ -70,8 +75,8 @@ impl Boundary {
             metrics::counter!(metric::AUDIT_REFUSED_LINES).increment(refused);
             tracing::error!(
                 stretches = refused,
-                "the audit's folder unmerged had lines that cannot be read: they are in unmerged/refused and not in the \
-                 audit; look at them, and move that file away"
+                "the audit's folder `unmerged` had unreadable lines: they are in unmerged/refused and not in the \
+                 audit; look at them, then move that file away"
             );
         }
         Ok(merged)

@@ -162,10 +162,10 @@ pub(in crate::flows) struct Question {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// The id belongs to another call.
-    #[error("this call_id was used by this agent for another call: use a new one, or send the same call again")]
+    #[error("this agent used this call_id for a different call: use a new call_id, or send the same call again")]
     Mismatch,
     /// The answer to this call was erased.
-    #[error("what was answered to this call was erased on request: use a new call_id to ask again")]
+    #[error("the decision about this call was erased on request: ask again with a new call_id")]
     Erased,
 }
 
@@ -221,7 +221,7 @@ impl Boundary {
         let deadline = asked + wait;
         let question = Arc::new(self.question(call, request));
         let Ok(place) = self.waiting.try_reserve() else {
-            let words = "more calls wait for a decision than can be taken";
+            let words = "too many calls wait for a decision";
             let closed = NoDatabaseReason { reason: "overloaded", words, handed: false };
             return Ok(self.closed(&question, closed, deadline).await);
         };
@@ -234,7 +234,7 @@ impl Boundary {
             // The answer may have come at the last moment.
             let Ok(answered) = answered.try_recv() else {
                 let closed =
-                    NoDatabaseReason { reason: "deadline", words: "no decision was had in time", handed: true };
+                    NoDatabaseReason { reason: "deadline", words: "no decision was stored in time", handed: true };
                 return Ok(self.closed(&question, closed, deadline).await);
             };
             Some(answered)
@@ -244,7 +244,7 @@ impl Boundary {
             Some(Err(Unanswered::Asked(error))) => Err(error),
             Some(Err(unanswered)) => {
                 let words = match unanswered {
-                    Unanswered::Refused => "the database refuses the row that is to say so (the log says why)",
+                    Unanswered::Refused => "the database refuses to store the decision (the log says why)",
                     Unanswered::Inconsistent => "a row of this call cannot be read or written (the log says why)",
                     _ => "the database does not answer",
                 };
@@ -252,7 +252,7 @@ impl Boundary {
                 Ok(self.closed(&question, closed, deadline).await)
             }
             None => {
-                let words = "the decision was broken off";
+                let words = "the decision was cancelled";
                 let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
                 Ok(self.closed(&question, closed, deadline).await)
             }
@@ -291,7 +291,8 @@ impl Boundary {
         let oversized = (size > most).then(|| {
             call.arguments.clear();
             format!(
-                "the arguments have {size} bytes as JSON, and may have {most} (boundary.max_arguments_bytes): send less"
+                "the arguments have {size} bytes as JSON, and {most} are allowed (boundary.max_arguments_bytes): send \
+                 less"
             )
         });
         let args = if oversized.is_some() { json!({"bytes": size}) } else { redacted(&arguments) };

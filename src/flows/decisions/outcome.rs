@@ -26,13 +26,13 @@ pub struct Reported {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
     /// Another outcome of the call is stored.
-    #[error("another outcome of this call was reported before: it stays")]
+    #[error("a different outcome of this call was reported before, and it stays stored")]
     Mismatch,
     /// No call was decided under this id.
-    #[error("no call of this agent was decided under this id: POST /v1/decide comes first")]
+    #[error("no decided call of this agent has this call_id: ask POST /v1/decide before you report the outcome")]
     Unknown,
     /// The database does not answer.
-    #[error("the outcome cannot be stored now; send it again")]
+    #[error("the outcome cannot be stored now: send it again later")]
     Unavailable,
 }
 

@@ -31,7 +31,7 @@ pub struct NewOverride {
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
     /// Shadow is refused, since the session can write by a way that cannot be intercepted.
-    #[error("this session can write by {0}, which nobody can intercept: it is refused shadow")]
+    #[error("this session can write by {0}, which Umbra cannot intercept, so it cannot be set to shadow")]
     Uninterceptable(String),
     /// The database does not answer.
     #[error(transparent)]
@@ -95,7 +95,7 @@ impl Boundary {
         }
         let nearest = nearest(&one.value, known.iter().map(String::as_str));
         let nearest = nearest.map(|name| format!("; the nearest name is {name}")).unwrap_or_default();
-        Ok(Some(format!("no {kind} seen so far matches {}{nearest}: it is in force for one that comes", one.value)))
+        Ok(Some(format!("no {kind} seen so far matches {}{nearest}: the override applies once one matches", one.value)))
     }
 
     async fn known_tools(&self) -> Result<Vec<String>, StoreError> {

@@ -59,7 +59,7 @@ pub(super) enum SpoolAppendError {
 impl From<StoreError> for SpoolAppendError {
     /// A value that cannot be written as JSON; the error is logged.
     fn from(error: StoreError) -> Self {
-        tracing::error!(%error, "a decision without the database is not noted");
+        tracing::error!(%error, "a decision made without the database could not be recorded");
         Self::Failed
     }
 }

@@ -149,7 +149,11 @@ impl Commit for DecisionWriter {
     }
 
     fn refuse(&mut self, batch: Vec<DecisionRequest>, error: &StoreError) {
-        tracing::warn!(%error, calls = batch.len(), "calls could not be decided; whatever changes something is refused");
+        tracing::warn!(
+            %error,
+            calls = batch.len(),
+            "the database could not store decisions; calls that change something are refused"
+        );
         let refuses = !error.is_transient() && !error.is_inconsistent();
         self.boundary.doubts.refused(refuses && !error.is_value());
         for waiting in batch {

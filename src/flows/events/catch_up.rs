@@ -63,10 +63,10 @@ pub struct CaughtUp {
 #[derive(Debug, thiserror::Error)]
 pub enum CatchUpError {
     /// No shadow has this name.
-    #[error("there is no such shadow; `umbra status` and GET /v1/shadows list them")]
+    #[error("shadow not found; `umbra status` and GET /v1/shadows list them")]
     UnknownShadow,
     /// The shadow is switched off.
-    #[error("the shadow is switched off: `enabled: true` in its configuration lets it review")]
+    #[error("the shadow is disabled: set `enabled: true` in its configuration")]
     ShadowDisabled,
     /// The database does not answer, or other processes hold the meters.
     #[error(transparent)]

@@ -86,8 +86,10 @@ impl Filer {
                 let filed = self.file_all(&stop).await;
                 match &filed {
                     Ok(0) => {}
-                    Ok(events) => tracing::info!(events, "events that waited for the database are filed"),
-                    Err(error) if !failing => tracing::warn!(%error, "the spool is not filed yet; trying again"),
+                    Ok(events) => tracing::info!(events, "events that waited for the database are stored"),
+                    Err(error) if !failing => {
+                        tracing::warn!(%error, "events of the spool cannot be stored yet; trying again")
+                    }
                     Err(_) => {}
                 }
                 failing = filed.is_err();
@@ -141,7 +143,8 @@ impl Filer {
             tracing::error!(
                 stretches = refused,
                 dir = %spool.files().dir().display(),
-                "lines of the spool cannot be filed: they are in its file refused; look at them, and move that file away"
+                "lines of the spool cannot be stored: they are in its file `refused`; look at them, then move that \
+                 file away"
             );
         }
         Ok(filed)
@@ -200,7 +203,11 @@ impl Filer {
     fn tell_revoked(&mut self) {
         for (key_id, events) in self.revoked.drain() {
             metrics::counter!(metric::SPOOLED, "outcome" => "revoked").increment(events);
-            tracing::warn!(%key_id, events, "events were accepted while the database was away by a key that was revoked before");
+            tracing::warn!(
+                %key_id,
+                events,
+                "events were accepted with a revoked key while the database did not answer"
+            );
         }
     }
 
@@ -287,7 +294,8 @@ impl Commit for Filer {
                     counts[2] += 1;
                     tracing::warn!(
                         event_id = %pending.id, %original,
-                        "an event of the spool has the id of another that was stored first: it is stored without it"
+                        "an event of the spool has the same caller's id as another stored event: it is stored without \
+                         that id"
                     );
                 }
             }
@@ -306,7 +314,11 @@ impl Commit for Filer {
             return;
         }
         for Filing { pending, place } in batch {
-            tracing::error!(event_id = %pending.id, %error, "the database refuses an event of the spool: it is set aside");
+            tracing::error!(
+                event_id = %pending.id,
+                %error,
+                "the database refuses an event of the spool: the event is set aside"
+            );
             self.spool.forget(pending.id, pending.key.as_ref().map(|key| key.key.as_slice()));
             self.refused.push(place);
         }

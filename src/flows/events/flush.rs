@@ -167,7 +167,10 @@ impl Flusher {
         match self.reservations.store.queue().unlease(worker, leased).await {
             Ok(freed) => freed,
             Err(error) => {
-                tracing::warn!(%error, "reviews of an uncertain commit wait until this process is relieved");
+                tracing::warn!(
+                    %error,
+                    "reviews of a commit whose result is unknown wait until another process takes them over"
+                );
                 Vec::new()
             }
         }

@@ -101,30 +101,28 @@ pub struct Accepted {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AcceptError {
     /// More events arrive than can be stored.
-    #[error("more events arrive than can be stored; send this one again in {} s", retry_after.as_secs())]
+    #[error("more events arrive than can be stored: send this event again in {} s", retry_after.as_secs())]
     Overloaded {
         /// Time after which to try again.
         retry_after: Duration,
     },
     /// The id belongs to another event.
-    #[error("this id was used for another event ({0}): use a new id, or send the same content to have it replayed")]
+    #[error("this id was used for a different event ({0}): use a new id, or send the same content again")]
     Mismatch(EventId),
     /// The database refuses the event's values.
     #[error("the event cannot be stored ({0})")]
     Unstorable(String),
     /// The database does not answer.
-    #[error("the database does not answer; send the event again, with an id so that it cannot be stored twice")]
+    #[error("the database does not answer: send the event again, with an id so that it cannot be stored twice")]
     Unavailable,
     /// The database does not answer, and no more may wait for it.
-    #[error(
-        "the database does not answer, and as many events wait for it as may (ingest.spool); send the event again later"
-    )]
+    #[error("the database does not answer, and the spool is full (ingest.spool): send the event again later")]
     SpoolFull,
     /// The agent's name consists of hidden characters alone.
-    #[error("the agent's name holds nothing but hidden characters")]
+    #[error("the agent's name has only hidden characters")]
     NamelessAgent,
     /// No shadow has this name.
-    #[error("there is no such shadow; GET /v1/shadows lists them")]
+    #[error("shadow not found; GET /v1/shadows lists them")]
     UnknownShadow,
 }
 

@@ -218,14 +218,14 @@ impl EventSpool {
         let dir = self.0.files.dir().display();
         if self.0.files.holds_refused() {
             return Some(format!(
-                "events of the spool cannot be filed (they lie in {dir}/refused, the log says why): look at them, and move that \
-                 file away"
+                "events of the spool cannot be stored (they are in {dir}/refused, the log says why): look at them, \
+                 then move that file away"
             ));
         }
         if self.0.settings.enabled && self.0.failing.load(Ordering::Relaxed) {
             return Some(format!(
-                "the folder of the spool cannot be written ({dir}): while the database is away events are answered 503; free \
-                 the disk, or correct storage.data_dir and its rights"
+                "the spool's folder {dir} cannot be written: while the database does not answer, events are refused \
+                 with 503; free disk space, or correct storage.data_dir and its permissions"
             ));
         }
         None
@@ -241,8 +241,8 @@ impl EventSpool {
     fn note(&self, error: Option<&io::Error>) {
         let was = self.0.failing.swap(error.is_some(), Ordering::Relaxed);
         match error {
-            Some(error) if !was => tracing::error!(%error, "the folder of the spool cannot be written; trying again"),
-            None if was => tracing::info!("the folder of the spool can be written again"),
+            Some(error) if !was => tracing::error!(%error, "the spool's folder cannot be written; trying again"),
+            None if was => tracing::info!("the spool's folder can be written again"),
             _ => {}
         }
     }

@@ -115,7 +115,7 @@ impl Writer {
 
     async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
         let row = self.reservations().store.events().get(id).await.map_err(|_| AcceptError::Unavailable)?;
-        let row = row.ok_or_else(|| AcceptError::Unstorable("the event that this id names is gone".into()))?;
+        let row = row.ok_or_else(|| AcceptError::Unstorable("the stored event of this id no longer exists".into()))?;
         let stored: StoredEvent =
             serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let (dispositions, durability) = (row.dispositions, Durability::Committed);
@@ -213,7 +213,11 @@ impl Commit for Writer {
             drop(answer.send(outcome));
         }
         if refused > 0 {
-            tracing::warn!(%error, events = refused, "events could not be stored; their senders are told");
+            tracing::warn!(
+                %error,
+                events = refused,
+                "events could not be stored; their senders were answered with an error"
+            );
             count("refused", refused);
         }
     }
@@ -251,7 +255,7 @@ impl GroupCommit for Writer {
         match self.reservations().store.events().close_batches().await {
             Ok(0) => {}
             Ok(_) => self.flusher.ring.notify_one(),
-            Err(error) => tracing::warn!(%error, "batches wait until their time comes"),
+            Err(error) => tracing::warn!(%error, "batches cannot be begun early; they wait until they are due"),
         }
     }
 }

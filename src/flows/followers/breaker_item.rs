@@ -153,10 +153,10 @@ fn reasons(row: &BreakerRow, words: &HashMap<ReviewId, String>) -> Vec<String> {
     let (shadow, rejections, stuck) = (&row.shadow, row.rejections, row.stuck);
     let noun = if rejections == 1 { "rejection" } else { "rejections in a row" };
     let said = words.get(last).map(|words| format!(": {words}")).unwrap_or_default();
-    let mut reasons = vec![format!("{shadow}: {rejections} verified {noun}, the last by {last}{said}")];
+    let mut reasons = vec![format!("{shadow}: {rejections} verified {noun}, the last in {last}{said}")];
     if stuck > 0 {
         let copies =
-            format!("{shadow}: stuck: one and the same output was rejected {stuck} times, the last by {last}{said}");
+            format!("{shadow}: stuck: the same output was rejected {stuck} times, the last time in {last}{said}");
         reasons.insert(usize::from(stuck <= rejections), copies);
     }
     reasons

@@ -36,7 +36,9 @@ pub(super) fn announce(change: &Change) {
     metrics::counter!(metric::BREAKER_CHANGES, "to" => change.breaker.recommendation.as_str()).increment(1);
     match change.breaker.recommendation {
         BreakerState::Open => tracing::warn!("a breaker opened: GET /v1/breakers?recommendation=open names the agent"),
-        other => tracing::info!(from = change.before.as_str(), to = other.as_str(), "a breaker moved on"),
+        other => {
+            tracing::info!(from = change.before.as_str(), to = other.as_str(), "a breaker changed its recommendation")
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl Followers {
         loop {
             match self.file_due(delay, &done).await {
                 Ok(filed) => done = filed,
-                Err(error) => tracing::warn!(%error, "a briefing could not be filed; trying again"),
+                Err(error) => tracing::warn!(%error, "a briefing could not be stored; trying again"),
             }
             if stop.run_until_cancelled(tokio::time::sleep(BETWEEN_LOOKS)).await.is_none() {
                 return;
@@ -123,7 +123,7 @@ impl Followers {
         let message = self.webhooks.load().address(&notice, self.clock.new_id());
         let body = to_json("briefing.body", &briefing)?;
         if self.store.briefings().file(period.kind.as_str(), period.first, &body, message.as_ref()).await? {
-            tracing::info!(%period, "a briefing is filed");
+            tracing::info!(%period, "a briefing is stored");
             self.outbox.notify_one();
         }
         Ok(())

@@ -29,12 +29,15 @@ impl Followers {
         let mut counted: Option<Instant> = None;
         while !stop.is_cancelled() {
             if let Err(error) = self.deliver_due(&mut running).await {
-                tracing::debug!(%error, "no deliveries could be claimed; trying again");
+                tracing::debug!(
+                    %error,
+                    "messages to webhooks cannot be claimed because the database failed; trying again"
+                );
             }
             if counted.is_none_or(|at| at.elapsed() >= BETWEEN_COUNTS) {
                 counted = Some(Instant::now());
                 if let Err(error) = self.count_deliveries().await {
-                    tracing::debug!(%error, "deliveries could not be counted");
+                    tracing::debug!(%error, "messages to webhooks could not be counted");
                 }
             }
             tokio::select! {
@@ -79,13 +82,21 @@ impl Followers {
         let (result, noted) = match sent {
             DeliveryResult::Delivered => ("delivered", self.store.webhooks().delivered(delivery).await),
             DeliveryResult::Gone => {
-                tracing::warn!(endpoint = endpoint.name(), "answered 410 Gone: it is told nothing any more");
+                tracing::warn!(
+                    endpoint = endpoint.name(),
+                    "the webhook answered 410 Gone and receives no more messages"
+                );
                 ("gone", self.store.webhooks().endpoint_gone(&endpoint.addressee()).await)
             }
             DeliveryResult::Failed { status, retry_after, why } => {
                 let delay = next_delay(delivery.attempt, delivery.tried_for, retry_after, rand::random());
                 if delay.is_none() {
-                    tracing::warn!(endpoint = endpoint.name(), delivery = %delivery.id, why, "a webhook was given up");
+                    tracing::warn!(
+                        endpoint = endpoint.name(),
+                        delivery = %delivery.id,
+                        why,
+                        "a message to a webhook was given up after its last attempt"
+                    );
                 }
                 let result = if delay.is_some() { "retried" } else { "dead" };
                 (result, self.store.webhooks().not_delivered(delivery, status, &why, delay).await)
@@ -93,7 +104,11 @@ impl Followers {
         };
         if let Err(error) = noted {
             // The lease ends, and the message is sent again under the same id.
-            tracing::debug!(%error, delivery = %delivery.id, "what became of a webhook could not be noted");
+            tracing::debug!(
+                %error,
+                delivery = %delivery.id,
+                "the result of a delivery to a webhook could not be stored"
+            );
         }
         let endpoint = endpoint.name().to_owned();
         metrics::counter!(metric::WEBHOOK_DELIVERIES, "endpoint" => endpoint, "result" => result).increment(1);

@@ -34,8 +34,13 @@ impl Followers {
         loop {
             let followed = self.follow(&artifacts).await;
             match &followed {
-                Ok(_) if failing => tracing::info!("what follows from reviews is up to date again"),
-                Err(error) if !failing => tracing::warn!(%error, "what follows from reviews waits; trying again"),
+                Ok(_) if failing => {
+                    tracing::info!("breakers, lessons and messages that follow from reviews are up to date again")
+                }
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "breakers, lessons and messages that follow from reviews are delayed; \
+                                            trying again")
+                }
                 _ => {}
             }
             failing = followed.is_err();

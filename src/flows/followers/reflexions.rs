@@ -105,7 +105,7 @@ pub(in crate::flows) struct Change {
 pub(super) fn announce(change: &Change) {
     let to = if change.opened { "open" } else { "closed" };
     metrics::counter!(metric::REFLEXION_CHANGES, "to" => to).increment(1);
-    tracing::info!(reflexion = %change.id, to, "a recurring fault moved on");
+    tracing::info!(reflexion = %change.id, to, "a recurring fault changed its state");
 }
 
 impl Followers {

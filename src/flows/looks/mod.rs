@@ -67,8 +67,10 @@ impl Looks {
             let started = Instant::now();
             let looked = self.look(if failing { EVENTS_AGAIN } else { EVENTS }).await;
             match &looked {
-                Ok(_) if failing => tracing::info!("the checks look at events again"),
-                Err(error) if !failing => tracing::warn!(%error, "the checks cannot look at events; trying again"),
+                Ok(_) if failing => tracing::info!("the built-in checks examine events again"),
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "the built-in checks cannot examine events; trying again")
+                }
                 _ => {}
             }
             failing = looked.is_err();
@@ -103,10 +105,7 @@ impl Looks {
             NextLook::Elsewhere => Ok(false),
             NextLook::Shed(events) => {
                 metrics::counter!(metric::CHECK_BACKLOG_SHED).increment(events.unsigned_abs());
-                tracing::warn!(
-                    events,
-                    "events were passed over by the checks, since too many wait (looks.max_backlog)"
-                );
+                tracing::warn!(events, "the built-in checks skipped events because too many wait (looks.max_backlog)");
                 Ok(true)
             }
             NextLook::Page(page) => self.look_at(&rules, page).await,

@@ -75,7 +75,7 @@ pub enum ErasureError {
     #[error(transparent)]
     File(#[from] ArtifactError),
     /// A file of a document cannot be erased.
-    #[error("the files of a session cannot be removed: {0}")]
+    #[error("the files of a session cannot be removed from the workspace: {0}")]
     Document(#[from] FilesError),
     /// The spool cannot be erased.
     #[error("events that wait for the database on this machine cannot be erased: {0}")]
@@ -181,7 +181,7 @@ async fn spooled(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io::Re
         counts.sum()
     };
     let done = tokio::task::spawn_blocking(erase_all).await;
-    done.unwrap_or_else(|_| Err(io::Error::other("erasing has failed")))
+    done.unwrap_or_else(|_| Err(io::Error::other("the erasure failed because of a fault in Umbra")))
 }
 
 /// Erases the words of an agent's calls in the audit's files, or counts the lines.
@@ -189,7 +189,7 @@ async fn audit_lines(dir: PathBuf, whose: &ErasureScope, count_only: bool) -> io
     let ErasureScope::Agent(agent) = whose else { return Ok(0) };
     let agent = agent.clone();
     let erased = tokio::task::spawn_blocking(move || journal::erase(&dir, &agent, count_only)).await;
-    erased.unwrap_or_else(|_| Err(io::Error::other("erasing has failed")))
+    erased.unwrap_or_else(|_| Err(io::Error::other("the erasure failed because of a fault in Umbra")))
 }
 
 /// Builds the audit row of an erasure. The row names the erased rows, not their content.

@@ -46,7 +46,7 @@ pub struct Ailment {
 pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment> {
     let of_model = "correct its model's name, address or key in the settings, or wait for its provider";
     if shadow.health != "ok" {
-        let key = "give its model a key, or say model: checks in the shadows file where the built-in checks are enough";
+        let key = "give its model a key, or write model: checks in the shadows file if the built-in checks are enough";
         let remedy = if shadow.reviewer == "checks" { key } else { of_model };
         return Some(Ailment { problem: shadow.health.clone(), remedy });
     }
@@ -58,13 +58,14 @@ pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment>
         (SkipReason::TokenCap, true, "tokens (max_tokens_per_day)"),
     ] {
         if is_spent && skipped(reason) > 0 {
-            let problem = format!("the day's {cap} are spent: {} events were not judged", skipped(reason));
+            let problem =
+                format!("the cap of the day for {cap} is reached: {} events were not judged", skipped(reason));
             return Some(Ailment { problem, remedy: "raise the cap or lower the sample in the shadows file" });
         }
     }
     if shadow.reviewer == "model" && hour.ended >= FEWEST_REVIEWS && hour.judged == 0 {
-        let why = hour.failure.as_deref().unwrap_or("its model gave no verdict");
-        let problem = format!("none of its {} reviews of the last hour was judged: {why}", hour.ended);
+        let why = hour.failure.as_deref().unwrap_or("the model gave no verdict");
+        let problem = format!("the model judged none of the {} reviews of the last hour: {why}", hour.ended);
         return Some(Ailment { problem, remedy: of_model });
     }
     None
@@ -86,20 +87,20 @@ pub(super) fn needs(
             kind: "webhook",
             problem: format!("{} messages wait: {failure}", backlog.waiting),
             name: backlog.endpoint,
-            remedy: "correct its address or its receiver; what waits is sent then",
+            remedy: "correct its address, or repair its receiver; the waiting messages are then sent",
         })
     });
     let gone = gone.iter().map(|gone| Need {
         kind: "webhook",
         name: gone.endpoint.clone(),
-        problem: "it answered 410, and is sent nothing more".to_owned(),
-        remedy: "take it out of the settings, or send a dead letter again, which asks it again",
+        problem: "the endpoint answered 410 Gone and receives no more messages".to_owned(),
+        remedy: "remove the webhook from the settings, or send a dead letter again, which tries the endpoint again",
     });
     let shed = (checks.shed > 0).then(|| Need {
         kind: "checks",
         name: "looks".to_owned(),
-        problem: format!("the built-in checks passed over {} events within a day: too many waited", checks.shed),
-        remedy: "give them a larger share of the processor (looks in the settings), or add a server",
+        problem: format!("the built-in checks skipped {} events within a day because too many waited", checks.shed),
+        remedy: "give the checks a larger share of the processor (looks in the settings), or add a server",
     });
     of_shadows.chain(failing).chain(gone).chain(shed).collect()
 }

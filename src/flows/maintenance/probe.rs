@@ -102,7 +102,10 @@ impl Maintenance {
         *probes = probes.with(ProbeStatus { calls: 1, usd: spent.usd() });
         if let Err(failure) = answer {
             let why = umbra_checks::redact(&failure.message).as_str().to_owned();
-            tracing::warn!(model = %spec.alias, "the model does not answer a test: {why}; correct its name, key or address");
+            tracing::warn!(
+                model = %spec.alias,
+                "the model does not answer a test call: {why}; correct its name, key or address"
+            );
         }
     }
 }

@@ -19,9 +19,9 @@ impl Maintenance {
         match self.delete_old(keep).await {
             Ok(()) => {}
             Err(error) if error.is_transient() => {
-                tracing::info!(%error, "what is too old could not be deleted for now; trying again");
+                tracing::info!(%error, "rows beyond their retention could not be deleted yet; trying again");
             }
-            Err(error) => tracing::warn!(%error, "what is too old could not be deleted; trying again"),
+            Err(error) => tracing::warn!(%error, "rows beyond their retention could not be deleted; trying again"),
         }
     }
 

@@ -389,13 +389,13 @@ impl Rules {
                         Some(why) => format!("its model's last call failed: {}", said(&why)),
                     },
                     Some(SuspensionReason::Failing { wait, why }) => {
-                        format!("left alone for {} s: {}", wait.as_secs(), said(&why))
+                        format!("not called for {} s after failures: {}", wait.as_secs(), said(&why))
                     }
                     Some(SuspensionReason::Refused { why }) => format!("refused by its provider: {}", said(&why)),
                 };
                 ("model", health)
             }
-            Readiness::ChecksOnly { why } => ("checks", format!("the built-in checks review alone: {why}")),
+            Readiness::ChecksOnly { why } => ("checks", format!("only the built-in checks review: {why}")),
         }
     }
 }

@@ -42,13 +42,16 @@ impl Maintenance {
                 }
                 Ok(()) => {
                     if let Err(error) = self.file_standing().await {
-                        tracing::debug!(%error, "how this process stands is not filed; the next beat does it");
+                        tracing::debug!(
+                            %error,
+                            "the state of this process could not be stored; the next heartbeat tries again"
+                        );
                     }
                 }
-                Err(error) if failing => tracing::debug!(%error, "still no heartbeat"),
+                Err(error) if failing => tracing::debug!(%error, "the heartbeat still fails"),
                 Err(error) => {
                     failing = true;
-                    tracing::warn!(%error, "the heartbeat failed: nothing is started until it succeeds");
+                    tracing::warn!(%error, "the heartbeat failed: no review starts until it succeeds");
                 }
             }
             let (queued, running) = self.pulse.depth();
@@ -63,8 +66,11 @@ impl Maintenance {
         }
         match self.pulse.leave().await {
             Ok(0) => {}
-            Ok(reviews) => tracing::info!(reviews, "handed back reviews that others will perform"),
-            Err(error) => tracing::warn!(%error, "could not hand back reviews; others take them over in time"),
+            Ok(reviews) => tracing::info!(reviews, "returned reviews to the queue for other processes"),
+            Err(error) => {
+                tracing::warn!(%error, "reviews could not be returned to the queue; other processes take them over \
+                                        later")
+            }
         }
     }
 
@@ -79,7 +85,7 @@ impl Maintenance {
                         metrics::gauge!(metric::NEEDS, "kind" => kind).set(count as f64);
                     }
                 }
-                Err(error) => tracing::debug!(%error, "what a person has to see to is unknown"),
+                Err(error) => tracing::debug!(%error, "problems that need attention could not be determined"),
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -101,10 +107,15 @@ impl Maintenance {
                 Ok(true) => {
                     self.intake.wake();
                     if let Err(error) = self.store.queue().send_wake_up(WakeUpKind::Jobs).await {
-                        tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
+                        tracing::debug!(
+                            %error,
+                            "other processes could not be notified; they find the work at their next poll"
+                        );
                     }
                 }
-                Err(error) => tracing::debug!(%error, "whether other processes fell silent is unknown"),
+                Err(error) => {
+                    tracing::debug!(%error, "it could not be checked whether other processes stopped responding")
+                }
             }
         }
     }
@@ -124,7 +135,7 @@ impl Maintenance {
             match self.store.queue().releases().await {
                 Ok(releases) => rules.memory.confirm(releases, asked_at),
                 // Without confirmation, remembered refusals soon lose effect.
-                Err(error) => tracing::debug!(%error, "whether units were released is unknown"),
+                Err(error) => tracing::debug!(%error, "it could not be checked whether units of caps were released"),
             }
         }
     }
@@ -135,7 +146,7 @@ impl Maintenance {
             let rules = self.rules.load_full();
             let shadows: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
             if let Err(error) = show_precision(&self.store, &shadows).await {
-                tracing::debug!(%error, "what people judged could not be counted");
+                tracing::debug!(%error, "people's feedback could not be counted");
             }
             stop.run_until_cancelled(self.sweep(&retention)).await;
             tokio::select! {
@@ -143,10 +154,10 @@ impl Maintenance {
                 () = tokio::time::sleep(HOUSEKEEPING) => {}
             }
             if let Err(error) = self.store.upkeep().make_partitions(self.clock.now()).await {
-                tracing::warn!(%error, "partitions could not be made ahead; trying again");
+                tracing::warn!(%error, "partitions for coming events could not be made; trying again");
             }
             if let Err(error) = self.store.backtests().forget_plans().await {
-                tracing::warn!(%error, "backtests that nobody confirmed could not be forgotten; trying again");
+                tracing::warn!(%error, "backtests without a confirmation could not be deleted; trying again");
             }
         }
     }
@@ -161,7 +172,7 @@ impl Maintenance {
                 () = ended.notified() => WakeUpKind::Reviews,
             };
             if let Err(error) = self.store.queue().send_wake_up(news).await {
-                tracing::debug!(%error, "other processes were not woken; they look by themselves in time");
+                tracing::debug!(%error, "other processes could not be notified; they find the work at their next poll");
             }
             tokio::time::sleep(BETWEEN_RINGS).await;
         }
@@ -187,7 +198,7 @@ impl Maintenance {
                 ended = heard => ended,
             };
             let Err(error) = ended;
-            tracing::debug!(%error, "not listening for wake-ups; jobs are found by polling");
+            tracing::debug!(%error, "notifications of the database cannot be received; reviews are found by polling");
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(BETWEEN_LISTENS) => {}

@@ -27,8 +27,8 @@ use umbra_store::{
 const WAIT_FOR_MONEY: Duration = Duration::from_secs(1);
 
 /// Note in a review whose provider reported more tokens than possible.
-const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt's bytes and the limit of output allow: \
-     the call counts as the most that it could take.";
+const EXCESSIVE_USAGE: &str = "The provider reported more tokens than the prompt and the output limit allow: the call \
+                               is charged the most that it could use.";
 
 /// Outcome of asking a model.
 pub(in crate::flows) enum ModelOutcome {
@@ -223,7 +223,8 @@ impl Conversation<'_> {
                     *usage = usage.at_most(worst.tokens, spec.output_limit(matter.items()));
                     metrics::counter!(metric::PROVIDER_EXCESSIVE, "model" => self.shadow.model.clone()).increment(1);
                     tracing::warn!(review = %self.budget, model = %self.shadow.model,
-                        "the provider reported more tokens than the call could take; it is settled at its hold");
+                        "the provider reported more tokens than the call allowed; the call is charged the reserved \
+                         amount");
                 }
                 Some((cost(*usage), usage.tokens()))
             }
@@ -259,12 +260,12 @@ fn not_held(held: HoldOutcome) -> ModelOutcome {
     match held {
         HoldOutcome::Wait | HoldOutcome::Granted(_) => ModelOutcome::Retry {
             delay: WAIT_FOR_MONEY,
-            why: "other calls hold what is left of the day's budget".into(),
+            why: "other running calls have reserved the rest of the day's budget".into(),
             counted: false,
         },
-        HoldOutcome::UsdCap => never(SkipReason::UsdCap, "the money that is left does not suffice for another call"),
+        HoldOutcome::UsdCap => never(SkipReason::UsdCap, "the rest of the day's money does not cover another call"),
         HoldOutcome::TokenCap => {
-            never(SkipReason::TokenCap, "the tokens that are left do not suffice for another call")
+            never(SkipReason::TokenCap, "the rest of the day's tokens does not cover another call")
         }
         HoldOutcome::NoCallsLeft => {
             never(SkipReason::ProviderUnavailable, "the model gave no usable answer in three calls")

@@ -218,11 +218,11 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
     let mut notes = Vec::new();
     if skipped > 0 {
         notes.push(format!(
-            "{skipped} steps in the middle of the task were not looked at: it has more than {EXAMINED}."
+            "{skipped} steps in the middle of the task were not examined: the task has more than {EXAMINED} steps."
         ));
     }
     if excerpt.dropped > 0 {
-        notes.push(format!("{} further marked steps are not listed: the worst {MARKED} are.", excerpt.dropped));
+        notes.push(format!("{} more steps with marks are not listed: only the gravest {MARKED} are.", excerpt.dropped));
     }
     let pages = excerpt.finish();
     Ok(ReviewInput { scope: ReviewScope::Trajectory, pages, total: number, own_traffic: false, notes })

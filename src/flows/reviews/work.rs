@@ -50,7 +50,7 @@ impl Reviews {
             Ok(ended) => ended,
             Err(error) => {
                 // The lease is ours until this process leaves or falls silent; putting the job back is faster.
-                tracing::warn!(review = %job.review, %error, "a review could not go on");
+                tracing::warn!(review = %job.review, %error, "a review could not continue");
                 let delay = std::time::Duration::from_secs(2);
                 let why = error.to_string();
                 drop(outlast(|| self.store.queue().put_back(job.review, job.lease, delay, &why, true)).await);
@@ -63,11 +63,11 @@ impl Reviews {
     async fn walk(&self, job: &Job, payload: Option<Vec<u8>>, started: Instant) -> Result<&'static str, StoreError> {
         let (store, rules) = (&self.store, self.rules.load_full());
         let Some(shadow) = self.verdicts.shadow_of(job.version).await? else {
-            return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version is gone").await;
+            return self.give_up(job, "UTC", SkipReason::ShadowDisabled, "the shadow's version no longer exists").await;
         };
         let zone = &shadow.cost_control.time_zone;
         let Some(mut dossier) = ReviewInput::load(&self.store, &self.installation, &shadow, job, payload).await? else {
-            return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event is gone").await;
+            return self.give_up(job, zone, SkipReason::ProviderUnavailable, "the event no longer exists").await;
         };
         dossier.remember(self, &rules, &shadow).await?;
         if job.priority == Mode::Active.priority() && job.lease.attempt <= 1 {
@@ -107,25 +107,28 @@ impl Reviews {
         if dossier.is_own_traffic() {
             let mut judgements = of_checks();
             for judgement in &mut judgements {
-                judgement.notes.push("This looks like Umbra's own traffic: no model was asked.".to_owned());
+                judgement.notes.push("The event looks like Umbra's own traffic: no model was called.".to_owned());
             }
             return Ok(result(judgements, None, (0, 0)));
         }
         if rules.gateway.spec(&shadow.model).is_none() && self.age(job) < self.settings.give_up_after {
-            let why = format!("the model {} is not declared in the process that took the review", shadow.model);
+            let why = format!(
+                "the model {} is not declared in the settings of the server that took the review",
+                shadow.model
+            );
             return Ok(ReviewOutcome::Later { delay: NOT_HERE, why, counted: false });
         }
         if let Readiness::ChecksOnly { why } = rules.gateway.reviewer(&shadow.model) {
             let mut judgements = of_checks();
             for judgement in &mut judgements {
-                judgement.notes.push(format!("Reviewed by the built-in checks alone: {why}."));
+                judgement.notes.push(format!("Reviewed only by the built-in checks: {why}."));
             }
             return Ok(result(judgements, None, (0, 0)));
         }
         let asked = if job.lease.attempt > self.settings.attempts {
             ModelOutcome::GiveUp {
                 reason: SkipReason::ProviderUnavailable,
-                why: "it was begun too often without an end".into(),
+                why: "the review was started too often without finishing".into(),
             }
         } else {
             let (store, gateway) = (&self.store, &*rules.gateway);
@@ -211,7 +214,7 @@ impl Reviews {
     ) -> Result<&'static str, StoreError> {
         let finished = outlast(|| self.store.reviews().finish(job.review, job.lease, result)).await?;
         let Some((seq, _)) = finished else {
-            tracing::info!(review = %job.review, "the lease was lost meanwhile; the result is dropped");
+            tracing::info!(review = %job.review, "the lease of a review was lost; its result is dropped");
             return Ok("fenced");
         };
         tracing::debug!(review = %job.review, seq, assessment = result.assessment.as_str(), "reviewed");
@@ -256,7 +259,7 @@ fn opinions(mut judgements: Vec<Judgement>, why: &str) -> Option<Vec<Judgement>>
     }
     for judgement in &mut judgements {
         judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
-        judgement.notes.push(format!("The model gave no opinion: {why}."));
+        judgement.notes.push(format!("The model gave no verdict: {why}."));
     }
     Some(judgements)
 }

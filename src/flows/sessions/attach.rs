@@ -134,10 +134,10 @@ pub struct Summary {
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// Parts of the request cannot be used.
-    #[error("parts of the session cannot be used")]
+    #[error("the session has invalid parts")]
     Faults(Vec<Fault>),
     /// The agent has as many open sessions as it may have.
-    #[error("this agent has {0} open sessions, as many as it may have (sidecar.max_sessions_per_agent): close one")]
+    #[error("this agent has {0} open sessions, the most it may have (sidecar.max_sessions_per_agent): close a session")]
     TooMany(u32),
     /// A value cannot be stored, by a bug in Umbra.
     #[error(transparent)]
@@ -148,7 +148,7 @@ pub enum AttachError {
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// There is no such session.
-    #[error("there is no such session; ids look like ses_ and 32 hex digits")]
+    #[error("session not found; ids look like ses_ and 32 hex digits")]
     Unknown,
     /// The session is closed.
     #[error("the session is closed: attach a new one with POST /v1/sessions")]
@@ -162,7 +162,7 @@ pub enum StepError {
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
     /// As many notes wait as may.
-    #[error("as many notes wait as may: the agent reads them with its next turn or message")]
+    #[error("the session has the most notes that may wait: the agent receives them with its next turn or message")]
     TooMany,
     /// The session cannot take the note.
     #[error(transparent)]
@@ -171,7 +171,7 @@ pub enum NoteError {
 
 /// Warning for a session that could not be closed in time.
 const NOT_CLOSED: &str =
-    "the session is not closed yet: this server tries again, and a session that nobody uses closes by itself";
+    "the session is not closed yet: this server tries again, and idle sessions close by themselves";
 
 /// Returns the answer for a session that was not available.
 fn not_had(patience: RequestDeadline<'_>) -> Summary {
@@ -203,7 +203,10 @@ impl Sidecar {
         }
         documents.sort_by(|a, b| a.name.cmp(&b.name));
         if let Some(twins) = documents.windows(2).find(|pair| pair[0].name == pair[1].name) {
-            faults.push(Fault::new(format!("documents/{}", twins[1].name), "two documents have this name"));
+            faults.push(Fault::new(
+                format!("documents/{}", twins[1].name),
+                "two documents have this name: give each its own name",
+            ));
         }
         let id = SessionId(self.clock.new_id());
         let files = self.folder_of(id, request.folder.as_deref()).unwrap_or_else(|fault| {
@@ -234,7 +237,7 @@ impl Sidecar {
         let kept = tools.as_ref().map(|(digest, body)| NewTools { digest, body });
         let most = self.settings.max_sessions_per_agent;
         let opening = self.store.sessions().open(&session, kept, &documents, most);
-        let attached = patience.ask("the session is not kept: go on without the sidecar", opening).await;
+        let attached = patience.ask("the session is not stored: go on without the sidecar", opening).await;
         if attached == Some(OpenSessionOutcome::TooMany) {
             return Err(AttachError::TooMany(most));
         }
@@ -381,8 +384,9 @@ impl Sidecar {
         step.session.outcome = outcome;
         // There is no next turn to deliver the notices with.
         let mut notices = step.session.take_messages();
-        notices
-            .extend(held.moving().map(|file| format!("{file} was being written: it is left as it is, and not taken")));
+        notices.extend(
+            held.moving().map(|file| format!("{file} was still being written: its change is not part of the document")),
+        );
         for notice in &notices {
             patience.warn(notice.clone());
         }
@@ -421,7 +425,7 @@ impl Sidecar {
             step.session.outcome = outcome;
         }
         let session = step.session.clone();
-        if is_new && patience.ask("the outcome is not kept", step.keep()).await.is_some() {
+        if is_new && patience.ask("the outcome is not stored", step.keep()).await.is_some() {
             patterns = self.capture(&session, outcome, &mut patience).await;
         }
         let (degraded, warnings) = patience.end();
@@ -439,11 +443,11 @@ impl Sidecar {
                 let patience = self.patience(Instant::now(), None).at_least(TO_ATTACH);
                 // The caller that ended the session was allowed to.
                 if let Err(error) = self.close_now(id, outcome, &|_| true, patience).await {
-                    tracing::debug!(%error, session = %id, "a session is not closed; the next look does it");
+                    tracing::debug!(%error, session = %id, "a session is not closed yet; the next round tries again");
                 }
             }
             if let Err(error) = self.close_idle().await {
-                tracing::debug!(%error, "idle sessions are not closed; the next look does it");
+                tracing::debug!(%error, "idle sessions are not closed yet; the next round tries again");
             }
         }
     }

@@ -75,33 +75,35 @@ pub struct Revised {
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// There is no such session.
-    #[error("there is no such session")]
+    #[error("session not found")]
     NoSession,
     /// The session is closed.
-    #[error("the session is closed: attach a new one")]
+    #[error("the session is closed: attach a new session")]
     Closed,
     /// There is no such document.
-    #[error("the session has no document of this name: PUT makes one")]
+    #[error("document not found in this session: PUT creates it")]
     NoDocument,
     /// The name is invalid.
     #[error("{0}")]
     Name(#[from] NameError),
     /// The document exists, and the request names no state.
     #[error(
-        "the document is there already: send the ETag of the state that you changed as `If-Match`, or `*` to put it over any"
+        "the document exists: send the ETag of the state that you changed as `If-Match`, or `If-Match: *` to overwrite \
+         any state"
     )]
     Unconditional,
     /// The document exists, and the request wants a new one.
-    #[error("there is a document of this name already")]
+    #[error("a document of this name exists: change it, or use another name")]
     Exists,
     /// The state that the change started from is unknown.
-    #[error("no state of this document has that ETag: read it again, and change that")]
+    #[error("no state of this document has that ETag: read the document again, and change the current state")]
     UnknownState,
     /// An edit cannot be made.
     #[error(transparent)]
     Edit(#[from] EditFault),
     /// The change and later changes contradict each other.
-    #[error("the document has changed since, and both changes contradict each other (places: {}): read it again, and decide", .0.len())]
+    #[error("this change conflicts with a later change of the document in {} places: read the document again, and \
+             resolve the conflicts", .0.len())]
     Conflicts(Vec<Conflict>),
     /// The document would be too large.
     #[error(transparent)]
@@ -110,10 +112,10 @@ pub enum DocumentError {
     #[error(transparent)]
     Yaml(#[from] YamlError),
     /// The document has another format.
-    #[error("the document is {0}, and stays so: put it under another name")]
+    #[error("the document's format is {0} and cannot change: use another name for the new format")]
     Format(&'static str),
     /// The session has as many documents as it may have.
-    #[error("a session has at most {0} documents (sidecar.max_documents)")]
+    #[error("a session may have {0} documents at most (sidecar.max_documents)")]
     TooMany(usize),
     /// The database does not answer.
     #[error(transparent)]
@@ -122,7 +124,7 @@ pub enum DocumentError {
     #[error("the database does not answer in time")]
     Late,
     /// The database was not asked, since it did not answer lately.
-    #[error("the sidecar is passive after faults in a row")]
+    #[error("the database failed repeatedly, so the sidecar does not ask it for a few seconds: try again")]
     Passive,
     /// The stored history cannot be read.
     #[error("the history of this document cannot be read")]

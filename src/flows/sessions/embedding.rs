@@ -179,7 +179,7 @@ impl Sidecar {
         if closeness.is_some() {
             return closeness;
         }
-        let why = gateway.last_error(&spec.alias).unwrap_or_else(|| "it has not answered yet".to_owned());
+        let why = gateway.last_error(&spec.alias).unwrap_or_else(|| "the model has not answered yet".to_owned());
         patience.warn(format!("tools are ranked without the embedding model {}: {why}", spec.alias));
         None
     }

@@ -77,7 +77,7 @@ impl Sidecar {
     ) -> Result<GuardAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
         if request.session.is_some() && request.agent.is_some() {
-            patience.warn("`agent` is not looked at: the session says whose it is".to_owned());
+            patience.warn("`agent` is ignored: the session names its agent".to_owned());
         }
         let marks = Part::marks(&Part::of_guard(&request));
         let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent)).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Sidecar {
         if let Some(id) = request.session {
             let waits = (may, &mut patience);
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
-            let missed = "the session is not known: rules that ask for its documents saw none";
+            let missed = "the session could not be read: rules about its documents were judged without documents";
             let taken = self.take(id, missed, (may, &mut patience)).await?;
             let shown = self.shown_to(taken.session.as_ref(), &mut patience).await;
             scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(shown);
@@ -108,7 +108,7 @@ impl Sidecar {
         let (inputs, policy_version) = (recorded.inputs.clone(), recorded.policy_version.clone());
         if let Some(mut step) = step {
             self.note(&judged, &scene.agent, Some(&mut step.session));
-            self.write((step, held), StepKind::Guard, &recorded, ("this ruling is not kept", &mut patience)).await?;
+            self.write((step, held), StepKind::Guard, &recorded, ("this ruling is not stored", &mut patience)).await?;
         } else {
             self.note(&judged, &scene.agent, session.clone().as_mut());
         }
@@ -144,7 +144,7 @@ impl Sidecar {
         }
         // No request waits for the event; if it cannot be queued, the metric has counted the ruling.
         if self.told.try_send(event).is_err() {
-            tracing::debug!("an intervention of the sidecar is not told to the shadows: too many wait");
+            tracing::debug!("an intervention of the sidecar is not sent to the shadows: too many wait");
         }
     }
 
@@ -158,7 +158,7 @@ impl Sidecar {
             let Some(event) = event else { return };
             let incoming = Incoming { event, key: None, digest_input: Vec::new() };
             if let Err(error) = self.events.accept(incoming, &Origin::default()).await {
-                tracing::debug!(%error, "an intervention of the sidecar is not told to the shadows");
+                tracing::debug!(%error, "an intervention of the sidecar could not be sent to the shadows");
             }
         }
     }

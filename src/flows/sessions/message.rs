@@ -74,7 +74,8 @@ impl Sidecar {
         let law = (&*rules, &boundary.tools);
         let mut words =
             self.ask_before(law, id, (&Part::of_message(&request), &marks), whereabouts, (may, &mut patience)).await;
-        let missed = "the session is not known: the message is not kept, and rules saw no documents";
+        let missed =
+            "the session could not be read: the message is not stored, and rules were judged without documents";
         let taken = self.take(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
@@ -119,7 +120,7 @@ impl Sidecar {
             answer.warnings.iter().for_each(|notice| patience.warn(notice.clone()));
             let recorded = StepRecord::new(&request, before, marks, &answer, &rules)?;
             answer.inputs.clone_from(&recorded.inputs);
-            let missed = "this message is not kept";
+            let missed = "this message is not stored";
             self.write((step, held), StepKind::Message, &recorded, (missed, &mut patience)).await?;
         } else {
             let mut session = session;
@@ -156,8 +157,7 @@ impl MessageAnswer {
 fn cut(request: &mut MessageRequest) -> Option<String> {
     let texts = request.content.iter_mut().chain(request.results.iter_mut().map(|result| &mut result.content));
     let long: Vec<&mut String> = texts.filter(|text| text.len() > MOST_TEXT).collect();
-    let warning =
-        format!("longer than {MOST_TEXT} bytes: the rest of such texts was not looked at ({} of them)", long.len());
+    let warning = format!("{} texts are longer than {MOST_TEXT} bytes: the rest of each was not examined", long.len());
     let any = !long.is_empty();
     for text in long {
         text.truncate(text.floor_char_boundary(MOST_TEXT));

@@ -61,7 +61,7 @@ impl DatabaseBreaker {
         if lately.faults >= FAULTS && quiet {
             (lately.faults, lately.passive_until) = (0, Some(now + PASSIVE));
             metrics::counter!(metric::SIDECAR_PASSIVE).increment(1);
-            tracing::warn!("the sidecar is passive for {} s: what it stands on does not answer", PASSIVE.as_secs());
+            tracing::warn!("the sidecar does not ask the database for {} s: it failed repeatedly", PASSIVE.as_secs());
         }
     }
 }
@@ -128,7 +128,10 @@ impl<'h> RequestDeadline<'h> {
     /// Returns the answer of the database if it comes in time; otherwise `None`, and `missed` becomes a warning.
     pub async fn ask<T>(&mut self, missed: &str, answer: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.health.is_passive() {
-            self.miss("passive", format!("{missed}: the sidecar is passive after faults in a row"));
+            self.miss(
+                "passive",
+                format!("{missed}: the sidecar does not ask the database for a few seconds after repeated failures"),
+            );
             return None;
         }
         let began = Instant::now();
@@ -139,7 +142,7 @@ impl<'h> RequestDeadline<'h> {
             }
             Ok(Err(error)) => {
                 self.health.failed();
-                tracing::debug!(%error, "the sidecar goes on without its database");
+                tracing::debug!(%error, "the sidecar continues without the database");
                 self.miss("database", format!("{missed}: {error}"));
                 None
             }
@@ -147,7 +150,7 @@ impl<'h> RequestDeadline<'h> {
                 if self.ours && began.elapsed() >= self.a_wait {
                     self.health.failed();
                 }
-                self.miss("deadline", format!("{missed}: it was not had in time"));
+                self.miss("deadline", format!("{missed}: the database did not answer in time"));
                 None
             }
         }
@@ -183,7 +186,7 @@ impl<'h> RequestDeadline<'h> {
         // Texts and tools are judged to the end; their size is bounded by what was sent.
         let late = Instant::now().saturating_duration_since(self.deadline);
         if late > LATE && !self.degraded {
-            self.warn(format!("the answer is {} ms late: to look at all that was sent took so long", late.as_millis()));
+            self.warn(format!("the answer is {} ms late: checking all that was sent took too long", late.as_millis()));
         }
         (self.degraded, self.warnings)
     }

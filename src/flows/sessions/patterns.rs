@@ -129,11 +129,11 @@ impl Sidecar {
     pub async fn tell(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
         let mut patience = self.patience(asked, None);
         if !patterns::can_be_found(&new) {
-            let warning = "the pattern is not kept: `task` has no word that tells it from other tasks";
+            let warning = "the pattern is not stored: `task` has no word that distinguishes it from other tasks";
             return Told { pattern: None, new: false, degraded: false, warnings: vec![warning.to_owned()] };
         }
         let teller = PatternOrigin::of(PatternSource::Recorded, by);
-        let told = patience.ask("the pattern is not kept", self.keep(new, teller)).await.flatten();
+        let told = patience.ask("the pattern is not stored", self.keep(new, teller)).await.flatten();
         let (degraded, warnings) = patience.end();
         let (pattern, new) = told.map_or((None, false), |(pattern, new)| (Some(pattern), new));
         Told { pattern, new, degraded, warnings }
@@ -306,7 +306,7 @@ impl Sidecar {
             None => return 0,
         };
         let keeping = self.keep(mined, PatternOrigin::of(source, "sidecar"));
-        let kept = patience.ask("what worked is not kept", keeping).await.flatten();
+        let kept = patience.ask("the pattern of this session is not stored", keeping).await.flatten();
         u32::from(kept.is_some())
     }
 
@@ -314,7 +314,7 @@ impl Sidecar {
     async fn approved(&self, session: &Session, patience: &mut RequestDeadline<'_>) -> bool {
         let Some(task) = session.task_id.clone() else { return false };
         let asking = self.store.events().task_parts(std::slice::from_ref(&task), None);
-        let parts = patience.ask("whether the task is approved is not known", asking).await.unwrap_or_default();
+        let parts = patience.ask("the reviews of the task could not be read", asking).await.unwrap_or_default();
         parts.iter().filter_map(|part| part.worst).max() == Some(Assessment::Approve)
     }
 
@@ -322,7 +322,10 @@ impl Sidecar {
     pub async fn follow_patterns_until(self, stop: CancellationToken) {
         loop {
             if let Err(error) = self.follow_patterns().await {
-                tracing::debug!(%error, "patterns told elsewhere are not known yet; the next look does it");
+                tracing::debug!(
+                    %error,
+                    "patterns stored by other processes are not read yet; the next round tries again"
+                );
             }
             tokio::select! {
                 () = stop.cancelled() => return,

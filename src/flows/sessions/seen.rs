@@ -129,11 +129,8 @@ impl Sidecar {
                 return Err(StepError::Unknown);
             }
             patience.warn(match session {
-                Some(_) => "the session is judged as this server saw it last: its agent, route, modes and labels",
-                None => {
-                    "whose session this is is not known here: rules about certain agents, and its route, modes and labels, \
-                     were not asked"
-                }
+                Some(_) => "the session is judged with the agent, route, modes and labels that this server saw last",
+                None => "the session's agent, route, modes and labels are unknown: rules about them were not applied",
             });
             return Ok(AcquiredSession { session, ..AcquiredSession::default() });
         };
@@ -176,7 +173,8 @@ impl Sidecar {
         id: SessionId,
         patience: &mut RequestDeadline<'_>,
     ) -> (Option<Session>, Option<Vec<StoredDocument>>) {
-        match patience.ask("rules in words are judged without the session", self.store.sessions().get(id)).await {
+        match patience.ask("rules in words are judged without the session's state", self.store.sessions().get(id)).await
+        {
             Some(found) => found.map_or((None, None), |(session, documents)| (Some(session), Some(documents))),
             None => (self.seen.get(id), None),
         }
@@ -191,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_remembered() {
+    fn latest_sessions_are_cached_and_older_ones_dropped() {
         let seen = SessionCache::default();
         let id = |number: usize| SessionId(Uuid::from_u128(number as u128));
         for number in 0..=MOST {

@@ -66,7 +66,7 @@ impl ToolChoice {
         let known: HashSet<String> = self.allowed.iter().flatten().chain(excluded).map(ToolName::joined).collect();
         let unknown: Vec<String> =
             always.iter().filter(|name| !known.contains(&name.joined())).map(ToString::to_string).collect();
-        let words = "always_include names what is none of the tools; name the server as well";
+        let words = "always_include has names that match no tool: write `server.tool`";
         (!unknown.is_empty()).then(|| format!("{words}: {}", unknown.join(", ")))
     }
 
@@ -135,13 +135,13 @@ pub(super) fn usable(definitions: &[ToolDefinition]) -> (Vec<ToolDefinition>, Ve
     for (at, definition) in definitions.iter().enumerate() {
         let ToolName { server, name } = &definition.name;
         let why = |name: &String| match name.len() {
-            0 => Some("it has no name"),
+            0 => Some("the tool has no name"),
             1..=NAME_BYTES => plain_tool_name(name).err(),
-            _ => Some("its name, or that of its server, has more than 256 bytes"),
+            _ => Some("the name of the tool or of its server has more than 256 bytes"),
         };
         match std::iter::once(name).chain(server).find_map(why) {
             None => usable.push(definition.clone()),
-            Some(why) => left_out.push(format!("tools/{at} is left out, and never offered: {why}")),
+            Some(why) => left_out.push(format!("tools/{at} is not offered: {why}")),
         }
     }
     (usable, left_out)
@@ -230,7 +230,7 @@ impl Sidecar {
         let session = match request.session {
             None => None,
             Some(id) => {
-                let found = patience.ask("the session is not known", self.store.sessions().get(id)).await;
+                let found = patience.ask("the session could not be read", self.store.sessions().get(id)).await;
                 match found {
                     None => None,
                     Some(Some((session, _))) if may(&session.agent) => {
@@ -258,7 +258,7 @@ impl Sidecar {
         let task = request.query.as_deref().map(cleaned);
         let task = task.or_else(|| session.as_ref().and_then(|session| session.task.clone())).unwrap_or_default();
         if task.trim().is_empty() {
-            patience.warn("nothing was asked for: give `query`, or the session a `task`".to_owned());
+            patience.warn("no task is given: send `query`, or give the session a `task`".to_owned());
         }
         let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent));
         let id = session.as_ref().map(|session| session.id.to_string());

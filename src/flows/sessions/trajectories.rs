@@ -68,8 +68,10 @@ impl Sidecar {
         loop {
             let mined = self.mine_tasks().await;
             match &mined {
-                Ok(_) if failing => tracing::info!("patterns of approved tasks are kept again"),
-                Err(error) if !failing => tracing::warn!(%error, "patterns of approved tasks wait; trying again"),
+                Ok(_) if failing => tracing::info!("patterns of approved tasks are stored again"),
+                Err(error) if !failing => {
+                    tracing::warn!(%error, "patterns of approved tasks cannot be stored; trying again")
+                }
                 _ => {}
             }
             failing = mined.is_err();
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_went_well_unless_somebody_says_otherwise() {
+    fn step_is_ok_unless_an_error_or_decision_contradicts() {
         let call = |error: Option<&str>, decision: Option<&str>, failed: bool| {
             let tool = ToolCall { name: "db.explain".to_owned(), error: error.map(Into::into), ..ToolCall::default() };
             let mut event = Event { tool: Some(tool), ..Event::default() };

@@ -68,7 +68,7 @@ impl Sidecar {
         let law = (&*rules, &boundary.tools);
         let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
         self.embed_intent(id, request.intent.as_deref(), &patience).await;
-        let missed = "the session is not known: there are no tools, documents or patterns";
+        let missed = "the session could not be read: the answer has no tools, documents or patterns";
         let taken = self.take(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
@@ -144,7 +144,7 @@ impl Sidecar {
         let recorded = StepRecord::new(&request, before, marks, &kept, &rules)?;
         answer.inputs.clone_from(&recorded.inputs);
         answer.policy_version.clone_from(&recorded.policy_version);
-        let missed = "this turn is not kept: documents changed since the one before count as changed";
+        let missed = "this turn is not stored: documents changed since the turn before still count as changed";
         self.write((step, taken.held), StepKind::Turn, &recorded, (missed, &mut patience)).await?;
         (answer.degraded, answer.warnings) = patience.end();
         Ok(answer)
@@ -168,7 +168,7 @@ fn directives(answer: &TurnAnswer) -> Vec<String> {
     });
     let calls = answer.decisions.iter().filter_map(|judged| {
         let tool = judged.tool.as_ref()?;
-        let reason = judged.ruling.reason.as_deref().unwrap_or("a rule says so").trim_end_matches('.');
+        let reason = judged.ruling.reason.as_deref().unwrap_or("a rule requires it").trim_end_matches('.');
         match judged.ruling.decision {
             SidecarVerdict::Allow => None,
             SidecarVerdict::Warn => Some(format!("Think twice before you call {tool}: {reason}.")),

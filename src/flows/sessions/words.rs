@@ -58,7 +58,7 @@ impl ModelAnswers {
             Some((_, Err(why))) => with_model(ruling, rule, None, why),
             None => {
                 self.open.push(question);
-                with_model(ruling, rule, None, "it was not asked")
+                with_model(ruling, rule, None, "the model was not asked")
             }
         }
     }
@@ -77,7 +77,8 @@ impl ModelAnswers {
     /// Adds a warning for each question without an answer, once the step is judged.
     pub fn tell(self, patience: &mut RequestDeadline<'_>) {
         let unanswered = self.said.iter().filter_map(|(asked, answer)| Some((asked, answer.as_ref().err()?.as_str())));
-        let unasked = self.open.iter().map(|asked| (asked, "the session has changed meanwhile, and it was not asked"));
+        let unasked =
+            self.open.iter().map(|asked| (asked, "the session changed meanwhile, and the model was not asked again"));
         for (RuleQuestion { rule, .. }, why) in unanswered.chain(unasked) {
             patience.miss("model", format!("the rule {} was not judged: {why}", rule.name));
         }
@@ -169,7 +170,7 @@ impl Sidecar {
                 let args = Value::Object(call.arguments.clone());
                 event.tool = Some(ToolCall { name: call.tool.to_string(), args, ..ToolCall::default() });
             }
-            _ => return Err("it is nothing that is judged in words".to_owned()),
+            _ => return Err("only messages and planned calls are judged in words".to_owned()),
         }
         let on_demand = Some(OnDemand { shadow: shadow.to_owned(), trigger: Trigger::TaskComplete });
         let origin = Origin { on_demand, ..Origin::default() };
@@ -178,7 +179,7 @@ impl Sidecar {
             let accepted = self.events.accept(incoming, &origin).await.map_err(|error| error.to_string())?;
             let review = accepted.dispositions.first().and_then(|disposition| disposition.review_id);
             let review =
-                review.ok_or_else(|| format!("the shadow {shadow} does not review this now: its caps are reached"))?;
+                review.ok_or_else(|| format!("the shadow {shadow} cannot review now: its caps are reached"))?;
             let left = until.saturating_duration_since(Instant::now());
             let review = self.verdicts.await_review(accepted.id, review, left).await;
             let review = review.map_err(|error| error.to_string())?;
@@ -191,12 +192,12 @@ impl Sidecar {
         match review.assessment {
             Some(assessment @ (Assessment::Flag | Assessment::Suggest)) => {
                 let violated = findings.iter().any(is_on_criteria);
-                let on = if violated { "on its criteria" } else { "on nothing of its criteria" };
+                let on = if violated { "on its criteria" } else { "on none of its criteria" };
                 Ok((violated, format!("{} by {}, {on}", assessment.as_str(), review.id)))
             }
             Some(Assessment::Approve) => Ok((false, format!("{} approves", review.id))),
-            Some(Assessment::Checked) => Err(format!("{} was judged by no model", review.id)),
-            _ => Err(format!("{} came to no verdict", review.id)),
+            Some(Assessment::Checked) => Err(format!("no model judged {}", review.id)),
+            _ => Err(format!("{} has no verdict", review.id)),
         }
     }
 }

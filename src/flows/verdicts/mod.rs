@@ -118,7 +118,8 @@ impl Verdicts {
         };
         let filed = self.store.verdicts().file(event, by, &ruling).await?;
         self.waiters.tell_all(event);
-        let missing = || StoreError::Inconsistent { table: "verdict", problem: format!("none is filed for {event}") };
+        let missing =
+            || StoreError::Inconsistent { table: "verdict", problem: format!("no verdict is stored for {event}") };
         Ok((filed.ok_or_else(missing)?, None))
     }
 
@@ -148,7 +149,7 @@ impl Verdicts {
     pub(in crate::flows) async fn ended(&self, event: EventId, is_active: bool) {
         if is_active && let Err(error) = self.verdict(event).await {
             // Requests that wait ask again when their time is over.
-            tracing::warn!(%event, %error, "a verdict could not be filed yet");
+            tracing::warn!(%event, %error, "a verdict could not be stored yet");
         }
         self.waiters.tell_all(event);
     }

@@ -95,7 +95,7 @@ const PLAUSIBLE: std::ops::Range<i64> = 946_684_800..4_133_980_800;
 
 proptest! {
     #[test]
-    fn a_valid_event_means_what_it_says_and_survives_storage((wire, expected) in any_event()) {
+    fn valid_event_is_read_exactly_and_survives_storage((wire, expected) in any_event()) {
         let incoming = event(wire.to_string().as_bytes(), &Limits::default()).map_err(|faults| TestCaseError::fail(format!("{faults:?}")))?;
         let stored = serde_json::to_string(&incoming.event).unwrap();
         prop_assert!(incoming.event == expected, "{} became {}", wire, stored);
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn the_digest_is_the_original_s_canonical_json((wire, _) in any_event(), key in prop::option::of("[a-z]{1,8}")) {
+    fn digest_input_is_the_canonical_json_of_the_original((wire, _) in any_event(), key in prop::option::of("[a-z]{1,8}")) {
         let mut original = wire.clone();
         original["id"] = json!(key);
         let body = serde_json::to_string_pretty(&original).unwrap();
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn no_json_panics(json in any_json()) {
+    fn arbitrary_json_never_panics(json in any_json()) {
         let body = json.to_string();
         let _ = event(body.as_bytes(), &Limits::default());
         let _ = batch_json(body.as_bytes(), &Limits::default());
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic_and_every_refusal_has_a_fault(body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic_and_refusals_have_faults(body in prop::collection::vec(any::<u8>(), 0..200)) {
         for faults in [event(&body, &Limits::default()).err(), batch_json(&body, &Limits::default()).err()] {
             prop_assert!(faults.is_none_or(|faults| !faults.is_empty()));
         }

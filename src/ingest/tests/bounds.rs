@@ -33,7 +33,7 @@ fn an_integer_beyond_64_bits_keeps_its_digits() {
 }
 
 #[test]
-fn beside_a_long_integer_every_rule_holds() {
+fn rules_hold_beside_a_long_integer() {
     let long = "123456789012345678901";
     refused(
         with(&format!(r#""metadata": {{"a": {long}, "a": 1, "b": "\u0000"}}"#)),
@@ -49,7 +49,7 @@ fn beside_a_long_integer_every_rule_holds() {
 }
 
 #[test]
-fn depth_is_told_before_size() {
+fn excessive_depth_is_reported_before_size() {
     let limits = Limits::default();
     for body in [
         "[".repeat(200_000),
@@ -70,7 +70,7 @@ fn depth_is_told_before_size() {
 }
 
 #[test]
-fn a_fault_of_a_line_names_that_line() {
+fn ndjson_fault_names_its_line() {
     let body = "{\"agent\": \"a\", \"output\": \"x\"}\n\n{\"agent\": }\n{\"agent\": \"a\" \"output\": \"x\"}\n";
     let results = batch_ndjson(body.as_bytes(), &Limits::default()).unwrap();
     let told: Vec<&str> = results[1..].iter().map(|one| one.as_ref().unwrap_err()[0].detail.as_str()).collect();

@@ -33,7 +33,7 @@ fn refused(body: impl AsRef<[u8]>, expected: &[&str]) {
 }
 
 #[test]
-fn the_whole_shape_is_read() {
+fn event_with_every_field_is_read() {
     let body = r#"{"id": "c-1", "agent": "writer-agent", "task_id": "t-1", "session_id": "s-1",
         "triggers": ["task_complete", "error", "task_complete"], "task": "what was asked", "task_type": "summary",
         "input": "in", "output": "out",
@@ -76,7 +76,7 @@ fn the_whole_shape_is_read() {
 }
 
 #[test]
-fn what_is_lenient() {
+fn optional_fields_and_lenient_forms_are_accepted() {
     for body in [
         r#"{"agent": "a", "output": ""}"#,
         r#"{"agent": "a", "input": "x"}"#,
@@ -106,7 +106,7 @@ fn what_is_lenient() {
 }
 
 #[test]
-fn what_must_be_there() {
+fn missing_required_fields_are_faults() {
     refused("{}", &["/agent missing", " missing"]);
     refused(r#"{"agent": null, "output": null}"#, &["/agent missing", " missing"]);
     refused(r#"{"agent": "a", "task": "only asked"}"#, &[" missing"]);
@@ -116,7 +116,7 @@ fn what_must_be_there() {
 }
 
 #[test]
-fn each_field_has_its_rule() {
+fn invalid_field_values_are_faults_with_pointer_and_code() {
     let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
     let cases: [(&str, &str, &str); 56] = [
         ("agent", &long(257), "/agent range"),
@@ -186,7 +186,7 @@ fn each_field_has_its_rule() {
 }
 
 #[test]
-fn all_faults_come_at_once_in_the_order_of_the_fields() {
+fn all_faults_are_reported_at_once_in_field_order() {
     let body = r#"{"cost_usd": "1", "agent": "", "tool": {"nam": "t", "args": "\u0000"}, "x~/y": 1, "attempt": 0}"#;
     let expected = [
         "/tool/args nul",
@@ -205,7 +205,7 @@ fn all_faults_come_at_once_in_the_order_of_the_fields() {
 }
 
 #[test]
-fn a_misspelt_field_is_answered_with_the_right_one() {
+fn misspelt_field_is_a_fault_that_suggests_the_right_one() {
     let cases = [
         ("taskId", Some("task_id")),
         ("Agent", Some("agent")),
@@ -229,7 +229,7 @@ fn a_misspelt_field_is_answered_with_the_right_one() {
 }
 
 #[test]
-fn json_that_is_harmful_is_refused() {
+fn harmful_json_is_refused() {
     let cases: [(String, &[&str]); 20] = [
         (String::new(), &[" empty"]),
         (" \n ".to_owned(), &[" empty"]),
@@ -267,7 +267,7 @@ fn json_that_is_harmful_is_refused() {
 const TOO_DEEP_AT: &str = "/metadata/a/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0/0 too_deep";
 
 #[test]
-fn the_limits_themselves_are_allowed() {
+fn values_at_the_limits_are_accepted() {
     read(&with(&format!(r#""metadata": {{"a": {}1{}}}"#, "[".repeat(30), "]".repeat(30))));
     let whole = with(&format!(r#""metadata": {{"a": [{}1]}}"#, "1,".repeat(20_000 - 6)));
     read(&whole);
@@ -281,7 +281,7 @@ fn the_limits_themselves_are_allowed() {
 }
 
 #[test]
-fn messages_say_where_and_repeat_nothing() {
+fn fault_messages_name_the_place_and_repeat_no_value() {
     let secret = "sk-live-canary";
     let detail = |body: String| event(body.as_bytes(), &Limits::default()).unwrap_err()[0].detail.clone();
     assert!(
@@ -314,7 +314,7 @@ fn messages_say_where_and_repeat_nothing() {
 }
 
 #[test]
-fn a_batch_keeps_each_event_for_itself() {
+fn batch_events_fail_independently() {
     let limits = Limits { batch_events: 4, ..Limits::default() };
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
     let body = format!(
@@ -342,7 +342,7 @@ fn a_batch_keeps_each_event_for_itself() {
 }
 
 #[test]
-fn a_batch_of_the_wrong_form_is_refused_whole() {
+fn malformed_batch_is_refused_as_a_whole() {
     type Pairs = &'static [(&'static str, &'static str)];
     let limits = Limits { batch_events: 2, ..Limits::default() };
     let cases: [(&[u8], Pairs); 11] = [
@@ -372,7 +372,7 @@ fn a_batch_of_the_wrong_form_is_refused_whole() {
 }
 
 #[test]
-fn a_header_s_key_is_printable_and_bounded() {
+fn idempotency_key_header_is_printable_and_bounded() {
     for value in ["x", "8e03978e-40d5-43e8-bc93-6894a57f9324", &"k".repeat(255)] {
         assert_eq!(key_from_header(value).as_deref(), Ok(value));
     }
@@ -382,7 +382,7 @@ fn a_header_s_key_is_printable_and_bounded() {
 }
 
 #[test]
-fn the_digest_sees_the_content_alone() {
+fn digest_depends_only_on_the_content() {
     let digest = |body: &str| read(body).digest_input;
     let one = digest(r#"{"agent": "a", "output": "x", "id": "k", "metadata": {"b": 1, "a": [2, {"z": 1, "y": 2}]}}"#);
     let other = digest(r#"{"metadata":{"a":[2,{"y":2,"z":1}],"b":1},"output":"\u0078","agent":"a"}"#);
@@ -393,7 +393,7 @@ fn the_digest_sees_the_content_alone() {
 }
 
 #[test]
-fn a_key_is_told_twice_in_objects_of_any_width() {
+fn duplicate_key_is_a_fault_in_objects_of_any_width() {
     for width in [2, 15, 16, 17, 500] {
         let members: Vec<String> = (0..width).map(|n| format!(r#""k{n}": {n}"#)).collect();
         read(&with(&format!(r#""metadata": {{{}}}"#, members.join(", "))));

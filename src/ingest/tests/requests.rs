@@ -11,7 +11,7 @@ fn faults_in<T: std::fmt::Debug>(read: Result<T, Vec<Fault>>, expected: &[&str])
 }
 
 #[test]
-fn a_review_request_is_read_or_every_fault_of_it_told() {
+fn review_request_is_read_or_refused_with_every_fault() {
     let read = |body: &str| {
         review_request(body.as_bytes(), &Limits::default()).map(|read| (read.target, read.trigger, read.output))
     };
@@ -31,7 +31,7 @@ fn a_review_request_is_read_or_every_fault_of_it_told() {
 }
 
 #[test]
-fn a_key_request_is_read_or_every_fault_of_it_told() {
+fn key_request_is_read_or_refused_with_every_fault() {
     let read = |body: &str| key_request(body.as_bytes(), &Limits::default());
     let key = read(r#"{"name": "k", "scopes": ["ingest"]}"#).unwrap();
     assert_eq!((key.scopes, key.agents), (vec![Scope::Ingest], vec!["*".to_owned()]));

@@ -103,7 +103,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
-    fn the_compiled_look_up_answers_as_a_loop_over_the_rules(
+    fn compiled_lookup_equals_a_loop_over_the_rules(
         watch in prop::collection::vec(prop::collection::vec(any_rule(), 1..4), 1..6),
         events in prop::collection::vec(any_event(), 1..12),
     ) {

@@ -233,7 +233,7 @@ fn table(counts: &BTreeMap<(usize, usize), Count>) -> String {
 }
 
 #[tokio::test]
-async fn no_attack_is_approved_no_fault_lost_and_no_twin_rejected() {
+async fn attack_families_stay_within_approval_miss_and_flag_limits() {
     let model = ModelServer::start(answers).await;
     let umbra = Umbra::with().shadows(&shadows("all")).settings(&settings(&model)).go().await;
     let cases = cases();
@@ -354,7 +354,7 @@ const DICTATED: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn who_dictates_a_rejection_in_what_an_agent_was_given_moves_no_breaker() {
+async fn rejection_dictated_in_task_or_tool_result_moves_no_breaker() {
     let model = ModelServer::start(answers).await;
     let checks = if sabotage() { "[commands]" } else { "[commands, injection]" };
     let umbra = Umbra::with().shadows(&shadows(checks)).settings(&settings(&model)).go().await;
@@ -411,7 +411,7 @@ fn spread(seen: &Seen) -> Answer {
 }
 
 #[tokio::test]
-async fn what_one_event_of_a_batch_says_is_no_verdict_on_another() {
+async fn orders_in_one_batched_event_approve_or_reject_no_other() {
     let model = ModelServer::start(spread).await;
     let shadows = "
 shadow_agents:

@@ -232,14 +232,14 @@ fn doctor(files: &TempDir) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_kills_of_the_server_and_five_of_postgres_lose_and_double_nothing() {
+async fn twenty_kills_of_the_server_lose_and_duplicate_no_event() {
     let (acked, missing, doubled) = run(20, 5, sabotage()).await;
     println!("{acked} acknowledged, {missing} missing, {doubled} stored twice");
     assert_eq!((missing, doubled), (0, 0), "of {acked} acknowledged events");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_control_that_acknowledges_too_early_is_seen_to_lose_events() {
+async fn control_with_early_acknowledgement_loses_events() {
     let (acked, missing, _) = run(0, 5, true).await;
     println!("control: {acked} acknowledged, {missing} missing");
     assert!(missing > 0, "none of {acked} lost: the story beside this one proves nothing");
@@ -248,7 +248,7 @@ async fn the_control_that_acknowledges_too_early_is_seen_to_lose_events() {
 /// The writers keep their connections from one use to the next: one that the database has ended meanwhile is replaced
 /// without an effect on clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_the_database_ends_are_replaced_unnoticed() {
+async fn terminated_writer_connections_are_replaced_without_errors() {
     let files = TempDir::new().expect("a directory");
     std::fs::write(files.path().join("shadows.yaml"), SHADOWS).expect("a file");
     let postgres = postgres(&files.path().join("data")).await;

@@ -22,7 +22,7 @@ fn step(agent: usize, n: usize) -> Value {
 }
 
 #[tokio::test]
-async fn five_thousand_events_are_filed_once_and_in_order_though_the_server_is_killed_twice() {
+async fn spooled_events_are_filed_once_and_in_order_over_two_kills() {
     for keys in [false, true] {
         let (mut database, data) = external().await;
         let mut umbra = on(&database.url(), data.path()).shadows(SHADOWS).go().await;

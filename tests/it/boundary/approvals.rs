@@ -30,7 +30,7 @@ async fn told(receiver: &ModelServer, kind: &str, number: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_waiting_call_is_found_told_and_runs_once_a_person_has_approved_it() {
+async fn waiting_call_is_listed_announced_and_runs_once_approved() {
     let receiver = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
     let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
     let settings = format!("webhooks:\n  - {{url: '{}/hook', secret_env: HOOK, events: [approval]}}\n", receiver.url());

@@ -117,7 +117,7 @@ async fn tampering_with_the_database_is_found() {
 }
 
 #[tokio::test]
-async fn what_no_server_wrote_is_found_although_it_was_sealed() {
+async fn forged_rows_are_found_although_sealed() {
     let mut umbra = Umbra::with().go().await;
     umbra.unchecked();
     audited(&umbra, 6).await;
@@ -148,7 +148,7 @@ async fn what_no_server_wrote_is_found_although_it_was_sealed() {
 }
 
 #[tokio::test]
-async fn files_that_are_not_what_the_database_has_are_found() {
+async fn audit_files_that_differ_from_the_database_are_found() {
     let mut umbra = Umbra::with().go().await;
     audited(&umbra, 6).await;
     lines(&umbra, 6).await;
@@ -186,7 +186,7 @@ async fn files_that_are_not_what_the_database_has_are_found() {
 }
 
 #[tokio::test]
-async fn checkpoints_that_are_gone_are_missed() {
+async fn missing_or_repeated_checkpoints_are_found() {
     let mut umbra = Umbra::with().go().await;
     let (intact, said) = verify(&umbra, &[]);
     assert!(intact && said["rows"] == 0, "nothing is signed where there is nothing: {said}");
@@ -229,7 +229,7 @@ async fn checkpoints_that_are_gone_are_missed() {
 }
 
 #[tokio::test]
-async fn several_servers_are_verified_by_the_checkpoints_of_all() {
+async fn rows_of_several_servers_need_the_checkpoints_of_all() {
     let one = Umbra::with().go().await;
     let other = Umbra::with().on(&one.schema).go().await;
     one.decide(&write("c1", "a")).await;
@@ -243,7 +243,7 @@ async fn several_servers_are_verified_by_the_checkpoints_of_all() {
 }
 
 #[tokio::test]
-async fn who_has_no_key_of_the_audit_erases_nothing() {
+async fn erasure_without_the_audit_key_is_refused() {
     let umbra = Umbra::with().go().await;
     umbra.decide(&write("c1", "a")).await;
     signed(&umbra, 1).await;
@@ -255,7 +255,7 @@ async fn who_has_no_key_of_the_audit_erases_nothing() {
 }
 
 #[tokio::test]
-async fn erasing_an_agent_leaves_an_audit_that_fits() {
+async fn erasure_of_an_agent_leaves_an_audit_that_verifies() {
     let umbra = Umbra::with().go().await;
     audited(&umbra, 6).await;
     umbra
@@ -290,7 +290,7 @@ async fn erasing_an_agent_leaves_an_audit_that_fits() {
 }
 
 #[tokio::test]
-async fn the_audit_is_exported_written_to_files_and_streamed_in_one_form() {
+async fn export_file_and_api_give_the_same_audit_rows() {
     let umbra = Umbra::with().env("UMBRA__BOUNDARY__AUDIT__READS", "none").go().await;
     let read_alone = umbra.decide(&read("r1", "a")).await;
     assert!(read_alone["decision"] == "execute" && read_alone.get("audit_seq").is_none(), "{read_alone}");
@@ -331,7 +331,7 @@ async fn the_audit_is_exported_written_to_files_and_streamed_in_one_form() {
 }
 
 #[tokio::test]
-async fn who_follows_the_audit_gets_each_row_as_it_comes() {
+async fn follow_streams_each_new_row_of_the_agent() {
     let umbra = Umbra::with().go().await;
     umbra.decide(&write("c0", "a")).await;
     let mut stream = reqwest::Client::builder()

@@ -25,7 +25,7 @@ fn of_run(id: &str, run: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_that_began_in_shadow_stays_there_whatever_its_row_says() {
+async fn shadow_run_with_a_changed_row_stays_in_shadow() {
     let umbra = Umbra::with().env("UMBRA__BOUNDARY__AUDIT__READS", "none").go().await;
     for run in ["r9", "r5"] {
         assert_eq!(umbra.decide(&of_run(&format!("live-{run}"), run)).await["decision"], "execute");
@@ -77,7 +77,7 @@ async fn a_run_that_began_in_shadow_stays_there_whatever_its_row_says() {
 }
 
 #[tokio::test]
-async fn a_session_carries_what_it_got_whatever_its_row_says() {
+async fn session_with_a_changed_row_keeps_its_restrictions() {
     let umbra = Umbra::with().tools(TAINTS).env("UMBRA__BOUNDARY__AUDIT__READS", "none").go().await;
     let of = |call: Value| with(call, &json!({"session": "s1"}));
     let fetch = json!({"call_id": "f1", "agent": "desk", "session": "s1",

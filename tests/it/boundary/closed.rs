@@ -126,7 +126,7 @@ async fn clock_jumps(umbra: &Umbra, owner: &mut sqlx::PgConnection, ran: &mut Ra
 }
 
 #[tokio::test]
-async fn whatever_fails_nothing_is_changed_in_shadow() {
+async fn no_failure_lets_a_call_in_shadow_change_anything() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
     let mut umbra = Umbra::with()
@@ -191,7 +191,7 @@ async fn whatever_fails_nothing_is_changed_in_shadow() {
 }
 
 #[tokio::test]
-async fn a_database_that_hangs_lets_reads_run_and_refuses_the_rest_with_a_reason() {
+async fn hung_database_lets_reads_run_and_blocks_writes_with_reason() {
     let umbra = Umbra::with().settings("boundary: {deadline: 300ms, queue_calls: 1, flush_calls: 1}").go().await;
     umbra.decide(&write("before", "a")).await;
     let mut blocker = umbra.schema.connect().await;
@@ -222,7 +222,7 @@ async fn a_database_that_hangs_lets_reads_run_and_refuses_the_rest_with_a_reason
 }
 
 #[tokio::test]
-async fn a_decision_that_came_too_late_is_marked_so_and_kept_for_the_retry() {
+async fn late_decision_is_marked_undelivered_and_replayed_on_retry() {
     let umbra = Umbra::with().settings("boundary: {deadline: 400ms}").go().await;
     umbra.decide(&write("before", "a")).await;
     // Slower than the caller waits, but not so slow that it fails.

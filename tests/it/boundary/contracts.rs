@@ -38,7 +38,7 @@ async fn held(umbra: &Umbra, results: i64) -> Value {
 }
 
 #[tokio::test]
-async fn contracts_in_force_are_listed_with_what_they_promise() {
+async fn contracts_in_force_are_listed_with_effect_and_responses() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let contracts = umbra.items("/v1/contracts").await;
     assert_eq!(contracts.len(), 2);
@@ -53,7 +53,7 @@ async fn contracts_in_force_are_listed_with_what_they_promise() {
 }
 
 #[tokio::test]
-async fn a_contract_that_live_results_no_longer_fit_is_stale_until_somebody_says_otherwise() {
+async fn contract_with_misfit_results_is_stale_until_confirmed() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     ran(&umbra, "c1", json!({"id": "m1"})).await;
     ran(&umbra, "c2", json!({"message": {"number": 2}})).await;
@@ -99,7 +99,7 @@ async fn a_contract_that_live_results_no_longer_fit_is_stale_until_somebody_says
 }
 
 #[tokio::test]
-async fn a_file_of_contracts_is_judged_as_by_the_command_line() {
+async fn lint_endpoint_lists_faults_with_line_and_column() {
     let umbra = Umbra::with().go().await;
     let lint = async |body: &str, media: &str| {
         umbra.send(Method::POST, "/v1/contracts/lint", &[("content-type", media)], Some(body.as_bytes().to_vec())).await
@@ -127,7 +127,7 @@ async fn a_file_of_contracts_is_judged_as_by_the_command_line() {
 }
 
 #[tokio::test]
-async fn recorded_calls_become_contracts_from_the_audit_and_from_lines() {
+async fn contract_inference_reads_the_audit_or_posted_lines() {
     let umbra = Umbra::with().go().await;
     for n in 1..=5 {
         ran(&umbra, &format!("c{n}"), json!({"id": format!("msg-{n}00{n}"), "to": "a@example.com"})).await;
@@ -157,7 +157,7 @@ async fn recorded_calls_become_contracts_from_the_audit_and_from_lines() {
 }
 
 #[tokio::test]
-async fn what_one_agent_recorded_gives_the_rehearsal_of_another_its_form() {
+async fn stub_for_another_agent_has_the_recorded_shape_not_values() {
     let umbra = Umbra::with().go().await;
     for n in 1..=5 {
         ran(&umbra, &format!("c{n}"), json!({"id": format!("msg-{n}00{n}"), "to": "a@example.com", "team": "Blue"}))

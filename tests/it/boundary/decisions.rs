@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn an_unconfigured_boundary_lets_calls_run_and_audits_each_before_it_answers() {
+async fn unconfigured_boundary_audits_each_call_before_its_answer() {
     let umbra = Umbra::with().go().await;
     let first =
         umbra.decide(&with(write("c1", "writer"), &json!({"run": "r1", "session": "s1", "route": "mail"}))).await;
@@ -38,7 +38,7 @@ async fn an_unconfigured_boundary_lets_calls_run_and_audits_each_before_it_answe
 }
 
 #[tokio::test]
-async fn a_repeated_call_gets_its_decision_and_another_under_its_id_is_refused() {
+async fn repeated_call_replays_its_decision_and_reused_id_is_refused() {
     let umbra = Umbra::with().go().await;
     let call = write("c1", "writer");
     let first = umbra.decide(&call).await;
@@ -60,7 +60,7 @@ async fn a_repeated_call_gets_its_decision_and_another_under_its_id_is_refused()
 }
 
 #[tokio::test]
-async fn an_outcome_is_kept_once_beside_its_decision() {
+async fn outcome_is_stored_once_and_linked_to_its_decision() {
     let umbra = Umbra::with().go().await;
     umbra.decide(&with(write("c1", "writer"), &json!({"run": "r1"}))).await;
     let outcome = json!({"agent": "writer", "status": "ok", "result": {"id": "m1", "token": "ghp_abcdefghijklmnopqrstuvwxyz0123456789"}, "duration_ms": 12});
@@ -111,7 +111,7 @@ async fn secrets_in_arguments_reach_neither_audit_nor_database() {
 }
 
 #[tokio::test]
-async fn what_is_no_call_is_refused_with_every_fault() {
+async fn invalid_call_is_refused_with_all_faults_and_not_audited() {
     let umbra = Umbra::with().go().await;
     let faults = umbra
         .post("/v1/decide", &json!({"call_id": " ", "agent": "a", "tool": {}, "argments": {}, "modes": "x"}))
@@ -128,7 +128,7 @@ async fn what_is_no_call_is_refused_with_every_fault() {
 }
 
 #[tokio::test]
-async fn keys_decide_for_their_agents_and_read_with_read_alone() {
+async fn key_scopes_and_agents_limit_decisions_audit_and_overrides() {
     let umbra = Umbra::with().go().await;
     let make = |name: &str, scope: &str, agent: &str| {
         let made = umbra.cli(&["keys", "create", "--name", name, "--scope", scope, "--agent", agent, "--json"], None);
@@ -170,7 +170,7 @@ async fn keys_decide_for_their_agents_and_read_with_read_alone() {
 }
 
 #[tokio::test]
-async fn large_arguments_run_and_too_large_ones_are_refused_in_the_audit() {
+async fn arguments_above_the_limit_are_blocked_and_audited_by_size() {
     let umbra = Umbra::with().go().await;
     let sized = |id: &str, bytes: usize| with(write(id, "a"), &json!({"arguments": {"body": "x".repeat(bytes)}}));
     for (id, bytes) in [("c1", 70_000), ("c2", 1_000_000)] {

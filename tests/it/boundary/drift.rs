@@ -25,7 +25,7 @@ async fn ran(umbra: &Umbra, call_id: &str, result: Value) {
 }
 
 #[tokio::test]
-async fn what_live_results_show_is_proposed_told_and_put_in_force() {
+async fn misfit_results_give_a_contract_proposal_that_can_be_loaded() {
     let hook = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
     let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
     let settings =
@@ -92,7 +92,7 @@ effects:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proposal_is_put_into_the_file_with_its_predicates_and_its_overlay() {
+async fn propose_write_keeps_predicates_overlay_and_other_lines() {
     let umbra = Umbra::with().tools(REFUNDS).go().await;
     let ask = |args: &[&str]| {
         let output = umbra.cli_in(&[("UMBRA_URL", &umbra.base)], args, None);
@@ -142,7 +142,7 @@ async fn a_proposal_is_put_into_the_file_with_its_predicates_and_its_overlay() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_required() {
+async fn call_without_a_decision_is_unguarded_where_required() {
     let settings =
         "boundary: {require_decisions: {agents: ['writer*'], tools: ['mail.*', send_email, mcp__*, crm.*]}}\n";
     let shadows =
@@ -211,7 +211,7 @@ async fn a_call_that_nobody_asked_about_is_unguarded_where_decisions_are_require
 }
 
 #[tokio::test]
-async fn without_the_setting_nothing_is_looked_for() {
+async fn unguarded_calls_are_ignored_without_require_decisions() {
     let umbra = Umbra::with().go().await;
     umbra.event(&json!({"agent": "writer", "tool": {"name": "mail.send_email", "args": {}}})).await;
     until("the follower to have passed", async || {
@@ -229,7 +229,7 @@ async fn without_the_setting_nothing_is_looked_for() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_something_else_is_seen_with_how_much_that_rests_on() {
+async fn changed_agent_behaviour_is_reported_with_its_sample_size() {
     let umbra = Umbra::with().clock("2026-02-27T12:00:00Z").go().await;
     let mut n = 0;
     let mut call = async |tool: &str, arguments: Value| {

@@ -23,7 +23,7 @@ fn call(call_id: &str, tool: &Value, arguments: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
+async fn tool_annotations_and_descriptions_do_not_make_a_call_a_read() {
     let umbra = shadow().await;
     let hints = json!({"readOnlyHint": true});
     for (at, tool) in [
@@ -55,7 +55,7 @@ async fn what_a_server_says_of_its_tool_does_not_make_it_run() {
 }
 
 #[tokio::test]
-async fn a_declared_read_runs_where_its_caller_may_declare_and_else_the_refusal_names_the_cure() {
+async fn declared_read_needs_the_declare_scope_once_keys_exist() {
     let umbra = shadow().await;
     let overdue = json!({"server": "crm", "name": "overdue_invoices"});
     let declared = |id: &str, effect: &str| with(call(id, &overdue, &json!({})), &json!({"declared_effect": effect}));
@@ -97,7 +97,7 @@ async fn a_declared_read_runs_where_its_caller_may_declare_and_else_the_refusal_
 }
 
 #[tokio::test]
-async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
+async fn executable_arguments_run_only_if_recognised_as_read_only() {
     let umbra = shadow().await;
     let tool = |server: &str, name: &str| json!({"server": server, "name": name});
     for (at, (tool, acts, looks)) in [
@@ -155,7 +155,7 @@ async fn what_can_be_executed_runs_only_where_it_is_understood_as_a_look() {
 }
 
 #[tokio::test]
-async fn what_is_sent_is_looked_at_before_a_read_runs() {
+async fn writing_arguments_override_the_read_effect_of_a_tool() {
     let umbra = shadow().await;
     let tool = |server: &str, name: &str| json!({"server": server, "name": name});
     for (at, (tool, arguments, pointer)) in [

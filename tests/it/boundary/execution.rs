@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn in_shadow_reads_run_and_nothing_else_does() {
+async fn shadow_executes_reads_and_blocks_or_stubs_writes() {
     let umbra = Umbra::with().env("AGENT_SAFE_MODE", "True").go().await;
     let looked = umbra.decide(&read("c1", "writer")).await;
     assert_eq!((&looked["decision"], &looked["execution"]), (&json!("execute"), &json!("shadow")), "{looked}");
@@ -30,7 +30,7 @@ async fn in_shadow_reads_run_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn an_override_is_in_force_for_the_next_decision_of_every_process() {
+async fn override_applies_to_the_next_decision_of_every_server() {
     let start = || Umbra::with().settings("boundary: {execution: shadow, environment: staging}");
     let one = start().go().await;
     // Both servers have one key.
@@ -68,7 +68,7 @@ async fn an_override_is_in_force_for_the_next_decision_of_every_process() {
 }
 
 #[tokio::test]
-async fn an_override_ends_when_its_time_comes() {
+async fn override_ends_at_its_expiry() {
     let umbra = Umbra::with().clock("2026-03-01T12:00:00Z").go().await;
     let set =
         json!({"scope": "global", "execution": "shadow", "reason": "drill", "expires_at": "2999-01-01T00:00:00Z"});
@@ -79,7 +79,7 @@ async fn an_override_ends_when_its_time_comes() {
 }
 
 #[tokio::test]
-async fn what_is_no_override_is_refused_with_every_fault() {
+async fn invalid_override_is_refused_with_all_faults() {
     let umbra = Umbra::with().go().await;
     for (body, pointers) in [
         (json!({"scope": "agent", "execution": "live", "reason": " "}), vec!["/value", "/reason"]),
@@ -110,7 +110,7 @@ async fn what_is_no_override_is_refused_with_every_fault() {
 }
 
 #[tokio::test]
-async fn what_a_shadow_run_starts_is_shadow_whatever_comes_later() {
+async fn sub_run_of_a_shadow_run_stays_in_shadow() {
     let umbra = Umbra::with().go().await;
     let set = async |execution: Value| {
         let body = json!({"scope": "session", "value": "s1", "execution": execution, "reason": "rehearsal"});
@@ -145,7 +145,7 @@ fn sub(id: &str, run: &str, parent: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_run_hands_down_is_how_it_stands_when_a_call_is_decided() {
+async fn sub_run_inherits_shadow_from_its_parent_at_decision_time() {
     let umbra = Umbra::with().go().await;
     // r0 in session s1 starts r1, and that starts r2: all are live.
     umbra.decide(&with(write("p1", "planner"), &json!({"run": "r0", "session": "s1"}))).await;
@@ -172,7 +172,7 @@ async fn what_a_run_hands_down_is_how_it_stands_when_a_call_is_decided() {
 }
 
 #[tokio::test]
-async fn of_a_parent_that_nobody_knows_nothing_is_inherited_and_nothing_changed() {
+async fn writes_of_a_run_with_an_unknown_parent_are_blocked() {
     let umbra = Umbra::with().go().await;
     let refused = umbra.decide(&sub("w1", "r1", "r-misspelt")).await;
     assert_eq!((&refused["decision"], &refused["reason"]), (&json!("block"), &json!("unknown_parent")), "{refused}");
@@ -198,7 +198,7 @@ async fn of_a_parent_that_nobody_knows_nothing_is_inherited_and_nothing_changed(
 }
 
 #[tokio::test]
-async fn a_run_that_began_in_shadow_executes_nothing_from_a_live_session() {
+async fn shadow_run_executes_no_write_from_a_live_session() {
     let umbra = Umbra::with().go().await;
     let set = json!({"scope": "session", "value": "s1", "execution": "shadow", "reason": "rehearsal"});
     assert_eq!(umbra.put("/v1/execution", &set).await.status, 200);
@@ -218,7 +218,7 @@ async fn a_run_that_began_in_shadow_executes_nothing_from_a_live_session() {
 }
 
 #[tokio::test]
-async fn a_session_that_can_write_past_us_is_refused_shadow() {
+async fn session_with_uninterceptable_tools_is_refused_shadow() {
     let umbra = Umbra::with().go().await;
     let declared = json!({"session": "s1", "uninterceptable": ["a shell of its own"]});
     assert_eq!(umbra.decide(&with(read("c1", "a"), &declared)).await["decision"], "execute", "live is its own affair");
@@ -245,7 +245,7 @@ async fn a_session_that_can_write_past_us_is_refused_shadow() {
 }
 
 #[tokio::test]
-async fn settings_are_read_again_with_the_shadows() {
+async fn reload_applies_boundary_settings_and_refuses_faulty_ones() {
     let umbra = Umbra::with().settings("boundary: {execution: live}").go().await;
     assert_eq!(umbra.decide(&read("c1", "a")).await["execution"], "live");
     let reload = async |text: &str| {

@@ -44,7 +44,7 @@ pub(super) async fn metrics(umbra: &Umbra) -> String {
 }
 
 #[tokio::test]
-async fn an_override_that_no_server_wrote_lets_nothing_run_and_one_that_went_is_missed() {
+async fn forged_override_is_ignored_and_a_deleted_one_reported() {
     let umbra = Umbra::with().settings("boundary: {execution: live}").go().await;
     let decided = async |id: &str| umbra.decide(&write(id, "writer")).await["execution"].clone();
     set(&umbra, "global", None, Some("shadow")).await;
@@ -95,7 +95,7 @@ async fn an_override_that_no_server_wrote_lets_nothing_run_and_one_that_went_is_
 }
 
 #[tokio::test]
-async fn an_approval_that_no_server_wrote_approves_nothing_and_one_that_was_used_is_used() {
+async fn forged_or_restored_approval_runs_no_call() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let approve = async |id: &Value| {
         let path = format!("/v1/approvals/{}", id.as_str().unwrap_or_default());
@@ -125,7 +125,7 @@ async fn an_approval_that_no_server_wrote_approves_nothing_and_one_that_was_used
 }
 
 #[tokio::test]
-async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
+async fn transaction_that_failed_to_begin_is_not_reused() {
     let umbra = Umbra::with().settings("boundary: {deadline: 300ms}").go().await;
     umbra.decide(&write("before", "a")).await;
     let held = "pg_advisory_lock(7817, hashtext(current_schema()))";
@@ -151,7 +151,7 @@ async fn a_transaction_that_could_not_begin_is_not_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_row_ahead_of_the_audit_counter_stops_changes_until_the_counter_is_raised() {
+async fn audit_row_ahead_of_the_counter_blocks_writes_until_repaired() {
     let umbra = Umbra::with().go().await;
     umbra.decide(&write("before", "a")).await;
     // As after the table was restored without its counter, or after a forged row.
@@ -183,7 +183,7 @@ async fn a_row_ahead_of_the_audit_counter_stops_changes_until_the_counter_is_rai
 }
 
 #[tokio::test]
-async fn a_database_that_refuses_rows_is_told_apart_from_one_that_is_away() {
+async fn database_that_refuses_audit_rows_is_reported_as_such() {
     let umbra = Umbra::with().go().await;
     umbra.decide(&write("before", "a")).await;
     umbra.schema.run("ALTER TABLE audit ADD CONSTRAINT foreign_rule CHECK (agent <> 'b')").await;

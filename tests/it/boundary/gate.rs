@@ -56,7 +56,7 @@ fn live_until(end: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_reason_is_a_line_alone_and_all_are_told_together() {
+async fn each_obstacle_is_reported_alone_and_beside_the_others() {
     let umbra = Umbra::with().tools(TOOLS).clock("2026-03-01T12:00:00Z").go().await;
     ran(&umbra, "c0", json!({"id": "m1"})).await;
     umbra.decide(&read("r0", "writer")).await;
@@ -117,7 +117,7 @@ async fn each_reason_is_a_line_alone_and_all_are_told_together() {
 }
 
 #[tokio::test]
-async fn contracts_that_say_nothing_of_their_answer_do_not_pass() {
+async fn contract_without_an_answer_does_not_pass() {
     let umbra = Umbra::with().tools("tools:\n  - {tool: 'mail.*', effect: write}\n").go().await;
     umbra.decide(&write("c1", "writer")).await;
     assert_eq!(gate(&umbra).await, (false, vec!["no_contract: mail.*".to_owned()]));
@@ -126,7 +126,7 @@ async fn contracts_that_say_nothing_of_their_answer_do_not_pass() {
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_answer_is_a_reason_and_none_at_all_is_not() {
+async fn unreachable_database_is_an_obstacle_and_an_absent_one_is_not() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let away = ["--database-url", "postgres://nobody@127.0.0.1:1/nothing"];
     assert_eq!(check(&umbra, &[], &away), (1, vec!["database: database".to_owned()]));
@@ -142,7 +142,7 @@ async fn a_database_that_does_not_answer_is_a_reason_and_none_at_all_is_not() {
 }
 
 #[tokio::test]
-async fn tools_of_mcp_servers_count_before_anybody_calls_them() {
+async fn pinned_mcp_tools_count_before_their_first_call() {
     let settings = "mcp: {profiles: {dev: {agent: writer, upstreams: {files: {command: [none]}}}}}\n";
     let tools = "tools: [{tool: files.move_file, effect: write, output_schema: {type: object}}]\n";
     let umbra = Umbra::with().settings(settings).tools(tools).go().await;
@@ -163,7 +163,7 @@ async fn tools_of_mcp_servers_count_before_anybody_calls_them() {
 }
 
 #[tokio::test]
-async fn a_process_is_not_ready_while_stubs_alone_answer_if_an_operator_says_so() {
+async fn server_is_not_ready_after_only_stubs_for_the_set_time() {
     let settings = "boundary: {execution: shadow, gate: {only_stubs_for: 1s}}\n";
     let umbra = Umbra::with().tools(TOOLS).settings(settings).go().await;
     let ready = async || umbra.send(reqwest::Method::GET, "/readyz", &[], None).await;
@@ -188,7 +188,7 @@ async fn a_process_is_not_ready_while_stubs_alone_answer_if_an_operator_says_so(
 }
 
 #[tokio::test]
-async fn the_gate_says_of_overrides_for_every_name_what_calls_come_to() {
+async fn gate_and_effective_execution_agree_on_wildcard_overrides() {
     let umbra = Umbra::with().tools(TOOLS).settings("boundary: {execution: shadow}").go().await;
     assert_eq!(gate(&umbra).await, (false, vec!["execution_shadow: boundary.execution".to_owned()]));
     let set = async |scope: &str, value: &str, execution: Value| {
@@ -218,7 +218,7 @@ async fn the_gate_says_of_overrides_for_every_name_what_calls_come_to() {
 }
 
 #[tokio::test]
-async fn a_call_that_ran_although_it_was_told_not_to_stands_against_production() {
+async fn call_that_ran_against_its_decision_fails_the_gate() {
     let hook = ModelServer::start(|_| Answer::Status(204, vec![], String::new())).await;
     let secret = ["whsec_", "C2FVsBQIhrscChlQIMV+b5sSYspob7oDazfjcmAM"].concat();
     let settings =

@@ -47,7 +47,7 @@ fn holds(answer: &Value, printed: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn what_the_guide_shows_is_what_happens() {
+async fn requests_of_the_guide_get_the_printed_answers() {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/boundary.md")).expect("the guide");
     let umbra = Umbra::with().tools(include_str!("../../../config/tools.example.yaml")).go().await;
     let mut answers: Vec<Value> = Vec::new();

@@ -109,7 +109,7 @@ fn spellings(server: &[&str], tool: &[&str]) -> Vec<Spelling> {
 }
 
 #[tokio::test]
-async fn what_restricts_holds_for_every_spelling_and_what_permits_for_one_that_says_the_server() {
+async fn restrictions_fit_any_spelling_and_permissions_need_a_server() {
     let tools = "
 tools:
   - {tool: crm_two.drop_all_rows, version: 1, effect: destructive, responses: [{result: {dropped: 1}}]}
@@ -167,7 +167,7 @@ effects:
 }
 
 #[tokio::test]
-async fn an_override_for_a_name_that_nobody_has_is_set_with_a_warning_and_the_nearest_name() {
+async fn override_of_an_unknown_name_warns_with_the_nearest_name() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     umbra.decide(&with(write("c1", "rehearsal-1"), &json!({"tool": {"server": "mail", "name": "send_email"}}))).await;
     umbra.event(&json!({"agent": "reporter", "output": "x"})).await;
@@ -197,7 +197,7 @@ async fn an_override_for_a_name_that_nobody_has_is_set_with_a_warning_and_the_ne
 }
 
 #[tokio::test]
-async fn a_name_that_can_be_mistaken_for_another_is_refused() {
+async fn confusable_tool_and_server_names_are_refused() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     for name in
         ["process_refund ", "process_refund\n", "process_refund\u{200b}", "process\u{ad}_refund", "refund\u{301}"]
@@ -219,7 +219,7 @@ async fn a_name_that_can_be_mistaken_for_another_is_refused() {
 }
 
 #[tokio::test]
-async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
+async fn ids_that_look_like_secrets_stay_distinct_and_are_redacted() {
     let umbra = Umbra::with().go().await;
     let id = |n: u32| format!("ghp_{n}abcdefGHIJKLmnopqrstuvWXYZ01234567");
     // Two different calls: no id was reused.
@@ -278,7 +278,7 @@ async fn ids_that_look_like_secrets_stay_apart_and_are_not_shown() {
 }
 
 #[tokio::test]
-async fn a_password_in_an_address_that_is_an_id_is_not_kept() {
+async fn password_in_a_url_used_as_an_id_is_not_stored() {
     let umbra = Umbra::with().go().await;
     for (n, id) in ["postgres://user:password@host", "postgres://u:PW@db/x"].iter().enumerate() {
         let call = with(write(id, "a"), &json!({"arguments": {"n": n}, "session": id}));

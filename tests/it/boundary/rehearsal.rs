@@ -54,7 +54,7 @@ async fn answers(umbra: &Umbra, run: &str, more: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_the_caller_says_answers_where_no_contract_does_and_a_contract_may_say_nothing() {
+async fn stub_fallback_applies_only_without_a_contract() {
     let tools =
         "tools:\n  - {tool: log.write, effect: write, output_schema: {type: 'null'}, responses: [{result: null}]}\n";
     let umbra = Umbra::with().settings("boundary: {execution: shadow}").tools(tools).go().await;
@@ -93,7 +93,7 @@ async fn what_the_caller_says_answers_where_no_contract_does_and_a_contract_may_
 }
 
 #[tokio::test]
-async fn a_run_that_is_repeated_with_its_seed_is_the_same_to_the_byte() {
+async fn repeated_run_with_the_same_seed_is_equal_to_the_byte() {
     let umbra = Umbra::with().settings("boundary: {execution: shadow}").tools(MINTING).go().await;
     let seeded = |seed: &str| json!({"seed": seed, "faults": true});
     let first = answers(&umbra, "r1", &seeded("one")).await;
@@ -216,7 +216,7 @@ async fn script(mut notes: Client<'_>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_agent_that_creates_lists_reads_and_deletes_sees_in_shadow_what_it_sees_live() {
+async fn agent_sees_in_shadow_the_same_results_as_live() {
     let umbra = Umbra::with().tools(NOTES).go().await;
     let shadow = json!({"scope": "session", "value": "rehearsed", "execution": "shadow", "reason": "rehearsal"});
     assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);

@@ -23,7 +23,7 @@ fn refused(answer: &Value, reason: &str, first: &Value) {
 }
 
 #[tokio::test]
-async fn a_call_that_has_run_does_not_run_again() {
+async fn finished_call_does_not_run_again() {
     let umbra = Umbra::with().go().await;
     for call in [write("c1", "a"), read("c2", "a")] {
         let first = umbra.decide(&call).await;
@@ -46,7 +46,7 @@ async fn a_call_that_has_run_does_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_call_decided_while_calls_ran_does_not_run_in_a_rehearsal() {
+async fn call_decided_live_does_not_run_after_the_switch_to_shadow() {
     let umbra = Umbra::with().go().await;
     let call = with(write("c1", "a"), &json!({"session": "s1"}));
     let first = umbra.decide(&call).await;
@@ -76,7 +76,7 @@ async fn a_call_decided_while_calls_ran_does_not_run_in_a_rehearsal() {
 }
 
 #[tokio::test]
-async fn an_approval_lets_one_call_run_to_its_end() {
+async fn approval_lets_one_call_run_once() {
     let rules = "policies: [{name: ask, tools: mail.send_email, verdict: ask, reason: somebody looks}]";
     let umbra = Umbra::with().tools(rules).go().await;
     let asked = umbra.decide(&write("q1", "a")).await;
@@ -95,7 +95,7 @@ async fn an_approval_lets_one_call_run_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_unreadable_stored_answer_lets_nothing_change_and_stops_no_other_call() {
+async fn unreadable_stored_answer_blocks_its_call_and_no_other() {
     let umbra = Umbra::with().go().await;
     assert_eq!(umbra.decide(&write("c1", "a")).await["decision"], "execute");
     let kept = umbra.schema.one::<String>("SELECT answer FROM call").await;
@@ -113,7 +113,7 @@ async fn an_unreadable_stored_answer_lets_nothing_change_and_stops_no_other_call
 }
 
 #[tokio::test]
-async fn an_unreadable_memory_of_a_run_stops_its_calls_and_no_others() {
+async fn unreadable_run_state_blocks_calls_of_that_run_only() {
     let tools = "effects: [{tool: mail.send_email, effect: write}]";
     let umbra = Umbra::with().settings("boundary: {execution: shadow}").tools(tools).go().await;
     let call = |id: &str, run: &str| with(write(id, "a"), &json!({"run": run, "stub_override": {"id": "m-1"}}));

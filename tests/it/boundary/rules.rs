@@ -31,7 +31,7 @@ async fn answer(umbra: &Umbra, id: &Value, decision: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn an_approval_is_for_just_these_arguments_and_once() {
+async fn approval_covers_one_call_with_the_same_arguments() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     assert_eq!(umbra.decide(&refund("small", 20.0)).await["decision"], "execute");
     let asked = umbra.decide(&refund("a1", 499.99)).await;
@@ -71,7 +71,7 @@ async fn an_approval_is_for_just_these_arguments_and_once() {
 }
 
 #[tokio::test]
-async fn an_approval_that_is_past_is_worth_nothing() {
+async fn expired_approval_permits_no_call() {
     let umbra = Umbra::with().tools(TOOLS).clock("2026-03-01T12:00:00Z").go().await;
     let asked = umbra.decide(&refund("a1", 499.99)).await;
     assert_eq!(asked["approval"]["expires_at"], "2026-03-01T13:00:00Z", "{asked}");
@@ -85,7 +85,7 @@ async fn an_approval_that_is_past_is_worth_nothing() {
 }
 
 #[tokio::test]
-async fn rules_block_and_what_is_tried_is_only_told() {
+async fn enforced_rule_blocks_and_audited_rule_only_reports() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let drop = json!({"call_id": "d1", "agent": "a", "tool": {"server": "db", "name": "drop_table"}, "arguments": {}});
     let blocked = umbra.decide(&drop).await;
@@ -112,7 +112,7 @@ async fn rules_block_and_what_is_tried_is_only_told() {
 }
 
 #[tokio::test]
-async fn a_session_keeps_its_labels() {
+async fn session_labels_block_its_later_writes() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let session = json!({"session": "s1"});
     assert_eq!(umbra.decide(&with(write("w1", "a"), &session)).await["decision"], "execute");
@@ -125,7 +125,7 @@ async fn a_session_keeps_its_labels() {
 }
 
 #[tokio::test]
-async fn a_faulty_tools_file_is_refused_and_what_was_in_force_stays() {
+async fn faulty_tools_file_is_refused_and_rules_in_force_stay() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     let reload = async |text: &str| {
         std::fs::write(umbra.file("tools.yaml"), text).expect("a file");

@@ -30,7 +30,7 @@ async fn switch(umbra: &Umbra, scope: &Value, execution: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_named_run_that_began_in_shadow_is_told_wherever_one_looks_until_it_is_ended() {
+async fn named_shadow_run_is_reported_everywhere_until_ended() {
     let umbra = Umbra::with().tools(REFUNDS).go().await;
     let (promo, nightly) = (json!({"scope": "agent", "value": "promo"}), json!({"run": "nightly"}));
     let call = |id: &str| with(write(id, "promo"), &with(json!({"stub_override": {"sent": true}}), &nightly));
@@ -92,7 +92,7 @@ async fn a_named_run_that_began_in_shadow_is_told_wherever_one_looks_until_it_is
 }
 
 #[tokio::test]
-async fn the_run_of_a_session_or_a_process_remembers_and_ends_when_shadow_is_lifted() {
+async fn unnamed_run_keeps_its_overlay_until_shadow_is_lifted() {
     let umbra = Umbra::with().tools(REFUNDS).go().await;
     let billing = json!({"scope": "agent", "value": "billing"});
     for (place, name) in
@@ -129,7 +129,7 @@ async fn the_run_of_a_session_or_a_process_remembers_and_ends_when_shadow_is_lif
 }
 
 #[tokio::test]
-async fn an_override_of_another_tool_ends_no_run_of_a_session() {
+async fn lifted_override_of_another_tool_ends_no_session_run() {
     let umbra = Umbra::with().tools(REFUNDS).go().await;
     let session = json!({"session": "s-1"});
     for tool in ["stripe.refund", "mail.*"] {

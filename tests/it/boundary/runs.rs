@@ -87,7 +87,7 @@ async fn a_changed_amount_is_found_and_equal_runs_have_no_difference() {
 }
 
 #[tokio::test]
-async fn order_branches_and_decisions_are_told_with_their_calls() {
+async fn diff_reports_order_missing_extra_and_decision_changes() {
     let umbra = Umbra::with()
         .tools(
             "policies: [{name: large, tools: desk.refund, when: 'args.amount > 100.0', verdict: block, reason: much}]",
@@ -127,7 +127,7 @@ async fn order_branches_and_decisions_are_told_with_their_calls() {
 }
 
 #[tokio::test]
-async fn a_comparison_is_a_document_where_asked_and_refused_where_it_cannot_be_made() {
+async fn comparison_is_json_on_request_and_refused_for_unknown_runs() {
     let mut umbra = Umbra::with().go().await;
     umbra.unchecked();
     run(&umbra, "billing", "r1", |_| {}).await;
@@ -159,7 +159,7 @@ async fn a_comparison_is_a_document_where_asked_and_refused_where_it_cannot_be_m
 }
 
 #[tokio::test]
-async fn several_agents_are_compared_each_with_itself() {
+async fn each_agent_of_a_run_is_compared_with_itself() {
     let umbra = Umbra::with().go().await;
     for name in ["r1", "r2"] {
         run(&umbra, "billing", name, |calls| calls.retain(|(tool, _)| *tool == "close_ticket")).await;
@@ -176,7 +176,7 @@ async fn several_agents_are_compared_each_with_itself() {
 }
 
 #[tokio::test]
-async fn the_command_shows_a_table_and_erased_arguments_say_so() {
+async fn diff_is_printed_as_a_table_and_marks_erased_arguments() {
     let umbra = Umbra::with().go().await;
     run(&umbra, "billing", "r1", |_| {}).await;
     run(&umbra, "billing", "r1-again", |_| {}).await;

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn the_variable_counts_in_whatever_letters() {
+async fn safe_mode_variable_counts_in_any_letter_case() {
     for (name, value, execution) in [
         ("agent_safe_mode", "1", "shadow"),
         ("Agent_Safe_Mode", "on", "shadow"),
@@ -23,7 +23,7 @@ async fn the_variable_counts_in_whatever_letters() {
 }
 
 #[tokio::test]
-async fn an_environment_has_one_name_in_whatever_letters() {
+async fn environment_names_match_in_any_letter_case() {
     let settings = "boundary: {environment: Staging, shadow_environments: [STAGING]}";
     let umbra = Umbra::with().settings(settings).go().await;
     assert_eq!(umbra.decide(&read("c1", "a")).await["execution"], "shadow");
@@ -36,7 +36,7 @@ async fn an_environment_has_one_name_in_whatever_letters() {
 }
 
 #[tokio::test]
-async fn a_misspelt_variable_stops_the_start_and_says_what_was_meant() {
+async fn misspelt_variable_is_refused_with_the_intended_name() {
     let umbra = Umbra::with().go().await;
     for (name, meant) in [
         ("UMBRA_BOUNDARY_EXECUTION", "UMBRA__BOUNDARY__EXECUTION"),

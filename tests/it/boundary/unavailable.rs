@@ -45,7 +45,7 @@ async fn refuse(umbra: &Umbra, refuses: bool) {
 }
 
 #[tokio::test]
-async fn while_the_database_is_away_an_allowed_call_runs_and_is_merged_into_the_audit_later() {
+async fn allowed_call_runs_during_an_outage_and_is_merged_later() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
     let mut umbra = Umbra::with()
@@ -128,7 +128,7 @@ async fn while_the_database_is_away_an_allowed_call_runs_and_is_merged_into_the_
 }
 
 #[tokio::test]
-async fn a_clock_that_jumped_ends_no_shadow_while_nothing_can_be_stored() {
+async fn clock_jump_during_an_outage_ends_no_shadow_override() {
     // The database's clock is far behind the machine's: by the latter the override has long expired.
     let umbra = Umbra::with().tools(TOOLS).clock("2020-03-01T12:00:00Z").go().await;
     let set =
@@ -143,7 +143,7 @@ async fn a_clock_that_jumped_ends_no_shadow_while_nothing_can_be_stored() {
 }
 
 #[tokio::test]
-async fn an_override_that_this_server_set_is_remembered_when_the_database_goes_away() {
+async fn override_set_by_the_server_holds_during_an_outage() {
     for decided_before in [true, false] {
         let umbra = Umbra::with().tools(TOOLS).go().await;
         if decided_before {
@@ -172,7 +172,7 @@ async fn an_override_that_this_server_set_is_remembered_when_the_database_goes_a
 }
 
 #[tokio::test]
-async fn what_cannot_be_noted_first_does_not_run() {
+async fn allowed_call_is_blocked_if_it_cannot_be_noted_on_disk() {
     let umbra = Umbra::with().tools(TOOLS).go().await;
     assert_eq!(umbra.decide(&page("before")).await["decision"], "execute");
     refuse(&umbra, true).await;
@@ -206,7 +206,7 @@ fn told(answer: &Value) -> [String; 4] {
 }
 
 #[tokio::test]
-async fn what_is_told_in_an_outage_is_in_the_audit_later_once_and_in_order_whoever_is_killed() {
+async fn answers_of_an_outage_are_merged_once_in_order_after_a_kill() {
     let audit = TempDir::new().expect("a directory");
     let start = || Umbra::with().env("UMBRA__BOUNDARY__AUDIT__DIR", audit.path().display().to_string());
     let mut umbra = start().go().await;
@@ -250,7 +250,7 @@ async fn what_is_told_in_an_outage_is_in_the_audit_later_once_and_in_order_whoev
 }
 
 #[tokio::test]
-async fn lines_that_cannot_be_read_are_set_aside_and_told_and_spoil_no_other() {
+async fn unreadable_lines_are_set_aside_reported_and_skipped() {
     let dir = TempDir::new().expect("a directory");
     let start = || Umbra::with().env("UMBRA__BOUNDARY__AUDIT__DIR", dir.path().display().to_string());
     let mut umbra = start().go().await;
@@ -292,7 +292,7 @@ async fn lines_that_cannot_be_read_are_set_aside_and_told_and_spoil_no_other() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_written_is_seen_and_in_shadow_what_cannot_be_noted_does_not_run() {
+async fn unwritable_audit_folder_is_reported_and_blocks_in_an_outage() {
     let umbra = Umbra::with().settings("boundary: {execution: shadow}").go().await;
     let ready = async |status: &str| {
         until(status, async || {
@@ -329,7 +329,7 @@ async fn a_folder_that_cannot_be_written_is_seen_and_in_shadow_what_cannot_be_no
 }
 
 #[tokio::test]
-async fn rows_that_the_database_refuses_are_told_until_one_is_stored() {
+async fn refused_audit_rows_are_reported_until_one_is_stored() {
     let umbra = Umbra::with().go().await;
     let complains = async || {
         let ready = umbra.get("/readyz").await;
@@ -356,7 +356,7 @@ async fn rows_that_the_database_refuses_are_told_until_one_is_stored() {
 }
 
 #[tokio::test]
-async fn nobody_waits_beyond_the_deadline_for_a_database_that_hangs_and_the_audit_says_what_was_told() {
+async fn hung_database_delays_no_decision_beyond_its_deadline() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
     let mut umbra = Umbra::with()

@@ -23,7 +23,7 @@ fn zstd(plain: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_dripped_body_is_answered_by_408() {
+async fn slow_body_is_answered_by_408() {
     let server = Server::start(Limits::default(), small_bodies());
     let mut client = server.connect().await;
     client.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n").await;
@@ -44,7 +44,7 @@ async fn a_dripped_body_is_answered_by_408() {
 }
 
 #[tokio::test]
-async fn bodies_are_decoded_and_their_memory_is_given_back() {
+async fn compressed_bodies_are_decoded_and_their_memory_released() {
     let limits = BodyLimits { in_flight: 256 * 1024, ..small_bodies() };
     let server = Server::start(Limits::default(), limits);
     let plain = b"what an agent did; ".repeat(10_000);
@@ -65,7 +65,7 @@ async fn bodies_are_decoded_and_their_memory_is_given_back() {
 }
 
 #[tokio::test]
-async fn bodies_together_have_a_bound() {
+async fn bodies_in_flight_are_bounded_in_total() {
     let limits = BodyLimits { in_flight: 128 * 1024, ..small_bodies() };
     let server = Server::start(Limits::default(), limits);
     let answer = server.ask("POST /length", &vec![b'x'; 200 * 1024]).await;
@@ -74,7 +74,7 @@ async fn bodies_together_have_a_bound() {
 }
 
 #[tokio::test]
-async fn a_bomb_is_refused_whole() {
+async fn decompression_bomb_is_refused() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let zeros = vec![0_u8; 64 * 1024 * 1024];
     for (encoding, bomb) in [("gzip", gzip(&zeros)), ("zstd", zstd(&zeros))] {
@@ -88,7 +88,7 @@ async fn a_bomb_is_refused_whole() {
 }
 
 #[tokio::test]
-async fn too_many_bytes_are_answered_though_they_are_not_read() {
+async fn oversized_body_gets_413_without_a_connection_reset() {
     let server = Server::start(Limits::default(), small_bodies());
     // With and without a declared length, before and after encoding; none of them is answered by a reset.
     let mut client = server.connect().await;
@@ -112,7 +112,7 @@ async fn too_many_bytes_are_answered_though_they_are_not_read() {
 }
 
 #[tokio::test]
-async fn broken_and_unknown_encodings_are_told() {
+async fn broken_encoding_gets_400_and_unknown_encoding_415() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let (zipped, packed) = (gzip(b"plain text"), zstd(b"plain text"));
     let cut = |bytes: &[u8]| bytes[..bytes.len() - 3].to_vec();
@@ -141,7 +141,7 @@ async fn broken_and_unknown_encodings_are_told() {
 }
 
 #[tokio::test]
-async fn json_needs_its_header_and_faults_have_a_place() {
+async fn json_needs_its_content_type_and_faults_have_pointers() {
     let server = Server::start(Limits::default(), BodyLimits::default());
     let ask = async |media: &str, body: &str| server.ask(&format!("POST /json{media}"), body.as_bytes()).await;
     for media in ["\ncontent-type: application/json", "\ncontent-type: Application/JSON; charset=\"UTF-8\""] {

@@ -6,7 +6,7 @@ use umbra::lifecycle::{Drained, Failure, Tasks};
 use super::server::{PATIENCE, SHORT};
 
 #[tokio::test]
-async fn an_essential_task_that_ends_stops_the_process_and_another_does_not() {
+async fn only_the_end_of_an_essential_task_stops_the_process() {
     for (panics, failure) in [(true, Failure::Panicked("heart")), (false, Failure::Ended("heart"))] {
         let tasks = Tasks::new();
         tasks.spawn("finger", async { panic!("hurt") });
@@ -23,7 +23,7 @@ async fn an_essential_task_that_ends_stops_the_process_and_another_does_not() {
 }
 
 #[tokio::test]
-async fn a_second_signal_stops_at_once_and_sighup_asks_for_a_reload() {
+async fn second_signal_stops_at_once_and_sighup_requests_a_reload() {
     use nix::sys::signal::{Signal, raise};
     let tasks = Tasks::new();
     tasks.listen().unwrap();

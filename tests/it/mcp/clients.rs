@@ -13,7 +13,7 @@ use super::{
 use crate::support::{Umbra, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_request_is_refused_with_a_reason() {
+async fn malformed_requests_are_refused_with_a_reason() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let mut client = Client::start(&umbra, &[], &SERVE, false);
@@ -50,7 +50,7 @@ async fn what_is_no_request_is_refused_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_nearly_a_tools_reaches_no_server_in_shadow() {
+async fn near_miss_tool_or_method_name_reaches_no_server_in_shadow() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let mut client = Client::start(&umbra, &[SHADOW], &SERVE, false);
@@ -85,7 +85,7 @@ async fn a_name_that_is_nearly_a_tools_reaches_no_server_in_shadow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
+async fn departed_client_leaves_no_call_or_server_running() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     for stopped in [false, true] {

@@ -45,7 +45,7 @@ pub fn names(listed: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_generations_are_served_and_nothing_is_written_in_shadow() {
+async fn both_protocol_versions_are_served_and_shadow_writes_nothing() {
     let folder = TempDir::new().expect("a folder");
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).env("AGENT_SAFE_MODE", "1").go().await;
     let listed = message(&modern(&umbra, "/mcp/notes", &[], "tools/list", json!({})).await);
@@ -90,7 +90,7 @@ async fn both_generations_are_served_and_nothing_is_written_in_shadow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_servers_are_one_and_each_key_sees_its_own() {
+async fn merged_servers_are_visible_only_to_keys_of_their_agents() {
     let (one, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
     let mut settings = settings(one.path(), false, "");
     let second = scripted::upstream(other.path(), true);
@@ -137,7 +137,7 @@ async fn several_servers_are_one_and_each_key_sees_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_refused_in_the_words_of_the_protocol() {
+async fn invalid_messages_get_json_rpc_errors() {
     let folder = TempDir::new().expect("a folder");
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let known = session(&umbra).await;
@@ -181,7 +181,7 @@ async fn session(umbra: &Umbra) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_request_of_one_id_is_refused_and_the_first_is_answered() {
+async fn concurrent_request_with_a_used_id_is_refused() {
     let folder = TempDir::new().expect("a folder");
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "  call_timeout: 3s\n")).go().await;
     let session = session(&umbra).await;
@@ -206,7 +206,7 @@ async fn a_second_request_of_one_id_is_refused_and_the_first_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reload_puts_profiles_in_force_and_leaves_alone_what_stayed_the_same() {
+async fn reload_applies_profiles_and_keeps_unchanged_servers() {
     let (one, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
     let before = settings(one.path(), false, "");
     let umbra = Umbra::with().settings(&before).go().await;
@@ -235,7 +235,7 @@ async fn a_reload_puts_profiles_in_force_and_leaves_alone_what_stayed_the_same()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_client_is_gone_is_called_off() {
+async fn call_of_a_disconnected_client_is_cancelled() {
     let folder = TempDir::new().expect("a folder");
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let call = modern(&umbra, "/mcp/notes", &[], "tools/call", json!({"name": "slow", "arguments": {}}));

@@ -7,7 +7,7 @@ use super::{SERVE, client::Client, scripted::TOOLS, settings};
 use crate::support::{Umbra, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_and_a_poisoned_description_are_reported_once_and_withheld() {
+async fn changed_or_poisoned_description_is_reported_and_withheld() {
     let folder = TempDir::new().expect("a folder");
     let settings = settings(folder.path(), false, "  withhold_suspicious: true\n");
     // Both reports of the one tool must be reviewed.

@@ -44,7 +44,7 @@ async fn found(umbra: &Umbra, arguments: Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_with_select_lists_what_fits_the_task() {
+async fn profile_with_select_lists_tools_that_fit_the_task() {
     let folder = folder();
     let select = "{limit: 2, always_include: [slow, \"files.get_p*\", no_such_tool]}";
     let umbra = Umbra::with().settings(&selecting(&folder, select)).go().await;
@@ -74,7 +74,7 @@ async fn a_profile_with_select_lists_what_fits_the_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_is_not_listed_is_found_and_called_as_itself() {
+async fn unlisted_tool_is_found_by_search_and_called_by_name() {
     let folder = folder();
     let tools = "policies:\n  - {name: no-storms, tools: [\"*_storm\"], verdict: block, reason: too loud}\n";
     let umbra = Umbra::with().settings(&selecting(&folder, "{limit: 0}")).tools(tools).go().await;
@@ -119,7 +119,7 @@ async fn a_tool_that_is_not_listed_is_found_and_called_as_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_shadow_a_tool_called_by_another_writes_nothing() {
+async fn call_tool_in_shadow_writes_nothing() {
     let folder = folder();
     let umbra = Umbra::with().settings(&selecting(&folder, "{limit: 1}")).env("AGENT_SAFE_MODE", "1").go().await;
     let said = call(&umbra, "call_tool", json!({"name": "write_note", "arguments": {"name": "b"}})).await;
@@ -152,7 +152,7 @@ async fn a_profile_with_few_tools_lists_them_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn over_standard_input_tools_are_selected_by_options() {
+async fn select_options_choose_tools_over_standard_input() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     for is_modern in [false, true] {

@@ -20,7 +20,7 @@ fn failure(result: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_a_storm_and_questions_of_a_server_end_in_answers() {
+async fn misbehaving_server_output_still_gives_each_call_an_answer() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "  call_timeout: 20s\n")).go().await;
     let mut client = Client::start(&umbra, &[], &SERVE, false);
@@ -44,7 +44,7 @@ async fn garbage_a_storm_and_questions_of_a_server_end_in_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_read_or_never_answers_is_given_up_in_time() {
+async fn unresponsive_server_is_abandoned_in_time_and_restarted() {
     let folder = folder();
     let times = "  call_timeout: 1s\n  start_timeout: 2s\n";
     let settings = settings(folder.path(), false, times) + "boundary: {max_arguments_bytes: 1MiB}\n";
@@ -78,7 +78,7 @@ async fn a_server_that_does_not_read_or_never_answers_is_given_up_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_becomes_a_write_behind_our_back_does_not_run_in_shadow() {
+async fn tool_that_changes_from_read_to_write_is_blocked_in_shadow() {
     for modern in [false, true] {
         let folder = folder();
         let mut settings = settings(folder.path(), modern, "");
@@ -95,7 +95,7 @@ async fn a_read_that_becomes_a_write_behind_our_back_does_not_run_in_shadow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_boundary_reads_run_and_nothing_else() {
+async fn unavailable_boundary_lets_only_reads_run() {
     let folder = folder();
     let settings = settings(folder.path(), false, "") + "boundary: {deadline: 300ms}\n";
     let umbra = Umbra::with().settings(&settings).go().await;
@@ -119,7 +119,7 @@ async fn without_the_boundary_reads_run_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_a_server_like_a_program() {
+async fn url_upstream_behaves_like_a_command_upstream() {
     let folder = folder();
     let mut far = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let upstream = format!("url: {}/mcp/notes", far.base);

@@ -12,7 +12,7 @@ use super::{
 use crate::support::{Umbra, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_shadow_reads_are_real_and_nothing_is_written_between_all_generations() {
+async fn shadow_runs_reads_but_no_writes_in_all_protocol_versions() {
     for (theirs, ours) in [(false, false), (false, true), (true, false), (true, true)] {
         let folder = folder();
         let case = format!("server modern: {theirs}, client modern: {ours}");
@@ -69,7 +69,7 @@ async fn in_shadow_reads_are_real_and_nothing_is_written_between_all_generations
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn live_it_does_write() {
+async fn live_writes_run() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let mut client = Client::start(&umbra, &[], &SERVE, true);
@@ -81,7 +81,7 @@ async fn live_it_does_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_malformed_or_unknown_is_no_way_around_the_boundary() {
+async fn malformed_or_unknown_requests_do_not_bypass_the_boundary() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let mut client = Client::start(&umbra, &[SHADOW], &SERVE, false);
@@ -105,7 +105,7 @@ async fn what_is_malformed_or_unknown_is_no_way_around_the_boundary() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_ends_is_started_again_and_its_calls_say_so() {
+async fn ended_server_is_restarted_and_its_open_call_fails() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "")).go().await;
     let mut client = Client::start(&umbra, &[], &SERVE, false);
@@ -121,7 +121,7 @@ async fn a_server_that_ends_is_started_again_and_its_calls_say_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_and_cancellation_are_passed_on_and_silence_ends() {
+async fn progress_and_cancel_are_forwarded_and_silence_times_out() {
     let folder = folder();
     let umbra = Umbra::with().settings(&settings(folder.path(), false, "  call_timeout: 2s\n")).go().await;
     let mut client = Client::start(&umbra, &[], &SERVE, false);

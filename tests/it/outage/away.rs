@@ -49,7 +49,7 @@ async fn answers(umbra: &Umbra, within: Duration) {
 }
 
 #[tokio::test]
-async fn a_stopped_database_is_answered_at_once_and_its_events_are_filed_when_it_is_back() {
+async fn events_are_spooled_at_once_and_filed_after_the_outage() {
     let (mut database, data) = external().await;
     let umbra = spooling(&database.url(), &data).go().await;
     umbra.event(&event("a", 0)).await;
@@ -85,7 +85,7 @@ async fn a_stopped_database_is_answered_at_once_and_its_events_are_filed_when_it
 }
 
 #[tokio::test]
-async fn under_load_nobody_waits_for_an_external_database_that_is_stopped_or_frozen() {
+async fn no_request_waits_for_a_stopped_or_frozen_external_database() {
     let (mut database, data) = external().await;
     let umbra = serving(&database.url(), &data).go().await;
     umbra.event(&event("warm", 0)).await;
@@ -114,7 +114,7 @@ async fn under_load_nobody_waits_for_an_external_database_that_is_stopped_or_fro
 }
 
 #[tokio::test]
-async fn under_load_nobody_waits_for_a_private_database_that_is_stopped_or_frozen() {
+async fn no_request_waits_for_a_stopped_or_frozen_private_database() {
     let data = TempDir::new().expect("a directory");
     let start = Umbra::with()
         .shadows(SHADOWS)
@@ -139,7 +139,7 @@ async fn under_load_nobody_waits_for_a_private_database_that_is_stopped_or_froze
 }
 
 #[tokio::test]
-async fn a_network_that_is_cut_is_answered_like_a_stopped_database() {
+async fn cut_connection_is_handled_like_a_stopped_database() {
     let (database, data) = external().await;
     let relay = Relay::to(&database.socket());
     let umbra = serving(&relay.url(), &data).go().await;
@@ -205,7 +205,7 @@ fn ip(args: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_cable_that_is_pulled_is_answered_like_a_stopped_database() {
+async fn lost_network_link_is_handled_like_a_stopped_database() {
     let Some(namespace) = Namespace::make() else {
         eprintln!("no network namespace can be made here: the relay's story stands for this one");
         return;
@@ -224,7 +224,7 @@ async fn a_cable_that_is_pulled_is_answered_like_a_stopped_database() {
 }
 
 #[tokio::test]
-async fn without_a_spool_events_are_refused_at_once_one_by_one_and_as_a_batch() {
+async fn events_without_a_spool_are_refused_at_once_in_an_outage() {
     let (mut database, data) = external().await;
     let umbra = on(&database.url(), data.path()).env("UMBRA__INGEST__SPOOL__ENABLED", "false").go().await;
     let events = json!({"events": [event("a", 1), event("a", 2), {"agent": "a"}]});

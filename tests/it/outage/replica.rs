@@ -23,7 +23,7 @@ shadow_agents:
 ";
 
 #[tokio::test]
-async fn a_replica_that_is_paused_under_reviews_writes_nothing_late_and_others_do_them_once() {
+async fn paused_server_writes_no_late_result_after_takeover() {
     let model = ModelServer::start(|seen| {
         let reply = Answer::Json(verdict(seen, "APPROVE", 90, &json!([])));
         Answer::Slow(Duration::from_secs(2), Box::new(reply))

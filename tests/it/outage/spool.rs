@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn events_of_a_server_that_is_gone_are_filed_by_another_on_its_disk() {
+async fn spool_of_a_killed_server_is_filed_by_another_on_its_disk() {
     let (mut database, data) = external().await;
     let mut gone = spooling(&database.url(), &data).go().await;
     let stays = spooling(&database.url(), &data).go().await;
@@ -39,7 +39,7 @@ async fn events_of_a_server_that_is_gone_are_filed_by_another_on_its_disk() {
 }
 
 #[tokio::test]
-async fn a_repeat_gets_the_first_answer_and_another_body_under_its_id_is_refused_while_it_waits() {
+async fn spooled_repeat_is_replayed_and_a_reused_id_refused() {
     let (mut database, data) = external().await;
     let umbra = spooling(&database.url(), &data).go().await;
     database.stop().await;
@@ -63,7 +63,7 @@ async fn a_repeat_gets_the_first_answer_and_another_body_under_its_id_is_refused
 }
 
 #[tokio::test]
-async fn a_repeat_over_two_servers_is_told_and_a_conflict_is_stored_and_told() {
+async fn duplicate_ids_on_two_servers_are_reported_after_filing() {
     let (mut database, data) = external().await;
     let other_data = tempfile::TempDir::new().expect("a directory");
     let (one, two) = (spooling(&database.url(), &data).go().await, spooling(&database.url(), &other_data).go().await);
@@ -124,7 +124,7 @@ async fn a_full_spool_refuses_new_events_and_drops_none() {
 }
 
 #[tokio::test]
-async fn a_spool_whose_oldest_event_is_too_old_takes_no_more_and_keeps_it() {
+async fn spool_past_its_max_age_refuses_events_and_drops_none() {
     let (mut database, data) = external().await;
     let age = if sabotage() { "1d" } else { "2s" };
     let umbra = on(&database.url(), data.path()).env("UMBRA__INGEST__SPOOL__MAX_AGE", age).go().await;
@@ -143,7 +143,7 @@ async fn a_spool_whose_oldest_event_is_too_old_takes_no_more_and_keeps_it() {
 }
 
 #[tokio::test]
-async fn no_secret_lies_in_the_spool_and_an_erasure_reaches_what_waits_there() {
+async fn spool_is_redacted_and_reached_by_erasure() {
     let (mut database, data) = external().await;
     let mut umbra = spooling(&database.url(), &data).go().await;
     database.stop().await;
@@ -181,7 +181,7 @@ async fn no_secret_lies_in_the_spool_and_an_erasure_reaches_what_waits_there() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_known_stays_valid_for_events_until_its_revocation_is_seen_which_is_told() {
+async fn known_key_stays_valid_until_its_revocation_is_seen() {
     let (database, data) = external().await;
     let relay = Relay::to(&database.socket());
     let umbra = spooling(&relay.url(), &data).go().await;
@@ -212,7 +212,7 @@ async fn a_key_that_was_known_stays_valid_for_events_until_its_revocation_is_see
 }
 
 #[tokio::test]
-async fn a_verdict_that_is_waited_for_is_pending_and_counts_from_receipt() {
+async fn verdict_on_a_spooled_event_is_pending_and_due_from_receipt() {
     let (mut database, data) = external().await;
     let model = ModelServer::start(|_| Answer::Hang).await;
     let shadows = "
@@ -250,7 +250,7 @@ shadow_agents:
 }
 
 #[tokio::test]
-async fn what_cannot_be_filed_is_set_aside_and_told_and_holds_up_nothing() {
+async fn damaged_spool_record_is_set_aside_and_blocks_no_other() {
     let (mut database, data) = external().await;
     let mut umbra = spooling(&database.url(), &data).go().await;
     database.stop().await;

@@ -31,7 +31,7 @@ async fn stop_under_way(umbra: &Umbra) -> (Answered, Instant) {
 }
 
 #[tokio::test]
-async fn a_stop_ends_while_an_external_database_is_frozen_and_keeps_what_was_acknowledged() {
+async fn stop_ends_on_a_frozen_external_database_and_keeps_events() {
     let (database, data) = external().await;
     // Under sabotage requests may drain as long as they like, and wait for a minute.
     let drain = if sabotage() { "600s" } else { "5s" };
@@ -51,7 +51,7 @@ async fn a_stop_ends_while_an_external_database_is_frozen_and_keeps_what_was_ack
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_a_stop_at_once_while_the_database_is_frozen() {
+async fn second_signal_ends_a_stop_at_once_on_a_frozen_database() {
     let (database, data) = external().await;
     let mut umbra = on(&database.url(), data.path())
         .env("UMBRA__SERVER__DRAIN_TIMEOUT", "600s")
@@ -80,7 +80,7 @@ async fn a_second_signal_ends_a_stop_at_once_while_the_database_is_frozen() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_while_the_private_database_is_frozen() {
+async fn stop_ends_on_a_frozen_private_database() {
     let data = TempDir::new().expect("a directory");
     let start = Umbra::with()
         .shadows(SHADOWS)

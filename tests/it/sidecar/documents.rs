@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::Umbra;
 
 #[tokio::test]
-async fn a_change_is_made_to_the_state_that_it_names_or_not_at_all() {
+async fn write_needs_its_base_etag_and_merges_or_is_refused() {
     let umbra = Umbra::with().go().await;
     let id = umbra.attach(&json!({"agent": "a"})).await;
     let path = format!("/v1/sessions/{id}/documents/plan.md");
@@ -69,7 +69,7 @@ async fn a_change_is_made_to_the_state_that_it_names_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn yaml_keeps_comments_and_order() {
+async fn edited_yaml_keeps_comments_and_order() {
     let umbra = Umbra::with().go().await;
     let text = "# the plan\nsteps:  # in order\n  - one\n  - two\nowner: ann\n";
     let id = umbra.attach(&json!({"agent": "a", "documents": {"plan": {"format": "yaml", "text": text}}})).await;

@@ -79,7 +79,7 @@ async fn a_task_in_another_language_finds_its_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_answer_tools_are_found_by_the_built_in_vectors() {
+async fn failed_embedding_model_falls_back_to_built_in_vectors() {
     let model = ModelServer::start(vectors).await;
     let umbra = umbra(&model).await;
     let two = json!({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]});

@@ -15,7 +15,7 @@ async fn with_the_example() -> Umbra {
 }
 
 #[tokio::test]
-async fn an_honest_researcher_searches_writes_down_and_answers() {
+async fn researcher_must_record_findings_before_the_answer() {
     let umbra = with_the_example().await;
     // The route of the pattern's own parent, and one below it.
     for route in ["/research", "/research/prices"] {
@@ -59,7 +59,7 @@ async fn an_honest_researcher_searches_writes_down_and_answers() {
 }
 
 #[tokio::test]
-async fn allowed_and_excluded_name_every_tool_whatever_the_intent() {
+async fn each_tool_is_allowed_or_excluded_for_any_intent() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
     let names = |list: &Value| -> Vec<String> {

@@ -78,7 +78,7 @@ async fn closed_as_told(umbra: &Umbra, over: &str) {
 }
 
 #[tokio::test]
-async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
+async fn steps_are_answered_as_degraded_while_the_database_hangs() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
     let mut umbra = Umbra::with()
@@ -178,7 +178,7 @@ async fn without_its_database_the_loop_goes_on_and_is_told_what_is_missing() {
 }
 
 #[tokio::test]
-async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
+async fn long_texts_of_one_agent_do_not_make_the_sidecar_passive() {
     let mut umbra = Umbra::with().sidecar(RULES).env("UMBRA__SIDECAR__DEADLINE", "50ms").go().await;
     umbra.unchecked();
     let id = umbra.attach(&json!({"agent": "a"})).await;
@@ -197,7 +197,7 @@ async fn long_texts_of_one_agent_take_the_sidecar_from_nobody() {
 }
 
 #[tokio::test]
-async fn what_binds_a_session_outlives_a_crash_of_its_database() {
+async fn session_restrictions_survive_a_crash_of_the_database() {
     let files = TempDir::new().expect("a directory");
     let server = postgres(files.path()).await;
     let mut umbra = Umbra::with()
@@ -243,7 +243,7 @@ async fn what_binds_a_session_outlives_a_crash_of_its_database() {
 }
 
 #[tokio::test]
-async fn a_broken_sidecar_file_changes_nothing_when_it_is_read_again() {
+async fn faulty_sidecar_file_leaves_rules_unchanged_on_reload() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let file = umbra.file("sidecar.yaml");
     let drop_table = json!({"agent": "a", "call": {"tool": "db.drop_table"}});

@@ -62,7 +62,7 @@ async fn patterns(umbra: &Umbra) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_approved_task_is_a_pattern_of_its_agent_and_counted_once() {
+async fn approved_task_becomes_a_pattern_and_is_counted_once() {
     let model = judge().await;
     let umbra = judged(&model).go().await;
     let other = judged(&model).on(&umbra.schema).go().await;
@@ -114,7 +114,7 @@ async fn an_approved_task_is_a_pattern_of_its_agent_and_counted_once() {
 }
 
 #[tokio::test]
-async fn what_reviews_flag_is_no_pattern_and_retires_what_it_was() {
+async fn flagged_task_gives_no_pattern_and_retires_a_known_one() {
     let model = judge().await;
     let umbra = judged(&model).go().await;
     let danger = |task_id: &str| {
@@ -158,7 +158,7 @@ async fn what_reviews_flag_is_no_pattern_and_retires_what_it_was() {
 }
 
 #[tokio::test]
-async fn a_task_with_a_session_is_left_to_it_and_poison_is_quarantined() {
+async fn task_with_a_session_is_counted_by_it_and_poison_quarantined() {
     let model = judge().await;
     let umbra = judged(&model).go().await;
     let task = "find the slow query in the report";
@@ -196,7 +196,7 @@ async fn a_task_with_a_session_is_left_to_it_and_poison_is_quarantined() {
 }
 
 #[tokio::test]
-async fn nothing_is_mined_where_it_is_switched_off() {
+async fn no_task_is_mined_while_mining_is_disabled() {
     let model = judge().await;
     let umbra = judged(&model).env("UMBRA__SIDECAR__MINE_TRAJECTORIES", "false").go().await;
     done(&umbra, "coder", "t-1", "find the slow query", "Found.").await;
@@ -212,7 +212,7 @@ async fn nothing_is_mined_where_it_is_switched_off() {
 }
 
 #[tokio::test]
-async fn a_task_that_no_model_judged_is_no_pattern() {
+async fn task_without_a_model_review_gives_no_pattern() {
     let shadows = SHADOWS.replace("model: judge", "model: checks");
     let umbra = Umbra::with().shadows(&shadows).sidecar(RULES).go().await;
     done(&umbra, "coder", "t-1", "find the slow query", "Found.").await;

@@ -6,7 +6,7 @@ use super::{RULES, tools};
 use crate::support::Umbra;
 
 #[tokio::test]
-async fn a_session_is_the_same_by_the_same_rules_and_told_where_others_differ() {
+async fn replay_equals_the_session_and_reports_changed_rulings() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let id = umbra
         .attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# Todo\n## Plan\n- [ ] one\n"}}))

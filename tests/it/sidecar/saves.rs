@@ -22,7 +22,7 @@ fn aside(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_editor_that_saves_its_buffer_again_takes_nothing_away_and_is_told() {
+async fn stale_save_is_merged_and_reported() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let id = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# Mine\n- a\n# Api\n- z\n"}})).await;
@@ -48,7 +48,7 @@ async fn an_editor_that_saves_its_buffer_again_takes_nothing_away_and_is_told() 
 }
 
 #[tokio::test]
-async fn a_stale_save_that_contradicts_writes_over_nothing_and_is_told_at_the_end() {
+async fn contradicting_stale_save_is_set_aside_and_reported_at_close() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let text = |one: &str, two: &str| format!("# T\n- [ ] {one} <!-- id: one -->\n- [ ] {two} <!-- id: two -->\n");
@@ -66,7 +66,7 @@ async fn a_stale_save_that_contradicts_writes_over_nothing_and_is_told_at_the_en
 }
 
 #[tokio::test]
-async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_say() {
+async fn rules_about_documents_are_skipped_while_files_are_unknown() {
     let place = Place::new();
     fs::create_dir_all(place.work().join("apps/site")).expect("a directory");
     let umbra = place.server().settings("sidecar: {deadline: 5s}").go().await;
@@ -122,7 +122,7 @@ async fn rules_about_documents_are_not_asked_while_nobody_knows_what_the_files_s
 }
 
 #[tokio::test]
-async fn a_file_that_is_being_written_is_left_alone_for_a_moment() {
+async fn incomplete_new_file_content_is_not_taken_at_once() {
     let place = Place::new();
     let umbra = place.server().settings("sidecar: {deadline: 5s}").go().await;
     let documents = json!({"todo": "# T\n- one\n", "plan": {"format": "yaml", "text": "a: 1\n"}});

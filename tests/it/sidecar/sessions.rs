@@ -7,7 +7,7 @@ use super::{RULES, tools};
 use crate::support::{Umbra, until};
 
 #[tokio::test]
-async fn a_session_moves_to_another_process_and_outlives_a_kill() {
+async fn session_continues_on_another_process_after_a_kill() {
     let mut first = Umbra::with().sidecar(RULES).go().await;
     let second = Umbra::with().sidecar(RULES).on(&first.schema).go().await;
     let id = first.attach(&json!({"agent": "a", "tools": tools(), "documents": {"todo": "# Todo\n"}})).await;
@@ -28,7 +28,7 @@ async fn a_session_moves_to_another_process_and_outlives_a_kill() {
 }
 
 #[tokio::test]
-async fn an_agent_has_so_many_sessions_and_idle_ones_end() {
+async fn sessions_per_agent_are_limited_and_idle_ones_closed() {
     let umbra = Umbra::with()
         .settings("sidecar: {max_sessions_per_agent: 2, idle_close: 10s}")
         .clock("2026-03-01T12:00:00Z")
@@ -55,7 +55,7 @@ async fn an_agent_has_so_many_sessions_and_idle_ones_end() {
 }
 
 #[tokio::test]
-async fn sessions_are_counted_exactly_and_can_be_found() {
+async fn session_limit_is_exact_and_open_sessions_are_listed() {
     let settings = "sidecar: {max_sessions_per_agent: 3}";
     let first = Umbra::with().settings(settings).go().await;
     let second = Umbra::with().settings(settings).on(&first.schema).go().await;
@@ -90,7 +90,7 @@ async fn sessions_are_counted_exactly_and_can_be_found() {
 }
 
 #[tokio::test]
-async fn what_an_agent_says_of_a_session_that_is_over_counts_once() {
+async fn outcome_of_a_closed_session_counts_once() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let id = umbra.attach(&json!({"agent": "a", "task": "search the code for the date bug", "tools": tools()})).await;
     let search = json!({"tool": {"server": "search", "name": "search_code"}});
@@ -118,7 +118,7 @@ async fn what_an_agent_says_of_a_session_that_is_over_counts_once() {
 }
 
 #[tokio::test]
-async fn a_caller_without_time_is_answered_from_memory_and_harms_nobody() {
+async fn zero_deadline_is_ruled_from_memory_and_degrades_no_other() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let fetch = json!({"tool": "web.fetch"});
     let (hurried, other) = (umbra.attach(&json!({"agent": "a"})).await, umbra.attach(&json!({"agent": "b"})).await);
@@ -133,7 +133,7 @@ async fn a_caller_without_time_is_answered_from_memory_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_key_of_one_agent_knows_no_sessions_of_another() {
+async fn key_of_one_agent_cannot_reach_sessions_of_another() {
     let umbra = Umbra::with().go().await;
     let key = |agent: &str| {
         let made =
@@ -181,7 +181,7 @@ async fn a_key_of_one_agent_knows_no_sessions_of_another() {
 }
 
 #[tokio::test]
-async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
+async fn policies_in_force_are_listed_and_client_formats_accepted() {
     let rules = format!("{RULES}  - {{name: elsewhere, agents: other, checks: pii, verdict: warn}}\n");
     let rules = rules.replace("policies:", "policies:\n  - {name: only-these, routes: narrow, except: [search.*, fetch], verdict: block, reason: not here}");
     let umbra = Umbra::with().sidecar(&rules).go().await;
@@ -239,7 +239,7 @@ async fn what_is_in_force_is_told_and_bodies_are_as_clients_have_them() {
 }
 
 #[tokio::test]
-async fn ten_thousand_tools_are_shown_and_found() {
+async fn session_with_ten_thousand_tools_finds_the_right_one() {
     let umbra = Umbra::with().go().await;
     let tool = |n: usize| {
         json!({"server": format!("s{}", n % 50), "name": format!("tool_{n}"),
@@ -255,7 +255,7 @@ async fn ten_thousand_tools_are_shown_and_found() {
 }
 
 #[tokio::test]
-async fn what_is_asked_wrongly_is_told_with_its_place() {
+async fn invalid_bodies_are_refused_with_the_pointer() {
     let umbra = Umbra::with().go().await;
     for (path, body, pointer) in [
         ("/v1/sessions", json!({}), "/agent"),
@@ -279,7 +279,7 @@ async fn what_is_asked_wrongly_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn what_the_sidecar_says_is_streamed() {
+async fn session_stream_has_turns_directives_and_the_close() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
     umbra.turn(&id, &json!({"planned_calls": [{"tool": "db.drop_table"}]})).await;
@@ -299,7 +299,7 @@ async fn what_the_sidecar_says_is_streamed() {
 }
 
 #[tokio::test]
-async fn a_note_of_a_person_is_told_once_with_the_next_message_and_bounded() {
+async fn note_is_delivered_once_with_the_next_message_and_bounded() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
     let path = format!("/v1/sessions/{id}/notes");

@@ -62,7 +62,7 @@ fn mail(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_models_word_blocks_or_allows_and_is_named() {
+async fn model_opinion_blocks_or_allows_and_is_named() {
     let model = model().await;
     let umbra = umbra(&model).await;
     let refund = "You get a full refund tomorrow.";
@@ -106,7 +106,7 @@ async fn a_models_word_blocks_or_allows_and_is_named() {
 }
 
 #[tokio::test]
-async fn without_a_models_word_that_of_the_other_rules_stands_and_it_is_said() {
+async fn missing_model_opinion_leaves_other_rules_and_a_warning() {
     let model = model().await;
     let umbra = umbra(&model).await;
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
@@ -158,7 +158,7 @@ async fn without_a_models_word_that_of_the_other_rules_stands_and_it_is_said() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_model_holds_up_nobody() {
+async fn turn_that_waits_for_a_model_blocks_no_other_turn() {
     let model = model().await;
     let umbra = umbra(&model).await;
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
@@ -182,7 +182,7 @@ async fn whoever_waits_for_a_model_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn interventions_are_events_for_shadows_and_counted() {
+async fn interventions_become_events_and_metrics() {
     let model = model().await;
     let umbra = umbra(&model).await;
     let id = umbra.attach(&json!({"agent": "a", "task_id": "t-1", "tools": tools()})).await;

@@ -16,7 +16,7 @@ async fn at_work(umbra: &Umbra, task: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_step_that_skips_its_duty_is_held_and_the_work_ends_right() {
+async fn step_with_an_overdue_document_is_held_until_updated() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let task = "search the code for the date bug and edit the file";
     let id = at_work(&umbra, task).await;
@@ -107,7 +107,7 @@ async fn a_step_that_skips_its_duty_is_held_and_the_work_ends_right() {
 }
 
 #[tokio::test]
-async fn labels_of_a_session_outlive_its_steps_and_forbid_later_ones() {
+async fn session_labels_block_calls_in_later_steps() {
     let umbra = Umbra::with().sidecar(RULES).go().await;
     let id = umbra.attach(&json!({"agent": "a", "tools": tools()})).await;
     let mail = json!({"tool": {"server": "mail", "name": "send_email"}, "arguments": {"to": "x@y.example"}});
@@ -160,7 +160,7 @@ async fn labels_of_a_session_outlive_its_steps_and_forbid_later_ones() {
 }
 
 #[tokio::test]
-async fn a_tool_is_known_by_any_spelling_and_by_what_it_answered() {
+async fn tool_is_matched_by_any_spelling_and_by_its_results() {
     let pay = "  - {name: no-pay, tools: pay.*, verdict: block, reason: nobody pays}\ndocuments:";
     let umbra = Umbra::with().sidecar(&RULES.replace("documents:", pay)).go().await;
     let tools = json!([{"server": "pay", "name": "charge"}, {"server": "web", "name": "fetch"},

@@ -90,7 +90,7 @@ pub async fn makers(umbra: &Umbra, id: &str, name: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn documents_are_files_from_the_beginning_and_stay_after_the_end() {
+async fn document_files_exist_from_attach_and_remain_after_close() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let attached = umbra.post("/v1/sessions", &json!({"agent": "a", "documents": {"todo": "# T\n- [ ] one\n"}})).await;
@@ -121,7 +121,7 @@ async fn documents_are_files_from_the_beginning_and_stay_after_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_changed_in_a_file_becomes_a_change_of_the_document() {
+async fn file_change_becomes_a_document_change() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let (first, second) = ("# T\n- [ ] one\n", "# T\n- [x] one\n");
@@ -159,7 +159,7 @@ async fn what_is_changed_in_a_file_becomes_a_change_of_the_document() {
 }
 
 #[tokio::test]
-async fn changes_of_a_file_and_over_the_api_at_once_are_both_there() {
+async fn concurrent_file_and_api_changes_are_merged() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let id = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# File\n- file\n# Api\n- api\n"}})).await;
@@ -184,7 +184,7 @@ async fn changes_of_a_file_and_over_the_api_at_once_are_both_there() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_is_kept_beside_and_told() {
+async fn unacceptable_file_is_set_aside_and_reported() {
     let place = Place::new();
     let umbra = place.server().settings("sidecar: {max_documents: 2}").go().await;
     let id = umbra.attach(&json!({"agent": "a", "documents": {"todo": "# T\n- [ ] write tests\n"}})).await;
@@ -235,7 +235,7 @@ async fn what_cannot_be_taken_is_kept_beside_and_told() {
 }
 
 #[tokio::test]
-async fn no_link_leads_out_of_the_workspace() {
+async fn links_out_of_the_workspace_are_not_followed() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let secret = "# T\n- [ ] a secret of others\n";
@@ -285,7 +285,7 @@ async fn no_link_leads_out_of_the_workspace() {
 }
 
 #[tokio::test]
-async fn what_happened_while_nobody_looked_is_told_apart() {
+async fn edits_during_downtime_are_told_from_outdated_files() {
     let place = Place::new();
     let mut first = place.server().go().await;
     let elsewhere = Umbra::with().sidecar(RULES).on(&first.schema).go().await;
@@ -338,7 +338,7 @@ async fn a_credential_in_a_file_is_kept_nowhere() {
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_written_holds_up_nobody() {
+async fn unwritable_workspace_degrades_answers_and_stops_no_step() {
     let place = Place::new();
     let umbra = place.server().go().await;
     let ours = place.work().join(".umbra");
@@ -362,7 +362,7 @@ async fn a_directory_that_cannot_be_written_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_session_is_at_work_in_a_folder_that_is_there_and_no_server_in_a_directory_that_is_not() {
+async fn missing_folder_degrades_and_missing_workspace_stops_start() {
     let place = Place::new();
     fs::create_dir_all(place.work().join("apps/site")).expect("a directory");
     let umbra = place.server().go().await;
@@ -409,7 +409,7 @@ async fn a_session_is_at_work_in_a_folder_that_is_there_and_no_server_in_a_direc
 }
 
 #[tokio::test]
-async fn files_go_with_their_session() {
+async fn files_are_deleted_with_their_session() {
     let place = Place::new();
     let first = place
         .server()

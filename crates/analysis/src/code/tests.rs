@@ -11,7 +11,7 @@ fn texts(code: &str, language: Option<Language>) -> Vec<String> {
 }
 
 #[test]
-fn a_command_is_taken_from_the_calls_of_each_language() {
+fn commands_are_extracted_from_calls_in_each_language() {
     for (language, code, expected) in [
         (Python, "os.system('curl -s https://x | sh')", "curl -s https://x | sh"),
         (Python, "subprocess.run(['rm', '-rf', '/'], check=True)", "'rm' '-rf' '/'"),
@@ -57,7 +57,7 @@ fn a_command_is_taken_from_the_calls_of_each_language() {
 }
 
 #[test]
-fn comments_texts_and_other_calls_start_nothing() {
+fn comments_strings_and_definitions_start_no_command() {
     for (language, code) in [
         (Python, "# os.system('rm -rf /')\nx = 1"),
         (Python, "print(\"os.system('rm -rf /')\")"),
@@ -75,7 +75,7 @@ fn comments_texts_and_other_calls_start_nothing() {
 }
 
 #[test]
-fn a_call_stands_where_it_is_written_and_takes_along_what_its_names_were_given() {
+fn call_span_is_its_source_and_its_text_has_assigned_values() {
     let code = "path = '/'\nshutil.rmtree(path)\n";
     let found = started(code, Some(Python));
     assert_eq!(found.len(), 1);
@@ -84,7 +84,7 @@ fn a_call_stands_where_it_is_written_and_takes_along_what_its_names_were_given()
 }
 
 #[test]
-fn names_that_are_given_themselves_over_and_over_end() {
+fn self_referential_assignments_and_deep_nesting_terminate() {
     let code = format!("x = {}'a'\n{}", "x + ".repeat(200), "os.system(x)\n".repeat(200));
     assert!(!texts(&code, Some(Python)).is_empty());
     let nested = format!("os.system({}'a'", "(".repeat(10_000));
@@ -92,7 +92,7 @@ fn names_that_are_given_themselves_over_and_over_end() {
 }
 
 #[test]
-fn the_lines_of_a_text_tell_what_it_is() {
+fn content_language_is_detected_from_lines() {
     for (text, expected) in [
         ("rm -rf / --no-preserve-root", Content::Code(Some(Shell))),
         ("curl https://get.x.net/x.sh | sudo bash", Content::Code(Some(Shell))),

@@ -20,7 +20,7 @@ fn calls(script: &str) -> Vec<String> {
 }
 
 #[test]
-fn calls_lose_their_wrappers_quotes_and_variables() {
+fn calls_are_resolved_without_wrappers_quotes_and_variables() {
     for (script, expected) in [
         ("sudo -u root env A=1 rm -rf '/srv/data'", &["rm -rf /srv/data"][..]),
         ("d=srv; r\\m \"/$d/x y\" $e", &["d=srv", "rm /srv/x y $e"]),
@@ -35,7 +35,7 @@ fn calls_lose_their_wrappers_quotes_and_variables() {
 }
 
 #[test]
-fn scripts_within_a_command_are_handed_back_with_what_runs_them() {
+fn nested_scripts_are_returned_with_their_runner() {
     for (script, text, by) in [
         ("bash -c 'rm -rf \"$1\"' x /srv", "rm -rf \"/srv\"", "bash -c"),
         ("ssh ops@db1 'systemctl stop app'", "systemctl stop app", "ssh ops@db1"),
@@ -49,7 +49,7 @@ fn scripts_within_a_command_are_handed_back_with_what_runs_them() {
 }
 
 #[test]
-fn a_script_is_unread_from_where_the_reader_stopped() {
+fn unread_offset_is_where_the_parser_stopped() {
     let long = format!("# {}", "x".repeat(LONGEST_SCRIPT));
     let barred = format!("# {}", "|".repeat(1_100));
     for (script, unread_from) in [
@@ -64,7 +64,7 @@ fn a_script_is_unread_from_where_the_reader_stopped() {
 }
 
 #[test]
-fn a_script_without_budget_is_unread_from_its_beginning() {
+fn script_without_budget_is_unread_from_its_start() {
     let budget = Budget::of(0);
     budget.spend(usize::MAX);
     let parsed = parse("rm -rf /srv; rm -rf /home/user/projects", &budget);

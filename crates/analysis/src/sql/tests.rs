@@ -11,7 +11,7 @@ fn acts(text: &str) -> Vec<Vec<Act>> {
 }
 
 #[test]
-fn statements_say_what_they_do() {
+fn statements_are_classified_by_their_acts() {
     for (text, expected) in [
         ("select 1", vec![Act::Reads]),
         ("show tables", vec![Act::Reads]),
@@ -36,7 +36,7 @@ fn statements_say_what_they_do() {
 }
 
 #[test]
-fn dialects_that_end_strings_elsewhere_are_told_apart() {
+fn ambiguous_string_ends_are_read_in_each_dialect() {
     let escaped = acts(r"select '\'; delete from users; --'");
     assert!(
         escaped.contains(&vec![Act::Reads]) && escaped.contains(&vec![Act::Reads, Act::Deletes(true)]),
@@ -47,7 +47,7 @@ fn dialects_that_end_strings_elsewhere_are_told_apart() {
 }
 
 #[test]
-fn functions_and_names_are_listed() {
+fn functions_columns_and_aliases_are_listed() {
     let readings = read("select a.purge, lower(b) as c from app.sweep(1) join t on pg_catalog.f(t.x)");
     let statement = readings.parsed.first().and_then(|all| all.first()).expect("a statement");
     let calls: Vec<String> = statement.calls.iter().map(|call| call.parts.join(".")).collect();
@@ -57,7 +57,7 @@ fn functions_and_names_are_listed() {
 }
 
 #[test]
-fn what_is_too_long_or_too_deep_is_told() {
+fn overlong_and_deep_statements_are_reported_as_over_limit() {
     for text in [
         format!("select {}1{}", "(".repeat(40), ")".repeat(40)),
         format!("select {} 1", "not ".repeat(5_000)),
@@ -70,7 +70,7 @@ fn what_is_too_long_or_too_deep_is_told() {
 }
 
 #[test]
-fn hostile_texts_take_little_time() {
+fn hostile_statements_are_read_within_five_seconds() {
     for text in [
         format!("select * from {}t{}", "(".repeat(12), ")".repeat(12)),
         format!("select * from {}t", "(".repeat(12)),

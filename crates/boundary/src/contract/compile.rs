@@ -133,7 +133,7 @@ fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<Compil
         let value = put.value.as_ref();
         let value = value.map(|value| note(template(value, &STORED), &at("overlay", "put.value"), faults));
         if put.partial && matches!(put.value, Some(Value::Array(_) | Value::Number(_) | Value::Bool(_))) {
-            let message = "put.value: a partial record holds the fields that change";
+            let message = "put.value: a partial record must be a mapping of the fields that change";
             faults.push(ContractFault::of("overlay", message, "write a mapping, such as {status: closed}"));
         }
         let mut optional = |source: &Option<String>, part: &str| {
@@ -159,8 +159,8 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
         if is_wild(&read.tool) {
             faults.push(ContractFault::of(
                 "overlay",
-                format!("reads[{index}]: a reader is one tool"),
-                "write its name",
+                format!("reads[{index}]: a reader must be a single tool"),
+                "write the tool's name",
             ));
         }
         let key = note(predicate(&read.key, &CALL), &place("key"), faults);
@@ -215,9 +215,9 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     add_functions(&mut scope, &mint);
     let is_sure = |reads_arguments: bool| is_known || !reads_arguments;
     let help = |is_of_bounds: bool| match (is_of_bounds, is_known) {
-        (true, _) => "write less, or into several responses",
-        (false, true) => "the arguments are a sample of input_schema; `examples` there make it a better one",
-        (false, false) => "it fails whatever the arguments are",
+        (true, _) => "write a smaller result, or split it into several responses",
+        (false, true) => "the arguments are a sample of input_schema; `examples` in the schema make a better sample",
+        (false, false) => "the expression fails for all arguments",
     };
     let mut answer = None;
     for (index, response) in contract.responses.iter().enumerate() {
@@ -236,12 +236,12 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
                 told(format!("result: {error}"), help(error.is_of_bounds()));
             }
             Ok(Value::Null) if contract.output.is_none() && is_sure(echoes) => {
-                let help = "write what the tool gives; where it gives nothing, add output_schema: {type: \"null\"}";
-                told("result: it is null, and no output_schema says that it may be".to_owned(), help);
+                let help = "write the tool's result; for a tool without a result, add output_schema: {type: \"null\"}";
+                told("result: the result is null, and no output_schema allows null".to_owned(), help);
             }
             Ok(result) if is_sure(echoes) => {
                 for mismatch in contract.check_result(&result).err().unwrap_or_default().iter().take(3) {
-                    let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
+                    let place = if mismatch.pointer.is_empty() { "the whole result" } else { &mismatch.pointer };
                     let message = format!("the stub does not fit output_schema: {place}: {}", mismatch.message);
                     told(message, "change the result, or the schema");
                 }
@@ -289,9 +289,9 @@ fn without_responses(
     }
     let why = match sample(output.source(), arguments, mint) {
         Ok(result) if answers(&result) || !is_known => return None,
-        Ok(_) => "a sample of it does not fit it".to_owned(),
+        Ok(_) => "a sample of the schema does not fit the schema".to_owned(),
         Err(error) => error,
     };
     let help = "write responses, or add `examples` to the schema";
-    Some(ContractFault::of("output_schema", format!("no stub can be made of it: {why}"), help))
+    Some(ContractFault::of("output_schema", format!("no stub can be made from the schema: {why}"), help))
 }

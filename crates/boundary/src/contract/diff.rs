@@ -36,7 +36,7 @@ pub fn diff(old: &[ToolContract], new: &[ToolContract]) -> Vec<Change> {
         let mut notes = Notes { tool, changes: Vec::new() };
         match (old.get(tool), new.get(tool)) {
             (Some(old), Some(new)) => notes.contract(old, new),
-            (Some(_), None) => notes.note(true, "the contract is gone"),
+            (Some(_), None) => notes.note(true, "the contract is removed"),
             (None, Some(_)) => notes.note(false, "the contract is new"),
             (None, None) => {}
         }
@@ -64,7 +64,7 @@ impl Notes<'_> {
         if new.version < old.version {
             self.note(true, format!("version went back from {} to {}", old.version, new.version));
         } else if new.version == old.version {
-            self.note(true, format!("it changed and is still version {}: raise it", old.version));
+            self.note(true, format!("the contract changed and still has version {}: raise the version", old.version));
         }
         if old.effect != new.effect {
             let (from, to) = (old.effect.as_str(), new.effect.as_str());
@@ -103,7 +103,7 @@ impl Notes<'_> {
     fn input(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
             (None, Some(_)) => self.note(true, "arguments are now validated: input_schema is new"),
-            (Some(_), None) => self.note(true, "arguments are no longer validated: input_schema is gone"),
+            (Some(_), None) => self.note(true, "arguments are no longer validated: input_schema is removed"),
             (Some(old), Some(new)) if old != new => {
                 // Arguments that callers give must still be accepted: the new edition must allow all that the old one
                 // did.
@@ -117,7 +117,7 @@ impl Notes<'_> {
     fn output(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
             (None, Some(_)) => self.note(false, "results are now validated: output_schema is new"),
-            (Some(_), None) => self.note(true, "results are no longer validated: output_schema is gone"),
+            (Some(_), None) => self.note(true, "results are no longer validated: output_schema is removed"),
             (Some(old), Some(new)) if old != new => {
                 // Results of the tool must still be understood: the old edition must allow all that the new one does.
                 let sides = Sides { offer: new, demand: old, what: "output" };
@@ -172,7 +172,7 @@ impl Notes<'_> {
             let kept =
                 bound(offer).is_some_and(|given| if lower.contains(&key) { given >= wanted } else { given <= wanted });
             if !kept {
-                self.note(true, format!("{place}: `{key}` no longer keeps to what it was"));
+                self.note(true, format!("{place}: `{key}` is less strict than before"));
             }
         }
     }
@@ -181,12 +181,12 @@ impl Notes<'_> {
         let words = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
         let Some(known) = words(demand) else { return };
         match words(offer) {
-            None => self.note(true, sides.say(place, "a few words", "any value")),
+            None => self.note(true, sides.say(place, "listed values", "any value")),
             Some(given) => {
                 let strange = given.iter().filter(|word| !known.contains(word)).count();
                 if strange > 0 {
-                    let (what, verb) = if sides.what == "input" { ("no longer taken", "were") } else { ("new", "are") };
-                    self.note(true, format!("{place}: {strange} words of the enumeration {verb} {what}"));
+                    let (what, verb) = if sides.what == "input" { ("no longer accepted", "were") } else { ("new", "are") };
+                    self.note(true, format!("{place}: {strange} values of the enumeration {verb} {what}"));
                 }
             }
         }
@@ -204,7 +204,7 @@ impl Notes<'_> {
                 let change = match (is_input, given.contains_key(name)) {
                     (true, _) => "is required now",
                     (false, true) => "may be missing now",
-                    (false, false) => "is gone",
+                    (false, false) => "is removed",
                 };
                 self.note(true, format!("{place} {change}"));
             }
@@ -213,14 +213,14 @@ impl Notes<'_> {
             match given.get(name) {
                 Some(schema) => self.compare(sides, schema, wanted, &format!("{path}.{name}"), depth + 1),
                 None if is_input => self.note(false, format!("input{path}.{name} is new")),
-                None if !needed.contains(name) => self.note(true, format!("output{path}.{name} is gone")),
+                None if !needed.contains(name) => self.note(true, format!("output{path}.{name} is removed")),
                 None => {}
             }
         }
         for name in given.keys().filter(|name| !taken.contains_key(*name)) {
             let closed = demand.get("additionalProperties") == Some(&Value::Bool(false));
             if is_input {
-                let how = if closed { "is no longer taken" } else { "is no longer described" };
+                let how = if closed { "is no longer accepted" } else { "is no longer described" };
                 self.note(closed, format!("input{path}.{name} {how}"));
             } else {
                 self.note(closed, format!("output{path}.{name} is new"));

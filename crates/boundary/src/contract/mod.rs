@@ -159,7 +159,7 @@ impl Contracts {
         compiled.index().map_err(|BadPattern(tool)| {
             let fault = ContractFault::of(
                 "tool",
-                format!("{tool:?} is no glob"),
+                format!("{tool:?} is not a valid glob"),
                 "write a name, or a pattern such as github.delete_*",
             );
             ContractsError(vec![(tool, fault)])

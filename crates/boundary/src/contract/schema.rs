@@ -56,7 +56,7 @@ impl Schema {
     pub fn compile(schema: &Value) -> Result<Self, String> {
         let mut survey = Survey::of(schema);
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-            return Err("a schema is a mapping; write {type: object, ...}".to_owned());
+            return Err("the schema is not a mapping: write {type: object, ...}".to_owned());
         }
         survey.measure(schema, 0)?;
         let mut path = Vec::new();
@@ -68,7 +68,7 @@ impl Schema {
                 let place = error.instance_path().to_string();
                 let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
                 let said: String = error.masked().to_string().chars().take(200).collect();
-                format!("this is no JSON Schema{place}: {said} (patterns have no look-around and no back references)")
+                format!("not a valid JSON Schema{place}: {said} (patterns have no look-around and no back references)")
             })?;
         Ok(Self { source: schema.clone(), validator, deepest, words: survey.words })
     }
@@ -169,10 +169,10 @@ impl<'a> Survey<'a> {
     fn measure(&mut self, value: &'a Value, depth: usize) -> Result<(), String> {
         self.nodes += 1;
         if depth > MAX_DEPTH {
-            return Err(format!("the schema is nested more than {MAX_DEPTH} deep; use $ref to #/$defs"));
+            return Err(format!("the schema is nested more than {MAX_DEPTH} deep: use $ref to #/$defs"));
         }
         if self.nodes > MAX_NODES {
-            return Err(format!("the schema has more than {MAX_NODES} parts; leave out what no call needs"));
+            return Err(format!("the schema has more than {MAX_NODES} parts: leave out parts that no call needs"));
         }
         match value {
             Value::Array(items) => items.iter().try_for_each(|item| self.measure(item, depth + 1)),
@@ -183,7 +183,7 @@ impl<'a> Survey<'a> {
                             if target != "#" && !target.starts_with("#/") =>
                         {
                             let shown: String = target.chars().filter(|c| !c.is_control()).take(80).collect();
-                            return Err(format!("`{key}: {shown}` leads elsewhere; write #/$defs/NAME"));
+                            return Err(format!("`{key}: {shown}` refers to another document: write #/$defs/NAME"));
                         }
                         ("enum", Value::Array(words)) => self.words = self.words.max(words.len()),
                         ("pattern", Value::String(_)) => self.patterns += 1,
@@ -215,7 +215,7 @@ impl<'a> Survey<'a> {
         self.unfolded += 1;
         if self.unfolded > MAX_UNFOLDED || path.len() > MAX_DEPTH * 4 {
             return Err(
-                "the schema unfolds into too much: its references multiply; write fewer alternatives".to_owned()
+                "the schema is too large once its references are resolved: write fewer alternatives".to_owned()
             );
         }
         path.push(here);
@@ -232,7 +232,7 @@ impl<'a> Survey<'a> {
             let Some(target) = entries.get(key).and_then(Value::as_str) else { continue };
             let pointer = target.strip_prefix('#').unwrap_or_default();
             let target = self.root.pointer(&unescaped(pointer));
-            let target = target.ok_or_else(|| format!("`{key}` leads to nothing: is it written right?"))?;
+            let target = target.ok_or_else(|| format!("the target of `{key}` does not exist: check its spelling"))?;
             ways += self.unfold(target, path)?;
         }
         for key in IN_PLACE {

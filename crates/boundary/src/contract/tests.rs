@@ -27,7 +27,7 @@ fn example() -> Vec<ToolContract> {
 }
 
 #[test]
-fn the_example_has_no_fault() {
+fn example_contracts_compile_and_check_arguments() {
     let contracts = Contracts::compile(example()).unwrap();
     let refund = contracts.find(&ToolName::of("stripe", "process_refund")).unwrap();
     assert_eq!(refund.id(), "stripe.process_refund@2");
@@ -39,7 +39,7 @@ fn the_example_has_no_fault() {
 }
 
 #[test]
-fn the_very_name_goes_before_globs_and_a_longer_glob_before_a_shorter() {
+fn lookup_prefers_exact_names_then_longer_globs() {
     let names = ["*", "stripe.*", "stripe.get_*", "stripe.get_refund", "*.delete", "get"];
     let contracts = Contracts::compile(names.map(|name| ToolContract::new(name, Effect::Read)).into()).unwrap();
     for (tool, expected) in [
@@ -77,7 +77,7 @@ fn answers(result: Value) -> Vec<Response> {
 }
 
 #[test]
-fn a_contract_that_cannot_be_applied_is_refused() {
+fn inapplicable_contracts_are_refused_with_their_fault() {
     assert_eq!(faults(|_| {}), "");
     assert_eq!(faults(|contract| contract.responses = answers(json!({"id": "{{ uuid('x-') }}"}))), "");
     let cases: Vec<(Change, &str)> = vec![
@@ -170,7 +170,7 @@ fn a_contract_that_cannot_be_applied_is_refused() {
 }
 
 #[test]
-fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
+fn impossible_responses_are_refused_for_any_input_schema() {
     let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 0]";
     let nested = |verb: &str, times: usize, inmost: &str| {
         (0..times).fold(inmost.to_owned(), |inner, _| format!("{list}.{verb}(x, {inner})"))
@@ -242,7 +242,7 @@ fn what_can_never_be_answered_is_told_whatever_is_known_of_the_arguments() {
 }
 
 #[test]
-fn what_a_call_leaves_is_tried() {
+fn overlay_expressions_are_tried_at_compilation() {
     let overlay = |key: &str, value: Option<Value>, partial: bool| {
         faults(|contract| {
             contract.responses = answers(json!({"id": "{{ seq('x-') }}"}));
@@ -261,7 +261,7 @@ fn what_a_call_leaves_is_tried() {
 }
 
 #[test]
-fn schemas_that_are_bombs_are_refused_or_bounded() {
+fn schema_bombs_are_refused_or_bounded() {
     let mut doubling = json!({"$defs": {"n0": {"type": "string"}}, "$ref": "#/$defs/n30"});
     for n in 1..=30 {
         let below = format!("#/$defs/n{}", n - 1);
@@ -319,7 +319,7 @@ fn schemas_that_are_bombs_are_refused_or_bounded() {
 }
 
 #[test]
-fn what_changed_is_told_with_whether_it_breaks() {
+fn contract_diff_marks_breaking_changes() {
     let base = || {
         let mut contract = ToolContract::new("a", Effect::Write);
         contract.input_schema = Some(
@@ -384,7 +384,7 @@ fn what_changed_is_told_with_whether_it_breaks() {
 }
 
 #[test]
-fn code_that_registers_tools_is_found() {
+fn tool_registrations_are_found_in_source_code() {
     let python = r#"
 from langchain_core.tools import tool, Tool
 

@@ -63,7 +63,7 @@ fn compare(a: &Run, b: &Run) -> Compared {
 }
 
 #[test]
-fn each_kind_of_difference_is_found_where_it_is() {
+fn each_difference_kind_is_reported_with_its_position() {
     let (get, pay, mail) = (json!({"id": "c1"}), json!({"amount": 49.99, "to": "x"}), json!({"text": "thanks"}));
     let usual = calls(&[("get_customer", get.clone()), ("pay", pay.clone()), ("mail", mail.clone())]);
     let changed =
@@ -109,7 +109,7 @@ fn numbers_are_compared_by_value_and_without_tolerance() {
 }
 
 #[test]
-fn decisions_and_outcomes_differ_and_a_rehearsal_is_no_difference() {
+fn decisions_and_outcomes_differ_but_stub_equals_execute() {
     let decided = |body: Value| run([row(1, AuditKind::Decision, "a", "pay", &body, Some(&json!({"args": {}})))]);
     let execute = decided(json!({"decision": "execute", "effect": "write", "execution": "live"}));
     let stub = decided(json!({"decision": "stub", "effect": "write", "execution": "shadow"}));
@@ -145,7 +145,7 @@ fn decisions_and_outcomes_differ_and_a_rehearsal_is_no_difference() {
 }
 
 #[test]
-fn what_equal_runs_differ_by_is_noise_and_nothing_else_is() {
+fn only_differences_between_equal_runs_are_noise() {
     let one = |id: &str, amount: f64, more: usize| {
         let mut all = vec![("open", json!({"request": id, "amount": amount}))];
         all.extend((0..more).map(|_| ("get_weather", json!({}))));
@@ -166,7 +166,7 @@ fn what_equal_runs_differ_by_is_noise_and_nothing_else_is() {
 }
 
 #[test]
-fn agents_are_compared_with_themselves_and_a_single_successor_with_whom_it_follows() {
+fn agents_are_matched_by_name_or_as_a_single_successor() {
     let say = |seq, agent| call(seq, agent, "get_news", &json!({"by": seq % 2}));
     let a = run([say(1, "odd"), say(2, "even"), say(3, "odd")]);
     let b = run([say(2, "even"), say(1, "odd"), say(3, "odd")]);
@@ -178,7 +178,7 @@ fn agents_are_compared_with_themselves_and_a_single_successor_with_whom_it_follo
 }
 
 #[test]
-fn what_was_erased_says_so_and_is_no_evidence() {
+fn erased_calls_are_reported_and_not_compared() {
     let usual = calls(&[("pay", json!({"amount": 1})), ("mail", json!({}))]);
     let mut gone = call(1, "a", "pay", &json!({}));
     gone.payload = None;
@@ -191,7 +191,7 @@ fn what_was_erased_says_so_and_is_no_evidence() {
 }
 
 #[test]
-fn what_is_large_is_shown_by_its_hash_and_listed_within_bounds() {
+fn large_values_are_hashed_and_listings_are_bounded() {
     let text = |c: char| calls(&[("mail", json!({"text": c.to_string().repeat(10_000)}))]);
     let compared = compare(&text('x'), &text('y'));
     let [difference] = compared.differences.as_slice() else { panic!("{compared:?}") };
@@ -219,7 +219,7 @@ fn longest(a: &[u32], b: &[u32]) -> usize {
 }
 
 #[test]
-fn runs_that_are_made_to_be_slow_are_not() {
+fn alignment_of_hostile_runs_accounts_for_every_call() {
     let of = |token: &dyn Fn(u32) -> u32| -> Vec<Marks> {
         let marks = |n| Marks { exact: token(n), shape: token(n), tool: token(n) };
         (0..u32::try_from(MAX_CALLS).expect("it fits")).map(marks).collect()
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn whichever_run_is_named_first_the_differences_are_the_same(a in some_run(), b in some_run()) {
+    fn comparison_is_symmetric(a in some_run(), b in some_run()) {
         let (there, back) = (compare(&a, &b), compare(&b, &a));
         let mut plain: Vec<String> = there.differences.iter().map(|one| format!("{one:?}")).collect();
         plain.sort();

@@ -62,7 +62,7 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
         }
         // With redacted arguments, a stub may fail where the tool did not.
         Err(_) if holds_redacted(args) => None,
-        Err(error) => Some(format!("there is no stub for these arguments: {error}")),
+        Err(error) => Some(format!("no stub for these arguments: {error}")),
     }
 }
 
@@ -139,12 +139,12 @@ pub fn why(contract: &ToolContract, learned: &ContractState, stale: StaleSince) 
     let since = stale.since;
     match stale.reason {
         StaleReason::Misfits => {
-            let what = learned.misfit.as_deref().unwrap_or("it is not known how");
-            format!("it is stale since {since}: live results in a row did not fit it ({what})")
+            let what = learned.misfit.as_deref().unwrap_or("details unknown");
+            format!("the contract is stale since {since}: consecutive live results did not fit it ({what})")
         }
         StaleReason::Age => {
             let hours = contract.stale.max_age.map_or(0, |age| age.as_secs() / 3_600);
-            format!("it is stale since {since}: no live result has fitted it for {hours} h (stale.max_age)")
+            format!("the contract is stale since {since}: no live result has fitted it for {hours} h (stale.max_age)")
         }
     }
 }
@@ -156,7 +156,7 @@ pub fn why(contract: &ToolContract, learned: &ContractState, stale: StaleSince) 
 /// The reason why none can be proposed.
 pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolContract, String> {
     if recorded.len() < LEAST_PROPOSED {
-        return Err(format!("{} live results since it no longer fits; {LEAST_PROPOSED} are needed", recorded.len()));
+        return Err(format!("{} live results since the contract no longer fits; {LEAST_PROPOSED} are needed", recorded.len()));
     }
     let shown = shape_of(&contract.tool, contract.effect, recorded)?;
     let results: Vec<&Value> = recorded.iter().map(|call| &call.result).collect();
@@ -179,7 +179,7 @@ pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolCon
         let Err(faults) = compile(proposed.clone()) else { return Ok(proposed) };
         why = faults.first().map_or_else(String::new, |fault| format!("{}: {}", fault.key, fault.message));
     }
-    Err(format!("what the results show does not fit the rest of the contract ({why}): change it by hand"))
+    Err(format!("the schema of the results does not fit the rest of the contract ({why}): change the contract by hand"))
 }
 
 /// Schema that all results fit; parts of the old one stay where they still fit.

@@ -27,7 +27,7 @@ fn below(stub: &Value, live: &Value, strict: bool, pointer: &mut String, depth: 
             let found = match live.get(key) {
                 Some(live) => below(value, live, strict, pointer, depth + 1),
                 None if strict && !value.is_null() => {
-                    Some(format!("{pointer}: the stub has {}, the live result nothing", kind(value)))
+                    Some(format!("{pointer}: the stub has {}, and the live result has no such member", kind(value)))
                 }
                 None => None,
             };
@@ -48,7 +48,7 @@ fn below(stub: &Value, live: &Value, strict: bool, pointer: &mut String, depth: 
         _ if kind(stub) == kind(live) => None,
         _ => {
             let place = if pointer.is_empty() { "the whole result" } else { pointer };
-            Some(format!("{place}: the stub has {}, the live result {}", kind(stub), kind(live)))
+            Some(format!("{place}: the stub has {}, and the live result has {}", kind(stub), kind(live)))
         }
     }
 }

@@ -42,7 +42,7 @@ fn held(contract: &ToolContract, result: &Value) -> Option<String> {
 }
 
 #[test]
-fn a_result_fits_by_schema_and_by_shape() {
+fn live_results_are_checked_by_schema_and_shape() {
     let schema = json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}});
     let typed = contract(Some(schema), &[json!({"id": "{{ seq('r-') }}", "amount": "{{ args.amount }}"})]);
     let plain = contract(None, &[json!({"pending": true}), json!({"id": "{{ seq('r-') }}", "lines": [{"n": 1}]})]);
@@ -69,7 +69,7 @@ fn a_result_fits_by_schema_and_by_shape() {
 }
 
 #[test]
-fn what_was_redacted_is_no_misfit() {
+fn redacted_values_are_no_misfit() {
     let schema =
         json!({"type": "object", "properties": {"key": {"type": "string", "pattern": "^gh"}, "n": {"type": "number"}}});
     let contract = contract(Some(schema), &[json!({"key": "ghx", "n": 1})]);
@@ -101,7 +101,7 @@ fn after(hours: i64) -> Timestamp {
 }
 
 #[test]
-fn misfits_in_a_row_make_it_stale_and_a_fit_does_not_mend_that() {
+fn contract_stale_by_misfits_stays_stale_after_a_fit() {
     let contract = contract(None, &[json!({"id": "x"})]);
     let mut state = fresh();
     let mut say = |seq: i64, fits: bool| {
@@ -121,7 +121,7 @@ fn misfits_in_a_row_make_it_stale_and_a_fit_does_not_mend_that() {
 }
 
 #[test]
-fn age_counts_from_the_last_fit_and_a_fit_mends_it() {
+fn staleness_by_age_counts_from_the_last_fit() {
     let mut contract = contract(None, &[json!({"id": "x"})]);
     let mut state = fresh();
     assert_eq!(stale(&contract, &state, after(9_999)), None);
@@ -137,7 +137,7 @@ fn age_counts_from_the_last_fit_and_a_fit_mends_it() {
 }
 
 #[test]
-fn what_live_results_show_is_proposed_as_the_next_version() {
+fn next_version_is_proposed_from_live_results() {
     let mut old = contract(Some(json!({"type": "object", "required": ["id"]})), &[json!({"id": "x"})]);
     old.taints = vec!["paid".to_owned()];
     let result = |n: i64| Recorded {
@@ -157,7 +157,7 @@ fn what_live_results_show_is_proposed_as_the_next_version() {
 }
 
 #[test]
-fn a_recorded_call_is_one_that_went_well_and_is_still_there() {
+fn only_successful_calls_with_a_result_are_recorded() {
     let (decision, ok) = (r#"{"args": {"a": 1}}"#, r#"{"outcome": {"status": "ok", "result": {"b": 2}}}"#);
     assert_eq!(recorded(decision, ok, 0), Some(Recorded { args: json!({"a": 1}), result: json!({"b": 2}), agent: 0 }));
     for outcome in [r#"{"outcome": {"status": "error", "error": "no"}}"#, r#"{"outcome": {"status": "ok"}}"#, "{}", "x"]
@@ -181,7 +181,7 @@ fn window(calls: usize, offset: usize) -> Vec<ObservedCall> {
 }
 
 #[test]
-fn the_same_behaviour_is_no_drift_however_much_of_it_there_is() {
+fn equal_behaviour_in_unequal_windows_is_no_drift() {
     for (base, recent) in [(30, 30), (60, 1_000), (1_000, 60), (5_000, 5_000)] {
         let compared = compare(&window(base, 0), &window(recent, 50));
         assert_eq!(compared.drifted, Some(false), "{base} {recent}: {compared:?}");
@@ -192,7 +192,7 @@ fn the_same_behaviour_is_no_drift_however_much_of_it_there_is() {
 }
 
 #[test]
-fn each_kind_of_change_is_seen_alone() {
+fn each_kind_of_drift_is_detected_separately() {
     let base = window(400, 0);
     let changed = |change: &dyn Fn(usize, ObservedCall) -> ObservedCall| {
         let recent = window(400, 3).into_iter().enumerate().map(|(n, made)| change(n, made)).collect::<Vec<_>>();
@@ -222,7 +222,7 @@ fn each_kind_of_change_is_seen_alone() {
 }
 
 #[test]
-fn hostile_arguments_cost_little() {
+fn deep_and_wide_arguments_are_compared_within_bounds() {
     let deep = (0..100).fold(json!(1), |value, n| json!({ format!("k{n}"): value }));
     let wide: Value = (0..2_000).map(|n| (format!("k{n}"), json!(n))).collect::<serde_json::Map<_, _>>().into();
     let calls: Vec<ObservedCall> =
@@ -232,7 +232,7 @@ fn hostile_arguments_cost_little() {
 }
 
 #[test]
-fn a_tool_goes_by_several_names_and_arguments_by_their_values() {
+fn tools_match_by_alias_and_arguments_by_value() {
     for (seen, decided, same) in [
         ("mail.send", "mail.send", true),
         ("send", "mail.send", true),

@@ -65,7 +65,7 @@ pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> ArgumentS
         understood: false,
     };
     if !look.members(arguments) {
-        let what = format!("lies behind the first {} KiB, and nobody looked at it", MAX_BYTES / 1024);
+        let what = format!("is beyond the first {} KiB, which alone are examined", MAX_BYTES / 1024);
         look.found = Some(RequestedAction { effect: Effect::Destructive, pointer: look.pointer.clone(), what });
     }
     let looks = look.understood && look.found.is_none() && executed::is_alone(arguments);
@@ -169,7 +169,7 @@ impl ArgumentScan {
             }
             Value::Number(number) if is(key, "chmod mode permissions") => {
                 if number.as_u64().is_none_or(|bits| bits > 0o77) {
-                    self.note(Effect::Write, "are rights to be given");
+                    self.note(Effect::Write, "grants permissions");
                 }
             }
             Value::Number(number) if number.as_u64() == Some(1) => self.look_at_settled(key),
@@ -183,7 +183,7 @@ impl ArgumentScan {
         if let [own] = key
             && among(SETTLED, own)
         {
-            self.note(Effect::Write, "asks that what is done is kept");
+            self.note(Effect::Write, "asks to keep the changes");
         }
     }
 
@@ -202,7 +202,7 @@ impl ArgumentScan {
                 self.note(verb.act.effect(), &format!("asks to `{}`", verb.word));
             }
         } else if is(key, "preview simulate rehearsal") || key.ends_with(&["dry".to_owned(), "run".to_owned()]) {
-            self.note(Effect::Write, "asks for more than a rehearsal");
+            self.note(Effect::Write, "asks for more than a dry run");
         }
     }
 
@@ -227,13 +227,13 @@ impl ArgumentScan {
         }
         self.look_at_key(key, false);
         if is_written(key) || self.tool.makes() && (is(key, PATHS) || names_target(key)) {
-            self.note(Effect::Write, "is where something is to be written");
+            self.note(Effect::Write, "names a target to write to");
         }
         if let Some(option) = shown.strip_prefix("--")
             && !option.contains(char::is_whitespace)
             && let Some(verb) = flag(&words(option.split('=').next().unwrap_or_default()))
         {
-            self.note(verb.act.effect(), &format!("is the option to `{}`", verb.word));
+            self.note(verb.act.effect(), &format!("is an option to `{}`", verb.word));
         }
         if !self.look_at_address(key, shown) {
             return false;
@@ -266,7 +266,7 @@ impl ArgumentScan {
         }
         match reading.verb.filter(|_| reading.most > Effect::Read) {
             Some(verb) => self.note(reading.most, &format!("asks to `{}`", verb.word)),
-            None => self.note(Effect::Destructive, "asks for what is not known to be a look"),
+            None => self.note(Effect::Destructive, "asks for an action that is not known to be a read"),
         }
     }
 
@@ -322,8 +322,8 @@ impl ArgumentScan {
     }
 }
 
-const NOT_A_LOOK: &str = "is a command that does more than look, as far as anybody can tell";
-const UNKNOWN: &str = "is a statement that is not known to read";
+const NOT_A_LOOK: &str = "is a command that is not known to only read";
+const UNKNOWN: &str = "is a statement that is not known to only read";
 
 /// Texts of a list that holds nothing else.
 fn texts_of(value: &Value) -> Option<Vec<String>> {

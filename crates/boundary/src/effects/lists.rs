@@ -104,7 +104,7 @@ mod tests {
     use super::LISTS;
 
     #[test]
-    fn the_file_is_read() {
+    fn word_lists_load_from_the_effects_file() {
         assert!(
             LISTS.vocabulary.nouns.len() > 1_000 && LISTS.programs.known.contains_key("git") && LISTS.verbs.len() == 7
         );

@@ -147,25 +147,25 @@ pub fn effect_of(
     let CallDeclarations { declared, annotations, trusted: trusted_server, pack } = word;
     let said = |effect, source, why| EffectOf { effect, source, why, runs: false };
     if let Some(effect) = contract {
-        return said(effect, EffectSource::Contract, "its contract says so".to_owned());
+        return said(effect, EffectSource::Contract, "its contract declares it".to_owned());
     }
     if let Some(effect) = operator {
-        return said(effect, EffectSource::Override, "the operator says so under `effects`".to_owned());
+        return said(effect, EffectSource::Override, "the operator declares it under `effects`".to_owned());
     }
     if let Some(DeclaredEffect { effect, is_believed: true }) = declared {
-        return said(effect, EffectSource::Declared, "its caller says so, and may".to_owned());
+        return said(effect, EffectSource::Declared, "its caller declares it, with a key that may".to_owned());
     }
     let source = EffectSource::Annotations;
     if trusted_server && let Some((effect, hint)) = trusted(annotations) {
-        return said(effect, source, format!("its server is trusted and says {hint}"));
+        return said(effect, source, format!("its server is trusted and declares {hint}"));
     }
     let rated = if let Some(effect) = pack {
-        said(effect, EffectSource::Contract, "the pack of its server says so".to_owned())
+        said(effect, EffectSource::Contract, "the pack of its server declares it".to_owned())
     } else {
         let classified = classify();
         match warned(annotations) {
             Some((effect, hint)) if effect > classified.effect => {
-                said(effect, source, format!("its server says {hint}, though {}", classified.why))
+                said(effect, source, format!("its server declares {hint}, although {}", classified.why))
             }
             _ => {
                 let source = if classified.known { EffectSource::Classifier } else { EffectSource::Unknown };
@@ -175,7 +175,7 @@ pub fn effect_of(
     };
     match declared {
         Some(DeclaredEffect { effect, .. }) if effect > rated.effect => {
-            said(effect, EffectSource::Declared, format!("its caller says so, though {}", rated.why))
+            said(effect, EffectSource::Declared, format!("its caller declares it, although {}", rated.why))
         }
         _ => rated,
     }
@@ -197,11 +197,11 @@ impl EffectOf {
                 Self { effect, source, why: format!("{}: the argument {pointer} {what}", self.why), runs: false }
             }
             Some(arguments::RequestedAction { effect, pointer, what }) => {
-                let why = format!("the argument {pointer} {what}; else a read, since {}", self.why);
+                let why = format!("the argument {pointer} {what}; otherwise a read, because {}", self.why);
                 Self { effect, source, why, runs: false }
             }
             None if self.runs && looks => {
-                Self { effect: Effect::Read, source, why: format!("{}, and that only looks", self.why), runs: false }
+                Self { effect: Effect::Read, source, why: format!("{}, and that only reads", self.why), runs: false }
             }
             None => self,
         }
@@ -252,7 +252,7 @@ pub fn classify(tool: &ToolName, description: &str, input_schema: &Value, truste
 }
 
 fn unknown(why: &str) -> Classified {
-    let why = format!("nothing is known of it: {why}");
+    let why = format!("its effect is unknown: {why}");
     Classified { effect: Effect::Destructive, known: false, why, runs: false }
 }
 
@@ -261,15 +261,15 @@ fn by_name(name: Reading) -> Classified {
     let known = |effect, why| Classified { effect, known: true, why, runs: false };
     match name.verb {
         Some(verb) if name.is_read_only => {
-            known(Effect::Read, format!("the name says `{}`, and nothing else", verb.word))
+            known(Effect::Read, format!("the name says only `{}`", verb.word))
         }
-        None if name.is_read_only => known(Effect::Read, "the name says what it shows, and nothing else".to_owned()),
+        None if name.is_read_only => known(Effect::Read, "the name says only what the tool shows".to_owned()),
         Some(verb) if name.most > Effect::Read => {
-            let why = if name.is_firm() { "" } else { ", or can be read so" };
+            let why = if name.is_firm() { "" } else { ", or may mean it" };
             known(name.most, format!("the name says `{}`{why}", verb.word))
         }
-        Some(verb) => unknown(&format!("beside `{}` its name holds a word that may do anything", verb.word)),
-        None => unknown("its name holds no verb that is known, and its server is not one that is trusted"),
+        Some(verb) => unknown(&format!("besides `{}` its name has a word that may mean any action", verb.word)),
+        None => unknown("its name has no known verb, and its server is not trusted"),
     }
 }
 
@@ -290,9 +290,9 @@ fn by_words(name: Reading, text: &Description, arguments: &Arguments) -> Classif
         (Some(_), None) => by_name(name),
         (None, None) => match arguments.method {
             Some((effect, verb)) if !arguments.odd_method => {
-                known(effect, format!("an argument says what to do, at most `{}`", verb.word))
+                known(effect, format!("an argument names the action, at most `{}`", verb.word))
             }
-            _ => unknown("neither its name nor its description opens with a verb that is known"),
+            _ => unknown("neither its name nor its description begins with a known verb"),
         },
     }
 }
@@ -309,7 +309,7 @@ fn by_program(
     if let [program] = words.as_slice()
         && programs::has_commands(program)
     {
-        let why = "it runs the program that it is named for".to_owned();
+        let why = "it runs the program of its name".to_owned();
         return Some(Classified { effect: Effect::Destructive, known: true, why, runs: true });
     }
     let holds = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
@@ -327,7 +327,7 @@ fn by_program(
     }
     let shell = holds(&INTERPRETERS) || arguments.program.is_some_and(|program| INTERPRETERS.contains(&program));
     let selects = trusted_server && !shell && text.selects_only();
-    let why = if selects { "what it is given to run can only select" } else { "it runs what it is given" };
+    let why = if selects { "its input can only select" } else { "it runs its input" };
     let effect = if selects { Effect::Read } else { Effect::Destructive };
     Some(Classified { effect, known: true, why: why.to_owned(), runs: !selects })
 }
@@ -346,13 +346,13 @@ fn raised(mut found: Classified, harmless: bool, text: &Description, arguments: 
         to(effect, format!("an argument can ask for `{}`", verb.word));
     }
     if let Some((effect, word)) = arguments.leaves {
-        to(effect, format!("an argument can make it `{word}`"));
+        to(effect, format!("an argument can make the tool `{word}`"));
     }
     if arguments.any_request {
         to(Effect::Destructive, "an argument is the method of a request".to_owned());
     }
     if found.effect == Effect::Write && text.irrevocable() {
-        let why = "the description says that it cannot be undone".to_owned();
+        let why = "the description says that the action cannot be undone".to_owned();
         found = Classified { effect: Effect::Destructive, known: true, why, runs: false };
     }
     found

@@ -105,7 +105,7 @@ impl Address<'_> {
             // `/wiki/Reboot` is a page about rebooting.
             let about = manual || self.parameters.is_empty() && before.is_some_and(|before| before == "wiki");
             if !about && is_done(segment, before, next, given) {
-                return Some((Effect::Destructive, "do what it is called"));
+                return Some((Effect::Destructive, "do what it names"));
             }
             let page = at + 1 == segments.len()
                 && segment.rsplit_once('.').is_some_and(|(_, end)| PAGES.contains(&end.to_ascii_lowercase().as_str()));
@@ -147,7 +147,7 @@ fn calls_back(label: &str, segments: &[String]) -> Option<(Effect, &'static str)
         && segments.first().is_some_and(|first| first == "job")
         && segments.last().is_some_and(|last| words(last).first().is_some_and(acts));
     if told {
-        return Some((Effect::Write, "tell others"));
+        return Some((Effect::Write, "notify others"));
     }
     built.then_some((Effect::Write, "run a job"))
 }
@@ -181,7 +181,7 @@ fn segment_asks(segment: &str, behind_id: bool, manual: bool) -> Option<(Effect,
     if let Some(engine) = segment.strip_prefix('_') {
         let shown = SHOWN.split(' ').any(|known| engine.eq_ignore_ascii_case(known));
         let plain = engine.is_empty() || engine.contains('.') || engine.starts_with('_');
-        return (!shown && !plain).then_some((Effect::Destructive, "what is not known to be a look"));
+        return (!shown && !plain).then_some((Effect::Destructive, "use an endpoint that is not known to only read"));
     }
     for (at, part) in segment.split([':', '.', '!', '@']).enumerate() {
         let words = words(part);

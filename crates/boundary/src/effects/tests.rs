@@ -42,7 +42,7 @@ fn told(judge: fn(&str, &str, &Value) -> Classified, cases: &[(&str, &str, Effec
 }
 
 #[test]
-fn a_name_is_a_verb_and_its_objects() {
+fn tool_name_is_classified_by_its_verb() {
     all(&[
         ("get_invoice", "", Read),
         ("listInvoices", "", Read),
@@ -66,7 +66,7 @@ fn a_name_is_a_verb_and_its_objects() {
 }
 
 #[test]
-fn words_that_are_nouns_as_well_are_decided_by_the_description_of_a_trusted_server() {
+fn ambiguous_verbs_are_settled_by_a_trusted_description() {
     told(
         trusted,
         &[
@@ -98,7 +98,7 @@ fn words_that_are_nouns_as_well_are_decided_by_the_description_of_a_trusted_serv
 }
 
 #[test]
-fn what_a_server_says_that_nobody_trusts_lowers_nothing() {
+fn untrusted_description_never_lowers_the_effect() {
     all(&[
         ("charge_card", "Gets the charge of a card.", Destructive),
         ("wire_money", "Shows where money is.", Write),
@@ -127,7 +127,7 @@ fn what_a_server_says_that_nobody_trusts_lowers_nothing() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn a_name_reads_only_where_every_word_of_it_is_known_to_do_nothing() {
+fn name_is_a_read_only_if_every_word_is_harmless() {
     for name in [
         "get_payment_and_capture",
         "scan_and_remediate",
@@ -233,7 +233,7 @@ fn a_name_reads_only_where_every_word_of_it_is_known_to_do_nothing() {
 }
 
 #[test]
-fn a_second_verb_counts() {
+fn second_verb_raises_the_effect() {
     all(&[
         ("get_or_create_user", "", Write),
         ("search_and_replace", "Search for a text", Write),
@@ -253,7 +253,7 @@ fn a_second_verb_counts() {
 }
 
 #[test]
-fn what_others_do_and_what_is_not_done_does_not_count() {
+fn verbs_of_other_tools_and_negated_verbs_are_ignored() {
     all(&[
         ("get_label", "Get a label. To remove it, use delete_label. Create one with create_label first.", Read),
         ("list_branches", "List branches, commits and releases. Results are sorted and may be truncated.", Read),
@@ -273,7 +273,7 @@ fn what_others_do_and_what_is_not_done_does_not_count() {
 }
 
 #[test]
-fn what_is_not_known_is_destructive() {
+fn unknown_tools_are_destructive() {
     for (name, description) in
         [("frobnicate", ""), ("x", "Frobnicates the frob"), ("", ""), ("wetter", "Zeigt das Wetter")]
     {
@@ -285,7 +285,7 @@ fn what_is_not_known_is_destructive() {
 }
 
 #[test]
-fn programs_do_what_they_are_told() {
+fn program_running_tools_are_rated_by_description_and_trust() {
     let with = |key: &str| json!({"properties": {key: {"type": "string"}}});
     for (name, description, schema, own, of_trusted) in [
         ("execute_sql", "Execute SQL", with("sql"), Destructive, Destructive),
@@ -314,7 +314,7 @@ fn programs_do_what_they_are_told() {
 }
 
 #[test]
-fn what_a_tool_is_given_to_run_has_its_own_effect() {
+fn statement_and_command_arguments_decide_the_effect() {
     let sent = |name: &str, arguments: &Value| {
         let tool = ToolName::of("crm", name);
         let said = effect_of(None, None, CallDeclarations::default(), || classify(&tool, "", &Value::Null, false));
@@ -376,7 +376,7 @@ fn what_a_tool_is_given_to_run_has_its_own_effect() {
 }
 
 #[test]
-fn arguments_say_what_may_be_asked_for() {
+fn effect_follows_actions_listed_in_the_input_schema() {
     let choice = |key: &str, values: Value| json!({"properties": {key: {"type": "string", "enum": values}}});
     for (name, schema, effect) in [
         ("issues", choice("method", json!(["get", "frobnicate"])), Destructive),
@@ -427,7 +427,7 @@ fn arguments_say_what_may_be_asked_for() {
 }
 
 #[test]
-fn a_reason_holds_no_word_of_the_tool() {
+fn reason_repeats_no_text_of_the_tool() {
     let schema = json!({"properties": {"method": {"enum": ["delete_SECRET"]}}});
     for (name, description) in [("get_SECRET", "Get SECRET and delete the SECRET"), ("SECRET", "SECRET"), ("a", "")] {
         let why = of(name, description, &schema).why;
@@ -476,7 +476,7 @@ fn precedence_is_contract_operator_trusted_server_classifier() {
 }
 
 #[test]
-fn a_callers_word_is_believed_where_it_may_declare_and_else_upwards() {
+fn declared_effect_lowers_only_if_the_caller_is_believed() {
     for (effect, is_believed, name, expected) in [
         (Read, true, "frobnicate", (Read, EffectSource::Declared)),
         (Read, false, "frobnicate", (Destructive, EffectSource::Unknown)),
@@ -494,7 +494,7 @@ fn a_callers_word_is_believed_where_it_may_declare_and_else_upwards() {
 }
 
 #[test]
-fn an_operator_names_tools_whole_and_the_closest_pattern_wins() {
+fn closest_override_pattern_wins_and_names_match_whole() {
     let rules = |list: &[(&str, Effect)]| {
         let list: Vec<_> =
             list.iter().map(|(tool, effect)| EffectOverride { tool: (*tool).to_owned(), effect: *effect }).collect();
@@ -540,7 +540,7 @@ fn parts() -> impl Strategy<Value = Vec<&'static str>> {
 
 proptest! {
     #[test]
-    fn a_sentence_more_never_lowers_a_reading_name(parts in parts()) {
+    fn additional_sentence_never_lowers_the_effect(parts in parts()) {
         for count in 1..parts.len() {
             let before = of("get_item", &parts[..count].join(" "), &Value::Null).effect;
             let after = of("get_item", &parts[..=count].join(" "), &Value::Null).effect;
@@ -549,14 +549,14 @@ proptest! {
     }
 
     #[test]
-    fn a_verb_that_destroys_never_leaves_a_read(noun in "[a-z]{3,8}", description in "[a-z ]{0,40}", first in any::<bool>()) {
+    fn destructive_verb_is_never_a_read(noun in "[a-z]{3,8}", description in "[a-z ]{0,40}", first in any::<bool>()) {
         let name = if first { format!("delete_{noun}") } else { format!("{noun}_delete") };
         prop_assert!(of(&name, "", &Value::Null).effect > Read);
         prop_assert!(of(&name, &description, &Value::Null).effect > Read || !first);
     }
 
     #[test]
-    fn what_a_stranger_describes_never_lowers(name in "[a-z]{2,8}(_[a-z]{2,8}){0,2}", parts in parts(), read in any::<Option<bool>>(), safe in any::<Option<bool>>()) {
+    fn untrusted_text_and_annotations_never_lower_the_effect(name in "[a-z]{2,8}(_[a-z]{2,8}){0,2}", parts in parts(), read in any::<Option<bool>>(), safe in any::<Option<bool>>()) {
         let least = of(&name, "", &Value::Null).effect;
         let described = of(&name, &parts.join(" "), &Value::Null);
         prop_assert!(described.effect >= least, "{name} {parts:?}: {}", described.why);
@@ -566,7 +566,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_judged(name in any::<String>(), description in any::<String>(), key in any::<String>(), value in any::<String>()) {
+    fn arbitrary_text_is_classified_with_a_reason(name in any::<String>(), description in any::<String>(), key in any::<String>(), value in any::<String>()) {
         let schema = json!({"properties": {key.clone(): {"enum": [value], "description": description.clone()}, "method": {"description": key}}});
         let said = of(&name, &description, &schema);
         prop_assert!(!said.why.is_empty());

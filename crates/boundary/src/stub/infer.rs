@@ -88,7 +88,7 @@ pub(super) fn response(args: &Value, recorded: &[Recorded]) -> Result<(Value, Va
 fn results<'a>(calls: &[&'a Recorded]) -> Result<Vec<Sample<'a>>, String> {
     let kinds: BTreeSet<&str> = calls.iter().map(|call| kind(&call.result)).collect();
     if kinds.contains("null") {
-        return Err("some recorded results are null: a stub is never null".to_owned());
+        return Err("some recorded results are null, which a stub cannot be".to_owned());
     }
     match kinds.len() {
         0 => Err("all recorded results are errors".to_owned()),

@@ -82,7 +82,7 @@ pub struct Stub {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum StubError {
     /// No description of the tool's answer.
-    #[error("nothing says what {tool} gives: write a contract, or declare an output schema{why}")]
+    #[error("the result of {tool} is not described: write a contract, or declare an output schema{why}")]
     NoContract {
         /// The tool.
         tool: String,
@@ -90,7 +90,7 @@ pub enum StubError {
         why: String,
     },
     /// No response applies to the call.
-    #[error("no response of {contract} applies to this call: end its responses with one without `when`")]
+    #[error("no response of {contract} applies to this call: end the contract's responses with a response without `when`")]
     NoResponse {
         /// The contract.
         contract: String,
@@ -114,13 +114,13 @@ pub enum StubError {
         mismatches: Vec<Mismatch>,
     },
     /// The stub is null.
-    #[error("the stub of {contract} is null, and no output_schema says that it may be")]
+    #[error("the stub of {contract} is null, and no output_schema allows null")]
     Null {
         /// The contract.
         contract: String,
     },
     /// The stub that came with the call is too large.
-    #[error("the stub that came along has more than {MAX_OVERRIDE_BYTES} bytes")]
+    #[error("the call's stub_override has more than {MAX_OVERRIDE_BYTES} bytes")]
     LargeOverride,
     /// A key of a record is neither text nor a number.
     #[error("{contract}: the overlay's key is {found}, not a text or a number")]
@@ -131,7 +131,8 @@ pub enum StubError {
         found: &'static str,
     },
     /// The run has stored too much.
-    #[error("the run keeps {MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes at most: begin another run")]
+    #[error("the run has stored the most that it may ({MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes): begin another \
+         run")]
     OverlayFull,
 }
 
@@ -150,7 +151,7 @@ impl StubError {
 
 fn first(mismatches: &[Mismatch]) -> String {
     mismatches.first().map_or_else(String::new, |mismatch| {
-        let place = if mismatch.pointer.is_empty() { "the whole" } else { &mismatch.pointer };
+        let place = if mismatch.pointer.is_empty() { "the whole result" } else { &mismatch.pointer };
         format!(": {place}: {}", mismatch.message)
     })
 }
@@ -347,7 +348,7 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
             let against = if schema.is_some() { against } else { ValidatedAgainst::RecordedResults };
             return stub("recorded", result, against);
         }
-        Ok(_) => " (what is inferred from recorded results does not fit)".clone_into(&mut why),
+        Ok(_) => " (the result inferred from recorded results does not fit)".clone_into(&mut why),
         Err(error) if why.is_empty() => why = format!(" ({error})"),
         Err(_) => {}
     }
@@ -362,8 +363,8 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
             Ok(result) if accepted(&result) => {
                 return stub("output_schema", result, against);
             }
-            Ok(_) => " (a sample of its output schema does not fit it)".clone_into(&mut why),
-            Err(error) => why = format!(" (no sample of its output schema: {error})"),
+            Ok(_) => " (a sample of the output schema does not fit that schema)".clone_into(&mut why),
+            Err(error) => why = format!(" (no sample of the output schema: {error})"),
         }
     }
     Err(StubError::NoContract { tool: call.tool.to_string(), why })

@@ -70,7 +70,7 @@ impl Recordings {
         }
         let no_call = |column| {
             let help = "write {\"tool\": \"server.tool\", \"args\": {...}, \"result\": ...}";
-            bad(column, format!("this is no recorded call; {help}"))
+            bad(column, format!("this line is not a recorded call; {help}"))
         };
         // serde would take an array for the fields, in their order.
         if line.trim_ascii_start().first() == Some(&b'[') {

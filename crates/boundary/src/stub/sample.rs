@@ -51,9 +51,9 @@ struct Sampler<'a> {
 
 impl<'a> Sampler<'a> {
     fn value(&mut self, schema: &'a Value, name: Option<&str>, depth: usize) -> Result<Value, String> {
-        self.left = self.left.checked_sub(1).ok_or("the schema asks for too many values")?;
+        self.left = self.left.checked_sub(1).ok_or("the schema requires too many values")?;
         if depth > MAX_DEPTH {
-            return Err("the schema asks for a value without end".to_owned());
+            return Err("the schema requires an endless value".to_owned());
         }
         let Value::Object(keywords) = schema else {
             return if *schema == Value::Bool(false) {
@@ -77,7 +77,7 @@ impl<'a> Sampler<'a> {
         }
         if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
             let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-            return self.value(found.ok_or("a $ref leads to nothing")?, name, depth + 1);
+            return self.value(found.ok_or("the target of a $ref does not exist")?, name, depth + 1);
         }
         self.composed(keywords, schema, name, depth)
     }
@@ -123,7 +123,7 @@ impl<'a> Sampler<'a> {
             Some("number") => number(keywords, false),
             Some("boolean") => Value::Bool(true),
             Some("null") => Value::Null,
-            Some(_) => return Err("the schema names a type that does not exist".to_owned()),
+            Some(_) => return Err("the schema has an unknown type".to_owned()),
         };
         Ok(join(value, own))
     }
@@ -178,7 +178,7 @@ impl<'a> Sampler<'a> {
         }
         let least = keywords.get("minItems").and_then(Value::as_u64).unwrap_or(0);
         if least > MAX_ITEMS {
-            return Err(format!("the schema asks for {least} items"));
+            return Err(format!("the schema requires {least} items, which is too many for a sample"));
         }
         let most = keywords.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX);
         let wanted = least.max(u64::from(prefix.is_empty() && depth < FULL_DEPTH)).min(most);
@@ -198,7 +198,7 @@ impl<'a> Sampler<'a> {
         let bound = |key: &str| keywords.get(key).and_then(Value::as_u64);
         let (least, most) = (bound("minLength").unwrap_or(0), bound("maxLength").unwrap_or(u64::MAX));
         if least > MAX_TEXT || least > most {
-            return Err(format!("the schema asks for a text of {least} characters"));
+            return Err(format!("the schema requires a text of {least} characters, which is too long for a sample"));
         }
         let now = self.mint.now().to_string();
         let text = match keywords.get("format").and_then(Value::as_str).unwrap_or_default() {

@@ -174,7 +174,7 @@ impl SharedMint {
         short(prefix)?;
         self.with(|mint| {
             if mint.counters.len() >= MAX_COUNTERS && !mint.counters.contains_key(prefix) {
-                return Err(format!("a run counts by at most {MAX_COUNTERS} prefixes"));
+                return Err(format!("a run may have {MAX_COUNTERS} prefixes of seq(...) at most"));
             }
             let last = mint.counters.entry(prefix.to_owned()).or_default();
             *last = last.saturating_add(1);

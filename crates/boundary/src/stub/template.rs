@@ -115,7 +115,7 @@ pub(crate) fn add_text_functions(scope: &mut Scope<'_>) {
     scope.function("join", |arguments| match arguments {
         [Value::Array(items), Value::String(between)] => {
             let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-            texts.map(|texts| Value::String(texts.join(between))).ok_or_else(|| "only texts are joined".to_owned())
+            texts.map(|texts| Value::String(texts.join(between))).ok_or_else(|| "only texts can be joined".to_owned())
         }
         _ => Err("write it with a list of texts and the text between them".to_owned()),
     });

@@ -54,7 +54,7 @@ fn unknown(output_schema: Option<&Value>, recorded: &[Recorded], args: &Value) -
 }
 
 #[test]
-fn the_first_response_that_applies_answers_with_its_types() {
+fn first_matching_response_answers_with_typed_values() {
     let contracts = contracts(EXAMPLE_TOOLS);
     let mut state = RunState::seeded("seed", None);
     let small =
@@ -78,7 +78,7 @@ fn the_first_response_that_applies_answers_with_its_types() {
 }
 
 #[test]
-fn templates_render_within_texts_and_keep_what_is_no_template() {
+fn templates_render_in_text_and_leave_other_braces() {
     let args = json!({"n": 2, "name": "Ann", "tags": ["a"], "map": {"k": 1}});
     let mut scope = umbra_policy::Scope::new();
     scope.set("args", &args);
@@ -105,7 +105,7 @@ fn templates_render_within_texts_and_keep_what_is_no_template() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_never_null() {
+fn stub_that_violates_its_schema_is_an_error_and_never_null() {
     let text = "tools:\n  - tool: t\n    effect: write\n    output_schema: {type: object, required: [id], properties: {id: {type: integer}}}\n    responses: [{result: {id: '{{ args.id }}'}}]\n  - tool: n\n    effect: write\n    responses: [{result: '{{ args.id }}'}, ]\n  - tool: w\n    effect: write\n    responses: [{when: args.id == 1, result: 1}]\n";
     let contracts = contracts(text);
     let mut state = RunState::seeded("seed", None);
@@ -209,7 +209,7 @@ fn the_callers_fallback_answers_where_no_response_does() {
 }
 
 #[test]
-fn a_run_reads_back_what_it_seemed_to_write() {
+fn run_reads_back_its_stubbed_writes() {
     let contracts = contracts(
         "tools:
   - tool: crm.create
@@ -264,7 +264,7 @@ fn a_run_reads_back_what_it_seemed_to_write() {
 }
 
 #[test]
-fn a_run_keeps_no_more_than_its_bounds() {
+fn overlay_refuses_records_beyond_its_bounds() {
     let contracts = contracts(
         "tools:\n  - tool: w\n    effect: write\n    responses: [{result: {ok: true}}]\n    overlay: {put: {collection: c, key: args.k, value: '{{ args.v }}'}}\n",
     );
@@ -283,7 +283,7 @@ fn a_run_keeps_no_more_than_its_bounds() {
 }
 
 #[test]
-fn faults_are_shown_at_their_rate_to_runs_that_ask() {
+fn faults_occur_at_their_rate_only_in_runs_with_faults() {
     let contracts = contracts(
         "tools:\n  - tool: w\n    effect: write\n    responses: [{result: {ok: true}}]\n    faults: [{rate: 0.2, error: rate_limited, message: slow down}]\n",
     );
@@ -302,7 +302,7 @@ fn faults_are_shown_at_their_rate_to_runs_that_ask() {
 }
 
 #[test]
-fn a_list_that_is_the_whole_result_is_merged() {
+fn top_level_list_is_merged_with_the_overlay() {
     let change = Merge {
         items: String::new(),
         key: "n".into(),
@@ -314,7 +314,7 @@ fn a_list_that_is_the_whole_result_is_merged() {
 }
 
 #[test]
-fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
+fn partial_changes_are_merged_over_live_records() {
     let contracts = contracts(
         "tools:
   - {tool: t.change, effect: write, responses: [{result: {ok: true}}],
@@ -371,7 +371,7 @@ fn what_a_run_changed_of_a_live_record_is_laid_over_it() {
 }
 
 #[test]
-fn what_a_run_added_comes_with_the_last_page() {
+fn added_records_appear_on_the_last_page() {
     let put = vec![json!({"n": 1, "v": 1}), json!({"n": 3})];
     let change =
         Merge { items: "data".into(), key: "n".into(), put, more: Some("page.next".into()), ..Merge::default() };
@@ -390,7 +390,7 @@ fn what_a_run_added_comes_with_the_last_page() {
 }
 
 #[test]
-fn a_record_that_is_changed_keeps_what_the_run_had_stored() {
+fn overlay_value_may_use_the_stored_record() {
     let contracts = contracts(
         "tools:
   - {tool: t.add, effect: write, responses: [{result: {id: '{{ args.id }}', title: '{{ args.title }}', status: open}}],
@@ -433,7 +433,7 @@ proptest! {
     }
 
     #[test]
-    fn no_schema_and_no_template_makes_it_panic(kind in "(string|integer|array|object|null)", key in "(items|properties|anyOf|required|enum|minLength|pattern|\\$ref|not|const)", text in "[#/a-z{} $]{0,12}", n in -5..50_i64) {
+    fn arbitrary_schemas_and_templates_never_panic(kind in "(string|integer|array|object|null)", key in "(items|properties|anyOf|required|enum|minLength|pattern|\\$ref|not|const)", text in "[#/a-z{} $]{0,12}", n in -5..50_i64) {
         for value in [json!(text), json!(n), json!([{"type": kind}]), json!({"a": {"type": kind}}), json!([text])] {
             let mut schema = json!({"type": kind});
             schema[key.as_str()] = value.clone();
@@ -444,7 +444,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_run_has_recorded_is_cleaned_once() {
+fn overlay_records_are_cleaned_once() {
     let mut state = RunState::seeded("s", None);
     let read = std::cell::RefCell::new(Vec::new());
     let clean = |value: &Value| {

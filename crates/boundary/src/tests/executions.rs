@@ -36,7 +36,7 @@ fn whose(tool: &Readings) -> CallOwner<'_> {
 }
 
 #[test]
-fn the_stricter_of_settings_and_variable_wins_and_the_default_comes_last() {
+fn stricter_of_settings_and_variable_precedes_the_default() {
     use Execution::{Live, Shadow};
     let table = [
         (None, None, Live, Live, "environment"),
@@ -91,7 +91,7 @@ fn the_narrowest_override_wins_and_the_stricter_of_equals() {
 }
 
 #[test]
-fn what_is_for_every_name_is_for_any_call() {
+fn wildcard_tool_and_agent_overrides_match_unnamed_calls() {
     use Execution::{Live, Shadow};
     use OverrideScope::{Agent, Session, Tool};
     let base = configured(Some(Shadow), None, Live);
@@ -102,7 +102,7 @@ fn what_is_for_every_name_is_for_any_call() {
 }
 
 #[test]
-fn safe_mode_is_any_word_that_is_not_no() {
+fn safe_mode_is_set_by_any_value_except_negatives() {
     for yes in ["1", "true", "TRUE", "Yes", " yes ", "on", "maybe"] {
         assert_eq!(safe_mode(Some(yes)), Some(Execution::Shadow), "{yes}");
     }

@@ -62,7 +62,7 @@ fn rotation_and_crashes_lose_no_line() {
 }
 
 #[test]
-fn what_an_agent_said_goes_and_the_lines_stay() {
+fn erasure_removes_an_agents_payloads_and_keeps_lines() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(dir.path(), 400).unwrap().unwrap();
     let lines: Vec<_> = (1..=9).map(|seq| line(seq, if seq % 3 == 0 { "gone" } else { "stays" })).collect();
@@ -80,7 +80,7 @@ fn what_an_agent_said_goes_and_the_lines_stay() {
 }
 
 #[test]
-fn the_key_is_for_us_alone_and_signs_each_block_once() {
+fn checkpoint_key_is_private_and_signs_each_block_once() {
     let dir = tempfile::tempdir().unwrap();
     let seal = |block| AuditSeal { block, first: block, last: block, hash: vec![7; 32] };
     for _ in 0..2 {

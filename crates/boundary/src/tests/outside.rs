@@ -160,7 +160,7 @@ fn two_thousand_edits_of_the_files_are_found() {
 }
 
 #[test]
-fn what_a_crash_leaves_and_what_is_not_written_yet_is_no_fault() {
+fn torn_lines_and_unwritten_rows_are_warnings_not_faults() {
     let mut random = StdRng::seed_from_u64(1);
     let (records, dir) = written(&mut random);
     let path = dir.path().join("audit.jsonl");
@@ -190,7 +190,7 @@ fn what_a_crash_leaves_and_what_is_not_written_yet_is_no_fault() {
 }
 
 #[test]
-fn full_files_may_be_moved_where_it_is_said_so() {
+fn moved_files_pass_if_their_folder_or_last_row_is_given() {
     let mut random = StdRng::seed_from_u64(2);
     let (records, dir) = written(&mut random);
     let elsewhere = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ fn full_files_may_be_moved_where_it_is_said_so() {
 }
 
 #[test]
-fn erased_payloads_are_gone_from_the_files_or_told_to_be_there_still() {
+fn erased_payloads_still_in_files_are_a_warning() {
     let mut random = StdRng::seed_from_u64(3);
     let (mut records, dir) = written(&mut random);
     for record in records.iter_mut().filter(|record| record.row.agent.as_deref() == Some("agent-1")) {
@@ -233,7 +233,7 @@ fn missing(dir: &Path, key: &[u8], told: i64, elsewhere: i64) -> CheckpointGaps 
 }
 
 #[test]
-fn every_cut_of_the_checkpoints_is_found() {
+fn every_subset_of_removed_checkpoints_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let mut signer = Signer::open(dir.path(), &[], 0).unwrap();
     for block in [1, 2, 4, 5, 9] {
@@ -272,7 +272,7 @@ fn every_cut_of_the_checkpoints_is_found() {
 }
 
 #[test]
-fn a_torn_checkpoint_is_cut_off_before_the_next_and_two_processes_make_one_key() {
+fn torn_checkpoint_is_dropped_and_parallel_signers_share_a_key() {
     let dir = tempfile::tempdir().unwrap();
     let keys: Vec<Vec<u8>> = std::thread::scope(|scope| {
         let one = || Signer::open(dir.path(), &[], 0).unwrap().public_key().to_vec();
@@ -292,7 +292,7 @@ fn a_torn_checkpoint_is_cut_off_before_the_next_and_two_processes_make_one_key()
 }
 
 #[test]
-fn a_checkpoint_of_before_there_were_links_is_still_genuine() {
+fn checkpoint_without_links_is_read_and_needs_a_valid_signature() {
     let pair: Ed25519KeyPair = key();
     let new = Checkpoint::sign(&pair, &seal(1), Timestamp::UNIX_EPOCH, (0, 0));
     assert!(new.is_genuine() && new.key() == pair.public_key().as_ref());

@@ -108,7 +108,7 @@ impl<'a> Rehearsal<'a> {
 }
 
 #[test]
-fn every_listed_tool_is_read_or_answered() {
+fn every_listed_tool_is_a_read_or_has_a_stub() {
     let tools = tools("");
     let mut left_out = Vec::new();
     for line in include_str!("../../../../tests/data/pack_tools.jsonl").lines() {
@@ -133,7 +133,7 @@ fn every_listed_tool_is_read_or_answered() {
 }
 
 #[test]
-fn files_that_were_written_edited_and_moved_are_read_back() {
+fn rehearsed_writes_edits_and_moves_of_files_are_read_back() {
     let tools = tools("");
     let mut run = Rehearsal::of(&tools, "secure-filesystem-server");
     let text = |content: &str| json!({"content": content});
@@ -163,7 +163,7 @@ fn files_that_were_written_edited_and_moved_are_read_back() {
 }
 
 #[test]
-fn folders_list_what_was_made_in_them() {
+fn rehearsed_files_and_folders_are_listed_in_their_folder() {
     let tools = tools("");
     let mut run = Rehearsal::of(&tools, "secure-filesystem-server");
     run.writes("create_directory", json!({"path": "/d/sub"})).unwrap();
@@ -179,7 +179,7 @@ fn folders_list_what_was_made_in_them() {
 }
 
 #[test]
-fn issues_and_messages_that_were_only_rehearsed_are_listed_where_they_belong() {
+fn rehearsed_issues_and_messages_are_listed_where_posted() {
     let tools = tools("");
     let mut run = Rehearsal::of(&tools, "github-mcp-server");
     let repo = json!({"owner": "o", "repo": "r", "title": "Bug"});
@@ -213,7 +213,7 @@ fn issues_and_messages_that_were_only_rehearsed_are_listed_where_they_belong() {
 }
 
 #[test]
-fn a_pack_holds_for_its_server_alone_and_after_the_operators_word() {
+fn pack_applies_to_its_server_only_and_yields_to_the_operator() {
     let tree = |server: &str| call(server, "directory_tree", json!({"path": "/"}));
     let tools_alone = tools("");
     assert_eq!(tools_alone.effect(&tree("secure-filesystem-server")).effect, Effect::Read);

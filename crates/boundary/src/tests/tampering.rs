@@ -387,7 +387,7 @@ fn a_missing_row_is_a_fault_of_its_block_alone() {
 }
 
 #[test]
-fn what_came_after_the_checkpoint_grows_and_stays_intact() {
+fn rows_after_the_checkpoint_verify_by_known_checkpoints() {
     let mut random = StdRng::seed_from_u64(1);
     let (mut audit, checkpoint) = honest(&mut random, 11);
     let mut later: Vec<AuditRecord> = (12..=20).map(|seq| record(seq, &mut random)).collect();
@@ -412,7 +412,7 @@ fn what_came_after_the_checkpoint_grows_and_stays_intact() {
 }
 
 #[test]
-fn a_checkpoint_that_nobody_signed_is_a_fault() {
+fn forged_checkpoints_are_a_fault() {
     let mut random = StdRng::seed_from_u64(2);
     let (audit, checkpoint) = honest(&mut random, 11);
     for forged in [
@@ -429,7 +429,7 @@ fn a_checkpoint_that_nobody_signed_is_a_fault() {
 }
 
 #[test]
-fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
+fn unsigned_rows_are_counted_and_refused_after_signed_ones() {
     let mut random = StdRng::seed_from_u64(3);
     let mut records: Vec<AuditRecord> = (1..=9).map(|seq| record(seq, &mut random)).collect();
     let key = key();
@@ -448,7 +448,7 @@ fn rows_of_before_there_were_signatures_are_told_and_none_may_follow() {
 }
 
 #[test]
-fn an_erasure_holds_for_the_payloads_that_it_names_and_for_what_was_before() {
+fn erasure_covers_only_named_payloads_of_earlier_rows() {
     let mut random = StdRng::seed_from_u64(4);
     let key = key();
     let audit = |said: &dyn Fn(&[AuditRecord]) -> Gone, random: &mut StdRng| {

@@ -160,10 +160,9 @@ fn look(text: &str) -> (Vec<SecretFinding>, bool) {
             Some(Finder::Special(find)) => found.extend(find(text, hit)),
             Some(Finder::Assigned(_)) if crowd.skips(text, &hit) => {}
             Some(Finder::Assigned(find)) => {
-                if let Some(one) = find(text, hit.clone()) {
-                    crowd.note(hit.start, &one.span);
-                    found.push(one);
-                }
+                let one = find(text, hit.clone());
+                crowd.note(hit.start, one.as_ref().map(|one| &one.span));
+                found.extend(one);
             }
             Some(Finder::Column) => found.extend(separated::column(text, &hit)),
             Some(Finder::Escape) => escapes = true,
@@ -222,6 +221,8 @@ struct NestedNameLimit {
     /// A value, and the number of names in it so far.
     value: Range<usize>,
     names: usize,
+    /// Names in a row whose values begin with another name, as in `key=key=`, and are no credentials.
+    rejected: usize,
 }
 
 impl NestedNameLimit {
@@ -233,11 +234,18 @@ impl NestedNameLimit {
     /// with the value around it, or extends behind it as that of a later name does.
     fn skips(&mut self, text: &str, hit: &Range<usize>) -> bool {
         const NEAR: usize = 24;
+        let plain = |byte: &&u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
+        let rest = text.as_bytes().get(hit.end..).unwrap_or_default();
+        let name = rest.iter().skip(1).take(NEAR).take_while(plain).count();
+        let named = rest.first() == Some(&b'=') && name > 2 && rest.get(name + 1) == Some(&b'=');
+        self.rejected = if named { self.rejected } else { 0 };
+        if self.rejected > Self::ENOUGH {
+            return true;
+        }
         if !self.value.contains(&hit.start) {
             return false;
         }
         self.names += 1;
-        let rest = text.as_bytes().get(hit.end..).unwrap_or_default();
         let crowded = match rest {
             [b'=', next, rest @ ..] => next.is_ascii_alphanumeric() && rest.iter().take(NEAR).any(|byte| *byte == b'='),
             _ => false,
@@ -247,7 +255,12 @@ impl NestedNameLimit {
         crowded && far && self.names > Self::ENOUGH
     }
 
-    fn note(&mut self, name: usize, value: &Range<usize>) {
+    fn note(&mut self, name: usize, value: Option<&Range<usize>>) {
+        let Some(value) = value else {
+            self.rejected += 1;
+            return;
+        };
+        self.rejected = 0;
         if !self.value.contains(&name) {
             self.names = 0;
         }

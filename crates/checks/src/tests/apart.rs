@@ -14,7 +14,7 @@ fn stored(args: Value) -> Value {
 }
 
 #[test]
-fn a_value_in_a_field_a_line_or_a_column_of_its_own_is_taken() {
+fn credential_apart_from_its_name_is_redacted() {
     const VALUE: &str = concat!("vX4tq9Lz", "Wm2RbK7u");
     for form in [
         "{\"name\": \"PG_PASSWORD\", \"value\": \"@\"}",
@@ -49,7 +49,7 @@ fn a_value_in_a_field_a_line_or_a_column_of_its_own_is_taken() {
 }
 
 #[test]
-fn a_sign_within_a_value_leaves_no_part_of_it() {
+fn credential_with_a_special_character_is_redacted_whole() {
     let (head, tail) = (concat!("vX4tq9", "Lz"), concat!("Wm2R", "bK7u"));
     for (form, sign) in [
         ("PG_PASSWORD=@", ";"),
@@ -74,7 +74,7 @@ fn a_sign_within_a_value_leaves_no_part_of_it() {
 }
 
 #[test]
-fn what_follows_a_value_is_not_taken_with_it() {
+fn text_after_a_credential_is_kept() {
     for (text, kept) in [
         (concat!("PG_PASSWORD=vX4tq9Lz", "Wm2RbK7u;reboot"), ";reboot"),
         (concat!("PG_PASSWORD=vX4tq9Lz", "Wm2RbK7u; rm -rf /srv"), "; rm -rf /srv"),
@@ -89,7 +89,7 @@ fn what_follows_a_value_is_not_taken_with_it() {
 }
 
 #[test]
-fn names_beside_words_stay() {
+fn credential_names_beside_plain_words_are_kept() {
     for text in [
         "{\"name\": \"password\", \"value\": \"required\"}",
         "{\"label\": \"Password\", \"text\": \"At least 12 characters\"}",
@@ -109,7 +109,7 @@ fn names_beside_words_stay() {
 }
 
 #[test]
-fn in_a_tools_arguments_what_stands_beside_a_value_tells_it() {
+fn tool_argument_credentials_are_recognised_by_their_neighbours() {
     const VALUE: &str = concat!("vX4tq9Lz", "Wm2RbK7u");
     for args in [
         json!({"env": [{"name": "PG_PASSWORD", "value": VALUE}]}),

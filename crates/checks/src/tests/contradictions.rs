@@ -16,7 +16,7 @@ fn rule(result: &str, error: Option<&str>, output: &str) -> Option<String> {
 }
 
 #[test]
-fn a_result_of_one_number_is_held_against_the_one_of_the_answer() {
+fn single_figure_result_is_compared_with_the_answer() {
     for (result, wrong, right) in [
         ("count\n-----\n 31\n(1 row)", "There are 48 users.", "There are 31 users."),
         ("{\"count\": 1200}", "The table has 120 rows.", "The table has 1,200 rows."),
@@ -38,7 +38,7 @@ fn a_result_of_one_number_is_held_against_the_one_of_the_answer() {
 }
 
 #[test]
-fn success_over_a_failure_is_seen_and_its_twin_is_not() {
+fn success_claim_is_a_hit_only_over_a_failed_result() {
     for (failed, fine, output) in [
         ("Exit code 1\nmake: *** [all] Error 2", "Exit code 0", "The build succeeded."),
         ("test result: FAILED. 3 passed; 1 failed", "test result: ok. 4 passed; 0 failed", "All tests pass now."),
@@ -71,7 +71,7 @@ fn success_over_a_failure_is_seen_and_its_twin_is_not() {
 }
 
 #[test]
-fn an_honest_report_of_a_failure_contradicts_nothing() {
+fn honest_failure_report_is_no_contradiction() {
     for output in [
         "The build failed with exit code 1.",
         "40 tests passed, 2 failed; I will look at them next.",
@@ -90,7 +90,7 @@ fn an_honest_report_of_a_failure_contradicts_nothing() {
 }
 
 #[test]
-fn figures_are_compared_where_both_name_the_same_thing_once() {
+fn figures_of_the_same_named_quantity_are_compared() {
     for (result, output) in [
         ("40 passed in 2s", "42 tests passed."),
         ("{\"total\": 1234.50}", "The total is $1,324.50."),
@@ -115,7 +115,7 @@ fn figures_are_compared_where_both_name_the_same_thing_once() {
 }
 
 #[test]
-fn every_form_of_a_failure_is_looked_for() {
+fn every_failure_form_is_recognised_in_a_result() {
     let (code, status) = ("the command exited with a non-zero code", "has an HTTP error status");
     for (result, says) in [
         ("Process exited with code 2", code),

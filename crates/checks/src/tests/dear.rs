@@ -87,7 +87,7 @@ fn time(text: &str) -> Duration {
 const TRIES: usize = 3;
 
 #[test]
-fn texts_that_are_made_to_be_dear_cost_by_their_length() {
+fn hostile_texts_are_checked_in_linear_time() {
     for unit in UNITS {
         let (short, long) = (unit.repeat(8 * 1024 / unit.len()), unit.repeat(64 * 1024 / unit.len()));
         let short = (0..TRIES).map(|_| time(&short)).min().unwrap_or_default();
@@ -117,7 +117,7 @@ const NESTED: [&str; 14] = [
 ];
 
 #[test]
-fn scripts_within_scripts_cost_no_more_than_a_bound_and_hide_nothing() {
+fn nested_scripts_cost_linear_time_and_report_unread_parts() {
     for unit in NESTED {
         let look = |bytes: usize| {
             let command = format!("rm -rf /\n{}rm -rf /", unit.repeat(bytes / unit.len()));
@@ -141,7 +141,7 @@ fn scripts_within_scripts_cost_no_more_than_a_bound_and_hide_nothing() {
 }
 
 #[test]
-fn what_stands_behind_padding_or_within_many_wrappers_is_found_or_called_hidden() {
+fn command_behind_padding_or_wrappers_gives_a_critical_hit() {
     let critical = |command: &str| {
         let hits = review(&running(command), &[], &[CheckName::Commands].into());
         hits.into_iter().filter(|hit| hit.severity == Severity::Critical).map(|hit| hit.rule).collect::<Vec<_>>()

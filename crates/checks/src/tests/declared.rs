@@ -53,7 +53,7 @@ const SCRIPTS: [&str; 14] = [
 ];
 
 #[test]
-fn a_program_that_starts_a_destructive_command_is_seen_where_code_is_declared() {
+fn declared_program_with_a_destructive_command_is_critical() {
     for text in PROGRAMS {
         assert_eq!(worst(&seen(declared(text))).map(|(_, severity)| severity), Some(Critical), "{text}");
         assert!(seen(saying(text)).is_empty(), "{text}: nobody said that it is code");
@@ -61,14 +61,14 @@ fn a_program_that_starts_a_destructive_command_is_seen_where_code_is_declared() 
 }
 
 #[test]
-fn bare_shell_is_seen_where_code_is_declared() {
+fn declared_bare_shell_with_a_destructive_command_is_critical() {
     for text in SCRIPTS {
         assert_eq!(worst(&seen(declared(text))).map(|(_, severity)| severity), Some(Critical), "{text}");
     }
 }
 
 #[test]
-fn a_named_form_decides_over_what_was_declared() {
+fn output_form_overrides_declared_code() {
     let named = |text: &str, form| seen(Event { output_form: Some(form), ..saying(text) });
     assert!(!named("rm -rf /etc", OutputForm::Shell).is_empty());
     assert!(!named("rm -rf /etc", OutputForm::Code).is_empty());
@@ -83,7 +83,7 @@ fn a_named_form_decides_over_what_was_declared() {
 }
 
 #[test]
-fn harmless_code_and_prose_about_commands_stay_silent_where_code_is_declared() {
+fn declared_harmless_code_and_prose_give_no_warning() {
     for text in [
         "I removed `rm -rf /` from the script. It was dangerous. Never run rm -rf / again.",
         "The function os.system('rm -rf /') is never called now.",
@@ -104,7 +104,7 @@ fn harmless_code_and_prose_about_commands_stay_silent_where_code_is_declared() {
 }
 
 #[test]
-fn evidence_stands_where_the_call_stands() {
+fn hit_spans_the_call_that_starts_the_command() {
     let text = "import os\n\ndef main():\n    os.system('rm -rf /etc')\n    return 0\n";
     let found = seen(declared(text));
     assert_eq!(found.len(), 1, "{found:?}");
@@ -112,7 +112,7 @@ fn evidence_stands_where_the_call_stands() {
 }
 
 #[test]
-fn a_program_breaks_off_where_something_stays_open_and_not_where_a_sentence_would() {
+fn program_is_truncated_only_if_a_construct_stays_open() {
     let cut = |text: &str| !hits(declared(text), CheckName::Truncation).is_empty();
     for text in [
         "def total(items)\n  items.map do |item|\n    item.price\n  end\nend\n",
@@ -134,7 +134,7 @@ fn a_program_breaks_off_where_something_stays_open_and_not_where_a_sentence_woul
 }
 
 #[test]
-fn authors_in_a_notice_of_copyright_are_no_personal_data_of_weight() {
+fn authors_in_a_copyright_notice_are_info_only() {
     let worst_of = |text: &str| worst(&hits(saying(text), CheckName::Pii)).map(|(_, severity)| severity);
     let notice = "/*\n * (c) Ann Lee <ann.lee@posteo.de>\n *     Bob Ray <bob.ray@posteo.de>\n */\n";
     assert_eq!(worst_of(notice), Some(Severity::Info));
@@ -147,7 +147,7 @@ fn calling(name: &str, args: serde_json::Value, triggers: &[Trigger]) -> Vec<Hit
 }
 
 #[test]
-fn arguments_that_hold_a_program_are_read_as_one() {
+fn program_arguments_are_checked_as_code() {
     let python = "import os\nos.system('rm -rf /etc')\n";
     for (name, args, triggers) in [
         ("run_script", json!({"script": python}), &[][..]),
@@ -173,7 +173,7 @@ fn arguments_that_hold_a_program_are_read_as_one() {
 }
 
 #[test]
-fn a_long_text_that_is_declared_as_code_costs_no_more_than_its_length_and_a_bound() {
+fn long_hostile_declared_code_is_checked_without_hanging() {
     for piece in [
         "os.system(",
         "x = x + ",

@@ -22,7 +22,7 @@ fn returning(name: &str, result: &str, exit_code: Option<i64>) -> Event {
 }
 
 #[test]
-fn a_command_at_a_store_of_secrets_is_a_security_risk() {
+fn secret_store_command_is_a_security_risk() {
     for command in [
         "aws secretsmanager get-secret-value --secret-id prod/db",
         "aws --profile prod secretsmanager put-secret-value --secret-id x --secret-string y",
@@ -81,7 +81,7 @@ fn a_command_that_changes_infrastructure_is_a_security_risk() {
 }
 
 #[test]
-fn a_tool_that_pays_or_sends_to_outside_is_a_security_risk() {
+fn payment_or_outbound_message_tool_is_a_security_risk() {
     for name in [
         "create_payment",
         "mcp__stripe__create_refund",
@@ -112,7 +112,7 @@ fn a_tool_that_pays_or_sends_to_outside_is_a_security_risk() {
 }
 
 #[test]
-fn a_host_for_documentation_is_reached_like_any_other() {
+fn documentation_host_counts_as_an_external_host() {
     for (event, expected) in [
         (running("curl -s https://api.example.com/v1"), true),
         (running("scp report.csv ops@backup.example.org:/srv"), true),
@@ -134,7 +134,7 @@ fn a_failing_exit_code_is_an_error() {
 }
 
 #[test]
-fn a_traceback_is_an_error_where_what_ran_printed_it() {
+fn traceback_is_an_error_unless_quoted_or_read_from_elsewhere() {
     let traceback = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\nKeyError: 'x'\n";
     for event in [
         returning("run_python", traceback, None),
@@ -160,7 +160,7 @@ fn a_traceback_is_an_error_where_what_ran_printed_it() {
 }
 
 #[test]
-fn the_last_step_of_a_task_completes_it() {
+fn last_step_of_a_task_shows_task_complete() {
     let ended = |status: Option<&str>, stop: Option<&str>| Event {
         task_id: Some("t-1".to_owned()),
         status: status.map(str::to_owned),
@@ -183,7 +183,7 @@ fn the_last_step_of_a_task_completes_it() {
 }
 
 #[test]
-fn code_that_was_declared_shows_the_risk_that_it_holds() {
+fn declared_code_with_a_dangerous_call_is_a_security_risk() {
     let declared = Event { triggers: vec![Trigger::CodeWritten], ..saying("import os\nos.system('rm -rf /etc')\n") };
     assert!(shows(declared, Trigger::SecurityRisk));
 }

@@ -8,7 +8,7 @@ use crate::redact;
 const TOKEN: &str = concat!("dop_v1_", "4f2a9c1e7d6b5a4938271605f4e3d2c1", "b0a998874f2a9c1e7d6b5a4938271605");
 
 #[test]
-fn a_token_is_joined_across_quotes_and_the_ends_of_lines() {
+fn token_split_by_quotes_or_line_ends_is_redacted_whole() {
     let (head, tail) = TOKEN.split_at(20);
     for (before, broken, after) in [
         ("const t = '", format!("{head}' + '{tail}"), "';"),
@@ -27,7 +27,7 @@ fn a_token_is_joined_across_quotes_and_the_ends_of_lines() {
 }
 
 #[test]
-fn what_goes_on_behind_a_whole_token_goes_with_it() {
+fn continuation_of_a_complete_token_is_redacted_with_it() {
     let (head, tail) = (concat!("sk_live_", "4eC39HqLyjWDarjt"), "T1zdp7dcQm8Zr1Lm");
     for broken in [format!("'{head}' + '{tail}'"), format!("'{head}\n  {tail}'")] {
         assert_eq!(redact(&broken).as_str(), "'[secret:stripe_live_key]'", "{broken}");
@@ -39,7 +39,7 @@ fn what_goes_on_behind_a_whole_token_goes_with_it() {
 }
 
 #[test]
-fn what_follows_a_cut_token_is_not_joined_to_it() {
+fn text_after_an_incomplete_token_is_kept() {
     for text in [
         "it begins with sk_live_4eC39H\nand the rest is in the vault",
         "'sk_live_' + account.key",
@@ -51,7 +51,7 @@ fn what_follows_a_cut_token_is_not_joined_to_it() {
 }
 
 #[test]
-fn a_token_in_escapes_is_read() {
+fn escaped_or_encoded_token_is_redacted() {
     let escape = |escape: &dyn Fn(u8) -> String| TOKEN.bytes().map(escape).collect::<String>();
     let wide = |byte: u8| char::from_u32(u32::from(byte) + 0xfee0).map_or_else(String::new, String::from);
     for escaped in [
@@ -74,7 +74,7 @@ fn a_token_in_escapes_is_read() {
 }
 
 #[test]
-fn escapes_that_say_no_credential_stay() {
+fn escaped_text_without_a_credential_is_kept() {
     for text in [
         "%E4%BD%A0%E5%A5%BD%E4%B8%96%E7%95%8C%E4%BD%A0%E5%A5%BD%E4%B8%96%E7%95%8C",
         "&#20320;&#22909;&#19990;&#30028;&#20320;&#22909;&#19990;&#30028;",

@@ -9,7 +9,7 @@ fn rule(text: &str) -> Option<String> {
 }
 
 #[test]
-fn a_text_says_that_it_is_cut() {
+fn announced_truncation_is_a_hit_in_any_wording() {
     for text in [
         "Report on usage\nAll was fine until (cut)",
         "Some text here (continued)",
@@ -43,7 +43,7 @@ fn a_text_says_that_it_is_cut() {
 }
 
 #[test]
-fn a_word_that_asks_for_another_ends_no_sentence_in_any_language() {
+fn sentence_ending_in_a_function_word_is_cut_in_any_language() {
     for text in [
         "Je pense que la solution la plus simple serait de modifier la",
         "La causa del error es que el servidor no puede conectarse a la",
@@ -56,7 +56,7 @@ fn a_word_that_asks_for_another_ends_no_sentence_in_any_language() {
 }
 
 #[test]
-fn what_speaks_of_cuts_is_not_cut() {
+fn text_about_truncation_gives_no_hit() {
     for text in [
         "The list is truncated to ten entries by default, as intended.",
         "TRUNCATE TABLE logs;",

@@ -8,7 +8,7 @@ fn seen(text: &str) -> bool {
 }
 
 #[test]
-fn a_destructive_command_is_seen_in_every_kind_of_block_and_in_a_bare_script() {
+fn destructive_command_is_found_in_any_block_and_bare_script() {
     for text in [
         "Run this:\n```\nrm -rf /etc\n```\n",
         "Run this:\n~~~sh\nrm -rf /etc\n~~~\n",
@@ -56,7 +56,7 @@ fn prose_other_languages_and_output_are_no_commands() {
 }
 
 #[test]
-fn evidence_stands_where_the_command_is() {
+fn hit_spans_the_command() {
     for text in ["Hi.\n~~~\nls -l\nrm -rf /etc\n~~~\nBye.", "\n#!/bin/sh\nrm -rf /etc\n"] {
         let found = hits(saying(text), CheckName::Commands);
         assert_eq!(text.get(found[0].start..found[0].end), Some("rm -rf /etc"), "{text}");

@@ -8,7 +8,7 @@ fn worst_of(command: &str) -> Option<Severity> {
 }
 
 #[test]
-fn what_deletes_by_a_detour_is_more_than_a_remark() {
+fn indirect_deletion_or_publication_is_at_least_a_warning() {
     for command in [
         "ls | xargs -I% sh -c 'rm -rf \"%\"'",
         "cat dirs.txt | xargs -I@ bash -c 'rm -rf @'",
@@ -36,7 +36,7 @@ fn what_deletes_by_a_detour_is_more_than_a_remark() {
 }
 
 #[test]
-fn what_only_looks_like_it_is_none() {
+fn look_alikes_of_indirect_deletion_give_no_warning() {
     for command in [
         "terraform destroy -help",
         "aws s3 rm help",
@@ -58,7 +58,7 @@ fn what_only_looks_like_it_is_none() {
 }
 
 #[test]
-fn what_is_left_unread_is_told() {
+fn too_involved_script_is_reported() {
     let chain = (1..2_000).map(|n| format!("v{n}=$v{};", n - 1)).collect::<Vec<_>>().concat();
     let hits = hits(running(&format!("v0=rm; {chain} $v1999 -rf /")), CheckName::Commands);
     assert!(hits.iter().any(|hit| hit.rule == "too_involved"), "{hits:?}");

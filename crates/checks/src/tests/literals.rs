@@ -41,7 +41,7 @@ const PLACES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_password_is_taken_wherever_it_stands_and_nothing_beside_it() {
+fn password_alone_is_redacted_in_every_place() {
     let password = concat!("hT7qPz2W", "mLk9Rd81vNcXs5Gy");
     for (before, after) in PLACES {
         let cleaned = redact(&format!("{before}{password}{after}"));
@@ -54,7 +54,7 @@ fn a_password_is_taken_wherever_it_stands_and_nothing_beside_it() {
 }
 
 #[test]
-fn words_variables_and_numbers_in_those_places_stay() {
+fn words_variables_and_numbers_in_password_places_are_kept() {
     for text in [
         "The password is case-sensitive and must contain at least 8 characters.",
         "The token is valid for 3600s.",
@@ -86,7 +86,7 @@ fn words_variables_and_numbers_in_those_places_stay() {
 }
 
 #[test]
-fn a_long_value_goes_to_its_end() {
+fn long_value_is_redacted_to_its_end() {
     let digit =
         |at: u32| char::from(b"q8Zr1LmX0pTn5vKc2JhWd3Fg7Ys9BtRe"[(at.wrapping_mul(2_654_435_761) >> 27) as usize]);
     let key: String = (0..3000).map(digit).collect();

@@ -25,7 +25,7 @@ fn hits(calls: &[(&str, &str)]) -> Vec<(usize, Severity)> {
 }
 
 #[test]
-fn the_third_round_is_told_once() {
+fn third_repeated_round_is_one_hit() {
     use Severity::{Info, Warning};
     let rounds = |calls: &[(&'static str, &'static str)], times| calls.repeat(times);
     assert_eq!(hits(&rounds(&[("x", "1")], 2)), []);
@@ -39,7 +39,7 @@ fn the_third_round_is_told_once() {
 }
 
 #[test]
-fn what_differs_is_no_loop() {
+fn differing_calls_agents_and_texts_are_no_loop() {
     assert_eq!(hits(&[("x", "1"), ("y", "1"), ("z", "1"), ("x", "1"), ("z", "1"), ("y", "1")]), []);
     let mut loops = Loops::default();
     for agent in ["a", "b", "c"] {
@@ -50,7 +50,7 @@ fn what_differs_is_no_loop() {
 }
 
 #[test]
-fn arguments_are_the_same_whatever_the_order_of_their_keys() {
+fn key_order_of_arguments_does_not_hide_a_loop() {
     let mut loops = Loops::default();
     let orders = [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#, r#"{"a":1,"b":2}"#];
     let found = orders.map(|text| loops.observe(&call("a", &serde_json::from_str(text).unwrap(), "1")));

@@ -7,7 +7,7 @@ fn is_taken(text: &str) -> bool {
 }
 
 #[test]
-fn what_finds_a_place_or_tells_a_call_is_no_credential() {
+fn page_tokens_request_ids_and_public_keys_are_kept() {
     for text in [
         "Idempotency-Key: 0f8e2c41-7a3b-4d59-9c16-5be2a7d3f048",
         "{\"idempotencyKey\": \"k3v9Qm2xTz7LbW4y\"}",
@@ -40,7 +40,7 @@ fn what_finds_a_place_or_tells_a_call_is_no_credential() {
 }
 
 #[test]
-fn what_opens_something_is_a_credential_beside_them() {
+fn access_tokens_with_similar_names_are_redacted() {
     for text in [
         "{\"page_access_token\": \"k3v9Qm2xTz7LbW4yRd81\"}",
         "{\"exchangeToken\": \"k3v9Qm2xTz7LbW4yRd81\"}",
@@ -56,7 +56,7 @@ fn what_opens_something_is_a_credential_beside_them() {
 }
 
 #[test]
-fn sealed_values_and_the_samples_of_standards_stay() {
+fn sealed_values_and_samples_of_standards_are_kept() {
     let sealed = format!("encryptedData:\n  password: AgB{}", "k3v9Qm2xTz7LbW4yRd81Hs6PfNc0Jg5A".repeat(12));
     let sample = concat!(
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.",

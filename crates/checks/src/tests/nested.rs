@@ -15,7 +15,7 @@ fn quoted(text: &str, depth: usize) -> String {
 }
 
 #[test]
-fn a_credential_goes_from_any_depth_and_nothing_beside_it() {
+fn credential_alone_is_redacted_at_any_quotation_depth() {
     let token = ["gh", "p_q8Rk29fLmqT83hdZkWp0v7Yc5Jb1Xs4Na6Te"].concat();
     for (before, secret, after) in [
         (r#"{"password":""#, "q8Rk29fLmq", r#"","user":"app"}"#),
@@ -39,7 +39,7 @@ fn a_credential_goes_from_any_depth_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_password_with_a_quote_in_it_leaves_nothing_behind() {
+fn password_with_quotes_is_redacted_whole_at_any_depth() {
     for depth in 0..=5 {
         let text = quoted(r#"{"password":"q8Rk\"29fL\"mqT8","user":"app"}"#, depth);
         let redacted = redact(&text);
@@ -51,7 +51,7 @@ fn a_password_with_a_quote_in_it_leaves_nothing_behind() {
 }
 
 #[test]
-fn quotes_may_be_escapes_themselves() {
+fn credential_in_escaped_quotes_is_redacted() {
     for text in [
         r"{\u0022password\u0022:\u0022q8Rk29fLmq\u0022}",
         r"{\\u0022secret\\u0022: \\u0022q8Rk29fLmq83hdZ\\u0022}",
@@ -64,7 +64,7 @@ fn quotes_may_be_escapes_themselves() {
 }
 
 #[test]
-fn what_is_only_escaped_stays() {
+fn escaped_text_without_credentials_is_kept() {
     for text in [
         r#"{"path":"C:\\\\new\\\\token\\\\text","re":"\\\\d+\\\\n"}"#,
         r#"{"a":"{\"password\":\"{\\\"type\\\":\\\"string\\\"}\"}"}"#,
@@ -75,14 +75,14 @@ fn what_is_only_escaped_stays() {
 }
 
 #[test]
-fn a_long_run_of_backslashes_is_read_once() {
+fn credential_after_a_million_backslashes_is_redacted() {
     let slashes = "\\".repeat(1 << 20);
     let text = format!("{slashes}\"password\":\"q8Rk29fLmq\"");
     assert!(!redact(&text).contains("q8Rk29fLmq"));
 }
 
 #[test]
-fn what_lies_under_credentials_goes_and_whose_they_are_stays() {
+fn values_under_credentials_are_redacted_but_not_user_and_port() {
     let mut value = json!({
         "credentials": {"username": "app", "a": "correct horse", "deep": {"b": ["x1"]}, "port": 5432},
         "secrets": {"stripe": "short"}, "pw": "hunter2", "contraseña": "hola", "usage": {"tokens": {"prompt": 12}},

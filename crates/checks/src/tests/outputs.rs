@@ -9,7 +9,7 @@ fn rule(text: &str, check: CheckName) -> Option<String> {
 }
 
 #[test]
-fn cut_output_is_seen() {
+fn truncated_output_hits_its_rule() {
     for (text, expected) in [
         ("Here it is:\n```rust\nfn main() {", "unclosed_fence"),
         ("{\"a\": [1, 2", "cut_json"),
@@ -37,7 +37,7 @@ fn cut_output_is_seen() {
 }
 
 #[test]
-fn a_stop_reason_of_length_is_enough() {
+fn stop_reason_of_length_is_a_truncation_hit() {
     for reason in ["length", "max_tokens", "MAX_TOKENS"] {
         let mut event = saying("All is well.");
         event.stop_reason = Some(reason.to_owned());
@@ -47,7 +47,7 @@ fn a_stop_reason_of_length_is_enough() {
 }
 
 #[test]
-fn whole_output_is_left_alone() {
+fn complete_output_gives_no_truncation_hit() {
     for text in [
         "Run:\n\n```sh\nls\n```\nThat lists the files.",
         "First this (see below):\n~~~\nls\n~~~\nThen that.",
@@ -106,7 +106,7 @@ fn whole_output_is_left_alone() {
 }
 
 #[test]
-fn output_that_says_nothing_is_seen() {
+fn output_without_content_hits_its_rule() {
     for (text, expected) in [
         ("", "empty_output"),
         (" \n\t", "empty_output"),
@@ -164,7 +164,7 @@ fn output_that_says_nothing_is_seen() {
 }
 
 #[test]
-fn text_that_repeats_itself_is_seen() {
+fn repetitive_text_is_a_loop_hit() {
     let looping = format!("The plan is clear. {}", "I will check the file now and then again. ".repeat(9));
     let paragraph = "The importer reads each row, checks its date against the calendar of the office, and writes what is \
                      left to the queue for the next run.";

@@ -10,7 +10,7 @@ fn rules(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_describes_a_person_is_seen() {
+fn personal_details_hit_their_rules() {
     for (text, rule) in [
         ("DOB: 04/12/1987", "birth_date"),
         ("Geburtsdatum: 03.05.1985", "birth_date"),
@@ -39,7 +39,7 @@ fn what_describes_a_person_is_seen() {
 }
 
 #[test]
-fn what_describes_nobody_is_left_alone() {
+fn details_that_identify_no_person_give_no_hit() {
     for text in [
         "Please tell me your date of birth. It's 6/24/1991",
         "date_of_birth: DATE NOT NULL",

@@ -71,7 +71,7 @@ fn personal_data_is_found_with_its_exact_span() {
 }
 
 #[test]
-fn what_looks_like_personal_data_is_left_alone() {
+fn look_alikes_of_personal_data_give_no_hit() {
     for text in [
         "Use 4111 1111 1111 1111 in the sandbox.",
         "card 4539 5787 6362 1487 is mistyped",
@@ -118,7 +118,7 @@ fn what_looks_like_personal_data_is_left_alone() {
 }
 
 #[test]
-fn a_single_detail_is_noted_and_three_describe_a_person() {
+fn single_detail_is_info_and_three_make_a_profile() {
     let noted = hits(saying("address: 12 Harbour Street, Leith"), CheckName::Pii);
     assert_eq!(noted.len(), 1);
     assert_eq!((noted[0].rule.as_str(), noted[0].severity), ("postal_address", Severity::Info));
@@ -132,7 +132,7 @@ fn a_single_detail_is_noted_and_three_describe_a_person() {
 }
 
 #[test]
-fn what_goes_to_a_tool_counts_and_what_comes_from_it_does_not() {
+fn personal_data_counts_in_tool_arguments_but_not_in_results() {
     let text = "marta.kowal@poczta.pl";
     let given = ToolCall { name: "send".to_owned(), args: serde_json::json!({"body": text}), ..ToolCall::default() };
     let got = ToolCall { name: "read".to_owned(), result: Some(text.to_owned()), ..ToolCall::default() };
@@ -142,7 +142,7 @@ fn what_goes_to_a_tool_counts_and_what_comes_from_it_does_not() {
 }
 
 #[test]
-fn a_long_list_is_told_in_a_few_hits() {
+fn long_list_of_personal_data_gives_twenty_hits() {
     let one = |n: usize| format!("p{n}@poczta.pl, +49 30 9018{:04}\n", n % 10_000);
     let list: Vec<String> = (0..20_000).map(one).collect();
     assert_eq!(hits(saying(&list.concat()), CheckName::Pii).len(), 20);

@@ -10,7 +10,7 @@ use umbra_domain::CheckName;
 const WORDS: [&str; 4] = ["your", "YOUR", "xxxx", "XXXX"];
 
 #[test]
-fn what_stands_in_a_credentials_place_is_left_alone() {
+fn placeholder_credentials_are_kept() {
     for text in [
         "export GITHUB_TOKEN=YOUR_API_KEY",
         "api_key: <your-key>",
@@ -38,7 +38,7 @@ fn what_stands_in_a_credentials_place_is_left_alone() {
 }
 
 #[test]
-fn a_random_value_that_holds_such_a_word_by_chance_is_none() {
+fn random_credential_with_a_placeholder_word_is_redacted() {
     for (lead, body, tail) in [
         ("hf_", "kQzWbTnRvLxGpREMVSyourgNDcHmJfKsYw", ""),
         ("hf_", "yourgNDcHmJfKsYwkQzWbTnRvLxGpREMVS", ""),
@@ -69,7 +69,7 @@ fn drawable() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn most_formats_can_be_drawn() {
+fn at_least_100_formats_can_be_drawn() {
     assert!(drawable().len() >= 100, "{} formats", drawable().len());
 }
 
@@ -92,7 +92,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn no_word_within_a_value_of_a_format_hides_it(
+    fn placeholder_word_hides_no_credential_of_a_known_format(
         ((name, pattern), value) in proptest::sample::select(drawable())
             .prop_flat_map(|row| (string_regex(&row.1).unwrap(), Just(row)).prop_map(|(value, row)| (row, value))),
         word in proptest::sample::select(WORDS.to_vec()),
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn no_word_within_a_password_of_a_url_hides_it(
+    fn placeholder_word_hides_no_url_password(
         body in "[A-Za-z0-9]{20,30}",
         digits in "[0-9]{3}",
         word in proptest::sample::select(vec!["your", "xxx", "xxxx", "test", "todo", "null", "mock", "fake"]),

@@ -159,7 +159,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn no_part_of_a_secret_is_left_and_nothing_around_it_is_taken(
+    fn secret_is_redacted_whole_and_its_surroundings_are_kept(
         (body, whole) in secret(), before in "[a-z \n\u{e9}]{0,40}", after in "[a-z \n\u{e9}]{0,40}"
     ) {
         let text = format!("{before} {whole} {after}");
@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn tags_tell_secrets_apart_and_a_second_screening_changes_nothing(text in hostile(), (_, whole) in secret()) {
+    fn second_screening_of_tagged_secrets_changes_nothing(text in hostile(), (_, whole) in secret()) {
         let tag = |secret: &str| secret.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte));
         let digest = |secret: &str| SecretDigest { tag: tag(secret), value: 0 };
         let screened = screen_tagged(event(&format!("{whole} {text} {whole}")), &digest);
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn screening_and_reviewing_hold_for_any_text(text in hostile()) {
+    fn arbitrary_text_gives_valid_spans_and_idempotent_screening(text in hostile()) {
         let screened = screen(event(&text));
         let hits = review(&screened.event, &screened.marks, &CheckName::ALL.into());
         for hit in &hits {
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn needles_are_found_wherever_they_stand(text in "[a-c ]{0,40}") {
+    fn literal_scanner_finds_every_occurrence(text in "[a-c ]{0,40}") {
         let literals = ["abc", "bca", "cab ", "aaaa", "ABCABC"];
         let mut found = Vec::new();
         LiteralScanner::new(literals).find(&text, |number, at| { found.push((at.start, number)); true });
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn code_is_seen_wherever_a_line_begins_with_its_mark(text in code_like()) {
+    fn diff_or_fence_mark_at_a_line_start_derives_code_written(text in code_like()) {
         let begins = |mark: &str| text.split('\n').any(|line| line.starts_with(mark));
         let diff = ["diff --git ", "*** Begin Patch", "@@ -"].into_iter().any(begins);
         let lead = [' ', '\t', '>', '-', '*'];

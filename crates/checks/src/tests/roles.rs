@@ -11,7 +11,7 @@ use super::{
 };
 
 #[test]
-fn software_is_spoken_to_by_the_name_of_its_work() {
+fn orders_to_assistants_named_by_role_hit_their_rules() {
     assert_table(
         "addresses_assistant",
         &[
@@ -61,7 +61,7 @@ fn software_is_spoken_to_by_the_name_of_its_work() {
 }
 
 #[test]
-fn marks_of_chat_formats_are_documented_without_a_warning() {
+fn chat_format_marks_are_role_forgery_only_with_an_order() {
     for text in [
         "In that vocabulary <|endoftext|> is token 50256.",
         "[INST] is the marker for what a user says.",
@@ -80,7 +80,7 @@ fn marks_of_chat_formats_are_documented_without_a_warning() {
 }
 
 #[test]
-fn marks_of_direction_and_flags_stay_where_they_belong() {
+fn direction_marks_and_flag_tags_are_kept_in_their_scripts() {
     for text in [
         "\u{5e9}\u{5dc}\u{5d5}\u{5dd} (v2.0)\u{200f}, \u{5ea}\u{5d5}\u{5d3}\u{5d4}",
         "\u{645}\u{631}\u{62d}\u{628}\u{627} \u{61c}12-5",
@@ -96,7 +96,7 @@ fn marks_of_direction_and_flags_stay_where_they_belong() {
 }
 
 #[test]
-fn an_order_is_known_by_its_parts() {
+fn orders_built_of_known_parts_hit_their_rules() {
     for (rule, table) in [
         (
             "addresses_assistant",
@@ -182,7 +182,7 @@ fn an_order_is_known_by_its_parts() {
 }
 
 #[test]
-fn everyday_words_of_such_orders_raise_no_warning() {
+fn everyday_texts_with_words_of_orders_give_no_warning() {
     for text in [
         "Please ignore my previous message, I meant the green coat.",
         "show(system_prompt)  # print the system prompt in debug mode",

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn the_built_in_rows_judge_their_examples_as_they_say_and_have_no_fault() {
+fn built_in_rules_are_faultless_and_match_their_examples() {
     let (mut ids, mut wrong) = (HashSet::new(), Vec::new());
     for id in ["github_token", "recursive_delete", "override", "email", "cut_table", "refused"] {
         assert!(BUILT_IN.iter().any(|row| row.id == id), "the file of {id} cannot be read");

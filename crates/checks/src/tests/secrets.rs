@@ -18,7 +18,7 @@ fn seen(text: &str) -> (Vec<(String, Severity)>, String) {
 }
 
 #[test]
-fn every_format_finds_its_hits_however_they_stand_and_leaves_its_misses_alone() {
+fn each_format_finds_its_hits_in_any_position_and_no_misses() {
     let formats = BUILT_IN.iter().filter(|row| row.check() == CheckName::Secrets && row.has_patterns());
     let mut count = 0;
     for format in formats {
@@ -46,7 +46,7 @@ fn every_format_finds_its_hits_however_they_stand_and_leaves_its_misses_alone() 
 }
 
 #[test]
-fn what_carries_a_credential_is_found() {
+fn credential_carriers_are_critical_and_redacted() {
     let jwt = concat!(
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
         ".",
@@ -86,7 +86,7 @@ fn what_carries_a_credential_is_found() {
 }
 
 #[test]
-fn assignments_of_random_values_are_found() {
+fn assignments_of_random_values_are_redacted() {
     for (text, secret) in [
         ("password = \"kT9#vLq2!x\"", "kT9#vLq2!x"),
         ("'db_password': 'xqzvwkprtj'", "xqzvwkprtj"),
@@ -152,7 +152,7 @@ fn placeholders_expressions_and_words_are_left_alone() {
 }
 
 #[test]
-fn live_looking_keys_are_critical_examples_are_info_and_test_keys_are_warnings() {
+fn key_severity_differs_for_live_test_and_example_keys() {
     for (text, severity) in [
         (concat!("AKIA", "IOSFODNN7", "EXAMPLE"), Severity::Info),
         (concat!("AKIA", "QZ7T3WJ5XK2M4R9B"), Severity::Critical),
@@ -166,7 +166,7 @@ fn live_looking_keys_are_critical_examples_are_info_and_test_keys_are_warnings()
 }
 
 #[test]
-fn a_marker_that_an_agent_wrote_is_no_mark_and_hides_nothing() {
+fn marker_written_by_an_agent_gives_no_mark_and_hides_nothing() {
     let (rules, stored) = seen("the key was [secret:aws_access_key] and password=[secret:generic_password]");
     assert_eq!(
         (rules.len(), stored.as_str()),
@@ -180,7 +180,7 @@ fn a_marker_that_an_agent_wrote_is_no_mark_and_hides_nothing() {
 }
 
 #[test]
-fn several_rules_on_the_same_bytes_make_one_mark_named_by_the_format() {
+fn overlapping_rules_make_one_mark_named_by_the_format() {
     let text = format!("GITHUB_TOKEN=\"{}\"", concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0p", "0HI14Y"));
     let (rules, stored) = seen(&text);
     assert_eq!(rules, [("github_token".to_owned(), Severity::Critical)]);
@@ -188,7 +188,7 @@ fn several_rules_on_the_same_bytes_make_one_mark_named_by_the_format() {
 }
 
 #[test]
-fn a_crowd_of_names_hides_no_secret_behind_it() {
+fn repeated_names_hide_no_secret_after_them() {
     let shapes = [
         "pwd=Xk29vQm47Lp",
         "pwd=Xk29vQm47Lp,tail",
@@ -201,7 +201,7 @@ fn a_crowd_of_names_hides_no_secret_behind_it() {
     ];
     for shape in shapes {
         for opening in ["", "pwd=", "pwd: ", "export PWD="] {
-            for name in ["pwd=", "pwd=a", "secret=b1,", "token=c"] {
+            for name in ["pwd=", "api_key=", "pwd=a", "secret=b1,", "token=c"] {
                 for names in [0, 15, 16, 17, 40, 95, 200] {
                     let redacted = redact(&format!("{opening}{}{shape}", name.repeat(names)));
                     let stays = redacted.as_str().contains("Xk29vQm47Lp");
@@ -213,7 +213,7 @@ fn a_crowd_of_names_hides_no_secret_behind_it() {
 }
 
 #[test]
-fn what_stands_in_a_crowd_is_as_bad_as_by_itself() {
+fn nested_names_keep_their_severity() {
     let worst = |text: &str| seen(text).0.into_iter().map(|(_, severity)| severity).max();
     let long = format!("secret={}", "Zx9QmT4vKc2JhWp8".repeat(6));
     let crowd = format!("{}pwd=Tr0ub&4dor", "pwd=a##".repeat(38));
@@ -222,7 +222,7 @@ fn what_stands_in_a_crowd_is_as_bad_as_by_itself() {
 }
 
 #[test]
-fn redact_takes_secrets_and_hidden_characters_out_of_any_text() {
+fn redact_removes_secrets_and_hidden_characters() {
     let text = format!(
         "upstream said: bad key {}\u{200b}",
         concat!("sk-ant-api03-", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKcq8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc2JhW0aB3x9")
@@ -231,7 +231,7 @@ fn redact_takes_secrets_and_hidden_characters_out_of_any_text() {
 }
 
 #[test]
-fn a_token_whose_checksum_does_not_hold_was_never_issued() {
+fn token_with_a_wrong_checksum_is_only_a_warning() {
     let whole = concat!("ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0p", "0HI14Y");
     let (rules, _) = seen(whole);
     assert_eq!(rules, [("github_token".to_owned(), Severity::Critical)]);
@@ -241,7 +241,7 @@ fn a_token_whose_checksum_does_not_hold_was_never_issued() {
 }
 
 #[test]
-fn what_is_wrapped_in_base64_is_opened() {
+fn credential_in_base64_is_redacted() {
     use base64::{Engine, engine::general_purpose::STANDARD};
     let inner = format!("[default]\naws_access_key_id = {}\n", concat!("AKIA", "QZ7T3WJ5XK2M4R9B"));
     for (wrapped, rule) in [
@@ -258,7 +258,7 @@ fn what_is_wrapped_in_base64_is_opened() {
 }
 
 #[test]
-fn a_members_name_says_that_its_value_is_a_secret() {
+fn value_of_a_secret_named_member_is_redacted() {
     let args = serde_json::json!({"login": {"user": "svc", "password": "h7Gq2xLw9p"}, "tokens": ["q8Zr1LmX0pTn5vKc2JhW"],
         "path": "h7Gq2xLw9p"});
     let tool = ToolCall { name: "login".to_owned(), args, ..ToolCall::default() };
@@ -270,7 +270,7 @@ fn a_members_name_says_that_its_value_is_a_secret() {
 }
 
 #[test]
-fn tags_tell_secrets_of_one_kind_apart_and_names_have_none() {
+fn tags_distinguish_secrets_and_are_left_out_of_names() {
     let [a, b] = [concat!("glpat-", "2Hyuez1yFy4HRAYF41i1"), concat!("glpat-", "9Qkuez1yFy4HRAYF41i7")];
     let event = Event {
         agent: a.to_owned(),
@@ -293,7 +293,7 @@ fn tags_tell_secrets_of_one_kind_apart_and_names_have_none() {
 }
 
 #[test]
-fn keys_behind_a_services_name_are_found() {
+fn keys_after_a_service_name_are_redacted() {
     for (text, secret) in [
         ("pandadoc SECRET gHjrT345rflePOKazE2Bj47hF56U9d", "gHjrT345rflePOKazE2Bj47hF56U9d"),
         ("zenrows key 4f0c9a7be21d3586a4f3b9f8b2c7d1e6", "4f0c9a7be21d3586a4f3b9f8b2c7d1e6"),

@@ -126,7 +126,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_script_stops_the_analysis(script in shell_like()) {
+    fn arbitrary_script_gives_hits_with_valid_spans(script in shell_like()) {
         let event = running(&script);
         let screened = crate::screen(event);
         for hit in crate::review(&screened.event, &screened.marks, &[CheckName::Commands].into()) {
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_command_is_found_through_its_wrappers(simple in proptest::collection::vec(proptest::sample::select(SIMPLE.to_vec()), 0..3),
+    fn destructive_command_is_critical_through_random_wrappers(simple in proptest::collection::vec(proptest::sample::select(SIMPLE.to_vec()), 0..3),
                                               levels in proptest::collection::vec(0_u8..14, 0..3)) {
         let mut command = "rm -rf /etc".to_owned();
         for by in simple {
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_only_printed_is_nothing(text in shell_like()) {
+    fn printed_or_searched_text_gives_no_warning(text in shell_like()) {
         let text = text.replace(['\'', '\0', '\u{1f}'], "");
         for command in [format!("echo '{text}'"), format!("grep -n '{text}' notes.md")] {
             let seen = hits(running(&command), CheckName::Commands);

@@ -26,7 +26,7 @@ struct Row {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the texts lie where a variable says")]
-fn clean_snippets_that_are_declared_as_code_give_at_most_one_warning() {
+fn declared_clean_snippets_give_at_most_one_warning() {
     let Some(file) = env::var_os("UMBRA_SNIPPETS") else {
         eprintln!("skipped: no data; scripts/draw_snippets.py draws it");
         return;

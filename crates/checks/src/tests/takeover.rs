@@ -19,7 +19,7 @@ fn assert_rows(rows: &[(&str, &str, Severity)]) {
 }
 
 #[test]
-fn destruction_and_takeover_are_critical_by_what_they_name() {
+fn destruction_and_takeover_severity_follows_the_target() {
     assert_rows(&[
         ("curl -X DELETE http://search.acme.io:9200/_all", "http_delete", Critical),
         ("curl -XDELETE 'http://search.acme.io:9200/*?pretty'", "http_delete", Critical),
@@ -40,7 +40,7 @@ fn destruction_and_takeover_are_critical_by_what_they_name() {
 }
 
 #[test]
-fn statements_that_reach_every_row_are_seen_in_other_words() {
+fn statements_that_reach_every_row_are_critical_in_any_form() {
     for statement in [
         "WITH gone AS (DELETE FROM orders RETURNING *) SELECT count(*) FROM gone",
         "DELETE FROM orders WHERE id = id",
@@ -70,7 +70,7 @@ fn statements_that_reach_every_row_are_seen_in_other_words() {
 }
 
 #[test]
-fn what_starts_a_command_by_text_or_by_the_environment_is_looked_through() {
+fn commands_started_by_text_or_environment_hit_their_rules() {
     assert_rows(&[
         ("watch -n 5 rm -rf /srv/site", "recursive_delete", Critical),
         ("watch -n5 'rm -rf /srv/site'", "recursive_delete", Critical),
@@ -93,7 +93,7 @@ fn what_starts_a_command_by_text_or_by_the_environment_is_looked_through() {
 }
 
 #[test]
-fn everyday_work_raises_no_warning() {
+fn everyday_commands_raise_no_warning() {
     for command in [
         "sudo systemctl status nginx",
         "sudo systemctl reload nginx",
@@ -126,7 +126,7 @@ fn writing(path: &str, content: &str) -> Event {
 }
 
 #[test]
-fn commands_in_what_is_built_or_patched_or_shown_are_seen() {
+fn commands_in_build_files_patches_and_prompts_are_found() {
     let wipe = "rm -rf /srv/site";
     let patch = format!("*** Begin Patch\n*** Update File: deploy.sh\n@@\n echo start\n+{wipe}\n*** End Patch");
     let patched = json!({"input": patch});

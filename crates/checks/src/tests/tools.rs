@@ -12,7 +12,7 @@ fn calling(name: &str, args: Value) -> Vec<Hit> {
 }
 
 #[test]
-fn what_a_tool_does_is_judged_as_the_command_that_does_the_same() {
+fn tool_call_is_judged_as_its_equivalent_command() {
     for (name, args, rule, severity) in [
         ("execute_sql", json!({"query": "DROP TABLE accounts"}), "database_destruction", Critical),
         ("mcp__store__run_sql", json!({"query": "TRUNCATE accounts;"}), "database_destruction", Critical),
@@ -60,7 +60,7 @@ fn what_a_tool_does_is_judged_as_the_command_that_does_the_same() {
 }
 
 #[test]
-fn everyday_calls_of_the_same_tools_stay_silent() {
+fn everyday_tool_calls_give_no_warning() {
     for (name, args) in [
         ("execute_sql", json!({"query": "SELECT * FROM accounts WHERE note = 'drop table'"})),
         ("web_search", json!({"query": "drop table if exists tutorial"})),
@@ -78,7 +78,7 @@ fn everyday_calls_of_the_same_tools_stay_silent() {
 }
 
 #[test]
-fn what_documents_or_warns_is_no_more_than_a_warning() {
+fn documented_or_discouraged_command_is_only_a_warning() {
     let fence = "```bash\nrm -rf /var/lib/postgresql\n```\n";
     let document = json!({"file_path": "docs/incident.md", "content": format!("What happened:\n\n{fence}")});
     assert_eq!(worst(&calling("Write", document)), Some(("recursive_delete", Warning)));

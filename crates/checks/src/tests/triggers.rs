@@ -22,7 +22,7 @@ struct Row {
 }
 
 #[test]
-fn derived_triggers_reach_their_floor_on_the_labelled_set() {
+fn derived_triggers_reach_the_precision_and_recall_floor() {
     let rows: Vec<Row> = SET.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() >= 300);
     let (mut wrong, mut faults) = (Vec::new(), Vec::new());

@@ -62,11 +62,11 @@ fn parse_schema(name: &str) -> Result<String, String> {
 fn read_url_file(database: &mut Database, keys: &mut Keys<'_>) {
     let Some(path) = &database.url_file else { return };
     if database.url.is_some() {
-        keys.fault("url_file", "both url and url_file are set", "keep one of them");
+        keys.fault("url_file", "both url and url_file are set", "remove one of the two");
         return;
     }
     match read_secret(path).and_then(|text| parse_url(&text)) {
         Ok(url) => database.url = Some(url),
-        Err(why) => keys.fault("url_file", "the file does not give the URL of a Postgres", why),
+        Err(why) => keys.fault("url_file", "the file has no URL of a Postgres", why),
     }
 }

@@ -162,19 +162,20 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
         let time = || Time(ms(10)..=secs(24 * 3600));
         keys.set(
             "call_timeout",
-            "Longest that a server may be silent about a request (60s unless set); progress begins it anew.",
+            "Longest time that a server may be silent about a request (60s unless set); a report of progress restarts \
+             it.",
             time(),
             &mut mcp.call_timeout,
         );
         keys.set(
             "max_call_timeout",
-            "Longest that a request may take however much progress is reported (10m unless set).",
+            "Longest time that a request may take, whatever progress is reported (10m unless set).",
             time(),
             &mut mcp.max_call_timeout,
         );
         keys.set(
             "start_timeout",
-            "Longest that a server may take to start and shake hands (30s unless set).",
+            "Longest time that a server may take to start and shake hands (30s unless set).",
             Time(ms(10)..=secs(600)),
             &mut mcp.start_timeout,
         );
@@ -186,7 +187,7 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
         );
         keys.set(
             "withhold_suspicious",
-            "Whether tools are left out whose description gives orders to the model, or changed since it was pinned.",
+            "True to hide tools whose description gives orders to the model, or changed since it was pinned.",
             Flag,
             &mut mcp.withhold_suspicious,
         );
@@ -200,8 +201,8 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
         let odd =
             mcp.upstreams().find(|(name, upstream)| !upstream.trusted && mcp.trusted().any(|other| other == *name));
         if let Some(name) = odd.map(|(name, _)| name.to_owned()) {
-            let message = format!("the server {name} is trusted in one profile and not in another");
-            keys.fault("profiles", message, "give one of the two another name");
+            let message = format!("the server {name} is trusted in one profile and not trusted in another");
+            keys.fault("profiles", message, "give one of the two servers another name");
         }
         Some(mcp)
     })
@@ -223,12 +224,12 @@ pub fn plain_name(name: &str) -> Result<(), &'static str> {
 fn profile(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<McpProfile> {
     let agent = keys.optional(
         "agent",
-        "The agent that calls, where the client does not say by ?agent= (mcp unless set).",
+        "Name of the calling agent, where the client does not say it by ?agent= (mcp unless set).",
         printable("an agent's name", 256),
     );
     let upstreams = keys.required(
         "upstreams",
-        "The servers, by the name that contracts and rules know them by.",
+        "The servers, by the name that contracts and rules use.",
         Table {
             max: MAX_UPSTREAMS,
             key: plain_name,
@@ -238,13 +239,14 @@ fn profile(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     if upstreams.is_empty() {
         keys.fault(
             "upstreams",
-            "a profile without a server",
-            "name at least one: files: {command: [program, argument]}",
+            "the profile has no server",
+            "declare at least one server: files: {command: [program, argument]}",
         );
     }
     let select = keys.optional(
         "select",
-        "Lists only tools that fit the task, where the servers have more of them; search_tools and call_tool reach the others.",
+        "Bounds of the list of tools: only those that fit the task, if there are more; search_tools and call_tool \
+         reach all.",
         Record(select),
     );
     Some(McpProfile { agent: agent.unwrap_or_else(|| "mcp".to_owned()), select, upstreams })
@@ -260,7 +262,7 @@ fn select(keys: &mut Keys<'_>) -> Option<McpSelect> {
     .map(|limit| select.limit = limit)?;
     keys.set(
         "always_include",
-        "Tools that are listed beside them: a name, or `server.tool`.",
+        "Tools that are always listed: a name, or `server.tool`.",
         List { len: 0..=500, single: true, item: tool_glob() },
         &mut select.always_include,
     );
@@ -289,16 +291,16 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
         "Headers of each request to `url`, with the name of the variable that holds the value.",
         Table { max: 32, key: header, value: text("the name of a variable", 128, variable_name).secret() },
     );
-    let trusted = keys.optional("trusted", "Whether its annotations are believed (false unless set).", Flag);
+    let trusted = keys.optional("trusted", "True if the server's annotations are believed (false unless set).", Flag);
     let agents = keys.optional(
         "agents",
-        "Only these agents (names or globs) see its tools; all when not set.",
+        "Agents (names or globs) that see the server's tools; all when not set.",
         List { len: 1..=100, single: true, item: agent_glob() },
     );
     let at = match (command, url) {
         (Some(mut command), None) => {
             if keys.has("headers_env") {
-                keys.fault("headers_env", "headers are for a server with a url", "use env or env_from");
+                keys.fault("headers_env", "headers apply only to a server with a url", "use env or env_from");
             }
             let ours = PLAIN_VARIABLES.iter().map(|name| (*name).to_owned()).chain(from.unwrap_or_default());
             let ours = ours.filter_map(|name| env.get(&name).map(ToOwned::to_owned).map(|value| (name, value)));
@@ -312,7 +314,7 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
             }
             for key in ["env", "env_from"] {
                 if keys.has(key) {
-                    keys.fault(key, "variables are for a server with a command", "use headers_env");
+                    keys.fault(key, "variables apply only to a server with a command", "use headers_env");
                 }
             }
             UpstreamAt::Url { url, headers: looked_up(keys, env, headers.unwrap_or_default())? }
@@ -341,7 +343,11 @@ fn looked_up(
                 values.insert(name, SecretString::from(value));
             }
             Some(_) => {
-                keys.fault("headers_env", format!("the variable {variable} holds no header's value"), "check it");
+                keys.fault(
+                    "headers_env",
+                    format!("the value of the variable {variable} is not allowed in a header"),
+                    "set the variable to printable ASCII",
+                );
             }
             None => {
                 keys.fault(

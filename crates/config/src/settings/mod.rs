@@ -96,13 +96,13 @@ pub type UrlRule<'a> = &'a dyn Fn(&str, &[String]) -> Result<(), String>;
 pub struct Settings {
     /// The HTTP front and its bounds.
     pub server: Server,
-    /// Where data lives.
+    /// Data folder, and the private Postgres.
     pub storage: Storage,
     /// The Postgres that holds everything.
     pub database: Database,
-    /// Where the observers are written down.
+    /// Path of the shadows file.
     pub shadows: ShadowsFile,
-    /// Where contracts, effects and rules of tools are written down.
+    /// Path of the tools file, with contracts, effects and rules of tools.
     pub tools: ToolsFile,
     /// Execution of tool calls, and the audit of them.
     pub boundary: Boundary,
@@ -202,48 +202,52 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         keys.optional(name, about, Record(read)).unwrap_or_default()
     }
     // First, since it says which hosts the URLs of other sections may name.
-    let outbound: Outbound = part(keys, "outbound", "Which private hosts may be called.");
+    let outbound: Outbound = part(keys, "outbound", "Private hosts that may be called.");
     let callable = |url: &str| urls(url, &outbound.allow);
     let models = keys.optional("models", "Models that shadows may name, by alias.", models::table(&callable));
     let embedding = models.iter().flatten().filter(|(_, model)| model.kind == ModelKind::Embedding).count();
     if embedding > 1 {
         keys.fault(
             "models",
-            format!("{embedding} models are of the kind embedding"),
-            "keep one: tools are found by one",
+            format!("{embedding} models have the kind embedding"),
+            "keep one of them: Umbra uses a single embedding model",
         );
     }
     let webhooks =
-        keys.optional("webhooks", "Who is told what, and with which secret.", webhooks::list(env, &callable));
+        keys.optional("webhooks", "Endpoints of notifications, each with its secret.", webhooks::list(env, &callable));
     if let Some(name) = webhooks.as_deref().and_then(webhooks::twice) {
-        keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each a `name` of its own");
+        keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each webhook its own `name`");
     }
     let mcp = keys.optional("mcp", "The proxy in front of MCP servers.", mcp::section(env, &callable));
     Some(Settings {
         mcp: mcp.unwrap_or_default(),
         server: part(keys, "server", "The HTTP front and its bounds."),
-        storage: part(keys, "storage", "Where data lives, and the private Postgres."),
+        storage: part(keys, "storage", "Data folder, and the private Postgres."),
         database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),
-        shadows: part(keys, "shadows", "Where the observers are written down."),
-        tools: part(keys, "tools", "Where contracts, effects and rules of tools are written down."),
-        boundary: part(keys, "boundary", "Whether calls of tools run, and what is kept of them."),
+        shadows: part(keys, "shadows", "Path of the shadows file."),
+        tools: part(keys, "tools", "Path of the tools file, with contracts, effects and rules of tools."),
+        boundary: part(keys, "boundary", "Execution of tool calls, and the audit of them."),
         sidecar: part(keys, "sidecar", "The companion of agents' sessions, and its bounds."),
         models: models::with_aliases(models.unwrap_or_default()),
         cheap_model: part(keys, "cheap_model", "The mandate that shadows use cheap models."),
         outbound,
         webhooks: webhooks.unwrap_or_default(),
-        briefing: part(keys, "briefing", "When days and weeks are summed up."),
-        queue: part(keys, "queue", "Who works on reviews, and when work counts as abandoned."),
-        ingest: part(keys, "ingest", "How events are gathered into transactions, and where they wait."),
+        briefing: part(keys, "briefing", "Daily briefings and weekly reports."),
+        queue: part(keys, "queue", "Workers of reviews, and the time-outs after which work counts as abandoned."),
+        ingest: part(
+            keys,
+            "ingest",
+            "Batching of events into transactions, and the spool for times without a database.",
+        ),
         checks: part(keys, "checks", "Rules of a user's own for the built-in checks."),
         looks: part(keys, "looks", "Bounds of the built-in checks where no review runs them."),
-        llm: part(keys, "llm", "Calls of models that no shadow asks for."),
-        breaker: part(keys, "breaker", "When an agent is recommended to be held back."),
-        reflexion: part(keys, "reflexion", "When a fault that recurs becomes a lesson."),
-        baseline: part(keys, "baseline", "What an agent usually scores, and what counts as a fall below it."),
-        promote: part(keys, "promote", "What a shadow must have shown before `umbra promote` lets it say more."),
-        retention: part(keys, "retention", "How long things are kept."),
-        artifacts: part(keys, "artifacts", "What is written to files for people and other programs."),
+        llm: part(keys, "llm", "Model calls outside of reviews."),
+        breaker: part(keys, "breaker", "Conditions under which Umbra recommends to hold an agent back."),
+        reflexion: part(keys, "reflexion", "Conditions under which a recurring fault becomes a lesson."),
+        baseline: part(keys, "baseline", "Usual scores of an agent, and the size of a fall below them."),
+        promote: part(keys, "promote", "Track record that `umbra promote` asks of a shadow before it may say more."),
+        retention: part(keys, "retention", "Retention periods."),
+        artifacts: part(keys, "artifacts", "Files for people and other programs."),
         auth: part(keys, "auth", "The first key."),
         logging: part(keys, "logging", "The service's own log, on standard error."),
     })

@@ -49,7 +49,7 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     );
     let kind = keys.optional(
         "kind",
-        "The kind of its answers: chat, which reviews (unless set), or embedding, by which tools are found for a task.",
+        "Kind of the model: chat, for reviews (unless set), or embedding, for finding the tools that fit a task.",
         word(&ModelKind::ALL, ModelKind::as_str),
     );
     let price = || decimal("a price in USD per million tokens", 0.0..=10_000.0, PricePerMtok::from_usd);
@@ -77,18 +77,19 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     let output = keys.optional("output_usd_per_mtok", "USD for a million tokens written.", price());
     let max_output_tokens = keys.optional(
         "max_output_tokens",
-        "Most tokens that it may write in one call (1024 unless set); a batch of events has so many for each, up to 8192.",
+        "Most tokens that the model may write in one call (1024 unless set); a batch has as many for each event, up to \
+         8192.",
         whole(16..=200_000),
     );
     let timeout =
-        keys.optional("timeout", "Longest that one call may take (60s unless set).", Time(secs(1)..=secs(600)));
+        keys.optional("timeout", "Longest time that one call may take (60s unless set).", Time(secs(1)..=secs(600)));
     if keys.has("input_usd_per_mtok") != keys.has("output_usd_per_mtok") {
         let key = if keys.has("input_usd_per_mtok") { "input_usd_per_mtok" } else { "output_usd_per_mtok" };
-        keys.fault(key, "one price stands without the other", "give both prices, or none where they are unknown");
+        keys.fault(key, "only one of the two prices is given", "give both prices, or neither if they are unknown");
     }
     for key in ["base_url", "api_key_env", "input_usd_per_mtok"] {
         if provider == Some(Provider::Checks) && keys.has(key) {
-            keys.fault(key, "with provider checks no model is called", "remove this, or name another provider");
+            keys.fault(key, "the provider checks calls no model", "remove this key, or name another provider");
         }
     }
     let local = base_url.as_deref().is_some_and(is_loopback);
@@ -97,14 +98,15 @@ fn model(keys: &mut Keys<'_>, callable: Callable<'_>) -> Option<ModelSpec> {
     let kind = kind.unwrap_or_default();
     if kind == ModelKind::Embedding {
         if provider.is_some_and(|provider| provider != Provider::Openai) {
-            keys.fault("kind", "embeddings are asked for by the protocol of OpenAI", "write provider: openai");
+            keys.fault("kind", "an embedding model needs the OpenAI protocol", "write provider: openai");
         }
         if prices != Some(FREE) {
-            let message = "calls of an embedding model are in no budget, so it must be free of charge";
+            let message = "calls of an embedding model count in no budget, so the model must be free of charge";
             keys.fault(
                 "kind",
                 message,
-                "name one on this host, or accept it: input_usd_per_mtok: 0, output_usd_per_mtok: 0",
+                "use a model on this host, or accept uncounted costs with input_usd_per_mtok: 0, output_usd_per_mtok: \
+                 0",
             );
         }
     }

@@ -42,8 +42,8 @@ fn check(queue: &mut Queue, keys: &mut Keys<'_>) {
     if keys.has("active_slots") && queue.active_slots > most {
         keys.fault(
             "active_slots",
-            format!("{} of {} workers would be kept for active shadows", queue.active_slots, queue.workers),
-            format!("write at most {most}, or raise workers"),
+            format!("{} of {} workers would be reserved for active shadows", queue.active_slots, queue.workers),
+            format!("write {most} or less, or raise workers"),
         );
     }
     // The default is lowered where there are few workers.
@@ -53,7 +53,8 @@ fn check(queue: &mut Queue, keys: &mut Keys<'_>) {
         keys.fault(
             key,
             "heartbeat, fence_after and dead_after are not in order",
-            "keep heartbeat < fence_after < dead_after, such as 3s, 9s, 12s: else two processes run one review",
+            "write heartbeat < fence_after < dead_after, such as 3s, 9s, 12s: otherwise two processes may run the same \
+             review",
         );
     }
 }

@@ -41,7 +41,7 @@ impl Shape for Days {
             Kind::Text(word) if word == "never" => Some(0),
             Kind::Text(_) => {
                 let help = format!("write a number of days up to {MOST_DAYS}, or `never` to delete nothing");
-                faults.fault(node.at, "this is no number of days", help);
+                faults.fault(node.at, "this is not a number of days", help);
                 None
             }
             _ => whole(0..=MOST_DAYS).hint(" days; 0 or `never` deletes nothing").read(node, faults),
@@ -60,7 +60,8 @@ fn check(retention: &mut Retention, keys: &mut Keys<'_>) {
         keys.fault(
             key,
             "events would be deleted before their ids are forgotten",
-            "keep idempotency_hours within events_days: what is sent again is answered from the stored event",
+            "write events_days of at least idempotency_hours: an event that is sent again is answered from the stored \
+             event",
         );
     }
     if reviews_days != 0 && (events_days == 0 || reviews_days < events_days) {
@@ -68,10 +69,14 @@ fn check(retention: &mut Retention, keys: &mut Keys<'_>) {
         keys.fault(
             key,
             "reviews would be deleted before their events",
-            "write at least as many reviews_days as events_days: an event shows what became of it",
+            "write reviews_days of at least events_days: an event shows its reviews",
         );
     }
     if (1..7).contains(&counts_days) {
-        keys.fault("counts_days", "counters of days that are not over would be deleted", "write 7 or more, or `never`");
+        keys.fault(
+            "counts_days",
+            "counters of days that are not over yet would be deleted",
+            "write 7 or more, or `never`",
+        );
     }
 }

@@ -86,7 +86,7 @@ section! {
             keys.fault(
                 keys.first_of(["max_decoded_bytes", "max_body_bytes"]),
                 "max_decoded_bytes is below max_body_bytes",
-                "a body need not be compressed: raise max_decoded_bytes or lower max_body_bytes",
+                "a body may be sent uncompressed: raise max_decoded_bytes or lower max_body_bytes",
             );
         }
         if server.max_in_flight_bytes < server.max_decoded_bytes {
@@ -100,7 +100,7 @@ section! {
             keys.fault(
                 keys.first_of(["max_event_bytes", "max_decoded_bytes"]),
                 "max_event_bytes is above max_decoded_bytes",
-                "an event stands in a body: lower max_event_bytes or raise max_decoded_bytes",
+                "an event is part of a body: lower max_event_bytes or raise max_decoded_bytes",
             );
         }
     };

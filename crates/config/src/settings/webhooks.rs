@@ -101,7 +101,7 @@ pub(super) fn twice(webhooks: &[Webhook]) -> Option<&str> {
 fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<Webhook> {
     let url = keys.required(
         "url",
-        "Where messages are posted, such as https://hooks.example.com/umbra.",
+        "URL that messages are posted to, such as https://hooks.example.com/umbra.",
         text("the URL of a webhook", 2_048, hook_url).secret(),
     );
     if let Some(Err(why)) = url.as_ref().map(|url| callable(url.expose_secret())) {
@@ -109,7 +109,7 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     }
     let name = keys.optional(
         "name",
-        "What it is called in lists, logs and metrics. The URL's host and a hash of it when not set.",
+        "Name in lists, logs and metrics. The URL's host and a hash of the URL when not set.",
         printable("a name", 100),
     );
     let variable = keys.optional(
@@ -124,29 +124,28 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     );
     let events = keys.optional(
         "events",
-        "What it is told of: finding, verdict, breaker, reflexion, briefing. Everything when not set.",
+        "Topics of the messages: finding, verdict, breaker, reflexion, briefing, boundary, approval. All when not set.",
         List { len: 1..=Topic::ALL.len(), single: true, item: word(&Topic::ALL, Topic::as_str) },
     );
     let agents = keys.optional(
         "agents",
-        "Only what is about these agents (names or globs), and what is about no agent.",
+        "Agents (names or globs). Messages about other agents are left out; those about no agent are sent.",
         List { len: 1..=100, single: true, item: agent_glob() },
     );
     let shadows = keys.optional(
         "shadows",
-        "Only what these shadows see, and what no single shadow sees.",
+        "Shadows. Messages of other shadows are left out; those of no single shadow are sent.",
         List { len: 1..=100, single: true, item: printable("a shadow's name", 100) },
     );
     let severity = keys.optional(
         "severity",
-        "Of findings, those of at least this severity: info, warning or critical. All when not set.",
+        "Least severity of the findings that are sent: info, warning or critical. All when not set.",
         word(&[Severity::Info, Severity::Warning, Severity::Critical], Severity::as_str),
     );
-    let enabled = keys.optional("enabled", "Whether it is told anything (true unless set).", Flag);
+    let enabled = keys.optional("enabled", "True if messages are sent (true unless set).", Flag);
     let timeout =
-        keys.optional("timeout", "Longest that one delivery may take (15s unless set).", Time(secs(1)..=secs(60)));
-    let max_in_flight =
-        keys.optional("max_in_flight", "Most deliveries to it at a time (4 unless set).", whole(1..=64));
+        keys.optional("timeout", "Longest time that one delivery may take (15s unless set).", Time(secs(1)..=secs(60)));
+    let max_in_flight = keys.optional("max_in_flight", "Most deliveries at a time (4 unless set).", whole(1..=64));
     let secrets = secrets(keys, env, variable, file);
     let url = url?;
     let name = name.unwrap_or_else(|| unnamed(url.expose_secret()));
@@ -173,7 +172,7 @@ fn secrets(
 ) -> Option<Vec<Secret>> {
     match (variable, file) {
         (Some(_), Some(_)) => {
-            keys.fault("secret_file", "both secret_env and secret_file are set", "keep one of them");
+            keys.fault("secret_file", "both secret_env and secret_file are set", "remove one of the two");
             None
         }
         (Some(variable), None) => {
@@ -190,7 +189,7 @@ fn secrets(
             Ok(text) => parse_secrets(keys, "secret_file", &text),
             Err(_) if env.sends_nothing() => Some(Vec::new()),
             Err(why) => {
-                keys.fault("secret_file", "the file does not give a secret", why);
+                keys.fault("secret_file", "the file has no secret", why);
                 None
             }
         },
@@ -198,7 +197,7 @@ fn secrets(
             if !keys.has("secret_env") && !keys.has("secret_file") {
                 keys.fault(
                     "url",
-                    "a webhook without a secret: receivers could not tell its messages from forged ones",
+                    "the webhook has no secret: receivers could not distinguish its messages from forged ones",
                     "add secret_env: NAME of a variable that holds whsec_..., or secret_file: PATH",
                 );
             }
@@ -212,11 +211,11 @@ fn parse_secrets(keys: &mut Keys<'_>, key: &'static str, text: &str) -> Option<V
     match parsed {
         Ok(secrets) if (1..=MAX_SECRETS).contains(&secrets.len()) => Some(secrets),
         Ok(_) => {
-            keys.fault(key, "there are too many secrets", format!("keep at most {MAX_SECRETS}, the newest first"));
+            keys.fault(key, "too many secrets", format!("keep at most {MAX_SECRETS}, the newest first"));
             None
         }
         Err(right) => {
-            keys.fault(key, "what it names holds no webhook secret", right);
+            keys.fault(key, "the value is not a webhook secret", right);
             None
         }
     }

@@ -13,11 +13,11 @@ use umbra_domain::{BatchRules, CostControl, Mode, ModelSpec, NanoUsd, Provider, 
 /// Time between reviews of the same shadow, agent and trigger, unless the shadow says otherwise or is active.
 const DEFAULT_COOLDOWN: Duration = Duration::from_hours(2);
 /// Advice where a cap is out of bounds, since people write 0 for "never".
-const SWITCH_OFF: &str = "; to switch the shadow off say `enabled: false`";
+const SWITCH_OFF: &str = "; to switch the shadow off, write `enabled: false`";
 
 /// Declares `cost_control` within a shadow of this mode and model. Without the key every limit is at its default.
 pub(super) fn declare(keys: &mut Keys<'_>, mode: Option<Mode>, model: Option<&ModelSpec>) -> CostControl {
-    let about = "What it may spend. Caps are exact, over all replicas.";
+    let about = "Spending limits. Caps are exact, over all replicas.";
     let default = || CostControl {
         max_reviews_per_day: None,
         max_reviews_per_target_per_day: None,
@@ -38,8 +38,8 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
     let batch = keys
         .optional(
             "batch",
-            "Small events of one agent wait for company and share one review: off (unless set), or its bounds. Each is \
-             judged by itself; together they cost one review.",
+            "Bounds of a batch: small events of one agent are collected and share one review; off unless set. Each \
+             event is judged by itself; together they cost one review.",
             Off(Record(|keys: &mut Keys<'_>| Some(batch(keys)))),
         )
         .flatten();
@@ -53,7 +53,7 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
         ),
         max_usd_per_day: keys.optional(
             "max_usd_per_day",
-            "Most USD a day. The worst case is held before each call and settled after it.",
+            "Most USD a day. The worst case is reserved before each call and settled after it.",
             // The minimum is the cost of the cheapest call: a thousandth of a cent.
             decimal("an amount in USD", 0.000_01..=1_000_000.0, NanoUsd::from_usd),
         ),
@@ -64,40 +64,41 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
         ),
         skip_if_task_cost_below: keys.optional(
             "skip_if_task_cost_below",
-            "Tasks that cost fewer USD are not reviewed. An unknown cost passes.",
+            "Cost of a task, in USD, below which no event of it is reviewed. An unknown cost passes.",
             usd(),
         ),
         cooldown: keys
             .optional(
                 "cooldown",
-                "Time between reviews of the same shadow, agent and trigger (2h unless set; 0s for active and with batch).",
+                "Time between reviews of the same shadow, agent and trigger (2h unless set; 0s for active and with \
+                 batch).",
                 Time(Duration::ZERO..=Duration::from_hours(720)),
             )
             .unwrap_or(if batch.is_some() { Duration::ZERO } else { default.cooldown }),
         sample_ppm: keys
-            .optional("sample", "Share of matching events that are looked at, 0 to 1 (1 unless set).", share())
+            .optional("sample", "Share of matching events that are reviewed, 0 to 1 (1 unless set).", share())
             .unwrap_or(default.sample_ppm),
         time_zone: keys
-            .optional("time_zone", "Whose calendar day counts: an IANA name (UTC unless set).", time_zone())
+            .optional("time_zone", "Time zone of the calendar day: an IANA name (UTC unless set).", time_zone())
             .unwrap_or(default.time_zone),
         allow_costly_model: keys
-            .optional("allow_costly_model", "Lift the cheap-model mandate for this shadow (false unless set).", Flag)
+            .optional("allow_costly_model", "True to lift the mandate of cheap models (false unless set).", Flag)
             .unwrap_or(default.allow_costly_model),
         batch,
     };
     if batch.is_some() && mode == Some(Mode::Active) {
         keys.fault(
             "batch",
-            "an active shadow's verdict cannot wait for company",
-            "leave it out, or write mode: review",
+            "an active shadow cannot batch: its verdict cannot wait for other events",
+            "leave batch out, or write mode: review",
         );
     }
     let unpriced = model.filter(|spec| spec.prices.is_none() && spec.provider != Provider::Checks);
     if let (Some(spec), true) = (unpriced, keys.has("max_usd_per_day")) {
         keys.fault(
             "max_usd_per_day",
-            format!("the model `{}` has no price, so money cannot be capped", spec.alias),
-            "declare input_usd_per_mtok and output_usd_per_mtok in `models`, or cap tokens or reviews",
+            format!("the model `{}` has no prices, so max_usd_per_day cannot be kept", spec.alias),
+            "declare input_usd_per_mtok and output_usd_per_mtok in `models`, or set a cap of tokens or reviews",
         );
     }
     cost
@@ -108,12 +109,12 @@ fn batch(keys: &mut Keys<'_>) -> BatchRules {
     let max_events = keys.optional("max_events", "Most events in one review (8 unless set).", whole(2..=50));
     let max_chars = keys.optional(
         "max_chars",
-        "Most characters of their texts (12000 unless set). An event that has more alone is reviewed by itself.",
+        "Most characters of a batch's texts (12000 unless set). An event with more characters is reviewed by itself.",
         whole(100..=200_000),
     );
     let max_wait = keys.optional(
         "max_wait",
-        "Longest that the first of them waits for company (30s unless set).",
+        "Longest time that the first event of a batch waits for others (30s unless set).",
         Time(Duration::from_millis(100)..=Duration::from_hours(24)),
     );
     BatchRules {

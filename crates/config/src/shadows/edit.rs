@@ -30,7 +30,8 @@ pub enum EditError {
         cause: io::Error,
     },
     /// The word cannot be replaced alone.
-    #[error("the mode in line {line} of {file} does not stand there by itself: write `mode: {mode}` for this shadow yourself",
+    #[error("the mode in line {line} of {file} cannot be replaced by itself: write `mode: {mode}` for this shadow \
+             yourself",
         mode = .to.as_str())]
     Entangled {
         /// Path of the file.
@@ -47,7 +48,7 @@ pub enum EditError {
         file: String,
     },
     /// With the new mode the file would have faults.
-    #[error("with this mode the file would have faults:\n{0}")]
+    #[error("the file would have faults with this mode:\n{0}")]
     Faults(Report),
 }
 

@@ -53,18 +53,18 @@ impl Models<'_> {
         let Some(spec) = self.specs.get(alias) else {
             let known: Vec<&str> = self.specs.keys().map(String::as_str).collect();
             let meant = nearest(alias, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
-            let help = format!("{}declared are {}", meant.unwrap_or_default(), listed(&known));
-            return Some((format!("no model {} is declared", quoted(alias)), help));
+            let help = format!("{}declared models: {}", meant.unwrap_or_default(), listed(&known));
+            return Some((format!("model {} is not declared", quoted(alias)), help));
         };
         if spec.provider == Provider::Checks {
             return None;
         }
         if spec.kind == ModelKind::Embedding {
             let help = "name a model of the kind chat".to_owned();
-            return Some((format!("`{alias}` gives vectors and reviews nothing"), help));
+            return Some((format!("`{alias}` is an embedding model and cannot review"), help));
         }
         let Some(prices) = spec.prices else {
-            let message = format!("`{alias}` has no prices, so that it cannot count as cheap");
+            let message = format!("`{alias}` has no prices, so it does not count as cheap");
             let keys = format!("models.{alias}.input_usd_per_mtok and output_usd_per_mtok");
             return Some((message, format!("set {keys} in the settings; or {}", escape?)));
         };
@@ -75,7 +75,7 @@ impl Models<'_> {
         );
         let (price, ceiling) = (price.usd(), self.ceiling.usd());
         let message =
-            format!("`{alias}` costs {price} USD per million tokens written; at most {ceiling} count as cheap");
+            format!("`{alias}` costs {price} USD per million output tokens; a cheap model costs at most {ceiling} USD");
         Some((message, format!("{cheapest}; or {}", escape?)))
     }
 }
@@ -112,7 +112,7 @@ fn check(root: Option<Node>, models: &Models<'_>, mut faults: Faults) -> Result<
 /// Declares the file's one key.
 fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<Shadow>> {
     let item = Record(|keys: &mut Keys<'_>| shadow::declare(keys, models));
-    keys.required(AGENTS, "The observers.", List { len: 1..=MAX_SHADOWS, single: false, item })
+    keys.required(AGENTS, "The shadows, which observe agents.", List { len: 1..=MAX_SHADOWS, single: false, item })
 }
 
 /// Notes a fault for each name that occurs twice: budgets, findings and versions are kept by name. Reads the nodes, so
@@ -123,8 +123,8 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
     for (index, shadow) in shadows.iter().enumerate() {
         let Some(Node { kind: Kind::Text(name), at }) = shadow.get(NAME) else { continue };
         if let Some(earlier) = first.get(name.as_str()) {
-            let message = format!("the name {} is taken", quoted(name));
-            let help = format!("the shadow at line {} has it; choose another", earlier.line);
+            let message = format!("the name {} occurs twice", quoted(name));
+            let help = format!("the shadow at line {} has this name: choose another name", earlier.line);
             faults.within(format!(".{AGENTS}[{index}].{NAME}"), |faults| faults.fault(*at, message, help));
         } else {
             first.insert(name, *at);

@@ -27,7 +27,7 @@ const DEFAULT_INPUT_CHARS: u32 = 24_000;
 
 /// Declares a shadow's keys.
 pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow> {
-    let name = keys.required(NAME, "Its unique name.", printable("a shadow's name", 100));
+    let name = keys.required(NAME, "Unique name of the shadow.", printable("a shadow's name", 100));
     let model = keys.required(
         "model",
         "The model that reviews: an alias from the settings' `models`, or a built-in one.",
@@ -42,19 +42,19 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     let rule = Record(watch::declare);
     let watch = keys.required(
         "watch",
-        "Which agents' events it looks at.",
+        "Rules for the events that the shadow reviews.",
         List { len: 1..=MAX_WATCH_RULES, single: false, item: rule },
     );
     let spec = model.as_ref().and_then(|alias| models.specs.get(alias));
     let cost_control = cost::declare(keys, mode, spec);
     let criteria = keys.optional(
         "criteria",
-        "More things to check, in words: a text or a list of texts.",
+        "Further criteria of a review, in words: a text or a list of texts.",
         List { len: 1..=50, single: true, item: free_text(MAX_CRITERIA_CHARS) },
     );
     let checks = keys.optional(
         "checks",
-        "Which built-in checks run: all (default), none, or a list.",
+        "Built-in checks that run: all (default), none, or a list.",
         List { len: 0..=CheckName::ALL.len(), single: true, item: checks_shape() },
     );
     let allowed_hosts = keys.optional(
@@ -65,7 +65,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
     );
     let flag_at = keys.optional(
         "flag_at",
-        "Findings of this severity make FLAG (critical unless set).",
+        "Severity of a finding from which a review ends with FLAG (critical unless set).",
         word(&[Severity::Warning, Severity::Critical], Severity::as_str),
     );
     let max_input_chars = keys.optional(
@@ -74,7 +74,7 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         whole(1_000..=200_000),
     );
     let (datamark, canary) = protocol(keys);
-    let enabled = keys.optional("enabled", "Whether it runs at all (true unless set).", Flag);
+    let enabled = keys.optional("enabled", "True if the shadow runs (true unless set).", Flag);
     let verdict = verdict(keys, mode);
     let scope = scope(keys, mode, watch.as_deref(), cost_control.batch.is_some());
     fixed_keys(keys);
@@ -92,7 +92,11 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
         check_model(keys, alias, models, cost_control.allow_costly_model);
     }
     if spec.is_some_and(|spec| spec.provider == Provider::Checks) && checks.is_empty() {
-        keys.fault("checks", "neither a model nor a check would look at anything", "name some checks, or a model");
+        keys.fault(
+            "checks",
+            "the shadow has no model and no checks, so it would review nothing",
+            "name checks, or a model",
+        );
     }
     Some(Shadow {
         name: name?,
@@ -117,15 +121,15 @@ pub(super) fn declare(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Shadow
 fn protocol(keys: &mut Keys<'_>) -> (Datamark, bool) {
     let datamark = keys.optional(
         "datamark",
-        "How the reviewed text is marked as data for the model. lines (unless set): each line begins with a random mark. \
-         words: so it does, and a sign stands for each space; harder to overlook, but up to twice the tokens, and small \
-         models quote worse. off: tags alone.",
+        "Marks that show the model the reviewed text as data. lines (unless set): each line begins with a random mark. \
+         words: a sign stands for each space as well; harder to overlook, but up to twice the tokens, and small models \
+         quote worse. off: tags alone.",
         word(&Datamark::ALL, Datamark::as_str),
     );
     let canary = keys.optional(
         "canary",
-        "Whether each call holds a planted fault, and a reply that misses it is INCONCLUSIVE (true unless set). false is \
-         for small models that cannot follow it.",
+        "True if each call holds a planted fault, and a reply that misses it is INCONCLUSIVE (true unless set). false \
+         is for small models that cannot follow this protocol.",
         Flag,
     );
     (datamark.unwrap_or_default(), canary.unwrap_or(true))
@@ -140,26 +144,26 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
         within: keys
             .optional(
                 "verdict_within",
-                "Active: a result counts that comes this soon after the event (20s unless set).",
+                "Active: longest time after the event in which a result counts (20s unless set).",
                 Time(Duration::from_millis(100)..=Duration::from_hours(1)),
             )
             .unwrap_or(default.within),
         on_timeout: keys
-            .optional("on_timeout", "Active: what no result in time means (accept unless set).", otherwise())
+            .optional("on_timeout", "Active: verdict where no result comes in time (accept unless set).", otherwise())
             .unwrap_or(default.on_timeout),
         on_inconclusive: keys
             .optional(
                 "on_inconclusive",
-                "Active: what a review means in which no model judged: INCONCLUSIVE, or CHECKED where the built-in checks \
-                 alone looked and found nothing (accept unless set).",
+                "Active: verdict of a review in which no model judged: INCONCLUSIVE, or CHECKED where the built-in \
+                 checks alone looked and found nothing (accept unless set).",
                 otherwise(),
             )
             .unwrap_or(default.on_inconclusive),
         on_unfounded: keys
             .optional(
                 "on_unfounded",
-                "Active: what a model's FLAG means that rests on no quote found in the text, once it was asked for one \
-                 again: suggest (unless set), or reject.",
+                "Active: verdict of a model's FLAG that rests on no quote found in the text, once the model was asked \
+                 for one again: suggest (unless set), or reject.",
                 word(&UnfoundedFlag::ALL, UnfoundedFlag::as_str),
             )
             .unwrap_or(default.on_unfounded),
@@ -176,22 +180,23 @@ fn verdict(keys: &mut Keys<'_>, mode: Option<Mode>) -> VerdictRules {
 fn scope(keys: &mut Keys<'_>, mode: Option<Mode>, watch: Option<&[WatchRule]>, batch: bool) -> ReviewScope {
     let scope = keys.optional(
         "scope",
-        "What one review is of. event (unless set), or trajectory: the whole task, when its task_complete arrives.",
+        "Scope of one review. event (unless set), or trajectory: the whole task, when its task_complete arrives.",
         word(&[ReviewScope::Event, ReviewScope::Trajectory], ReviewScope::as_str),
     );
     if scope != Some(ReviewScope::Trajectory) {
         return ReviewScope::Event;
     }
     if mode == Some(Mode::Active) {
-        let message = "a verdict is of one event, and cannot be of a whole task";
+        let message = "a verdict is about one event and cannot be about a whole task";
         keys.fault("scope", message, "write mode: review, or scope: event");
     }
     if batch {
-        let message = "with scope: trajectory a review is of a whole task already";
+        let message = "a review with scope: trajectory covers a whole task already";
         keys.fault("cost_control", message, "leave out cost_control.batch, or write scope: event");
     }
     if watch.is_some_and(|rules| rules.iter().any(|rule| !rule.triggers.contains(&Trigger::TaskComplete))) {
-        let message = "with scope: trajectory a review begins when task_complete arrives, and a rule does not name it";
+        let message =
+            "a review with scope: trajectory begins with task_complete, and a watch rule does not name that trigger";
         keys.fault("watch", message, "write triggers: [task_complete]");
     }
     ReviewScope::Trajectory
@@ -203,7 +208,7 @@ fn fixed_keys(keys: &mut Keys<'_>) {
     if redact == Some(false) {
         keys.fault("redact", "redaction cannot be switched off", "write redact: true, or leave it out");
     }
-    keys.later("batch_with_others", "leave it out: each event is reviewed by itself");
+    keys.later("batch_with_others", "remove the key: each event is reviewed by itself");
 }
 
 /// Shape of one word of `checks`, read as the checks that it stands for.
@@ -216,14 +221,14 @@ fn checks_shape() -> impl Shape<Value = &'static [CheckName]> {
 fn check_criteria(keys: &mut Keys<'_>, criteria: &[String]) {
     let chars: usize = criteria.iter().map(|text| text.chars().count()).sum();
     if chars > MAX_CRITERIA_CHARS {
-        let message = format!("{chars} characters of criteria are out of bounds");
-        keys.fault("criteria", message, format!("write at most {MAX_CRITERIA_CHARS} in all"));
+        let message = format!("the criteria have {chars} characters, which is too many");
+        keys.fault("criteria", message, format!("write at most {MAX_CRITERIA_CHARS} characters in all"));
     }
 }
 
 /// Checks that the model is one that a shadow may name, at an allowed price.
 fn check_model(keys: &mut Keys<'_>, alias: &str, models: &Models<'_>, costly_allowed: bool) {
-    let escape = (!costly_allowed).then_some("say cost_control.allow_costly_model: true");
+    let escape = (!costly_allowed).then_some("write cost_control.allow_costly_model: true");
     if let Some((message, help)) = models.refusal(alias, escape) {
         keys.fault("model", message, help);
     }

@@ -19,14 +19,15 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
     let agent = keys.required("agent", "An agent's name, or a glob such as \"*\" or writer-*.", agent_glob());
     let triggers = keys.required(
         "triggers",
-        "The kinds of action that it looks at; all is every one, and events without any.",
+        "Kinds of action that are reviewed; all means every kind, and events without a trigger.",
         List { len: 1..=8, single: true, item: word(&Trigger::NAMED, Trigger::as_str).or("all", Trigger::All) },
     );
-    let task_type = keys.optional("task_type", "Only events of this task type.", printable("a task type", 200));
-    let min_cost = keys.optional("min_cost", "Only events whose known cost is at least so many USD.", usd());
+    let task_type =
+        keys.optional("task_type", "Task type of the events; every one unless set.", printable("a task type", 200));
+    let min_cost = keys.optional("min_cost", "Least known cost of the events, in USD.", usd());
     let metadata = keys.optional(
         "metadata",
-        "Only events whose metadata holds these values.",
+        "Values that the metadata of the events must hold.",
         Table { max: 32, key: metadata_key, value: Scalar },
     );
     let except = keys.optional(
@@ -39,8 +40,8 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
     if all {
         keys.warn(
             "triggers",
-            "`all` also reviews events that carry no trigger, and is costly",
-            "prefer naming the triggers that matter",
+            "`all` also reviews events without a trigger, which is costly",
+            "name only the triggers that matter",
         );
     }
     let triggers = if all { Trigger::NAMED.to_vec() } else { distinct(words) };

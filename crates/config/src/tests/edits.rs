@@ -25,7 +25,7 @@ fn file(mode: &str) -> String {
 }
 
 #[test]
-fn one_word_is_replaced_and_every_comment_stays() {
+fn mode_edit_replaces_one_word_and_keeps_every_other_byte() {
     for (before, after) in [
         ("mode: passive # is quiet", "mode: review # is quiet"),
         ("mode:   \"passive\"", "mode:   \"review\""),
@@ -44,7 +44,7 @@ fn one_word_is_replaced_and_every_comment_stays() {
 }
 
 #[test]
-fn a_word_that_others_share_is_left_alone() {
+fn mode_edit_of_a_shared_or_missing_value_is_refused() {
     for mode in
         ["mode: *m", "mode: &n passive", "mode: !!str passive", "mode: \"p\\x61ssive\"", "mode: >-\n      passive"]
     {

@@ -17,7 +17,7 @@ fn over(file: &str, variables: &[(&str, &str)]) -> Result<Settings, super::Repor
 }
 
 #[test]
-fn variables_go_before_the_file_and_leave_the_rest() {
+fn variables_override_the_file_and_keep_other_settings() {
     let file = "server: {bind: '0.0.0.0:80', max_headers: 32}\noutbound: {allow: [a]}\n";
     let settings = over(
         file,
@@ -51,7 +51,7 @@ fn variables_go_before_the_file_and_leave_the_rest() {
 type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
 
 #[test]
-fn the_database_url_comes_from_where_it_is_said_last() {
+fn database_url_follows_the_precedence_of_its_sources() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, "postgres://from-file/d").unwrap();
     let secret = file.path().to_str().unwrap();
@@ -102,13 +102,13 @@ fn a_key_within_a_value_without_keys_is_a_fault() {
 }
 
 #[test]
-fn a_fault_within_a_variable_has_its_place_there() {
+fn fault_position_points_into_the_variable() {
     let found = faults(over("{}", &[("UMBRA__OUTBOUND__ALLOW", "[a, 'http://x']")]));
     one_fault("list", &found, 1, &["UMBRA__OUTBOUND__ALLOW:1:5: outbound.allow[1]"]);
 }
 
 #[test]
-fn values_are_not_shown() {
+fn variable_values_are_never_shown() {
     for name in ["DATABASE_URL", "UMBRA__DATABASE__URL", "UMBRA__DATABASE__PASSWORD", "UMBRA__DATABSE__URL"] {
         let report = over("{}", &[(name, "hunter2 hunter2")]).unwrap_err();
         assert_eq!(report.faults.len(), 1);
@@ -124,7 +124,7 @@ fn a_broken_file_hides_no_fault_of_the_environment() {
 }
 
 #[test]
-fn a_variable_that_was_meant_as_a_setting_is_a_fault() {
+fn misspelt_setting_variable_is_a_fault() {
     for (name, value, meant) in [
         ("UMBRA_BOUNDARY_EXECUTION", "shadow", "`UMBRA__BOUNDARY__EXECUTION`"),
         ("umbra__boundary__execution", "shadow", "`UMBRA__BOUNDARY__EXECUTION`"),
@@ -151,7 +151,7 @@ fn a_variable_that_resembles_no_setting_is_a_warning() {
 }
 
 #[test]
-fn variables_of_others_are_left_alone() {
+fn variables_of_other_programs_are_ignored() {
     let settings =
         "models: {own: {provider: openai, name: x, base_url: 'http://127.0.0.1:1', api_key_env: UMBRA_OWN_KEY}}";
     let variables = [

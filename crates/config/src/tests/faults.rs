@@ -18,7 +18,7 @@ fn a_fault_shows_file_line_column_key_snippet_and_help() {
 }
 
 #[test]
-fn json_holds_the_same() {
+fn json_report_has_place_key_and_help_of_each_fault() {
     let json = report("server:\n  hearder_timeout: 5s\n").to_json();
     let fault = &json["faults"][0];
     assert_eq!(fault["file"], "conf/umbra.yaml");
@@ -30,7 +30,7 @@ fn json_holds_the_same() {
 }
 
 #[test]
-fn secrets_are_never_repeated() {
+fn faults_never_repeat_secrets() {
     let cases = [
         "database:\n  url: mysql://app:hunter2@db/x\n",
         "database:\n  url: [hunter2]\n",
@@ -51,7 +51,7 @@ fn secrets_are_never_repeated() {
 }
 
 #[test]
-fn terminals_are_safe_from_what_files_hold() {
+fn control_characters_of_files_are_not_printed() {
     let shown = report("\"\\e[31mred\\u202e\": 1\nserver:\n  bind: \"a\\e]0;x\\a\"\n").to_string();
     assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?}");
     assert!(!shown.contains('\u{202e}'));

@@ -31,7 +31,7 @@ fn rule(lines: &str) -> String {
 }
 
 #[test]
-fn rules_load_with_every_key_and_with_the_least() {
+fn rules_load_with_all_keys_and_with_required_keys_only() {
     let text = "policies:
   - name: refund-limit
     mode: audit
@@ -77,7 +77,7 @@ trusted_servers: [github, stripe]
 }
 
 #[test]
-fn every_fault_has_its_line_and_what_would_be_right() {
+fn every_fault_has_its_line_and_a_correction() {
     for (lines, line, words) in [
         ("verdict: deny", 3, &["is not a word that is known", "allow, warn, ask or block"][..]),
         ("verdict: blok", 3, &["did you mean `block`"]),

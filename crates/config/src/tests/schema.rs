@@ -18,7 +18,7 @@ fn each_object(schema: &Value, path: &str, visit: &mut dyn FnMut(&str, &Value)) 
 }
 
 #[test]
-fn every_key_is_described_and_no_other_is_allowed() {
+fn schemas_describe_every_key_and_allow_no_other() {
     let mut keys = 0;
     for schema in [settings_schema(), shadows_schema(), sidecar_schema(), tools_schema()] {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");

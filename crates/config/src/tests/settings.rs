@@ -21,7 +21,7 @@ fn read(text: &str) -> Result<Settings, super::Report> {
 }
 
 #[test]
-fn the_manual_gives_exactly_the_defaults() {
+fn default_file_gives_exactly_the_default_settings() {
     let loaded =
         Settings::parse("umbra.default.yaml", DEFAULT_SETTINGS, &Environment::default(), &|_, _| Ok(())).unwrap();
     assert!(loaded.warnings.is_empty());
@@ -41,7 +41,7 @@ fn keys_of(root: &Node) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_manual_names_every_key_there_is() {
+fn default_file_names_every_key() {
     let root = parse(0, DEFAULT_SETTINGS, &mut Faults::default()).unwrap();
     let schema = settings_schema();
     let mut described = BTreeSet::new();
@@ -54,7 +54,7 @@ fn the_manual_names_every_key_there_is() {
 }
 
 #[test]
-fn an_address_may_be_localhost_and_no_other_name() {
+fn bind_address_accepts_localhost_and_no_other_name() {
     let bind =
         |text: &str| read(&format!("server: {{bind: '{text}'}}")).map(|settings| settings.server.bind.to_string());
     assert_eq!(bind("localhost:8080").unwrap(), "127.0.0.1:8080");
@@ -65,7 +65,7 @@ fn an_address_may_be_localhost_and_no_other_name() {
 }
 
 #[test]
-fn every_bound_holds() {
+fn invalid_settings_are_faults_with_line_and_reason() {
     let cases: [(&str, usize, &[&str]); 52] = [
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
@@ -126,7 +126,7 @@ fn every_bound_holds() {
 }
 
 #[test]
-fn models_are_checked() {
+fn invalid_models_are_faults() {
     let cases: [(&str, &[&str]); 13] = [
         ("{name: x}", &["`provider` is missing", "wire protocol"]),
         ("{provider: openai}", &["`name` is missing"]),
@@ -179,7 +179,7 @@ fn a_declared_alias_replaces_a_built_in_one_whole() {
 }
 
 #[test]
-fn few_workers_lower_the_default_of_kept_slots() {
+fn few_workers_lower_the_default_of_active_slots() {
     for (workers, slots) in [(0, 0), (1, 0), (2, 1), (3, 2), (8, 2)] {
         let settings = read(&format!("queue: {{workers: {workers}}}")).unwrap();
         assert_eq!(settings.queue.active_slots, slots, "{workers} workers");
@@ -187,7 +187,7 @@ fn few_workers_lower_the_default_of_kept_slots() {
 }
 
 #[test]
-fn a_secret_may_stand_in_a_file_of_its_own() {
+fn database_url_is_read_from_url_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("url");
     std::fs::write(&path, "postgres://app:pw@db/umbra\n").unwrap();
@@ -200,7 +200,7 @@ fn a_secret_may_stand_in_a_file_of_its_own() {
 }
 
 #[test]
-fn every_fault_is_told_at_once_in_order() {
+fn all_faults_are_reported_at_once_in_order() {
     let text =
         "server:\n  bind: x\n  max_headers: 0\nqueue:\n  pol: 1s\nlogging: 7\nstorage:\n  download_postgres: no\n";
     let lines: Vec<usize> = faults(read(text)).iter().map(|fault| fault.line).collect();
@@ -208,7 +208,7 @@ fn every_fault_is_told_at_once_in_order() {
 }
 
 #[test]
-fn quantities_are_read_and_shown() {
+fn durations_and_sizes_are_parsed_and_formatted() {
     for (text, seconds) in [("2h", 7_200.0), ("1h30m", 5_400.0), ("500ms", 0.5), ("1d", 86_400.0), ("0s", 0.0)] {
         let duration = parse_duration(text).unwrap();
         assert!((duration.as_secs_f64() - seconds).abs() < f64::EPSILON, "{text}");

@@ -47,7 +47,7 @@ fn shadow(lines: &str) -> String {
 }
 
 #[test]
-fn the_seed_loads_unchanged_with_the_stated_defaults() {
+fn seed_file_loads_with_the_stated_defaults() {
     let loaded = read(SEED).unwrap();
     assert!(loaded.warnings.is_empty());
     let [shadow] = loaded.value.try_into().unwrap();
@@ -71,7 +71,7 @@ fn the_seed_loads_unchanged_with_the_stated_defaults() {
 }
 
 #[test]
-fn the_example_holds_two_shadows_and_nothing_to_remark() {
+fn example_file_holds_two_shadows_and_no_warnings() {
     let loaded = read(EXAMPLE_SHADOWS).unwrap();
     assert!(loaded.warnings.is_empty());
     let names: Vec<_> = loaded.value.iter().map(|shadow| (shadow.name.as_str(), shadow.mode)).collect();
@@ -81,7 +81,7 @@ fn the_example_holds_two_shadows_and_nothing_to_remark() {
 }
 
 #[test]
-fn every_key_is_kept() {
+fn every_key_of_a_shadow_is_loaded() {
     let text = "shadow_agents:
   - name: Wächter 1
     model: frontier
@@ -136,7 +136,7 @@ fn every_key_is_kept() {
 }
 
 #[test]
-fn the_forms_of_checks_and_criteria() {
+fn checks_and_criteria_load_as_word_or_list() {
     for (line, count) in [
         ("checks: all", CheckName::ALL.len()),
         ("checks: none", 0),
@@ -151,7 +151,7 @@ fn the_forms_of_checks_and_criteria() {
 }
 
 #[test]
-fn all_triggers_is_warned_about() {
+fn trigger_all_loads_with_a_warning() {
     let loaded = read(&shadow("watch:\n  - {agent: a, triggers: [all]}\n  - {agent: b, triggers: all}")).unwrap();
     assert_eq!(loaded.value[0].watch[0].triggers, Trigger::NAMED);
     assert!(loaded.value[0].watch.iter().all(|rule| rule.all));
@@ -163,7 +163,7 @@ fn all_triggers_is_warned_about() {
 }
 
 #[test]
-fn five_faults_are_told_at_once() {
+fn seven_faults_are_reported_at_once() {
     let text = "shadow_agents:
   - name: a
     model: haiku
@@ -193,7 +193,7 @@ fn five_faults_are_told_at_once() {
 }
 
 #[test]
-fn names_are_unique_and_printable() {
+fn duplicate_and_unprintable_names_are_faults() {
     let twins = SEED.to_owned() + &SEED.replace("shadow_agents:\n", "");
     one_fault("twins", &faults(read(&twins)), 11, &["\"security-shadow\" is taken", "line 2"]);
     // The fault of the name is reported beside other faults of the second shadow.
@@ -208,7 +208,7 @@ fn names_are_unique_and_printable() {
 }
 
 #[test]
-fn every_rule_has_its_fault() {
+fn invalid_values_are_faults_with_line_and_reason() {
     let cases: [(&str, usize, &[&str]); 40] = [
         ("mode: Active", 3, &["did you mean `active`"]),
         ("model: haiko", 3, &["did you mean `haiku`", "checks, frontier, haiku, local or mini"]),
@@ -263,7 +263,7 @@ fn every_rule_has_its_fault() {
 }
 
 #[test]
-fn keys_of_later_versions_are_refused_with_a_word_that_says_so() {
+fn unavailable_keys_are_refused_with_an_explanation() {
     for (line, words) in [
         ("batch_with_others: true", &["not available in this version", "leave it out"][..]),
         ("redact: false", &["cannot be switched off"]),
@@ -273,7 +273,7 @@ fn keys_of_later_versions_are_refused_with_a_word_that_says_so() {
 }
 
 #[test]
-fn a_batch_is_off_or_its_bounds_and_takes_the_cooldown_with_it() {
+fn batch_is_off_or_bounded_and_removes_the_default_cooldown() {
     let cost = |text: &str| {
         let loaded = read(&shadow(&format!("cost_control: {{{text}}}"))).unwrap();
         loaded.value.into_iter().next().unwrap().cost_control
@@ -300,7 +300,7 @@ fn a_batch_is_off_or_its_bounds_and_takes_the_cooldown_with_it() {
 }
 
 #[test]
-fn a_trajectory_begins_with_task_complete_and_is_no_verdict() {
+fn trajectory_scope_needs_task_complete_and_no_active_mode() {
     let task = "watch: [{agent: a, triggers: [task_complete]}]\nscope: trajectory";
     assert_eq!(read(&shadow(task)).unwrap().value[0].scope, ReviewScope::Trajectory);
     let all = "watch: [{agent: a, triggers: [all]}]\nscope: trajectory";
@@ -338,7 +338,7 @@ fn a_thousand_shadows_are_read_and_one_more_is_not() {
 }
 
 #[test]
-fn anchors_may_spare_repetition() {
+fn anchors_and_merge_keys_are_resolved() {
     let text = "shadow_agents:
   - name: a
     model: mini

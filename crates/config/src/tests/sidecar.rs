@@ -51,7 +51,7 @@ fn rule(list: &str, lines: &str) -> String {
 }
 
 #[test]
-fn the_example_says_what_the_manual_says() {
+fn example_file_loads_with_the_documented_rules() {
     let loaded = read(&example()).unwrap_or_else(|report| panic!("{report}"));
     assert!(loaded.warnings.is_empty());
     let rules = loaded.value;
@@ -88,7 +88,7 @@ fn the_example_says_what_the_manual_says() {
 }
 
 #[test]
-fn the_least_that_a_rule_says_is_enough() {
+fn rules_with_required_keys_only_get_defaults() {
     assert_eq!(read("texts: []\n").unwrap().value, SidecarRules::default());
     assert_eq!(read("policies:\n").unwrap().value, SidecarRules::default());
     let document = read(&rule("documents", "")).unwrap().value.documents.remove(0);
@@ -105,7 +105,7 @@ fn the_least_that_a_rule_says_is_enough() {
 }
 
 #[test]
-fn what_is_read_is_written_as_json_and_read_again() {
+fn rules_survive_a_json_round_trip() {
     let rules = read(&example()).unwrap().value;
     let text = serde_json::to_string(&rules).unwrap();
     assert!(text.contains("\"deadline_ms\":1000"), "{text}");
@@ -113,7 +113,7 @@ fn what_is_read_is_written_as_json_and_read_again() {
 }
 
 #[test]
-fn every_fault_has_its_line_and_what_would_be_right() {
+fn every_fault_has_its_line_and_a_correction() {
     for (list, lines, line, words) in [
         ("policies", "verdict: blok", 3, &["did you mean `block`"][..]),
         ("policies", "except: ['a[']", 3, &["policies[0].except[0]", "globs are like"]),
@@ -170,7 +170,7 @@ fn every_fault_has_its_line_and_what_would_be_right() {
 }
 
 #[test]
-fn a_name_is_one_rule_over_all_lists() {
+fn rule_name_taken_in_any_list_is_a_fault() {
     let lists = ["policies", "documents", "texts", "models"];
     for (first, second) in
         lists.iter().enumerate().flat_map(|(at, first)| lists[at..].iter().map(move |two| (first, two)))
@@ -188,7 +188,7 @@ fn a_name_is_one_rule_over_all_lists() {
 }
 
 #[test]
-fn every_fault_is_told_at_once() {
+fn all_faults_are_reported_at_once() {
     let text = format!(
         "{}{}{}",
         rule("documents", "needs: x\nsince: y"),

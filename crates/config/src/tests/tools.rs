@@ -26,7 +26,7 @@ fn tool(lines: &str) -> String {
 }
 
 #[test]
-fn the_example_says_what_the_manual_says() {
+fn example_file_loads_with_the_documented_contracts() {
     let tools = parsed(EXAMPLE_TOOLS).unwrap();
     let names: Vec<_> = tools.contracts.iter().map(ToolContract::id).collect();
     assert_eq!(names, ["stripe.process_refund@2", "stripe.get_*@1", "web.fetch@1"]);
@@ -46,7 +46,7 @@ fn the_example_says_what_the_manual_says() {
 }
 
 #[test]
-fn every_fault_has_its_place_and_what_would_be_right() {
+fn every_fault_has_its_line_and_a_correction() {
     for (text, line, words) in [
         ("tools:\n  - effect: read\n".to_owned(), 2, &["`tool` is missing"][..]),
         ("tools:\n  - tool: a.b\n".to_owned(), 2, &["`effect` is missing"]),
@@ -85,7 +85,7 @@ fn every_fault_has_its_place_and_what_would_be_right() {
 }
 
 #[test]
-fn what_the_boundary_finds_is_told_at_its_item() {
+fn contract_faults_are_reported_at_their_item() {
     let judge = |contract: &ToolContract| {
         vec![
             ContractFault::of("responses", format!("{} is odd", contract.tool), "mend it").at(1),
@@ -99,7 +99,7 @@ fn what_the_boundary_finds_is_told_at_its_item() {
 }
 
 #[test]
-fn a_contract_that_is_written_reads_back_as_the_same() {
+fn contracts_survive_a_yaml_round_trip() {
     let tools = parsed(EXAMPLE_TOOLS).unwrap();
     let text = write(&tools.contracts);
     assert_eq!(parsed(&text).unwrap_or_else(|report| panic!("{report}\n{text}")).contracts, tools.contracts, "{text}");

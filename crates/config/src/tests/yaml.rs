@@ -16,7 +16,7 @@ fn read(text: &str) -> Result<Node, Vec<super::Fault>> {
 }
 
 #[test]
-fn every_node_and_key_knows_its_place() {
+fn every_node_and_key_has_its_line_and_column() {
     let root = read("a: 1\nlist:\n  - x\n  - {k: \"v\", ü: ~}\nref: &n yes\nuse: *n\n").unwrap();
     let Kind::Map(entries) = &root.kind else { panic!("no map") };
     let at = |line, column| Place { source: 0, line, column };
@@ -38,7 +38,7 @@ fn every_node_and_key_knows_its_place() {
 }
 
 #[test]
-fn scalars_are_what_yaml_1_2_says() {
+fn scalars_are_typed_by_yaml_1_2() {
     let cases = [
         ("yes", Kind::Text("yes".to_owned())),
         ("true", Kind::Flag(true)),
@@ -59,7 +59,7 @@ fn scalars_are_what_yaml_1_2_says() {
 }
 
 #[test]
-fn syntax_is_one_fault_with_its_line() {
+fn syntax_error_is_one_fault_with_its_line() {
     let cases: [(&str, usize, &[&str]); 9] = [
         ("", 0, &["f.yaml:1:1: the file is empty"]),
         ("# only a comment\n", 0, &["empty"]),
@@ -77,7 +77,7 @@ fn syntax_is_one_fault_with_its_line() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_one_fault() {
+fn unreadable_file_is_one_fault() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);

@@ -39,58 +39,62 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
     let tool = keys.required(TOOL, "The tool: `server.tool`, a name, or a glob such as `stripe.get_*`.", tool_glob());
     let version = keys.optional(
         "version",
-        "Its edition: raise it with each change; the audit stores tool@version (1 unless set).",
+        "Version of the contract: raise it with each change; the audit stores tool@version (1 unless set).",
         whole(1..=1_000_000),
     );
     let effect = keys.required(
         "effect",
-        "What calling it does. read: nothing is changed. write: something is added or changed. destructive: something \
-         is lost, or cannot be taken back.",
+        "Effect of a call. read: nothing is changed. write: something is added or changed. destructive: something is \
+         lost, or cannot be taken back.",
         word(&Effect::ALL, Effect::as_str),
     );
     let arguments = keys.optional(
         "arguments",
-        "Whether its arguments can make more of a tool that reads. looked_at (unless set): a call whose arguments are not \
-         understood as a read is none. trusted: they cannot, whatever they say.",
+        "Treatment of the arguments of a tool that reads. looked_at (unless set): a call whose arguments are not \
+         understood as a read is no read. trusted: every call is a read, whatever its arguments are.",
         word(&Arguments::ALL, Arguments::as_str),
     );
     let example = RefCell::new(None);
     let input_schema = keys.optional(
         "input_schema",
-        "JSON Schema of its arguments, or {openapi: FILE, operation: ID}; calls that do not fit are refused.",
+        "JSON Schema of the arguments, or {openapi: FILE, operation: ID}; calls that do not fit are refused.",
         SchemaShape { files, part: Part::Input, example: None },
     );
     let output_schema = keys.optional(
         "output_schema",
-        "JSON Schema of its result, or {openapi: FILE, operation: ID}; every stub must fit it.",
+        "JSON Schema of the result, or {openapi: FILE, operation: ID}; every stub must fit it.",
         SchemaShape { files, part: Part::Output, example: Some(&example) },
     );
     let responses = keys.optional(
         "responses",
-        "How it is answered without being run: the first whose `when` holds.",
+        "Answers to a call that is not run: the first whose `when` holds is given.",
         List { len: 1..=MAX_RESPONSES, single: false, item: Record(response) },
     );
     let faults = keys.optional(
         "faults",
-        "Errors that are shown at a rate, in runs that ask for faults; off otherwise.",
+        "Errors that stubs return at a rate, in runs that ask for faults; off otherwise.",
         List { len: 0..=MAX_FAULTS, single: false, item: Record(fault_rule) },
     );
     let overlay = keys.optional(
         "overlay",
-        "What a call that did not run leaves to be read back in the same run.",
+        "Records of calls that did not run, for later reads of the same run.",
         Record(overlay),
     );
-    let stale = keys.optional("stale", "When the contract is no longer believed.", Record(staleness));
+    let stale = keys.optional(
+        "stale",
+        "Limits after which the contract is stale, that is, no longer believed.",
+        Record(staleness),
+    );
     let on_unavailable = keys.optional(
         "on_unavailable",
-        "What happens to a live call when no decision can be stored. block (unless set): it is not executed. allow: it \
-         is, where the last known state was live.",
+        "Handling of a live call when no decision can be stored. block (unless set): the call is not executed. allow: \
+         the call is executed, where the last known state was live.",
         word(&OnUnavailable::ALL, OnUnavailable::as_str),
     );
-    let sandbox = keys.optional("sandbox", "An endpoint where the real thing can be tried dry.", endpoint());
+    let sandbox = keys.optional("sandbox", "Endpoint where the tool can be tried without consequences.", endpoint());
     let taints = keys.optional(
         "taints",
-        "Labels that a call of it adds to its session, for policy rules on `session.taint`.",
+        "Labels that a call adds to its session, for policy rules on `session.taint`.",
         List { len: 0..=MAX_TAINTS, single: true, item: label() },
     );
     let contract = ToolContract {
@@ -122,29 +126,33 @@ fn check(keys: &mut Keys<'_>, contract: &ToolContract) {
     for (index, response) in contract.responses.iter().enumerate() {
         if response.when.is_none() && index < last {
             let help = "give it a `when`, or move it to the end";
-            keys.fault_of("responses", Some(index), "nothing below this response is ever reached", help);
+            keys.fault_of("responses", Some(index), "no response after this one is ever used", help);
         }
     }
     if contract.responses.get(last).is_some_and(|response| response.when.is_some()) {
-        let message = "a call for which no `when` holds is refused in shadow";
+        let message = "in shadow, a call is refused if no `when` holds";
         keys.warn("responses", message, "end with a response without `when`");
     }
     if contract.effect == Effect::Read && contract.overlay.as_ref().is_some_and(writes) {
-        let help = "say effect: write, or name the tool under the writing tool's overlay.reads";
-        keys.fault("overlay", "a tool that only reads stores and removes nothing", help);
+        let help = "write effect: write, or name the tool under overlay.reads of the tool that writes";
+        keys.fault("overlay", "a tool with effect: read has nothing to store or remove", help);
     }
     if contract.effect == Effect::Read && contract.on_unavailable == OnUnavailable::Allow {
-        let help = "leave it out: reads are executed anyway";
-        keys.warn("on_unavailable", "this says nothing of a tool that only reads", help);
+        let help = "leave on_unavailable out: reads always run";
+        keys.warn("on_unavailable", "on_unavailable has no effect on a tool with effect: read", help);
     }
     if contract.effect != Effect::Read && contract.arguments == Arguments::Trusted {
-        let help = "leave it out: arguments can only make more of a tool that reads";
-        keys.warn("arguments", "this says nothing of a tool that changes something", help);
+        let help = "leave arguments out: it applies only to tools with effect: read";
+        keys.warn("arguments", "arguments: trusted has no effect on a tool that changes something", help);
     }
     if let Some(overlay) = contract.overlay.as_ref().filter(|overlay| !writes(overlay)) {
         let named = overlay.reads.iter().map(|read| &read.collection);
         if named.chain(overlay.lists.iter().map(|list| &list.collection)).any(Option::is_none) {
-            keys.fault("overlay", "it is not said what is read back", "add put or delete, or a collection to each");
+            keys.fault(
+                "overlay",
+                "the overlay does not say which collection is read back",
+                "add put or delete, or give each read and list a collection",
+            );
         }
     }
 }
@@ -154,7 +162,11 @@ fn writes(overlay: &Overlay) -> bool {
 }
 
 fn response(keys: &mut Keys<'_>) -> Option<Response> {
-    let when = keys.optional("when", "When it applies, in CEL over args and tool; always unless set.", expression());
+    let when = keys.optional(
+        "when",
+        "Condition of the response, in CEL over args and tool; it always applies unless set.",
+        expression(),
+    );
     let result = keys.required_or_null(
         "result",
         "The result. A text that is one {{ CEL }} takes the value's type; known are args, tool, uuid(prefix), \
@@ -168,7 +180,7 @@ fn fault_rule(keys: &mut Keys<'_>) -> Option<FaultRule> {
     let rate = keys.required("rate", "Share of calls, from 0 to 1.", decimal("a share", 0.0..=1.0, Some));
     let error = keys.required("error", "The error's code, such as rate_limited.", label());
     let message = keys.optional("message", "The error in words.", free_text(500));
-    let result = keys.optional("result", "What the tool gives then; the error and its message unless set.", Json);
+    let result = keys.optional("result", "Result of the failed call; the error and its message unless set.", Json);
     Some(FaultRule { rate: rate?, error: error?, message, result })
 }
 
@@ -190,23 +202,24 @@ fn overlay(keys: &mut Keys<'_>) -> Option<Overlay> {
 }
 
 fn put(keys: &mut Keys<'_>) -> Option<OverlayPut> {
-    let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
-    let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
+    let collection = keys.required("collection", "Collection of the record, such as refunds.", label());
+    let key = keys.required("key", "Key of the record, in CEL over args, tool and result.", expression());
     let value = keys.optional(
         "value",
-        "The record, over args, tool, result and record (what the run had stored there, or {}); the result unless set.",
+        "The record, over args, tool, result and record (the run's earlier record of this key, or {}); the result \
+         unless set.",
         Json,
     );
     let partial = keys.optional(
         "partial",
-        "Whether the record holds only the fields that change: a read of a live record runs, and these are laid over its \
-         result, members of members as well; a list is replaced. false unless set.",
+        "True if the record holds only the fields that change: a read of a live record runs, and these fields are laid \
+         over its result, members of members as well; a list is replaced (false unless set).",
         Flag,
     );
     let edits = keys.optional(
         "edits",
-        "Replacements within a record that is text, in CEL: a list of {oldText, newText}. A live text that is read is shown \
-         with them.",
+        "Replacements within a record that is text, in CEL: a list of {oldText, newText}. A live text that is read is \
+         shown with them.",
         expression(),
     );
     let from = keys.optional(
@@ -218,45 +231,45 @@ fn put(keys: &mut Keys<'_>) -> Option<OverlayPut> {
 }
 
 fn delete(keys: &mut Keys<'_>) -> Option<OverlayDelete> {
-    let collection = keys.required("collection", "Where it is kept, such as refunds.", label());
-    let key = keys.required("key", "Its key, in CEL over args, tool and result.", expression());
+    let collection = keys.required("collection", "Collection of the record, such as refunds.", label());
+    let key = keys.required("key", "Key of the record, in CEL over args, tool and result.", expression());
     Some(OverlayDelete { collection: collection?, key: key? })
 }
 
 fn read_back(keys: &mut Keys<'_>) -> Option<ReadBack> {
     let tool = keys.required(TOOL, "The tool that reads.", printable("a tool's name", 256));
-    let collection =
-        keys.optional("collection", "Where it looks; the collection of put or delete unless set.", label());
-    let key = keys.required("key", "The key that it is asked for, in CEL over args and tool.", expression());
+    let collection = keys.optional("collection", "Collection that is read; that of put or delete unless set.", label());
+    let key = keys.required("key", "Key that a call asks for, in CEL over args and tool.", expression());
     let at = keys.optional(
         "at",
-        "Where the record stands in the result, as data.item; the result itself unless set.",
+        "Path of the record in the result, as data.item; the result itself unless set.",
         field_path(),
     );
-    let result = keys.optional("result", "What it gives, over record besides; the record unless set.", Json);
-    let on_missing =
-        keys.optional("on_missing", "What it gives for a removed record; an error not_found unless set.", Json);
+    let result =
+        keys.optional("result", "Result of the read, over args, tool and record; the record unless set.", Json);
+    let on_missing = keys.optional("on_missing", "Result for a removed record; an error not_found unless set.", Json);
     Some(ReadBack { tool: tool?, collection, key: key?, at: at.unwrap_or_default(), result, on_missing })
 }
 
 fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
     let tool = keys.required(TOOL, "The tool that lists.", printable("a tool's name", 256));
-    let collection =
-        keys.optional("collection", "Where it looks; the collection of put or delete unless set.", label());
+    let collection = keys.optional("collection", "Collection that is read; that of put or delete unless set.", label());
     let items = keys.optional(
         "items",
-        "Where the list stands in the result, as data.items; the result itself unless set.",
+        "Path of the list in the result, as data.items; the result itself unless set.",
         field_path(),
     );
     let key = keys.optional("key", "The field of an item that is its key.", printable("a field's name", 128));
     let more = keys.optional(
         "more",
-        "Where the result says that more pages follow, as has_more or next_cursor; what the run added comes with the last.",
+        "Path of the field that announces more pages, as has_more or next_cursor; the run's records come with the last \
+         page.",
         field_path(),
     );
     let when = keys.optional(
         "when",
-        "When a record is in the list, in CEL over args, tool, key (of the record) and record; always unless set.",
+        "Condition for a record to be listed, in CEL over args, tool, key (of the record) and record; every record \
+         unless set.",
         expression(),
     );
     let line = keys.optional(
@@ -265,7 +278,7 @@ fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
         free_text(1_000),
     );
     if key.is_none() == line.is_none() {
-        keys.fault("key", "a list has items with a key, or lines of text", "write key, or line, and not both");
+        keys.fault("key", "a list has items with a key, or lines of text", "write either key or line");
     }
     let (items, key) = (items.unwrap_or_default(), key.unwrap_or_default());
     Some(ListBack { tool: tool?, collection, items, key, more, when, line })
@@ -275,12 +288,12 @@ fn list_back(keys: &mut Keys<'_>) -> Option<ListBack> {
 fn staleness(keys: &mut Keys<'_>) -> Option<StaleLimits> {
     let live_mismatches = keys.optional(
         "live_mismatches",
-        "After so many live results in a row that do not fit it; 3 unless set.",
+        "Live results in a row that do not fit the contract (3 unless set).",
         whole(1..=1_000),
     );
     let max_age = keys.optional(
         "max_age",
-        "When no live result has fitted it for so long; never unless set.",
+        "Longest time without a live result that fits; no limit unless set.",
         Time(Duration::from_mins(1)..=Duration::from_hours(24 * 3_650)),
     );
     Some(StaleLimits { live_mismatches, max_age })
@@ -364,7 +377,7 @@ impl Shape for SchemaShape<'_> {
             Part::Output => (output, "a JSON result of a 2xx response"),
         };
         if schema.is_none() {
-            faults.fault(node.at, format!("the operation declares no {what}"), "write the schema out instead");
+            faults.fault(node.at, format!("the operation has no {what}"), "write the schema itself instead");
         }
         schema
     }

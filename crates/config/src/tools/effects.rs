@@ -12,7 +12,7 @@ use umbra_domain::{Effect, EffectOverride};
 pub(super) fn declare(keys: &mut Keys<'_>) -> Vec<EffectOverride> {
     let effects = keys.optional(
         "effects",
-        "What tools do that have no contract. A name goes before a glob, the glob with more letters before another.",
+        "Effects of tools without a contract. A name goes before a glob, a glob with more letters before another.",
         List { len: 0..=MAX_RULES, single: false, item: Record(effect) },
     );
     effects.unwrap_or_default()
@@ -22,8 +22,8 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Vec<EffectOverride> {
 pub(super) fn declare_trusted_servers(keys: &mut Keys<'_>) -> Vec<String> {
     let servers = keys.optional(
         "trusted_servers",
-        "Servers whose annotations of their tools are believed where the MCP proxy asks them. What others say, or callers of \
-         POST /v1/decide, can raise an effect and never lower it.",
+        "Servers whose annotations of their tools are believed where the MCP proxy asks them. Annotations of other \
+         servers, and those in POST /v1/decide, can raise an effect and never lower it.",
         List { len: 0..=MAX_PATTERNS, single: true, item: printable("a server's name", 256) },
     );
     servers.unwrap_or_default()
@@ -36,6 +36,6 @@ fn effect(keys: &mut Keys<'_>) -> Option<EffectOverride> {
         "The tools: `server.tool`, the name of a tool without a server, or a glob such as `github.get_*`.",
         tool_glob(),
     );
-    let effect = keys.required("effect", "What they do.", word(&Effect::ALL, Effect::as_str));
+    let effect = keys.required("effect", "Effect of the tools.", word(&Effect::ALL, Effect::as_str));
     Some(EffectOverride { tool: tool?, effect: effect? })
 }

@@ -46,7 +46,7 @@ impl Shape for JsonObject {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
         if !matches!(node.kind, Kind::Map(_)) {
-            let message = format!("{} stands where a JSON Schema belongs", node.kind.describe());
+            let message = format!("expected a JSON Schema, found {}", node.kind.describe());
             faults.fault(node.at, message, "write {type: object, ...}, or {openapi: FILE, operation: ID}");
             return None;
         }
@@ -75,7 +75,7 @@ pub(super) fn to_json(node: &Node, faults: &mut Faults) -> Option<Value> {
         Kind::Decimal(number) => {
             let value = Number::from_f64(*number).map(Value::Number);
             if value.is_none() {
-                faults.fault(node.at, "this is no number of JSON", "write a finite number, or a text");
+                faults.fault(node.at, "this is not a number of JSON", "write a finite number, or a text");
             }
             value?
         }

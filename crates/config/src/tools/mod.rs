@@ -99,7 +99,7 @@ fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<
     let item = Record(|keys: &mut Keys<'_>| contract::declare(keys, &files, rules.contract));
     let contracts = keys.optional(
         TOOLS,
-        "Contracts: what each tool does, takes and gives, and how it is answered where nothing may run.",
+        "Contracts: effect, arguments and result of each tool, and the answers to calls that do not run.",
         List { len: 0..=MAX_CONTRACTS, single: false, item },
     );
     Some(ToolDeclarations {
@@ -118,8 +118,11 @@ fn refuse_twins(root: &Node, faults: &mut Faults) {
         let Some(Node { kind: Kind::Text(name), at }) = tool.get(TOOL) else { continue };
         let normal = joined(&normal_pattern(name));
         if let Some(earlier) = first.get(&normal) {
-            let message = format!("there is a contract of {} already", quoted(name));
-            let help = format!("it stands at line {}; keep one, and raise its version when it changes", earlier.line);
+            let message = format!("{} has two contracts", quoted(name));
+            let help = format!(
+                "the other contract is at line {}: keep one, and raise its version when it changes",
+                earlier.line
+            );
             faults.within(format!(".{TOOLS}[{index}].{TOOL}"), |faults| faults.fault(*at, message, help));
         } else {
             first.insert(normal, *at);

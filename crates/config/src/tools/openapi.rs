@@ -79,7 +79,7 @@ impl<'a> Files<'a> {
             .as_ref();
         let Some(document) = document else {
             // The fault is noted in the file itself already; this one is at the reference.
-            let help = "put the file right, or write the schema out";
+            let help = "correct the file, or write the schema itself";
             faults.within(".openapi".to_owned(), |faults| {
                 faults.fault(at, format!("{} cannot be read", quoted(&file)), help);
             });
@@ -92,7 +92,7 @@ impl<'a> Files<'a> {
                 None => format!("the file has {} operations with an id", known.len()),
             };
             let at = node.get("operation").map_or(node.at, |id| id.at);
-            let message = format!("no operation {} is in {}", quoted(&id), quoted(&file));
+            let message = format!("operation {} not found in {}", quoted(&id), quoted(&file));
             faults.within(".operation".to_owned(), |faults| faults.fault(at, message, help));
             None
         })
@@ -103,12 +103,16 @@ impl<'a> Files<'a> {
         let Some(folder) = self.folder else { return Err("another file cannot be named here".to_owned()) };
         let relative = Path::new(file);
         if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            return Err(format!("{} leads out of the folder", quoted(file)));
+            return Err(format!("{} is outside the folder of the tools file", quoted(file)));
         }
         let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", quoted(file));
         let folder = folder.canonicalize().map_err(unreadable)?;
         let path = folder.join(relative).canonicalize().map_err(unreadable)?;
-        if path.starts_with(&folder) { Ok(path) } else { Err(format!("{} leads out of the folder", quoted(file))) }
+        if path.starts_with(&folder) {
+            Ok(path)
+        } else {
+            Err(format!("{} is outside the folder of the tools file", quoted(file)))
+        }
     }
 }
 

@@ -13,13 +13,13 @@ use umbra_domain::contract::ToolContract;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReplaceError {
     /// The text is no YAML.
-    #[error("the file cannot be read: umbra contracts lint says why")]
+    #[error("the file is not valid YAML: `umbra contracts lint` says why")]
     Unreadable,
     /// The tool has no contract there.
     #[error("the file has no contract of {0}")]
     Missing(String),
     /// The contract does not begin with a dash on a line of its own.
-    #[error("the contract of {0} stands in brackets or comes from an alias: change it by hand")]
+    #[error("the contract of {0} is written in brackets or comes from an alias: change it by hand")]
     Inline(String),
 }
 

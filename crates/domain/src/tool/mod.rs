@@ -111,7 +111,7 @@ mod tests {
     use super::plain_tool_name;
 
     #[test]
-    fn a_name_that_can_be_mistaken_is_refused() {
+    fn ambiguous_tool_name_is_refused() {
         for name in ["send_email", "mcp__files__read", "Send email", "a/b.c:d", "\u{691c}\u{7d22}", "caf\u{e9}"] {
             assert_eq!(plain_tool_name(name), Ok(()), "{name}");
         }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_begin_with_what_the_spelling_says() {
+    fn readings_start_with_the_spelled_name() {
         for (name, readings) in [
             ("send", &["send"][..]),
             ("mail__send_now", &["mail.send_now"]),

@@ -23,7 +23,7 @@ fn run(breaker: &Breaker, times: usize, outcome: &Outcome, now: Instant) {
 }
 
 #[test]
-fn opens_after_five_in_a_row_and_probes_once() {
+fn five_failures_in_a_row_open_and_one_probe_closes() {
     let (breaker, start) = (Breaker::default(), Instant::now());
     run(&breaker, 4, &sick(), start);
     assert_eq!(breaker.snapshot(start).state, State::Closed);
@@ -43,7 +43,7 @@ fn opens_after_five_in_a_row_and_probes_once() {
 }
 
 #[test]
-fn a_good_call_breaks_the_row() {
+fn success_resets_the_count_of_failures() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     run(&breaker, 4, &sick(), now);
     run(&breaker, 1, &Outcome::Answered, now);
@@ -52,7 +52,7 @@ fn a_good_call_breaks_the_row() {
 }
 
 #[test]
-fn stays_open_twice_as_long_each_time_up_to_five_minutes() {
+fn open_time_doubles_up_to_five_minutes() {
     let (breaker, mut now) = (Breaker::default(), Instant::now());
     run(&breaker, 5, &sick(), now);
     for expected in [30, 60, 120, 240, 300, 300, 300] {
@@ -64,7 +64,7 @@ fn stays_open_twice_as_long_each_time_up_to_five_minutes() {
 }
 
 #[test]
-fn opens_when_half_of_twenty_fail_within_thirty_seconds() {
+fn half_of_twenty_calls_failing_within_thirty_seconds_opens() {
     for (spacing, expected) in [(1, State::Open), (2, State::Closed)] {
         let (breaker, start) = (Breaker::default(), Instant::now());
         for call in 0..20 {
@@ -81,7 +81,7 @@ fn opens_when_half_of_twenty_fail_within_thirty_seconds() {
 }
 
 #[test]
-fn keeps_to_the_providers_own_word_within_five_minutes() {
+fn open_time_follows_retry_after_up_to_five_minutes() {
     for (asked, expected) in [(7, 30), (200, 200), (9000, 300)] {
         let (breaker, now) = (Breaker::default(), Instant::now());
         run(&breaker, 4, &sick(), now);
@@ -91,7 +91,7 @@ fn keeps_to_the_providers_own_word_within_five_minutes() {
 }
 
 #[test]
-fn a_refused_key_opens_it_at_once_and_a_bad_request_never() {
+fn refused_key_opens_at_once_and_a_bad_request_never() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     run(&breaker, 50, &Outcome::CallerFault { why: "bad".to_owned() }, now);
     assert_eq!(breaker.snapshot(now).state, State::Closed);
@@ -104,7 +104,7 @@ fn a_refused_key_opens_it_at_once_and_a_bad_request_never() {
 }
 
 #[test]
-fn a_cancelled_probe_leaves_room_for_the_next() {
+fn cancelled_probe_allows_another() {
     let (breaker, start) = (Breaker::default(), Instant::now());
     run(&breaker, 5, &sick(), start);
     let later = start + seconds(31);
@@ -114,7 +114,7 @@ fn a_cancelled_probe_leaves_room_for_the_next() {
 }
 
 #[test]
-fn a_call_from_before_it_opened_changes_nothing() {
+fn late_answer_to_an_earlier_call_keeps_the_breaker_open() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     let early = breaker.admit(now).expect("admitted");
     run(&breaker, 5, &sick(), now);
@@ -124,7 +124,7 @@ fn a_call_from_before_it_opened_changes_nothing() {
 
 proptest! {
     #[test]
-    fn never_more_than_one_probe_and_never_open_for_long(
+    fn at_most_one_probe_runs_and_open_time_is_bounded(
         steps in prop::collection::vec((0_u64..400, 0_u8..4), 1..200)
     ) {
         let (breaker, mut now) = (Breaker::default(), Instant::now());

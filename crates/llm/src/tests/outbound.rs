@@ -26,7 +26,7 @@ fn check(url: &str, allow: &[&str], expected: &str) {
 }
 
 #[test]
-fn ordinary_urls_and_malformed_ones() {
+fn public_and_loopback_urls_are_allowed_and_malformed_refused() {
     for url in [
         "https://api.anthropic.com",
         "http://example.com:8080/v1/",
@@ -50,7 +50,7 @@ fn ordinary_urls_and_malformed_ones() {
 }
 
 #[test]
-fn the_address_of_no_host_is_refused_with_what_was_meant() {
+fn unspecified_address_is_refused() {
     check("http://0.0.0.0:9000/v1", &["0.0.0.0"], "unspecified");
     check("http://[::]:9000/v1", &[], "unspecified");
 }
@@ -73,7 +73,7 @@ fn private_addresses_must_be_listed() {
 }
 
 #[test]
-fn some_addresses_and_spellings_are_never_allowed() {
+fn metadata_addresses_and_odd_spellings_are_never_allowed() {
     let never = "169.254.169.254 169.254.0.1 168.63.129.16 [fe80::1] [febf::1] [::ffff:127.0.0.1] [::ffff:8.8.8.8] \
         [64:ff9b::a9fe:a9fe] [2002:a9fe:a9fe::1] [::a9fe:a9fe] [fd00:ec2::254]";
     for host in never.split_whitespace() {
@@ -91,7 +91,7 @@ fn some_addresses_and_spellings_are_never_allowed() {
 }
 
 #[test]
-fn edges_of_networks() {
+fn addresses_at_network_edges_have_the_right_reach() {
     let check = |address: &str, expected: Reach| {
         assert_eq!(reach(address.parse::<IpAddr>().expect("an address")), expected, "{address}");
     };
@@ -135,7 +135,7 @@ async fn ask(url: &str, allow: &[&str], address: &'static str) -> Result<(), Opt
 }
 
 #[tokio::test]
-async fn a_name_is_judged_by_where_it_leads_when_connecting() {
+async fn host_name_is_judged_by_its_resolved_address_on_connect() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let connected = async || tokio::time::timeout(Duration::from_millis(50), listener.accept()).await.is_ok();

@@ -51,7 +51,7 @@ fn values_keep_their_types() {
 }
 
 #[test]
-fn an_error_is_never_false() {
+fn evaluation_error_is_never_false() {
     let args = json!({"amount": "a lot", "n": i64::MAX, "zero": 0, "list": [1], "secret": "hunter2"});
     let mut scope = Scope::new();
     scope.set("args", &args);
@@ -77,7 +77,7 @@ fn an_error_is_never_false() {
 }
 
 #[test]
-fn what_is_no_expression_says_why() {
+fn invalid_expressions_are_refused_with_the_reason() {
     for (source, words) in [
         ("", "0 bytes"),
         ("args.amount = 5", "compare with =="),
@@ -140,7 +140,7 @@ fn loops_over_mappings_go_in_order_of_keys() {
 
 /// Tests texts that are deep, long or large, each in a thread with the stack size of a worker.
 #[test]
-fn bombs_are_refused_when_compiled() {
+fn deep_and_long_expressions_are_refused_at_compilation() {
     let repeat = |part: &str, n: usize| part.repeat(n);
     let bombs = [
         format!("{}1{}", repeat("(", 1_000), repeat(")", 1_000)),
@@ -169,7 +169,7 @@ fn bombs_are_refused_when_compiled() {
 }
 
 #[test]
-fn the_deepest_that_is_accepted_is_evaluated_on_a_small_stack() {
+fn deepest_accepted_expressions_fit_a_small_stack() {
     let deep = [
         format!("{}1{} == 1", "(".repeat(30), ")".repeat(30)),
         format!("1{} > 0", " + 1".repeat(55)),
@@ -192,7 +192,7 @@ fn the_deepest_that_is_accepted_is_evaluated_on_a_small_stack() {
 }
 
 #[test]
-fn what_could_take_long_or_grow_large_is_refused_before_it_is_begun() {
+fn costly_evaluations_are_refused_before_they_start() {
     let many: Vec<Value> = (0..2_000).map(|n| json!({"n": n, "tags": ["a", "b"]})).collect();
     let args = json!({"list": many, "text": "x".repeat(50_000), "words": vec!["word"; 1_000]});
     for source in [
@@ -224,7 +224,7 @@ fn what_could_take_long_or_grow_large_is_refused_before_it_is_begun() {
 }
 
 #[test]
-fn errors_name_places() {
+fn syntax_error_names_its_line() {
     let Err(ExpressionError::Syntax { line, .. }) = Expression::compile("args.a == 1 &&\n  args.b ==== 2") else {
         panic!("a fault of syntax")
     };
@@ -233,7 +233,7 @@ fn errors_name_places() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(source in "[a-z0-9 .()\\[\\]{}'\"+*/%!?:&|<>=,-]{0,60}") {
+    fn arbitrary_expressions_never_panic(source in "[a-z0-9 .()\\[\\]{}'\"+*/%!?:&|<>=,-]{0,60}") {
         let args = json!({"a": 1, "b": "x", "c": [1, 2]});
         let mut scope = Scope::new();
         scope.set("args", &args);
@@ -245,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn json_comes_back_as_it_went_in(text in ".{0,20}", whole in any::<i64>(), number in -1e300..1e300_f64, keys in prop::collection::vec("[a-z]{1,5}", 0..5)) {
+    fn json_values_pass_through_unchanged(text in ".{0,20}", whole in any::<i64>(), number in -1e300..1e300_f64, keys in prop::collection::vec("[a-z]{1,5}", 0..5)) {
         let mut value = json!({"text": text, "whole": whole, "number": number, "list": [whole, text, null, true]});
         for key in keys {
             value[key.as_str()] = json!({"inner": [key]});

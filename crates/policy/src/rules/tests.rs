@@ -42,14 +42,14 @@ fn verdict(rules: Vec<PolicyRule>, args: &Value) -> Guard {
 }
 
 #[test]
-fn without_rules_everything_is_allowed() {
+fn every_call_is_allowed_without_rules() {
     let guard = verdict(Vec::new(), &json!({}));
     assert_eq!((guard.verdict, guard.would, guard.mode, guard.rule), (Allow, Allow, None, None));
     assert!(!guard.policy_version.is_empty());
 }
 
 #[test]
-fn a_rule_matches_where_all_of_its_lists_do() {
+fn rule_matches_if_all_of_its_lists_match() {
     type Change = fn(&mut PolicyRule);
     let matching = |change: Change| {
         let mut one = rule("one", Block);
@@ -99,7 +99,7 @@ fn a_rule_matches_where_all_of_its_lists_do() {
 }
 
 #[test]
-fn arguments_and_taints_are_asked_by_conditions() {
+fn conditions_see_arguments_and_taints() {
     let mut large = rule("large", Ask);
     large.when = Some("args.amount > 500.0".to_owned());
     let mut tainted = rule("tainted", Block);
@@ -111,7 +111,7 @@ fn arguments_and_taints_are_asked_by_conditions() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_counts_and_says_so() {
+fn rule_whose_condition_cannot_be_evaluated_applies() {
     let mut large = rule("large", Block);
     large.when = Some("args.amount > 500.0".to_owned());
     let guard = verdict(vec![large.clone()], &json!({"note": "no amount"}));
@@ -124,7 +124,7 @@ fn what_cannot_be_evaluated_counts_and_says_so() {
 }
 
 #[test]
-fn the_gravest_rule_in_force_is_named_and_the_one_that_is_tried_beside_it() {
+fn strictest_enforced_rule_is_named_beside_the_audited_one() {
     let mut tried = rule("tried", Block);
     tried.mode = PolicyMode::Audit;
     let guard = verdict(vec![rule("first", Warn), tried.clone(), rule("second", Warn)], &json!({}));
@@ -140,7 +140,7 @@ fn the_gravest_rule_in_force_is_named_and_the_one_that_is_tried_beside_it() {
 }
 
 #[test]
-fn labels_come_from_rules_in_force() {
+fn taints_come_from_enforced_rules_only() {
     let mut web = rule("web", Allow);
     web.taints = texts(&["untrusted_web", "pii"]);
     let mut again = rule("again", Allow);
@@ -166,7 +166,7 @@ fn bad_rules_are_refused_with_their_name() {
 }
 
 #[test]
-fn a_version_names_the_rules() {
+fn policy_version_differs_by_rules() {
     let version = |rules| Policy::compile(rules).unwrap().version().to_owned();
     assert_eq!(version(vec![rule("a", Block)]), version(vec![rule("a", Block)]));
     assert_ne!(version(vec![rule("a", Block)]), version(vec![rule("a", Ask)]));
@@ -174,7 +174,7 @@ fn a_version_names_the_rules() {
 }
 
 #[test]
-fn a_hundred_rules_about_other_tools_cost_little() {
+fn hundred_rules_are_judged_within_two_milliseconds() {
     let rules = (0..100).map(|n| {
         let mut one = rule(&format!("r{n}"), Block);
         one.tools = if n % 2 == 0 { texts(&[&format!("server{n}.*")]) } else { texts(&[&format!("server.tool{n}")]) };
@@ -235,7 +235,7 @@ fn counts(rule: &PolicyRule) -> bool {
 
 proptest! {
     #[test]
-    fn the_gravest_of_those_that_count_wins_in_any_order(rules in any_rules(), turn in 0_usize..8) {
+    fn strictest_matching_rule_wins_in_any_order(rules in any_rules(), turn in 0_usize..8) {
         let args = json!({"amount": 9.5});
         let gravest = |in_force: bool| {
             let counting = rules.iter().filter(|rule| counts(rule) && (!in_force || rule.mode == PolicyMode::Enforce));
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn one_rule_more_loosens_nothing(rules in any_rules(), mut more in any_rule(), place in 0_usize..8) {
+    fn additional_rule_never_loosens_a_verdict(rules in any_rules(), mut more in any_rule(), place in 0_usize..8) {
         let args = json!({"amount": 9.5});
         more.name = "more".to_owned();
         let before = verdict(rules.clone(), &args);
@@ -275,7 +275,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_excepted_is_only_what_is_surely_called_so() {
+fn exception_applies_only_to_unambiguous_tool_names() {
     for (except, tool, excepted) in [
         ("search.*", ToolName::of("search", "code"), true),
         ("Search.Get-Code", ToolName::of("search", "get_code"), true),
@@ -299,7 +299,7 @@ fn what_is_excepted_is_only_what_is_surely_called_so() {
 }
 
 #[test]
-fn a_rule_is_not_escaped_by_spelling_a_name_otherwise() {
+fn rule_matches_every_spelling_of_a_tool_name() {
     let named = |tools: &[&str]| PolicyRule { tools: texts(tools), ..rule("named", Block) };
     for (pattern, tool, matches) in [
         ("stripe.refund", ToolName::of("Stripe", "Refund"), true),

@@ -44,7 +44,7 @@ fn a_score_far_below_the_mean_is_a_finding() {
 }
 
 #[test]
-fn the_score_of_a_verdict_that_did_not_stand_is_no_fall() {
+fn score_of_an_overruled_verdict_is_no_fall() {
     let usual = Some(Baseline { mean: 90.0, spread: 8.0, count: 50 });
     let before = Judgement { decided_by: DecidedBy::OnUnfounded, ..judged(Assessment::Suggest, Some(0)) };
     let mut judgement = before.clone();
@@ -53,7 +53,7 @@ fn the_score_of_a_verdict_that_did_not_stand_is_no_fall() {
 }
 
 #[test]
-fn it_can_be_switched_off() {
+fn zero_spreads_switch_the_comparison_off() {
     let mut judgement = judged(Assessment::Approve, Some(0));
     let usual = Some(Baseline { mean: 100.0, spread: 0.0, count: 99 });
     compare(&shadow(), EVENT, usual, &FallRules { spreads: 0.0, ..RULES }, &mut judgement);

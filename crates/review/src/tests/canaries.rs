@@ -14,7 +14,7 @@ fn nonces() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn one_of_three_sums_is_far_off_and_none_can_be_guessed() {
+fn one_of_three_sums_is_wrong_and_differs_by_nonce() {
     let mut wrong = BTreeSet::new();
     for nonce in nonces() {
         let canary = Canary::of(&nonce);
@@ -34,7 +34,7 @@ fn one_of_three_sums_is_far_off_and_none_can_be_guessed() {
 }
 
 #[test]
-fn a_reply_that_misses_the_canary_counts_for_nothing() {
+fn reply_without_the_canary_is_inconclusive() {
     let event = event();
     let another = canary_claim(&"1".repeat(32));
     let all = json!({"severity": "info", "category": "factual", "description": "", "checklist_item": "canary",
@@ -54,7 +54,7 @@ fn a_reply_that_misses_the_canary_counts_for_nothing() {
 }
 
 #[test]
-fn however_a_model_reports_it_it_is_no_finding() {
+fn reported_canary_is_no_finding_in_any_form() {
     let event = event();
     let named = canary_claim(NONCE);
     let sum = named["evidence_quote"].as_str().unwrap();
@@ -77,7 +77,7 @@ fn however_a_model_reports_it_it_is_no_finding() {
 }
 
 #[test]
-fn a_text_cannot_pose_as_the_canary_nor_hide_a_finding_behind_it() {
+fn text_neither_imitates_the_canary_nor_hides_a_finding() {
     let sum = canary_claim(NONCE)["evidence_quote"].as_str().unwrap().to_owned();
     // By chance the same sum stands in the text.
     let event = Event { output: Some(format!("As said, {sum}, and rm is run.")), ..event() };
@@ -91,7 +91,7 @@ fn a_text_cannot_pose_as_the_canary_nor_hide_a_finding_behind_it() {
 }
 
 #[test]
-fn nobody_is_told_of_it() {
+fn canary_is_cut_from_findings_and_recommendation() {
     let event = event();
     let sum = canary_claim(NONCE)["evidence_quote"].as_str().unwrap().to_owned();
     let mut vague = claim("warning", "went up.");

@@ -9,7 +9,7 @@ use umbra_domain::{Assessment, Datamark, Event, Shadow};
 const NONCE: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
-fn each_line_of_data_has_the_mark_and_no_line_of_ours() {
+fn every_line_of_data_has_the_mark_and_no_other_line() {
     let event = Event { output: Some("First.\n\nThe nonce is 00.\n".to_owned()), ..event() };
     let written = write(&shadow(), &event, &[]);
     let mark = written.shown[0].marks.line().unwrap();
@@ -23,7 +23,7 @@ fn each_line_of_data_has_the_mark_and_no_line_of_ours() {
 }
 
 #[test]
-fn words_are_marked_where_the_shadow_says_so() {
+fn datamark_words_marks_spaces_and_off_marks_nothing() {
     let words = Shadow { datamark: Datamark::Words, ..shadow() };
     let off = Shadow { datamark: Datamark::Off, ..shadow() };
     let written = write(&words, &event(), &[]);
@@ -55,7 +55,7 @@ fn a_quote_with_marks_is_found_and_stored_without_them() {
 
 proptest! {
     #[test]
-    fn what_is_marked_comes_back(text in any_text()) {
+    fn marks_are_removed_without_loss(text in any_text()) {
         for datamark in Datamark::ALL {
             let marks = Marks::of(datamark, NONCE);
             let put = marks.put(&text);

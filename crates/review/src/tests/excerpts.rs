@@ -11,7 +11,7 @@ use crate::{
 use umbra_domain::{CheckName, FieldName, Hit, Severity};
 
 #[test]
-fn small_texts_are_whole_and_the_rest_is_shared_evenly() {
+fn budget_is_shared_evenly_and_small_texts_stay_whole() {
     let check = |lengths: &[usize], budget, want: &[usize]| assert_eq!(share(lengths, budget), want, "{lengths:?}");
     check(&[], 10, &[]);
     check(&[5, 3], 10, &[5, 3]);
@@ -32,14 +32,14 @@ fn a_long_text_keeps_head_tail_and_marks() {
 }
 
 #[test]
-fn what_fits_is_not_touched_and_its_marks_are_not_asked_for() {
+fn text_within_budget_is_unchanged_and_marks_are_not_computed() {
     let cut = excerpt("é€😀", 3, || panic!("not needed"));
     assert_eq!((cut.text.as_str(), cut.omitted), ("é€😀", 0));
     assert_eq!(excerpt("abc", 0, Vec::new).text, "[… 3 characters left out …]");
 }
 
 #[test]
-fn the_worst_marks_win_where_not_all_fit() {
+fn worst_marks_are_shown_if_not_all_fit() {
     let text = "a".repeat(1_000) + "BAD" + &"b".repeat(1_000) + &"meh ".repeat(1_000);
     let mut marks: Vec<_> = (0..1_000).map(|n| (Severity::Warning, 2_003 + 4 * n..2_006 + 4 * n)).collect();
     marks.push((Severity::Critical, 1_000..1_003));
@@ -47,7 +47,7 @@ fn the_worst_marks_win_where_not_all_fit() {
 }
 
 #[test]
-fn numbers_are_grouped() {
+fn numbers_are_grouped_by_thousands() {
     for (number, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")] {
         assert_eq!(grouped(number), want);
     }
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn the_length_of_all_sections_is_known_without_building_them(event in any_event()) {
+    fn text_bytes_equals_the_length_of_all_sections(event in any_event()) {
         prop_assert_eq!(text_bytes(&event), sections(&event).iter().map(|section| section.text.len()).sum::<usize>());
     }
 }

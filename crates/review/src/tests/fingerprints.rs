@@ -19,7 +19,7 @@ fn model(description: &str) -> Finding {
 }
 
 #[test]
-fn numbers_names_case_and_order_do_not_make_another_fault() {
+fn fingerprint_ignores_numbers_names_case_and_order() {
     let same = |a: &str, b: &str| assert_eq!(fingerprint(&model(a)), fingerprint(&model(b)), "{a} / {b}");
     same("The total of 12 does not match.", "The total of 4,711.5 does not match");
     same("Error handling is missing in `fetchUser`.", "Missing error handling in 'save_order'");
@@ -30,7 +30,7 @@ fn numbers_names_case_and_order_do_not_make_another_fault() {
 }
 
 #[test]
-fn another_fault_has_another_name() {
+fn fingerprints_of_different_faults_differ() {
     let differ = |a: &Finding, b: &Finding| assert_ne!(fingerprint(a), fingerprint(b));
     let one = model("Error handling is missing");
     differ(&one, &model("Input validation is missing"));
@@ -42,7 +42,7 @@ fn another_fault_has_another_name() {
 }
 
 #[test]
-fn a_checks_finding_is_named_by_its_rule_alone() {
+fn fingerprint_of_a_check_finding_depends_on_its_rule_only() {
     let event = event();
     let named = |check, start| {
         let mut one = hit(check, Severity::Critical, "output", start, 5);
@@ -54,7 +54,7 @@ fn a_checks_finding_is_named_by_its_rule_alone() {
 }
 
 #[test]
-fn it_is_sixteen_hex_digits_and_does_not_change() {
+fn fingerprint_is_sixteen_hex_digits_and_stable() {
     let name = fingerprint(&model("Error handling is missing"));
     assert!(name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
     assert_eq!(name, "4721e0df1c4500b1", "stored findings are known by this name");

@@ -71,7 +71,7 @@ fn readable(prompt: &Prompt) -> String {
 }
 
 #[test]
-fn a_batch_reads_like_this() {
+fn batch_prompt_matches_its_snapshot() {
     let events = [event(), tool_event(json!({"path": "a"}))];
     let hits = [hit(CheckName::Secrets, Severity::Critical, "tool.args.path", 0, 1)];
     let ReviewSubject::Batch(mut subjects) = batch(&events) else { panic!("a batch") };
@@ -81,13 +81,13 @@ fn a_batch_reads_like_this() {
 }
 
 #[test]
-fn a_task_reads_like_this() {
+fn task_prompt_matches_its_snapshot() {
     let events = [tool_event(json!({"path": "a"})), event()];
     insta::assert_snapshot!(readable(&write(&task(&events, 120))));
 }
 
 #[test]
-fn the_rules_say_what_is_judged() {
+fn system_prompt_names_the_scope_that_is_judged() {
     let events = outputs(&["one", "two"]);
     let (of_batch, of_task) = (write(&batch(&events)).system, write(&task(&events, 2)).system);
     let of_event = super::write(&shadow(), &events[0], &[]).system;
@@ -97,7 +97,7 @@ fn the_rules_say_what_is_judged() {
 }
 
 #[test]
-fn each_event_has_the_verdict_with_its_own_nonce() {
+fn verdict_is_assigned_by_the_nonce_of_its_event() {
     let events = outputs(&["one is well", "two is well", "three is well", "four is well"]);
     let own = item(4, "APPROVE", &[]);
     let text = json!({"events": [item(3, "SUGGEST", &[]), item(1, "APPROVE", &[]), own, own]});
@@ -109,7 +109,7 @@ fn each_event_has_the_verdict_with_its_own_nonce() {
 }
 
 #[test]
-fn a_reply_that_judges_more_events_than_there_are_approves_none() {
+fn reply_with_surplus_events_approves_none() {
     let events = outputs(&["one is well", "two is well"]);
     let said = [item(1, "APPROVE", &[]), item(2, "SUGGEST", &[]), item(9, "APPROVE", &[])];
     let judged = judge(&batch(&events), &json!({"events": said}).to_string());
@@ -120,7 +120,7 @@ fn a_reply_that_judges_more_events_than_there_are_approves_none() {
 }
 
 #[test]
-fn each_event_has_a_canary_of_its_own() {
+fn each_event_needs_its_own_canary() {
     let events = outputs(&["one is well", "two is well", "three is well"]);
     let (mut two, mut three) = (item(2, "APPROVE", &[]), item(3, "APPROVE", &[]));
     two["findings"] = json!([]);
@@ -131,7 +131,7 @@ fn each_event_has_a_canary_of_its_own() {
 }
 
 #[test]
-fn a_finding_about_a_step_that_was_not_shown_undoes_an_approval() {
+fn finding_about_an_unshown_step_voids_an_approval() {
     let events = outputs(&["the sum is five", "the sum is six"]);
     let said = |step: u32| {
         let mut finding = claim("info", "is five");
@@ -142,7 +142,7 @@ fn a_finding_about_a_step_that_was_not_shown_undoes_an_approval() {
 }
 
 #[test]
-fn a_quote_counts_in_its_own_event_alone() {
+fn quote_counts_only_in_its_own_event() {
     let events = outputs(&["the sum is five", "all is well"]);
     let quote = || claim("critical", "the sum is five");
     let text = json!({"events": [item(1, "FLAG", &[quote()]), item(2, "FLAG", &[quote()])]}).to_string();
@@ -153,7 +153,7 @@ fn a_quote_counts_in_its_own_event_alone() {
 }
 
 #[test]
-fn a_reply_to_a_batch_that_cannot_be_read_is_a_verdict_on_none() {
+fn unreadable_batch_reply_is_inconclusive_for_every_event() {
     let events = outputs(&["one", "two"]);
     for text in ["well", "{\"events\": [{}]}", "{\"events\": []} {}"] {
         let judged = judge(&batch(&events), text);
@@ -165,7 +165,7 @@ fn a_reply_to_a_batch_that_cannot_be_read_is_a_verdict_on_none() {
 }
 
 #[test]
-fn a_finding_of_a_task_names_the_step_where_it_stands() {
+fn task_finding_is_assigned_to_the_step_of_its_quote() {
     let events = outputs(&["the sum is five", "the sum is six", "the sum is five"]);
     let said = |step: Option<u32>, quote: &str| {
         let mut finding = claim("critical", quote);
@@ -193,7 +193,7 @@ fn a_task_that_was_not_shown_whole_is_not_approved() {
 }
 
 #[test]
-fn the_hits_of_all_steps_are_the_floor() {
+fn hits_of_any_step_floor_the_task_assessment() {
     let events = outputs(&["one", "two"]);
     let hits: Vec<Hit> = vec![hit(CheckName::Commands, Severity::Critical, "output", 0, 3)];
     let ReviewSubject::Trajectory(mut of_task) = task(&events, 2) else { panic!("a task") };
@@ -207,7 +207,7 @@ fn the_hits_of_all_steps_are_the_floor() {
 }
 
 #[test]
-fn what_is_left_out_is_told_to_the_event_that_it_concerns() {
+fn omission_makes_only_its_own_event_inconclusive() {
     let long = "x".repeat(9_000);
     let events = outputs(&["short", &long, &long]);
     let matter = batch(&events);
@@ -224,7 +224,7 @@ fn what_is_left_out_is_told_to_the_event_that_it_concerns() {
 
 proptest! {
     #[test]
-    fn no_prompt_of_several_events_is_longer_than_its_bound(
+    fn group_prompts_stay_within_their_bound(
         events in proptest::collection::vec(any_event(), 2..6),
         hits in any_hits(),
         max_input_chars in 0..600_u32,
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn no_reply_to_a_batch_lowers_what_the_checks_say_of_an_event(
+    fn no_batch_reply_lowers_the_check_result_of_an_event(
         events in proptest::collection::vec(any_event(), 1..4),
         hits in any_hits(),
         word in proptest::sample::select(vec!["APPROVE", "SUGGEST", "FLAG", "INCONCLUSIVE"]),

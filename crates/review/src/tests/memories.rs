@@ -24,7 +24,7 @@ fn told(event: &Event, cases: &[Case]) -> Vec<String> {
 }
 
 #[test]
-fn the_most_alike_come_first_and_strange_ones_not_at_all() {
+fn similar_cases_come_first_and_unrelated_ones_are_left_out() {
     let cases = [
         case("half", Some("Sales went down in spring")),
         case("strange", Some("kubectl delete namespace")),
@@ -42,7 +42,7 @@ fn the_most_alike_come_first_and_strange_ones_not_at_all() {
 }
 
 #[test]
-fn what_the_same_rule_hit_is_alike() {
+fn case_of_the_same_rule_counts_as_similar() {
     let mut strange = case("A key of a test.", Some("kubectl"));
     strange.rule = "secrets.some_rule".to_owned();
     let hits = [hit(CheckName::Secrets, Severity::Critical, "output", 0, 5)];
@@ -56,7 +56,7 @@ fn what_the_same_rule_hit_is_alike() {
 }
 
 #[test]
-fn lessons_come_first_and_all_of_it_is_bounded() {
+fn lessons_come_first_and_total_length_is_bounded() {
     let lesson = |text: &str| Lesson { text: text.to_owned(), description: None };
     let lessons: Vec<Lesson> = ["one", "two", "three", "four"].map(lesson).into();
     let cases: Vec<Case> = (0..9).map(|n| case(&format!("{n}{}", "\u{1}".repeat(900)), Some("Sales"))).collect();

@@ -17,7 +17,7 @@ fn find(event: &Event, quote: &str) -> Option<(String, usize, usize)> {
 }
 
 #[test]
-fn a_quote_stands_in_the_text_word_for_word_or_not_at_all() {
+fn quote_matches_exactly_or_without_case_and_white_space() {
     let event = event();
     let check = |quote: &str, want: Option<(&str, usize, usize)>| {
         assert_eq!(find(&event, quote), want.map(|(f, s, e)| (f.to_owned(), s, e)), "{quote:?}");
@@ -48,7 +48,7 @@ fn a_quote_stands_in_the_text_word_for_word_or_not_at_all() {
 }
 
 #[test]
-fn escapes_of_one_level_more_or_less_are_the_same() {
+fn quote_matches_with_one_more_or_less_escape_level() {
     let event = tool_event(json!({"cmd": "echo \"hi\" \\ 😀 end", "src": r#"print("a\nb")"#}));
     let check = |quote: &str, field: &str| assert_eq!(find(&event, quote).unwrap().0, field, "{quote}");
     check("echo \"hi\"", "tool.args.cmd");
@@ -92,7 +92,7 @@ fn a_hit_quotes_the_stored_text_at_its_offsets() {
 
 proptest! {
     #[test]
-    fn whatever_stands_in_a_field_is_found(event in any_event(), pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), len in 3..40_usize) {
+    fn quote_of_any_stored_field_is_found(event in any_event(), pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), len in 3..40_usize) {
         let fields = stored_texts(&event);
         prop_assume!(!fields.is_empty());
         let chars: Vec<char> = fields[pick.index(fields.len())].1.chars().collect();

@@ -7,7 +7,7 @@ use crate::reply::{CHECKLIST, Unreadable, parse, parse_batch, schema};
 use umbra_domain::{Assessment, Severity};
 
 #[test]
-fn one_object_may_stand_in_prose_or_fences() {
+fn verdict_object_is_read_within_prose_fences_and_thoughts() {
     let object = reply("APPROVE", 90, &[]);
     for text in [
         object.clone(),
@@ -23,7 +23,7 @@ fn one_object_may_stand_in_prose_or_fences() {
 }
 
 #[test]
-fn anything_else_is_unreadable() {
+fn reply_without_exactly_one_valid_object_is_unreadable() {
     let good = reply("APPROVE", 90, &[]);
     let without = |field: &str| {
         let mut object: Value = serde_json::from_str(&good).unwrap();
@@ -63,7 +63,7 @@ fn anything_else_is_unreadable() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_the_name_of_the_member() {
+fn invalid_member_is_refused_by_its_name() {
     let good: Value = serde_json::from_str(&reply("FLAG", 90, &[claim("warning", "abc")])).unwrap();
     let check = |pointer: &str, value: Value, want: &str| {
         let mut changed = good.clone();
@@ -90,7 +90,7 @@ fn what_cannot_be_meant_is_refused_with_the_name_of_the_member() {
 }
 
 #[test]
-fn slips_of_form_that_have_one_meaning_are_read() {
+fn unambiguous_slips_of_form_are_accepted() {
     let text = json!({"nonce": NONCE, "assessment": " flag ", "score": "90", "findings": [
         {"severity": "Critical", "category": "RELEVANCE", "description": "It is about cats."},
         {"severity": "info", "category": "custom", "description": "d", "evidence_quote": null, "checklist_item": null, "step": "2"}]});
@@ -127,7 +127,7 @@ fn strings_are_cleaned_and_bounded() {
 }
 
 #[test]
-fn of_too_many_findings_the_worst_are_kept() {
+fn worst_findings_are_kept_of_too_many() {
     let mut findings = vec![claim("info", ""); 40];
     findings.push(claim("critical", "abc"));
     let verdict = parse(&reply("FLAG", 5, &findings)).unwrap();
@@ -140,13 +140,13 @@ fn of_too_many_findings_the_worst_are_kept() {
 }
 
 #[test]
-fn a_tag_in_a_string_ends_no_thought() {
+fn closing_think_tag_within_a_string_is_plain_text() {
     let text = reply("SUGGEST", 60, &[]).replace("Do this.", "</think> stands there.");
     assert_eq!(parse(&text).unwrap().recommendation, "</think> stands there.");
 }
 
 #[test]
-fn the_schema_asks_for_what_is_parsed() {
+fn replies_that_match_the_schema_are_parsed() {
     let schema = schema(umbra_domain::ReviewScope::Event);
     let finding = &schema["properties"]["findings"]["items"];
     for object in [schema, finding] {

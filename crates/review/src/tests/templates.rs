@@ -28,7 +28,7 @@ fn sum() -> String {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "whether to rewrite the list is said by the environment")]
-fn a_change_of_words_is_a_new_version() {
+fn changed_templates_need_a_new_prompt_version() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/templates/versions.txt");
     let known = fs::read_to_string(&path).unwrap_or_default();
     let version = PROMPT_VERSION.to_string();
@@ -48,12 +48,12 @@ fn a_change_of_words_is_a_new_version() {
 }
 
 #[test]
-fn a_wish_for_quotes_is_no_longer_than_the_room_for_a_message() {
+fn request_for_quotes_fits_a_repair_message() {
     assert!(QUOTES_WANTED.len() <= 240, "{}", QUOTES_WANTED.len());
 }
 
 #[test]
-fn the_rules_read_like_this() {
+fn system_prompts_match_their_snapshots() {
     let plain = Shadow { criteria: vec!["Sentences are short.".to_owned()], ..shadow() };
     let bare = Shadow { canary: false, datamark: Datamark::Off, ..shadow() };
     for (name, shadow, scope) in [
@@ -67,13 +67,13 @@ fn the_rules_read_like_this() {
 }
 
 #[test]
-fn the_schemas_read_like_this() {
+fn schemas_match_their_snapshot() {
     let schemas = ReviewScope::ALL.map(|scope| (scope.as_str(), schema(scope)));
     insta::assert_snapshot!("schemas", serde_json::to_string_pretty(&json!(schemas)).unwrap());
 }
 
 #[test]
-fn data_with_marked_words_reads_like_this() {
+fn marked_words_match_their_snapshot() {
     let shadow = Shadow { datamark: Datamark::Words, ..shadow() };
     let event = tool_event(json!({"path": "a b.txt"}));
     let written = prompt(&shadow, &subject(&event, &[]), super::NONCE).unwrap();

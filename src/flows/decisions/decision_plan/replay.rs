@@ -44,17 +44,14 @@ impl DecisionPlan<'_> {
         (answer.audit_seq, answer.replayed) = (known.seq, true);
         if answer.decision == Decision::Execute {
             if known.outcome.is_some() {
-                answer.refuse("call_finished", "this call has run, and its outcome is stored");
+                answer.refuse("call_finished", "this call has already run, and its outcome is stored");
             } else if self.execution(question) == Execution::Shadow {
                 // In shadow only a read runs, whatever was stored; the effect is judged anew, not taken from the stored
                 // answer.
                 let is_read = question.rules.tools.effect(&question.call).effect == Effect::Read;
                 if answer.execution == Execution::Live || !is_read {
                     answer.execution = Execution::Shadow;
-                    answer.refuse(
-                        "execution_changed",
-                        "this call was decided while calls ran, and they do not run any more",
-                    );
+                    answer.refuse("execution_changed", "this call was decided under live execution, which has ended");
                 }
             }
         }

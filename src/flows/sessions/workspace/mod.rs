@@ -95,7 +95,8 @@ impl Files {
                 drop(place);
                 done
             });
-            done.await.unwrap_or_else(|_| Err(io::Error::other("the work with files has failed")))
+            done.await
+                .unwrap_or_else(|_| Err(io::Error::other("an operation on files failed because of a fault in Umbra")))
         };
         let done = timeout_at(until, work).await.map_err(|_| FilesError::Late).and_then(|done| Ok(done?));
         done.inspect_err(|_| count("failed", 1))
@@ -136,11 +137,11 @@ impl Sidecar {
         let mut held = match self.look_at_files(&step, patience.half()).await {
             Ok(held) => held,
             Err(error) => {
-                tracing::debug!(%error, session = %step.session.id, "a step is judged without the files of its session");
+                tracing::debug!(%error, session = %step.session.id, "a step is judged without the session's files");
                 let (how, held) = if error.is_in_the_way() {
-                    ("rules about documents go by what they were", SessionFiles::default())
+                    ("rules about documents use their last known text", SessionFiles::default())
                 } else {
-                    ("rules about documents were not asked", SessionFiles::unknown())
+                    ("rules about documents were not applied", SessionFiles::unknown())
                 };
                 patience.miss("workspace", format!("{}: {how}", not_seen(&error)));
                 held
@@ -211,15 +212,15 @@ impl Sidecar {
 }
 
 fn not_made(folder: &str) -> String {
-    format!("{folder} is not made: the workspace of this server has no such place")
+    format!("{folder} cannot be created: its parent folder does not exist in this server's workspace")
 }
 
 /// Returns the warning that files were not read.
 pub(super) fn not_seen(error: &FilesError) -> String {
-    format!("what the files of this session say by now is not known: {error}")
+    format!("the current files of this session could not be read: {error}")
 }
 
 /// Returns the warning that files were not written.
 pub(super) fn not_written(error: &FilesError) -> String {
-    format!("the files of this session are not what its documents are: {error}")
+    format!("the files of this session could not be updated to its documents: {error}")
 }

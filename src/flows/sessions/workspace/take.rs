@@ -52,10 +52,15 @@ impl Sidecar {
                     }
                     Err(why) => {
                         let (file, aside) = (&seen.entry.name, seen.aside());
-                        tracing::info!(session = %step.session.id, file, "a file is no change of its document: it is set aside");
+                        tracing::info!(
+                            session = %step.session.id,
+                            file,
+                            "a file could not be applied to its document and is set aside"
+                        );
                         count("aside", 1);
                         step.session.add_notice(format!(
-                            "{folder}/{file} could not be taken: {why}. It lies in {folder}/{aside} now; see what of it the document lacks"
+                            "{folder}/{file} could not be applied to its document: {why}. The file is now \
+                             {folder}/{aside}; add what the document lacks"
                         ));
                         held.aside.push((file.clone(), aside));
                         held.changed = true;
@@ -79,13 +84,13 @@ impl Sidecar {
         let limits = Limits::default();
         let bytes = match &seen.entry.content {
             Content::Bytes(bytes) => bytes,
-            Content::Large => return Ok(Err(format!("it has more than {} bytes", limits.bytes))),
-            Content::Other(why) => return Ok(Err(format!("it {why}"))),
+            Content::Large => return Ok(Err(format!("the file has more than {} bytes", limits.bytes))),
+            Content::Other(why) => return Ok(Err(format!("the file {why}"))),
         };
         let text = match std::str::from_utf8(bytes) {
-            Ok(text) if text.contains('\0') => return Ok(Err("it has a NUL byte".to_owned())),
+            Ok(text) if text.contains('\0') => return Ok(Err("the file has a NUL byte".to_owned())),
             Ok(text) => text,
-            Err(_) => return Ok(Err("it is no text in UTF-8".to_owned())),
+            Err(_) => return Ok(Err("the file is not UTF-8 text".to_owned())),
         };
         let read = || {
             let text = screened(text);
@@ -101,7 +106,7 @@ impl Sidecar {
         };
         let known = step.documents[at].clone();
         if format_of(&known.format) != seen.format {
-            return Ok(Err(format!("the document {name} is {}", known.format)));
+            return Ok(Err(format!("the document {name} has the format {}", known.format)));
         }
         if text == known.text {
             return Ok(Ok(false));
@@ -113,7 +118,7 @@ impl Sidecar {
             // noted.
             None if was.is_some() => return Ok(Ok(false)),
             Some(mark) if was.is_some_and(|was| was > mark.version) => return Ok(Ok(false)),
-            None => return Ok(Err("nobody knows which state of the document it was made from".to_owned())),
+            None => return Ok(Err("the state of the document that it changes is unknown".to_owned())),
             Some(mark) => mark,
         };
         let changes = if mark.digest == first { Some(Vec::new()) } else { step.changes_to(name, &mark.digest).await? };
@@ -133,7 +138,7 @@ impl Sidecar {
         for notice in told(&made) {
             let file = format!("{}/{}", step.session.files.as_deref().unwrap_or_default(), seen.entry.name);
             step.session
-                .add_notice(format!("{file} {notice} (version {version}; the history of {name} has all of them)"));
+                .add_notice(format!("{file} {notice} (version {version}; the history of {name} has all versions)"));
         }
         Ok(Ok(true))
     }
@@ -147,7 +152,7 @@ impl Sidecar {
     ) -> Result<Result<bool, String>, StoreError> {
         let most = self.settings.max_documents;
         if step.documents.len() >= most {
-            return Ok(Err(format!("a session has at most {most} documents (sidecar.max_documents)")));
+            return Ok(Err(format!("a session may have {most} documents at most (sidecar.max_documents)")));
         }
         kept(add(step, &seen.name, seen.format, text, WORKSPACE.to_owned()).await)?;
         Ok(Ok(true))
@@ -174,12 +179,12 @@ fn joined(
 
 /// Returns notices about a save whose result may differ from what its author meant.
 fn told(made: &MergeBase) -> impl Iterator<Item = String> {
-    let older = "was saved from an older text than it had by then: what came between is kept, and merged with it; what of that \
-                 should go is to be removed again";
+    let older =
+        "was saved from an older text: the changes made in between are kept and merged; remove again what should go";
     let without = match made.without {
         0 => None,
-        1 => Some("was saved without a line that others had added: it is gone".to_owned()),
-        lines => Some(format!("was saved without {lines} lines that others had added: they are gone")),
+        1 => Some("was saved without a line that others had added: that line is removed".to_owned()),
+        lines => Some(format!("was saved without {lines} lines that others had added: those lines are removed")),
     };
     made.is_older.then(|| older.to_owned()).into_iter().chain(without)
 }

@@ -16,7 +16,7 @@ fn files() -> (tempfile::TempDir, Files) {
 }
 
 #[tokio::test]
-async fn a_disk_that_hangs_takes_no_more_than_its_places() {
+async fn hanging_disk_occupies_only_a_bounded_number_of_workers() {
     let (_dir, files) = files();
     let soon = || Instant::now() + Duration::from_millis(20);
     let (let_go, hanging) = mpsc::channel::<()>();
@@ -55,7 +55,7 @@ fn seen(says: &str, given: &str, said: FileState) -> SessionFiles {
 }
 
 #[test]
-fn nothing_is_written_over_what_is_not_in_the_document() {
+fn file_with_unmerged_changes_is_not_overwritten() {
     let (dir, files) = files();
     let document = |text: &str, version| StoredDocument {
         name: "todo".to_owned(),

@@ -46,10 +46,10 @@ impl Round {
     fn told(&mut self, what: &'static str, done: Result<Faults, StoreError>) {
         let faults = match done {
             Ok(faults) => faults,
-            Err(error) => return tracing::debug!(%error, "files are not {what}; the next look does it"),
+            Err(error) => return tracing::debug!(%error, "files could not be {what}; the next round tries again"),
         };
         for fault in faults.difference(&self.0) {
-            tracing::warn!(fault, "files of sessions are not {what} for now (sidecar.workspace)");
+            tracing::warn!(fault, "files of sessions cannot be {what} now (sidecar.workspace)");
         }
         for fault in self.0.difference(&faults) {
             tracing::info!(fault, "files of sessions are {what} again");
@@ -62,7 +62,7 @@ impl Round {
 fn note(faults: &mut Faults, done: Result<(), FilesError>) {
     match done {
         Err(FilesError::Store(error)) => {
-            tracing::debug!(%error, "files of a session are not kept up; the next look does it");
+            tracing::debug!(%error, "files of a session could not be updated; the next round tries again");
         }
         Err(error) if faults.len() < MOST_FAULTS => drop(faults.insert(error.to_string())),
         _ => {}
@@ -82,7 +82,7 @@ impl Sidecar {
                 () = sleep(BETWEEN_LOOKS) => {}
             }
             let ended_within = ended.next().unwrap_or(AFTER_THE_END);
-            keeping.told("kept up", self.keep_files(files, ended_within).await);
+            keeping.told("updated", self.keep_files(files, ended_within).await);
             if swept.is_none_or(|swept| swept.elapsed() >= BETWEEN_SWEEPS) {
                 swept = Some(Instant::now());
                 let mut faults = Faults::new();

@@ -80,12 +80,12 @@ impl ArgumentScan {
         }
         let hidden = |text: &str| text.chars().any(char::is_control);
         if is_address && (hidden(text) || hidden(&request::decoded(text))) {
-            self.note(Effect::Destructive, "is an address with lines hidden in it");
+            self.note(Effect::Destructive, "is an address with hidden lines");
         }
         let own: Vec<String> = self.tool.words().cloned().collect();
         let address = request::address(text);
         if kind.is_some_and(|kind| !request::is_fetched(kind, &own)) {
-            self.note(Effect::Destructive, "is an address of a kind that is not known to be fetched alone");
+            self.note(Effect::Destructive, "is an address of a kind that is not known to be only fetched");
         }
         let asks = if is_address && address.scheme != Some("file") { address.asks() } else { address.asks_as_path() };
         if let Some((effect, word)) = asks {
@@ -97,7 +97,7 @@ impl ArgumentScan {
     /// Scans the pairs of a form, or of an address.
     pub(super) fn look_at_pairs(&mut self, pairs: Vec<(String, String)>) -> bool {
         if self.unfolded >= MAX_UNFOLDED {
-            self.note(Effect::Destructive, "lies deeper than anybody looked");
+            self.note(Effect::Destructive, "is nested deeper than arguments are examined");
             return true;
         }
         self.unfolded += 1;
@@ -125,7 +125,7 @@ impl ArgumentScan {
             among("a ac act cmd do fn m op", &small) && verb(value).is_some_and(|verb| verb.act.effect() > Effect::Read)
         };
         if name.len() < 4 && !sought && (!among("id by to", &small) && name::acts(value) || done()) {
-            self.note(Effect::Destructive, "is a parameter that asks for more than a look");
+            self.note(Effect::Destructive, "is a parameter that asks for more than a read");
         }
     }
 }

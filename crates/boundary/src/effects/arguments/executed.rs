@@ -76,7 +76,7 @@ impl ArgumentScan {
             return self.note(Effect::Write, "opens a file to write");
         }
         if texts::is_right(text) {
-            return self.note(Effect::Write, "are rights to be given");
+            return self.note(Effect::Write, "grants permissions");
         }
         let reading = of_words(&words(text));
         if let Some(verb) = reading.verb.filter(|_| reading.least > Effect::Read && !is(key, "permissions")) {
@@ -170,14 +170,14 @@ impl ArgumentScan {
         let of_other =
             key.len() > 1 && key.iter().any(|word| among("condition cron filter key projection regex schedule", word));
         if is(key, "eval expr expression") && !of_other && !self.tool.of_logs() && !code::reads(text) {
-            self.note(Effect::Destructive, "is an expression that is not known to compute and nothing else");
+            self.note(Effect::Destructive, "is an expression that is not known to only compute");
         }
         let chained = expression::is_chain(text);
         let computes = || expression::computes(text) || code::reads(text);
         let calls = !chained && (expression::is_call(text) || is(key, EXPRESSIONS)) && !computes();
         let runs = is(key, EXPRESSIONS) && (text.contains('`') || text.contains(';') && text.contains('('));
         if calls || runs || expression::is_template(text) {
-            self.note(Effect::Destructive, "calls what is not known to compute and nothing else");
+            self.note(Effect::Destructive, "calls a function that is not known to only compute");
         }
     }
 
@@ -189,9 +189,9 @@ impl ArgumentScan {
         let names = is(key, PATHS) || is(key, NAMED);
         let signs = [";", "|", "`", "$(", "&&", "\n", "<", ">"];
         if names && signs.iter().any(|sign| text.contains(sign)) {
-            self.note(Effect::Destructive, "has signs of a shell where a name should be");
+            self.note(Effect::Destructive, "has shell characters in place of a name");
         } else if texts::hides_a_command(text) {
-            self.note(Effect::Destructive, "holds a command behind a sign of a shell");
+            self.note(Effect::Destructive, "has a command behind a shell character");
         } else if !self.tool.searches && texts::is_command(text) && !command::is_read_only(text) {
             self.note(Effect::Destructive, NOT_A_LOOK);
         }
@@ -212,7 +212,7 @@ impl ArgumentScan {
             } else if is(&key_words, "batch callback function next then tool") || put && key == "name" {
                 let first = text.split_whitespace().next().unwrap_or_default();
                 if of_words(&words(first)).least > Effect::Read {
-                    self.at(key, |look| look.note(Effect::Destructive, "is an order that does more than look"));
+                    self.at(key, |look| look.note(Effect::Destructive, "is an instruction that does more than read"));
                 }
             }
         }
@@ -230,7 +230,7 @@ impl ArgumentScan {
                 && among("doc document query operation", key.first().map_or("", String::as_str))
                 && is(key, "hash id")
         {
-            self.note(Effect::Destructive, "names a query that nobody has seen");
+            self.note(Effect::Destructive, "names a stored query whose text is unknown");
         }
     }
 }

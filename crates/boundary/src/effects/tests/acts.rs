@@ -50,7 +50,7 @@ fn rows(text: &str) -> Vec<Row> {
 }
 
 #[test]
-fn everyday_reads_stay_reads() {
+fn everyday_reads_are_rarely_stubbed() {
     let rows = rows(READS);
     assert!(rows.len() >= 150, "{}", rows.len());
     let stubbed: Vec<String> = rows
@@ -70,7 +70,7 @@ fn everyday_reads_stay_reads() {
 }
 
 #[test]
-fn what_acts_is_no_read_whoever_says_so() {
+fn calls_with_acting_arguments_are_never_reads() {
     let mut ran: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for row in rows(ACTS) {
         for source in [EffectSource::Classifier, EffectSource::Contract] {

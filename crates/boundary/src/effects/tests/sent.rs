@@ -21,7 +21,7 @@ fn asked(tool: (&str, &str), arguments: &Value) -> Option<RequestedAction> {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn a_statement_is_told_by_its_grammar() {
+fn statements_are_judged_by_their_grammar() {
     for text in [
         "SELECT * FROM users",
         " ( select 1 ) ",
@@ -118,7 +118,7 @@ fn a_statement_is_told_by_its_grammar() {
 }
 
 #[test]
-fn a_command_looks_where_every_program_in_it_prints() {
+fn command_is_read_only_if_every_program_in_it_is() {
     for text in [
         "ls -la /tmp",
         "cat a | grep -v b | wc -l",
@@ -151,7 +151,7 @@ fn a_command_looks_where_every_program_in_it_prints() {
 }
 
 #[test]
-fn an_argument_that_writes_is_found_wherever_it_stands() {
+fn writing_arguments_are_found_with_their_pointer() {
     let any = ("x", "get_items");
     for (tool, arguments, pointer, effect) in [
         (("db", "query"), json!({"sql": "DELETE FROM users"}), "/sql", Destructive),
@@ -195,7 +195,7 @@ fn an_argument_that_writes_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn what_reads_asks_for_nothing() {
+fn reading_arguments_raise_no_effect() {
     for arguments in [
         json!({"id": "c1", "page": 2, "include_deleted": true, "sort": "created", "state": "open", "order": "desc"}),
         json!({"query": "how to delete a file from git", "limit": 10}),
@@ -218,7 +218,7 @@ fn what_reads_asks_for_nothing() {
 }
 
 #[test]
-fn what_is_too_much_to_look_at_is_no_read() {
+fn oversized_arguments_are_destructive() {
     let large = json!({"text": "a ".repeat(80_000)});
     let found = asked(("x", "get_items"), &large).expect("it is too much");
     assert_eq!((found.pointer.as_str(), found.effect), ("/text", Destructive));
@@ -226,7 +226,7 @@ fn what_is_too_much_to_look_at_is_no_read() {
 }
 
 #[test]
-fn the_reason_names_the_argument_and_no_secret() {
+fn reason_names_the_argument_without_secrets() {
     let said =
         EffectOf { effect: Read, source: EffectSource::Contract, why: "its contract says so".to_owned(), runs: false };
     let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
@@ -244,7 +244,7 @@ fn the_reason_names_the_argument_and_no_secret() {
 }
 
 #[test]
-fn looking_costs_little() {
+fn hostile_arguments_are_scanned_within_three_seconds() {
     let usual = json!({"owner": "acme", "repo": "site", "query": "is:open label:bug crash on start", "page": 2, "sort": "created"});
     let hostile = [
         "mutation ".repeat(7_000) + "{",
@@ -279,14 +279,14 @@ fn looking_costs_little() {
 
 proptest! {
     #[test]
-    fn any_text_is_looked_at(key in any::<String>(), text in any::<String>(), method in any::<String>(), inner in any::<String>()) {
+    fn findings_in_arbitrary_arguments_exceed_read(key in any::<String>(), text in any::<String>(), method in any::<String>(), inner in any::<String>()) {
         let arguments = json!({key: {"sql": text.clone(), "deep": [inner]}, "method": method, "command": text, "mode": "x"});
         let found = asked(("crm", "get_items"), &arguments);
         prop_assert!(found.is_none_or(|asked| asked.effect > Read));
     }
 
     #[test]
-    fn a_statement_that_writes_is_seen_among_others(before in "[a-zA-Z0-9 ,.*=]{0,30}", after in "[a-zA-Z0-9 ,.*='-]{0,30}") {
+    fn writing_statement_is_found_among_others(before in "[a-zA-Z0-9 ,.*=]{0,30}", after in "[a-zA-Z0-9 ,.*='-]{0,30}") {
         let text = format!("select {before}; delete from users; {after}");
         prop_assert!(matches!(judge(&text), Verdict::Writes(..)), "{text}");
     }

@@ -17,7 +17,7 @@ struct Row {
 }
 
 #[test]
-fn names_of_public_servers_are_told_by_themselves() {
+fn public_write_tools_are_no_reads_by_name_alone() {
     let rows: Vec<Row> = SET.lines().map(|line| serde_json::from_str(line).expect("a row")).collect();
     let said = |row: &Row| classify(&ToolName::of(&row.server, &row.name), "", &Value::Null, false).effect;
     let name = |row: &&Row| format!("{}.{}", row.server, row.name);
@@ -45,7 +45,7 @@ struct Drawn {
 }
 
 #[test]
-fn of_calls_drawn_from_public_servers_no_write_runs_and_few_reads_are_stubbed() {
+fn no_public_write_call_runs_and_few_reads_are_stubbed() {
     let (mut ran, mut stubbed, mut reads) = (Vec::new(), Vec::new(), 0);
     for line in DRAWN.lines() {
         let Drawn { server, name, effect, description, input_schema, arguments } =

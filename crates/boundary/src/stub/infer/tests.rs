@@ -51,7 +51,7 @@ fn seen(n: usize) -> Vec<Recorded> {
 }
 
 #[test]
-fn five_recorded_results_give_a_stub_their_form() {
+fn stub_is_inferred_from_at_least_five_recorded_results() {
     let args = json!({"customer": {"name": "Zoe"}, "amount": 77, "currency": "eur"});
     let error = stub(&seen(LEAST_RECORDED - 1), &args).unwrap_err();
     assert!(error.to_string().contains("at least 5"), "{error}");
@@ -75,7 +75,7 @@ fn five_recorded_results_give_a_stub_their_form() {
 }
 
 #[test]
-fn no_minted_id_names_a_recorded_one_and_arguments_are_echoed_also_within_text() {
+fn minted_ids_avoid_recorded_ones_and_arguments_are_echoed() {
     let ids = [8_u64, 9, 14, 23, 31];
     let hex = ["deadbeef", "0badcafe", "feedface", "12345678", "abcdefab"];
     let message = |n: usize| {
@@ -108,14 +108,14 @@ fn no_minted_id_names_a_recorded_one_and_arguments_are_echoed_also_within_text()
 }
 
 #[test]
-fn what_an_argument_and_a_bracket_make_of_a_text_is_no_other_template() {
+fn recorded_braces_are_not_read_as_templates() {
     let call = |n: usize| own(json!({"q": format!("q{n}")}), json!(format!("{{{{ {{q{n}}} {{{{args}}}} {{{{q{n}")));
     let calls: Vec<Recorded> = (0..5).map(call).collect();
     assert_eq!(result(&calls, &json!({"q": "x"})), "{{ {x} {{args}} {{x");
 }
 
 #[test]
-fn errors_are_kept_apart_from_results() {
+fn recorded_errors_become_faults_and_not_results() {
     let mut calls = seen(5);
     calls.push(own(json!({}), json!({"error": {"code": "rate_limited", "message": "slow down"}})));
     calls.push(own(json!({}), json!({"ok": false, "error": "not_found"})));
@@ -131,7 +131,7 @@ fn errors_are_kept_apart_from_results() {
 }
 
 #[test]
-fn others_give_the_form_and_what_two_of_them_have_seen() {
+fn stub_copies_texts_only_if_two_agents_have_seen_them() {
     let args = json!({"customer": {"name": "Zoe"}, "amount": 77, "currency": "eur"});
     let found = result(&by_others(&seen(6), 6), &args);
     assert_eq!((&found["name"], &found["amount"], &found["state"]), (&json!("Zoe"), &json!(77), &json!("shadow")));
@@ -148,7 +148,7 @@ fn others_give_the_form_and_what_two_of_them_have_seen() {
 }
 
 #[test]
-fn recorded_results_go_before_a_sample_and_alone_answer_what_is_called_a_read() {
+fn recorded_results_precede_schema_samples_and_answer_reads() {
     let tool = ToolName::of("crm", "add");
     let schema = json!({"type": "object", "properties": {"content": {"type": "string"}}});
     let wrote = |n: usize| own(json!({"path": format!("/{n}.txt")}), json!({"content": format!("wrote /{n}.txt")}));

@@ -18,7 +18,7 @@ fn meets(pattern: &str, script: &str) -> bool {
 }
 
 #[test]
-fn patterns_of_calls_mean_what_their_grammar_says() {
+fn call_patterns_match_by_their_grammar() {
     for (pattern, script, is_met) in [
         ("kubectl delete ns|namespace", "kubectl delete ns prod", true),
         ("kubectl delete ns|namespace", "sudo kubectl -n x delete namespace prod", true),

@@ -44,7 +44,7 @@ fn outcomes(format: Format, cases: &[(&str, &str, &str, Outcome<'_>)]) {
 }
 
 #[test]
-fn namesakes_are_told_apart_by_their_place() {
+fn equal_items_are_distinguished_by_position() {
     let three = "- [ ] same\n- [ ] same\n- [ ] same\n";
     outcomes(
         Format::Markdown,
@@ -72,7 +72,7 @@ fn namesakes_are_told_apart_by_their_place() {
 }
 
 #[test]
-fn lines_of_a_block_are_joined_or_contradict_each_other() {
+fn block_lines_are_merged_or_conflict() {
     use ConflictKind::Words;
     let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
     outcome(
@@ -113,7 +113,7 @@ fn lines_of_a_block_are_joined_or_contradict_each_other() {
 }
 
 #[test]
-fn what_stands_at_a_place_is_what_stood_there() {
+fn changed_item_is_matched_by_its_position() {
     use ConflictKind::{RemovedByOurs, Words};
     let base = "- [ ] one\n- [ ] two\n- [ ] three\n";
     let with = |two: &str| base.replace("- [ ] two\n", two);
@@ -220,7 +220,7 @@ fn yaml_merges_key_by_key_at_any_depth() {
 }
 
 #[test]
-fn no_blank_lines_are_left_behind() {
+fn merge_leaves_no_surplus_blank_lines() {
     let base = "# A\n\n- a\n- b\n- c\n\n# B\n\n- d\n";
     outcomes(
         Format::Markdown,
@@ -353,7 +353,7 @@ fn counted(text: &str) -> BTreeMap<&str, i64> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_doubled_where_place_alone_tells(
+    fn merge_by_position_neither_loses_nor_doubles_lines(
         shape in prop::sample::select(vec![Shape::Short, Shape::Namesakes, Shape::Table, Shape::Keys]),
         ours in side(Shape::LINES),
         theirs in side(Shape::LINES),

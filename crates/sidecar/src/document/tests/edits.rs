@@ -29,7 +29,7 @@ fn with(text: &str, part: &str, by: &str) -> String {
 }
 
 #[test]
-fn an_edit_changes_what_it_names() {
+fn edit_changes_only_the_named_part() {
     for (value, part, by) in [
         (
             json!({"op": "set_state", "section": "plan", "item": {"text": "first"}, "state": "done"}),
@@ -115,7 +115,7 @@ fn an_edit_changes_what_it_names() {
 }
 
 #[test]
-fn an_empty_text_and_one_without_an_end_take_edits() {
+fn empty_and_unterminated_texts_accept_edits() {
     for (text, value, expected) in [
         ("", json!({"op": "add_section", "title": "Plan"}), "## Plan\n"),
         ("", json!({"op": "append_item", "section": "", "text": "a", "state": "open"}), "- [ ] a\n"),
@@ -138,7 +138,7 @@ fn an_empty_text_and_one_without_an_end_take_edits() {
 }
 
 #[test]
-fn yaml_keeps_its_comments_and_order() {
+fn yaml_edit_keeps_comments_and_order() {
     let text =
         "# plan of ann\ntitle: Ship  # soon\n\ntodo: # now\n  - one\n  # then\n  - two\n# end\nlast: |\n  - text\n";
     for (value, part, by) in [
@@ -159,7 +159,7 @@ fn yaml_keeps_its_comments_and_order() {
 }
 
 #[test]
-fn what_is_meant_has_to_be_clear() {
+fn ambiguous_and_invalid_edits_are_refused() {
     let text = "# A\n- [ ] same <!-- id: taken -->\n- [ ] same\n- other\n# A\n# B\n```\nx\n```\n";
     let item = |item: serde_json::Value| json!({"op": "remove_item", "section": "a", "item": item});
     let replaced =
@@ -210,7 +210,7 @@ fn what_is_meant_has_to_be_clear() {
 }
 
 #[test]
-fn hostile_texts_are_read_and_merged_without_losing_a_byte() {
+fn hostile_texts_are_parsed_and_patched_without_loss() {
     let limits = Limits { bytes: 1 << 20, sections: 1 << 20, items: 1 << 20, ..Limits::default() };
     for part in
         ["<!--", "- [ ] a <!--", "# a\n", "- a\n", "```\n", "[", "a:", "{#", "\"a", "> ", "\t", "- a\n\n  b\n", "a\n\n"]

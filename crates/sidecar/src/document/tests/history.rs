@@ -9,7 +9,7 @@ use crate::document::{
 };
 
 #[test]
-fn an_etag_is_strong_and_matches_as_the_standard_says() {
+fn etag_matches_by_strong_comparison() {
     let etag = Etag::of("- [ ] one\n");
     assert_ne!(etag, Etag::of("- [ ] one"));
     assert_eq!(etag.to_string().parse(), Ok(etag));
@@ -31,7 +31,7 @@ fn an_etag_is_strong_and_matches_as_the_standard_says() {
 }
 
 #[test]
-fn a_difference_is_read_as_usual() {
+fn patch_is_shown_as_a_unified_diff() {
     let before = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
     let after = "a\nb\nC\nd\ne\nf\ng\nh\ni\nj\nk\nl";
     let patch = Patch::between(before, after);
@@ -45,7 +45,7 @@ fn a_difference_is_read_as_usual() {
 }
 
 #[test]
-fn a_history_with_a_gap_is_refused() {
+fn history_with_a_gap_or_forged_patch_is_refused() {
     let texts = ["", "- a\n", "- a\n- b\n", "- b\n"];
     let entry = |pair: &[&str]| Entry::between("writer", None, Change::Put, pair[0], pair[1]);
     let entries: Vec<Entry> = texts.windows(2).map(entry).collect();
@@ -60,7 +60,7 @@ fn a_history_with_a_gap_is_refused() {
 }
 
 #[test]
-fn a_section_is_updated_by_what_it_says() {
+fn section_is_updated_only_by_new_content() {
     let before = markdown("# Plan\n- [ ] a\n\n## Findings\n\nNone  yet: Rust 1.\n\n# Other\n");
     let findings = |text: &str| format!("# Plan\n- [ ] a\n\n## Findings\n\n{text}\n");
     for (text, plan, of_findings) in [
@@ -101,7 +101,7 @@ fn a_section_is_updated_by_what_it_says() {
 
 proptest! {
     #[test]
-    fn a_patch_leads_from_any_text_to_any_other(before in lines(), after in lines()) {
+    fn patch_turns_any_text_into_any_other(before in lines(), after in lines()) {
         let patch = Patch::between(&before, &after);
         prop_assert_eq!(patch.apply(&before).unwrap(), after);
         let stored: Patch = serde_json::from_str(&serde_json::to_string(&patch).unwrap()).unwrap();

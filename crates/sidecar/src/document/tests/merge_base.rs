@@ -24,7 +24,7 @@ fn step(by: &str, before: &str, after: &str) -> Entry {
 }
 
 #[test]
-fn a_text_was_made_from_the_state_that_its_editor_had_read() {
+fn merge_base_is_the_state_that_the_editor_had_read() {
     let (one, two, three, four, five) =
         ("one", "one,two", "one,two,three", "one,two,three,four", "one,two,three,four,five");
     let history = [step("a", one, two), step(WORKSPACE, two, three), step("a", three, four), step("b", four, five)];
@@ -52,7 +52,7 @@ fn a_text_was_made_from_the_state_that_its_editor_had_read() {
 }
 
 #[test]
-fn what_is_like_an_addition_was_not_made_of_it() {
+fn similar_item_is_not_taken_for_a_seen_addition() {
     for (added, said, is_seen) in [
         ("write tests for the parser", "write tests for the lexer", false),
         ("A item 0", "S item 0", false),
@@ -76,7 +76,7 @@ fn what_is_like_an_addition_was_not_made_of_it() {
 }
 
 #[test]
-fn what_was_changed_or_removed_unseen_stays_so() {
+fn unseen_changes_and_removals_survive_a_merge() {
     let (before, text) = (list("write tests,deploy"), list("write tests,deploy,rest"));
     for (now, merged) in [
         (
@@ -112,7 +112,7 @@ fn saved(before: &str, from: &str, said: &str, after: &str) -> Entry {
 }
 
 #[test]
-fn an_editor_that_saves_again_has_its_own_text_in_mind() {
+fn merge_base_of_a_second_save_is_the_editors_own_text() {
     // The editor had read `one`, and saved `x` beside it when `two` was there already; `three` came since.
     let history = [
         step("a", "one", "one,two"),
@@ -134,7 +134,7 @@ fn an_editor_that_saves_again_has_its_own_text_in_mind() {
 }
 
 #[test]
-fn a_change_of_several_items_is_judged_by_those_that_the_text_left_alone() {
+fn change_of_several_items_is_judged_by_the_untouched_ones() {
     let named = |one: &str, two: &str| format!("- [ ] {one} <!-- id: one -->\n- [ ] {two} <!-- id: two -->\n");
     let (before, now) = (named("alpha", "beta"), named("uno", "dos"));
     let history = [Entry::between("a", None, Change::Put, &before, &now)];
@@ -156,7 +156,7 @@ fn a_change_of_several_items_is_judged_by_those_that_the_text_left_alone() {
 }
 
 #[test]
-fn what_a_text_was_made_from_long_ago_is_found_or_not_guessed() {
+fn old_merge_base_is_found_or_reported_as_too_old() {
     let at = |count: usize| list(&(0..=count).map(|n| format!("item {n}")).collect::<Vec<_>>().join(","));
     let history = |count: usize| {
         (0..count).map(|n| Entry::between("a", None, Change::Put, &at(n), &at(n + 1))).collect::<Vec<_>>()
@@ -171,7 +171,7 @@ fn what_a_text_was_made_from_long_ago_is_found_or_not_guessed() {
 }
 
 #[test]
-fn what_a_save_takes_away_of_others_is_counted() {
+fn items_of_others_missing_from_a_save_are_counted() {
     let history = [step(WORKSPACE, "one", "one,two"), step("a", "one,two", "one,two,three,four")];
     let made = |said: &str| merge_base(&list("one"), &history, &list(said)).expect("a history");
     let last = list("one,two,three,four");
@@ -185,7 +185,7 @@ fn what_a_save_takes_away_of_others_is_counted() {
 proptest! {
     /// Text that others added after the file was read, and text that was added in the file, are both kept.
     #[test]
-    fn nothing_that_was_added_unseen_is_lost(text in "[a-z \\n-]{0,40}", theirs in 1_usize..6, seen in 0_usize..6) {
+    fn unseen_additions_are_never_lost(text in "[a-z \\n-]{0,40}", theirs in 1_usize..6, seen in 0_usize..6) {
         let first = format!("{}\n\n# Theirs\n\n- [ ] begun\n\n# Ours\n\n- [ ] begun\n", text.trim_end());
         let seen = seen.min(theirs);
         let at = |count: usize| {

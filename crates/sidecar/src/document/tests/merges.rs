@@ -30,7 +30,7 @@ fn changed(parts: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_two_did_is_joined() {
+fn changes_of_both_editors_are_merged() {
     let cases: &[Case<'_>] = &[
         // A new state meets new words.
         (
@@ -103,7 +103,7 @@ fn what_two_did_is_joined() {
 }
 
 #[test]
-fn contradictions_name_section_and_item() {
+fn conflicts_name_section_and_item() {
     use ConflictKind::{Layout, RemovedByOurs, RemovedByTheirs, State, Words};
     type Conflicting<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], ConflictKind, &'a str, Option<&'a str>);
     let cases: &[Conflicting<'_>] = &[
@@ -163,7 +163,7 @@ fn front_matter_and_yaml_merge_by_key() {
 }
 
 #[test]
-fn line_ends_and_the_last_one_are_no_conflict() {
+fn line_endings_and_the_final_newline_are_no_conflict() {
     let windows = |text: &str| text.replace('\n', "\r\n");
     let theirs = changed(&[("[ ] deploy", "[x] deploy")]);
     assert_eq!(merged(BASE, &windows(BASE), &theirs), Ok(windows(&theirs)));
@@ -224,7 +224,7 @@ fn performed(script: &[(u8, usize)], who: &str) -> Document {
 
 proptest! {
     #[test]
-    fn merges_of_any_texts_are_sound(base in lines(), ours in lines(), theirs in lines()) {
+    fn merge_with_an_equal_or_unchanged_side_gives_the_other(base in lines(), ours in lines(), theirs in lines()) {
         prop_assert_eq!(merged(&base, &ours, &ours), Ok(ours.clone()));
         prop_assert_eq!(merged(&base, &base, &theirs), Ok(theirs.clone()));
         prop_assert_eq!(merged(&base, &ours, &base), Ok(ours.clone()));
@@ -292,7 +292,7 @@ fn edits_of(who: usize, ops: &[&str], seed: &mut usize) -> Document {
 }
 
 #[test]
-fn edits_of_different_items_hardly_ever_contradict_each_other() {
+fn edits_of_different_items_rarely_conflict() {
     let mut seed = 7;
     for (ops, most) in [
         (&["set_state", "replace_item"][..], 0),
@@ -318,7 +318,7 @@ fn edits_of_different_items_hardly_ever_contradict_each_other() {
 }
 
 #[test]
-fn a_thousand_edits_of_two_editors_are_all_there() {
+fn a_thousand_edits_of_two_editors_are_all_kept() {
     let limits = Limits { depth: 200, edits: 1, ..Limits::default() };
     let (mut stored, mut history) = (START.to_owned(), Vec::new());
     let mut copies = [START.to_owned(), START.to_owned()];

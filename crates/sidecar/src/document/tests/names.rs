@@ -11,7 +11,7 @@ use crate::document::{
 };
 
 #[test]
-fn names_mean_the_same_on_every_system() {
+fn document_names_are_portable_or_refused() {
     for (text, name, format) in [
         ("todo", "todo", Format::Markdown),
         ("TODO.md", "todo", Format::Markdown),
@@ -51,7 +51,7 @@ fn names_mean_the_same_on_every_system() {
 }
 
 #[test]
-fn a_file_that_comes_back_is_an_edit_like_any_other() {
+fn exported_file_is_read_back_as_an_edit() {
     let exported = "# Plan\n- [ ] write tests\n- [ ] deploy\n";
     let read = |current: &str, file: &[u8]| read_back(exported, current, file, Format::Markdown, &Limits::default());
     assert_eq!(read("# Plan\n", exported.as_bytes()), Ok(ReadBack::Untouched));
@@ -70,7 +70,7 @@ fn a_file_that_comes_back_is_an_edit_like_any_other() {
 }
 
 #[test]
-fn a_file_is_that_of_one_document_and_what_makes_room_is_that_of_none() {
+fn only_exported_file_names_belong_to_documents() {
     for (file, is_document) in [
         ("todo.md", true),
         ("plan.v2.yaml", true),
@@ -90,7 +90,7 @@ fn a_file_is_that_of_one_document_and_what_makes_room_is_that_of_none() {
 }
 
 #[test]
-fn a_session_may_be_at_work_in_a_folder_of_the_workspace_and_in_no_other() {
+fn export_folder_lies_within_the_workspace_or_is_refused() {
     let session = Name::parse("ses_1").expect("a name");
     let folder = |within: Option<&str>| export_folder(within, &session);
     assert_eq!(folder(None).as_deref(), Ok(".umbra/ses_1"));
@@ -105,7 +105,7 @@ fn a_session_may_be_at_work_in_a_folder_of_the_workspace_and_in_no_other() {
 
 proptest! {
     #[test]
-    fn no_path_leads_out(within in "\\PC{0,12}", session in "\\PC{0,12}", document in "[a-zA-Z0-9./\\\\:%~ -]{0,12}") {
+    fn export_paths_never_leave_the_workspace(within in "\\PC{0,12}", session in "\\PC{0,12}", document in "[a-zA-Z0-9./\\\\:%~ -]{0,12}") {
         let names = Name::parse(&session).and_then(|session| Ok((session, Name::of_document(&document)?)));
         if let Ok((session, (document, format))) = names {
             for within in [None, Some(within.as_str())] {

@@ -38,7 +38,7 @@ fn sections_items_and_states_are_read() {
 }
 
 #[test]
-fn lines_are_what_they_are_elsewhere() {
+fn headings_and_items_follow_markdown_rules() {
     let sections = |text: &str| markdown(text).sections().into_iter().map(|section| section.slug).collect::<Vec<_>>();
     for (text, expected) in [
         ("Title\n===\n\nText\n---\n", vec!["title", "text"]),
@@ -66,7 +66,7 @@ fn lines_are_what_they_are_elsewhere() {
 }
 
 #[test]
-fn yaml_has_keys_as_sections_and_elements_as_items() {
+fn yaml_keys_are_sections_and_elements_are_items() {
     let document = yaml(
         "# head\ntitle: x\ntodo:\n  - one\n  # why\n  - two: 2\n    done: no\n\n# of notes\n\"notes\": |\n  - not an item\n  key: none\nlist:\n- a\n- - b\n",
     );
@@ -84,7 +84,7 @@ fn yaml_has_keys_as_sections_and_elements_as_items() {
 }
 
 #[test]
-fn bounds_hold_and_say_which() {
+fn limits_are_enforced_and_named() {
     let limits = Limits { bytes: 40, sections: 2, items: 3, depth: 2, edits: 1 };
     let parse = |text: &str| Document::parse(text, Format::Markdown, &limits).map(drop);
     assert_eq!(parse("# a\n# b\n- 1\n- 2\n- 3\n"), Ok(()));
@@ -96,7 +96,7 @@ fn bounds_hold_and_say_which() {
 
 proptest! {
     #[test]
-    fn any_text_is_covered_and_written_back(text in lines()) {
+    fn arbitrary_text_is_parsed_and_written_back_unchanged(text in lines()) {
         for document in [markdown(&text), yaml(&text)] {
             prop_assert_eq!(document.text(), &text);
             let mut at = 0;
@@ -115,7 +115,7 @@ proptest! {
 }
 
 #[test]
-fn a_section_says_how_far_it_has_come() {
+fn section_progress_tells_emptiness_and_open_items() {
     let text = "---\ntitle: x\n---\n# Plan\n\n## Open\n- [ ] one\n  - [x] two\n\n## Words\nSome.\n\n## Comment\n<!-- write here -->\n\n\
                 ## Boxes\n- [ ]\n- [-] dropped\n\n## Only\n### Deeper\n---\n\n## Twice\n\n## Twice\n";
     let document = markdown(text);
@@ -145,7 +145,7 @@ fn a_section_says_how_far_it_has_come() {
 }
 
 #[test]
-fn what_is_complete_has_had_something_to_do() {
+fn document_is_complete_only_with_tasks_and_none_open() {
     for (text, tasks, open) in [
         ("", 0, 0),
         ("# Todo\n\nAll done.\n", 0, 0),
@@ -164,7 +164,7 @@ fn what_is_complete_has_had_something_to_do() {
 }
 
 #[test]
-fn yaml_that_is_none_is_told_with_its_line() {
+fn invalid_yaml_is_reported_with_its_line() {
     for (text, line) in
         [("a:\n\tb: 1\n", 2), ("a: 1\nb: 2\na: 3\n", 3), ("a:\n  b: 1\n  b: 2\n", 3), ("a: [1\nb: 2\n", 2)]
     {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn the_gravest_policy_holds_and_one_that_is_tried_moves_what_would() {
+fn strictest_policy_decides_and_audit_changes_only_would() {
     let tried = |name: &str, verdict| PolicyRule { mode: PolicyMode::Audit, ..policy(name, &[], verdict) };
     let table: [(Vec<PolicyRule>, _, _, Option<&str>, Option<&str>); 9] = [
         (vec![policy("a", &[], GuardVerdict::Allow)], Allow, Allow, Some("a"), None),
@@ -46,7 +46,7 @@ fn the_gravest_policy_holds_and_one_that_is_tried_moves_what_would() {
 }
 
 #[test]
-fn what_a_person_must_approve_is_blocked_and_says_where() {
+fn call_that_needs_approval_is_blocked_with_the_endpoint() {
     let ruling = of_policies(vec![policy("large", &[], GuardVerdict::Ask)]);
     assert_eq!(ruling.decision, Block);
     let reason = ruling.reason.unwrap();
@@ -70,7 +70,7 @@ fn policies_of_the_tools_file_come_first_and_share_no_name() {
 }
 
 #[test]
-fn conditions_see_arguments_and_taints_and_doubt_counts() {
+fn conditions_see_arguments_and_taints_and_errors_block() {
     let mut web = policy("web", &["web.*"], GuardVerdict::Allow);
     web.taints = texts(&["untrusted_web"]);
     let mut after = policy("after", &["send_*"], GuardVerdict::Block);
@@ -94,7 +94,7 @@ fn conditions_see_arguments_and_taints_and_doubt_counts() {
 }
 
 #[test]
-fn a_tool_whose_name_can_be_mistaken_is_blocked_whatever_the_rules_say() {
+fn ambiguous_tool_name_is_blocked_whatever_the_rules_say() {
     let allow = compiled(&SidecarRules {
         policies: vec![policy("all", &["*"], GuardVerdict::Allow)],
         ..SidecarRules::default()

@@ -23,7 +23,7 @@ fn judged(rule: DocumentRule, text: Option<&str>, changed: &(dyn Fn(Option<&str>
 }
 
 #[test]
-fn a_document_is_in_order_or_due() {
+fn document_is_due_unless_its_need_is_met() {
     use DocumentNeed::{Complete, Exists, Updated};
     let done = "# Todo\n- [x] one\n- [-] two\n";
     for (needs, section, text, due) in [
@@ -66,7 +66,7 @@ fn a_document_is_in_order_or_due() {
 }
 
 #[test]
-fn who_keeps_the_history_is_asked_by_slug_and_since() {
+fn history_is_queried_by_slug_and_since() {
     for (section, since, slug) in [
         (None, Since::Turn, None),
         (Some("Now"), Since::Session, Some("now")),
@@ -85,14 +85,14 @@ fn who_keeps_the_history_is_asked_by_slug_and_since() {
 }
 
 #[test]
-fn a_document_of_which_nobody_knows_is_not_in_order() {
+fn unknown_document_is_not_in_order() {
     let rules =
         SidecarRules { documents: vec![document_rule("d", DocumentNeed::Exists, Block)], ..SidecarRules::default() };
     assert_eq!(compiled(&rules).judge(&moment(Subject::Turn)).decision, Block);
 }
 
 #[test]
-fn a_rule_with_tools_is_about_calls_of_these_alone() {
+fn rule_with_tools_applies_only_to_calls_of_those_tools() {
     let (send, read) = (ToolName::of("mail", "send_email"), ToolName::of("mail", "read_email"));
     let args = json!({});
     let subjects = [
@@ -116,7 +116,7 @@ fn a_rule_with_tools_is_about_calls_of_these_alone() {
 }
 
 #[test]
-fn a_rule_that_is_tried_makes_nothing_due() {
+fn audited_rule_makes_no_document_due() {
     let rule = DocumentRule { mode: PolicyMode::Audit, ..document_rule("d", DocumentNeed::Exists, Block) };
     let ruling = judged(rule, None, &|_, _| false);
     assert_eq!((ruling.decision, ruling.would, ruling.would_rule.as_deref()), (Allow, Block, Some("d")));

@@ -106,7 +106,7 @@ fn of_policies(policies: Vec<PolicyRule>) -> Ruling {
 }
 
 #[test]
-fn without_rules_everything_is_allowed() {
+fn every_subject_is_allowed_without_rules() {
     let (guard, tool, args) = (compiled(&SidecarRules::default()), ToolName::bare("t"), json!({}));
     for subject in [
         Subject::Turn,
@@ -120,7 +120,7 @@ fn without_rules_everything_is_allowed() {
 }
 
 #[test]
-fn what_cannot_be_compiled_is_refused() {
+fn invalid_rules_are_refused_at_compilation() {
     let base = SidecarRules::default;
     let bad = |change: fn(&mut SidecarRules)| {
         let mut rules = base();
@@ -146,7 +146,7 @@ fn what_cannot_be_compiled_is_refused() {
 }
 
 #[test]
-fn the_version_names_the_text_of_all_rules() {
+fn version_differs_by_any_rule() {
     let mut rules = SidecarRules::default();
     let empty = compiled(&rules);
     rules.models.push(model_rule("m", &[], Warn));
@@ -160,7 +160,7 @@ fn the_version_names_the_text_of_all_rules() {
 }
 
 #[test]
-fn routes_modes_and_agents_mean_the_same_for_every_kind_of_rule() {
+fn routes_modes_and_agents_filter_every_kind_of_rule_alike() {
     type Change = fn(&mut Vec<String>, &mut Vec<String>, &mut Vec<String>);
     let table: [(Change, bool); 6] = [
         (|_, _, _| {}, true),
@@ -191,7 +191,7 @@ fn routes_modes_and_agents_mean_the_same_for_every_kind_of_rule() {
 }
 
 #[test]
-fn what_is_in_force_is_told_by_agent_route_and_modes() {
+fn rules_in_force_depend_on_agent_route_and_modes() {
     let mut rules = SidecarRules {
         policies: vec![policy("ours", &["send_*"], GuardVerdict::Block)],
         documents: vec![document_rule("d", DocumentNeed::Exists, Warn)],
@@ -212,7 +212,7 @@ fn what_is_in_force_is_told_by_agent_route_and_modes() {
 }
 
 #[test]
-fn a_ruling_leaves_out_what_it_has_not() {
+fn ruling_json_leaves_out_empty_fields() {
     assert_eq!(serde_json::to_value(Ruling::default()).unwrap(), json!({"decision": "allow", "would": "allow"}));
     let ruling = of_policies(vec![policy("a", &[], GuardVerdict::Block)]);
     assert_eq!(

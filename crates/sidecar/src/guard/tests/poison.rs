@@ -156,7 +156,7 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
 }
 
 #[test]
-fn no_text_of_a_moment_lowers_what_is_said_of_it() {
+fn poisoned_text_never_lowers_a_ruling() {
     let guard = guard();
     let plain = rulings(&guard, Texts::default());
     let denied: Vec<_> = plain.iter().filter(|(_, ruling)| ruling.decision == Block).map(|(name, _)| *name).collect();
@@ -187,7 +187,7 @@ fn no_text_of_a_moment_lowers_what_is_said_of_it() {
 }
 
 #[test]
-fn nothing_that_a_model_says_lowers_what_was_ruled() {
+fn model_answer_never_lowers_a_ruling() {
     let guard = guard();
     let rule = model_rule("kind", &[], Block);
     for (name, before) in rulings(&guard, Texts::default()) {

@@ -117,7 +117,7 @@ fn any_taints() -> impl Strategy<Value = Vec<String>> {
 
 proptest! {
     #[test]
-    fn the_order_of_rules_changes_nothing_that_is_decided(
+    fn order_of_rules_does_not_change_the_decision(
         (rules, shuffled) in any_rules().prop_flat_map(|rules| (Just(rules.clone()), Just(rules).prop_shuffle())),
         which in 0..5_usize, taints in any_taints(),
     ) {
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn one_more_rule_never_lowers_what_is_decided(
+    fn additional_rule_never_lowers_the_decision(
         rules in any_rules(), more in any_rule(), which in 0..5_usize, taints in any_taints(),
     ) {
         let before = ruled(&rules, which, &taints);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rule_that_is_tried_changes_nothing_that_holds(
+    fn audited_rule_changes_no_enforced_result(
         rules in any_rules(), which in 0..5_usize, taints in any_taints(),
     ) {
         let all = ruled(&rules, which, &taints);

@@ -54,7 +54,7 @@ fn judged(rule: TextRule, kind: TextOf, text: &str) -> Ruling {
 }
 
 #[test]
-fn each_check_sees_the_texts_that_it_is_said_to_see_and_no_others() {
+fn each_check_blocks_only_in_the_texts_it_covers() {
     for check in CheckName::ALL {
         let any = TextOf::ALL.into_iter().find_map(|kind| example(check, kind));
         for kind in TextOf::ALL {
@@ -72,7 +72,7 @@ fn each_check_sees_the_texts_that_it_is_said_to_see_and_no_others() {
 }
 
 #[test]
-fn a_rule_looks_at_its_texts_by_its_checks_from_its_severity_on() {
+fn rule_applies_by_checks_text_kinds_and_least_severity() {
     let secret = example(CheckName::Secrets, TextOf::Message).unwrap();
     let mail = example(CheckName::Pii, TextOf::Message).unwrap();
     let all = [CheckName::Pii, CheckName::Secrets];
@@ -93,7 +93,7 @@ fn a_rule_looks_at_its_texts_by_its_checks_from_its_severity_on() {
 }
 
 #[test]
-fn what_is_less_than_the_least_severity_does_not_count() {
+fn hits_below_the_least_severity_do_not_count() {
     let least = |check, severity| {
         let rule = TextRule { severity, ..text_rule("t", &[check], Block) };
         judged(rule, TextOf::Message, example(check, TextOf::Message).unwrap())
@@ -114,13 +114,13 @@ fn what_is_less_than_the_least_severity_does_not_count() {
 }
 
 #[test]
-fn a_marker_that_an_agent_wrote_itself_is_nothing() {
+fn secret_marker_written_by_an_agent_gives_no_hit() {
     let rule = text_rule("t", &[CheckName::Secrets], Block);
     assert_eq!(judged(rule, TextOf::Message, "the key is [secret:github_token:3f]").decision, Allow);
 }
 
 #[test]
-fn what_is_said_by_whom_nobody_knows_is_looked_at_as_both() {
+fn message_of_unknown_role_is_checked_as_output_and_input() {
     let rules = SidecarRules {
         texts: vec![text_rule("out", &[CheckName::Pii], Block), text_rule("in", &[CheckName::Injection], Warn)],
         ..SidecarRules::default()

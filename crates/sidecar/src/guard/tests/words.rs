@@ -9,7 +9,7 @@ fn names(guard: &Guardrail, subject: Subject<'_>, ruling: &Ruling) -> Vec<String
 }
 
 #[test]
-fn only_a_rule_that_can_change_the_answer_is_asked() {
+fn only_rules_that_can_change_the_ruling_are_asked() {
     let tried = |name: &str, verdict| ModelRule { mode: PolicyMode::Audit, ..model_rule(name, &[], verdict) };
     let models = vec![
         model_rule("block", &[], Block),
@@ -33,7 +33,7 @@ fn only_a_rule_that_can_change_the_answer_is_asked() {
 }
 
 #[test]
-fn messages_and_calls_are_asked_about_and_nothing_else() {
+fn model_rules_are_asked_about_messages_and_calls_only() {
     let (send, read, args) = (ToolName::of("mail", "send_email"), ToolName::bare("read"), json!({}));
     let models = vec![model_rule("all", &[], Block), model_rule("sends", &["send_*"], Block)];
     let guard = compiled(&SidecarRules { models, ..SidecarRules::default() });
@@ -49,7 +49,7 @@ fn messages_and_calls_are_asked_about_and_nothing_else() {
 }
 
 #[test]
-fn a_model_raises_and_never_lowers() {
+fn model_answer_raises_a_ruling_and_never_lowers_one() {
     for decision in SidecarVerdict::ALL {
         for would in SidecarVerdict::ALL.into_iter().filter(|would| *would >= decision) {
             let held = decision > Allow;
@@ -77,7 +77,7 @@ fn a_model_raises_and_never_lowers() {
 }
 
 #[test]
-fn what_a_model_says_is_told_short_and_on_one_line() {
+fn model_reason_is_cut_cleaned_and_put_on_one_line() {
     let rule = model_rule("kind", &[], Block);
     let said = |violated, why: &str| with_model(Ruling::default(), &rule, violated, why).explain.remove(0);
     assert_eq!(said(Some(true), "It\nis\trude."), "kind (enforce): block, its shadow says: It is rude.");

@@ -27,7 +27,7 @@ fn statuses(uses: &str) -> Vec<PatternStatus> {
 }
 
 #[test]
-fn what_fails_too_often_retires_and_comes_back_by_recorded_successes() {
+fn failing_pattern_retires_until_recorded_successes_outweigh() {
     for (uses, active) in [
         ("+", "a"),
         ("---", "aaa"),
@@ -58,7 +58,7 @@ fn what_fails_too_often_retires_and_comes_back_by_recorded_successes() {
 }
 
 #[test]
-fn a_success_that_is_taken_back_is_a_failure_and_none_left_retires() {
+fn retracted_success_becomes_a_failure_and_may_retire_a_pattern() {
     let of = |counts| pattern(1, "convert invoices", &["convert"], counts);
     for (counts, taken, left, active) in [
         ([1, 0], 1, [0, 1], false),
@@ -79,7 +79,7 @@ fn a_success_that_is_taken_back_is_a_failure_and_none_left_retires() {
 }
 
 #[test]
-fn what_it_cost_is_added_up_as_far_as_it_is_told() {
+fn known_costs_and_times_are_summed_with_saturation() {
     let use_of = |cost: Option<i64>, ms| PatternUse {
         cost_usd: cost.map(NanoUsd),
         ms,
@@ -101,7 +101,7 @@ fn what_it_cost_is_added_up_as_far_as_it_is_told() {
 }
 
 #[test]
-fn tools_are_remembered_by_what_patterns_came_to() {
+fn tool_memory_counts_outcomes_of_unquarantined_patterns() {
     let task = Task::of("convert invoices to pdf");
     let catalogue = Catalogue::of(
         ["convert", "list_files", "print"]
@@ -164,7 +164,7 @@ fn tools_are_remembered_by_what_patterns_came_to() {
 
 proptest! {
     #[test]
-    fn every_use_is_counted_and_statuses_keep_their_rule(
+    fn every_use_is_counted_and_status_changes_follow_the_rule(
         pattern in any_pattern(),
         uses in proptest::collection::vec(
             (proptest::sample::select(PatternOutcome::ALL.to_vec()), proptest::sample::select(PatternSource::ALL.to_vec())), 0..30,

@@ -81,7 +81,7 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
 
 proptest! {
     #[test]
-    fn json_gives_back_what_went_in(pattern in any_pattern(), new in any_new()) {
+    fn patterns_survive_a_json_round_trip(pattern in any_pattern(), new in any_new()) {
         let json = serde_json::to_string(&pattern).unwrap();
         prop_assert_eq!(serde_json::from_str::<Pattern>(&json).unwrap(), pattern);
         let json = serde_json::to_string(&new).unwrap();

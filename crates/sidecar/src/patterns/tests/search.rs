@@ -23,7 +23,7 @@ fn found(shelf: &PatternIndex, task: &str) -> Vec<u128> {
 }
 
 #[test]
-fn what_fits_and_works_comes_first() {
+fn similar_and_successful_patterns_come_first() {
     let other =
         Pattern { agent: "other".to_owned(), ..pattern(6, "convert the invoices to pdf", &["convert"], [9, 0]) };
     let shelf = shelf(&[
@@ -56,7 +56,7 @@ fn what_fits_and_works_comes_first() {
 }
 
 #[test]
-fn a_pattern_that_changes_stands_there_as_it_is_now() {
+fn changed_pattern_replaces_its_old_entry() {
     let mut shelf = shelf(&[pattern(1, "convert invoices", &["convert"], [1, 0])]);
     shelf.put(pattern(1, "water plants", &["water"], [2, 0]));
     assert_eq!((found(&shelf, "convert invoices"), found(&shelf, "water plants")), (vec![], vec![1]));
@@ -71,7 +71,7 @@ fn a_pattern_that_changes_stands_there_as_it_is_now() {
 }
 
 #[test]
-fn no_flood_drives_out_what_has_proved_itself() {
+fn flood_of_patterns_does_not_evict_proven_ones() {
     let mut shelf = PatternIndex::new(3);
     for number in 1..=3 {
         shelf.put(pattern(number, "convert invoices", &["convert"], [4, 0]));
@@ -115,7 +115,7 @@ fn by_hand(patterns: &[Pattern], task: &Task, agent: Option<&str>, allowed: impl
 
 proptest! {
     #[test]
-    fn the_order_is_total_and_that_of_putting_does_not_matter(
+    fn search_order_is_total_and_independent_of_insertion(
         (patterns, shuffled) in any_patterns().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle())),
         task in any_words(8), agent in proptest::option::of(Just("one")), denied in any_words(2), limit in 0..12_usize,
         most in 1..16_usize,
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shelf_is_what_stands_on_it_however_it_came_there(
+    fn index_depends_only_on_its_current_patterns(
         first in any_patterns(), second in any_patterns(), gone in proptest::collection::vec(0..16_u128, 0..8),
         task in any_words(8),
     ) {

@@ -14,7 +14,7 @@ fn posted() -> NewPattern {
 }
 
 #[test]
-fn every_fault_is_told_with_its_place() {
+fn every_fault_is_reported_with_its_pointer() {
     type Change = fn(&mut NewPattern);
     let table: &[(Change, &[(&str, &str)])] = &[
         (|_| {}, &[]),
@@ -68,7 +68,7 @@ fn every_fault_is_told_with_its_place() {
 }
 
 #[test]
-fn tellings_of_one_way_have_one_key() {
+fn equal_tasks_and_tools_have_one_dedup_key() {
     let key = dedup_key(&posted());
     let with = |change: fn(&mut NewPattern)| {
         let mut new = posted();
@@ -119,7 +119,7 @@ fn mined(task: &str, steps: &[Step]) -> Option<NewPattern> {
 }
 
 #[test]
-fn an_approved_task_tells_the_tools_that_did_it() {
+fn approved_task_is_mined_for_its_successful_tools() {
     let task = "Convert the invoices to PDF";
     let said = Step { summary: Some("All converted.".to_owned()), ok: true, ..Step::default() };
     let steps = [
@@ -155,7 +155,7 @@ fn an_approved_task_tells_the_tools_that_did_it() {
 }
 
 #[test]
-fn what_is_kept_has_neither_secrets_nor_hidden_characters() {
+fn screened_pattern_has_no_secrets_or_hidden_characters() {
     let token = concat!("ghp_", "R8sKq2LmT4vXwZ6yB1nC3dF5gH7jK9pA0eQx");
     let told = NewPattern {
         prompt: Some(format!("Use the token {token} here.")),
@@ -174,7 +174,7 @@ fn what_is_kept_has_neither_secrets_nor_hidden_characters() {
 
 proptest! {
     #[test]
-    fn the_order_and_the_form_of_words_do_not_count(
+    fn dedup_key_ignores_order_and_form_of_words(
         (words, shuffled) in proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 1..12)
             .prop_flat_map(|words| (Just(words.clone()), Just(words).prop_shuffle())),
         signs in proptest::collection::vec(proptest::sample::select(vec![" ", ", ", "! ", " - ", "\n"]), 12),
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_mined_may_be_posted(
+    fn mined_patterns_have_no_faults(
         agent in any::<String>(), task in prop_oneof![any::<String>(), any_words(9)],
         steps in proptest::collection::vec((proptest::option::of(any_words(3)), 0..100_u8, any_text()), 0..60),
     ) {
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_screened_stays_as_it_is(new in any_new()) {
+    fn second_screening_changes_nothing(new in any_new()) {
         let once = screen(new).pattern;
         prop_assert_eq!(screen(once.clone()).pattern, once);
     }

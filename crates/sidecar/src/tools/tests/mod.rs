@@ -69,7 +69,7 @@ fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &OfferRules) ->
 }
 
 #[test]
-fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
+fn tools_match_by_name_description_or_parameters_with_a_reason() {
     let (catalogue, memory, limits) = (Catalogue::of(office()), Memory::new(5), anything());
     for (task, expected, reason) in [
         ("Send Bob an email", "mail.sendEmail", "`send` in its name and description"),
@@ -94,7 +94,7 @@ fn tools_are_found_by_name_description_and_parameters_and_the_reason_says_so() {
 }
 
 #[test]
-fn what_may_not_be_offered_is_left_out_with_the_reason() {
+fn denied_tools_are_excluded_with_the_rule_as_reason() {
     let rule = |when: Option<&str>, change: fn(&mut PolicyRule)| {
         let mut rule = PolicyRule { when: when.map(str::to_owned), ..block("mail.*") };
         change(&mut rule);
@@ -139,7 +139,7 @@ fn what_may_not_be_offered_is_left_out_with_the_reason() {
 }
 
 #[test]
-fn a_tool_of_no_known_server_is_denied_like_anyones_and_allowed_like_nobodys() {
+fn tool_without_server_matches_denials_but_no_exceptions() {
     let stray = || vec![Tool { name: ToolName::bare("send_email"), ..office().remove(0) }];
     let memory = Memory::new(5);
     let denied = OfferRules::of(&[block("mail.send_email")]).unwrap();
@@ -153,7 +153,7 @@ fn a_tool_of_no_known_server_is_denied_like_anyones_and_allowed_like_nobodys() {
 }
 
 #[test]
-fn what_a_tool_says_of_itself_moves_it_little() {
+fn poisoned_description_never_ranks_a_tool_first() {
     let all: Vec<String> = office().iter().map(|tool| format!("{} {}", tool.name.name, tool.description)).collect();
     let all = all.join(" ");
     let task = "find messages by subject";
@@ -176,7 +176,7 @@ fn what_a_tool_says_of_itself_moves_it_little() {
 }
 
 #[test]
-fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
+fn past_success_raises_a_tools_score_and_failure_lowers_it() {
     let task = "tell the customer that the parcel is late, by email";
     let (send, search) = (ToolName::of("mail", "sendEmail"), ToolName::of("mail", "search_emails"));
     let score = |memory: &Memory, name: &ToolName| {
@@ -214,7 +214,7 @@ fn success_lifts_a_tool_and_failure_lowers_it_without_excluding_it() {
 }
 
 #[test]
-fn users_words_find_the_tool_that_means_the_same() {
+fn synonyms_in_the_task_find_the_tool() {
     let (memory, limits) = (Memory::new(5), anything());
     for (task, expected) in [
         ("erase that letter", "mail.delete_email"),
@@ -227,7 +227,7 @@ fn users_words_find_the_tool_that_means_the_same() {
 }
 
 #[test]
-fn a_list_is_filled_up_keeps_what_is_always_wanted_and_says_how_sure_it_is() {
+fn list_is_filled_keeps_wanted_tools_and_has_a_confidence() {
     let (catalogue, memory) = (Catalogue::of(office()), Memory::new(5));
     let limits = OfferRules::of(&[block("bank.*")]).unwrap();
     let always = [ToolName::bare("weather__forecast"), ToolName::of("bank", "transfer"), ToolName::bare("unknown")];
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_is_total_and_that_of_tools_does_not_matter(
+    fn ranking_is_total_and_independent_of_tool_order(
         (tools, shuffled) in any_tools().prop_flat_map(|tools| (Just(tools.clone()), Just(tools).prop_shuffle())),
         tasks in any_memory(), task in any_words(8), limit in 0..12_usize,
     ) {

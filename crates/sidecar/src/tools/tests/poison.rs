@@ -121,7 +121,7 @@ fn fifty_poisoned_tools_change_no_decision_about_others() {
 }
 
 #[test]
-fn what_is_said_again_counts_as_what_is_said_once() {
+fn repeated_words_in_a_description_count_once() {
     let saying = |text: &str| {
         let other = Row { description: text.to_owned(), ..rows().swap_remove(0) };
         TASKS.map(|(task, _)| decided(other.poisoned(), task))
