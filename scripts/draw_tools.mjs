@@ -1,10 +1,12 @@
 // Draws tools from the lists of public MCP servers: 100 that read and 100 that change something, by the servers' own
-// `readOnlyHint`. Installs each server from npm into a folder, starts it without an account, and asks `tools/list`. Each row
-// is a call: one that reads has the arguments that its schema requires, one that changes something all of them.
+// `readOnlyHint`. Installs each server from npm into a folder, starts it without an account, and asks `tools/list`.
+// Each row is a call. A call that reads has the arguments that its schema requires; a call that changes something has
+// all arguments.
 //
 //   node scripts/draw_tools.mjs FOLDER > tests/data/drawn_tools.jsonl
 //
-// The seed is fixed, and versions are pinned: the same servers give the same rows. No row of tests/data is of these servers.
+// The seed is fixed and versions are pinned, so that rows are the same each time. No other row of tests/data is of
+// these servers.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -12,7 +14,7 @@ import { join, resolve } from "node:path";
 const SEED = 23;
 const OF_EACH = 100;
 const DEADLINE_MS = 30_000;
-/** Server, package and version, and the variables without which it does not start. */
+/** Servers: name, package with version, and the variables without which the server does not start. */
 const SERVERS = [
   ["airtable", "airtable-mcp-server@1.14.0", { AIRTABLE_API_KEY: "patx.y" }],
   ["chrome", "chrome-devtools-mcp@1.11.0", {}],
@@ -29,7 +31,7 @@ const SERVERS = [
   ["todoist", "@doist/todoist-mcp@11.0.0", { TODOIST_API_KEY: "x" }],
 ];
 
-/** Installs a package into a folder of its own, without scripts, and answers its program. */
+/** Installs a package into a folder of its own, without scripts, and returns its program. */
 function installed(folder, spec) {
   const name = spec.slice(0, spec.lastIndexOf("@"));
   const own = join(folder, name.replaceAll(/[@/]/g, "_"));
@@ -40,7 +42,7 @@ function installed(folder, spec) {
   return join(home, typeof bin === "string" ? bin : Object.values(bin)[0]);
 }
 
-/** The tools that a server lists over standard input and output, all pages of them. */
+/** Returns the tools that a server lists over standard input and output, of all pages. */
 function listed(folder, program, variables) {
   return new Promise((done, fail) => {
     const env = { PATH: process.env.PATH, HOME: folder, ...variables };
@@ -72,7 +74,7 @@ function listed(folder, program, variables) {
   });
 }
 
-/** Random numbers of a seed (mulberry32). */
+/** Returns a generator of random numbers for a seed (mulberry32). */
 function random(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -87,7 +89,7 @@ function shuffled(items, next) {
   return Array.from(items, () => left.splice(Math.floor(next() * left.length), 1)[0]);
 }
 
-/** An argument that fits a schema, by its first choice. */
+/** Returns an argument that fits a schema, by the schema's first choice. */
 function sample(schema, all) {
   const [choice] = schema.enum ?? schema.examples ?? [];
   const known = schema.const ?? schema.default ?? choice;
@@ -121,6 +123,6 @@ for (const [server, spec, variables] of SERVERS) {
   pools.change.push(shuffled(rows.filter((row) => row.effect !== "read"), next));
   console.error(`${spec}: ${tools.length} tools, ${rows.length} with a hint`);
 }
-// One of each server in turn, so that a large server does not fill the rows.
+// One tool of each server in turn, so that a large server does not fill the rows.
 const drawn = Object.values(pools).flatMap((servers) => Array.from({ length: OF_EACH }, (_, round) => servers.flatMap((rows) => rows[round] ?? [])).flat().slice(0, OF_EACH));
 writeFileSync(1, drawn.map((row) => `${JSON.stringify(row)}\n`).join(""));

@@ -1,6 +1,7 @@
 """Serves all-MiniLM-L6-v2 as `POST /v1/embeddings` on 127.0.0.1:PORT, for measurements without a model server.
 
-What to install and MODEL are those of distill_words.py. With this in the settings, `umbra bench tools --embedding` asks it:
+The packages to install and MODEL are those of distill_words.py. `umbra bench tools --embedding` asks it with these
+settings:
 
     models:
       minilm: {provider: openai, kind: embedding, name: all-minilm, base_url: http://127.0.0.1:PORT/v1}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes the rooms that read what strangers write, on a stable toolchain, from the examples in fuzz/seeds and what
-# earlier runs found (fuzz/corpus). A crash is a file in fuzz/artifacts, and the failure of this script.
+# Fuzzes the readers of untrusted texts, on a stable toolchain, from the examples in fuzz/seeds and the findings of
+# earlier runs (fuzz/corpus). A crash leaves a file in fuzz/artifacts and fails this script.
 #   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell, reply and sql
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
@@ -9,8 +9,8 @@ targets=("${@:2}")
 if ((${#targets[@]} == 0)); then targets=(redaction shell reply sql); fi
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# What `cargo fuzz -s none` sets, of which nothing needs a nightly: libFuzzer sees edges and comparisons. With a target
-# named, build scripts and macros are built without it.
+# The flags that `cargo fuzz -s none` sets: libFuzzer sees edges and comparisons. None of them needs a nightly
+# toolchain. `--target` keeps the flags away from build scripts and macros.
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares"
@@ -19,7 +19,7 @@ for target in "${targets[@]}"; do bins+=(--bin "$target"); done
 cargo build --locked --quiet --profile fuzz --package umbra-fuzz --target "$host" "${bins[@]}"
 built=${CARGO_TARGET_DIR:-../target}/$host/fuzz
 
-# All at once: each has one thread.
+# All targets run at once: each has one thread.
 logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 declare -A running

@@ -1,5 +1,5 @@
-// Lists the tools of the servers that packs are for, as tests/data/pack_tools.jsonl holds them: one line a tool, with the name
-// that its server gives itself. Servers come from npm and need no network of their own to say what they offer.
+// Lists the tools of the servers that have packs, in the form of tests/data/pack_tools.jsonl: one line a tool, with the
+// name that the server gives itself. The servers come from npm and need no network to list their tools.
 // Usage: node scripts/list_pack_tools.mjs FOLDER > tests/data/pack_tools.jsonl (packages are installed in FOLDER)
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const servers = [
   ["@modelcontextprotocol/server-slack@2025.4.25", "mcp-server-slack", []],
   ["@stripe/mcp@0.2.5", "mcp", ["--api-key=sk_test_none", "--tools=all"]],
 ];
-// What servers want before they start; none of it opens anything.
+// Files and variables that servers require to start; none of them is a valid secret.
 const home = join(folder, "home");
 mkdirSync(join(home, ".gmail-mcp"), { recursive: true });
 const keys = { installed: { client_id: "none", client_secret: "none", redirect_uris: ["http://localhost:3000"] } };

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Puts the MCP proxy between clients and servers that are not ours: the official Python client (both generations of the
-# protocol) and the inspector's command line, before server-filesystem and server-everything, over standard input and output
-# and over HTTP. In shadow reads come back real, writes come back stubbed or refused, and the folder is the same byte for
-# byte afterwards; live it is written to. Then the checks of the shadow are tried where it is live, and must fail.
-# Needs a built umbra ($UMBRA, else target/debug/umbra), python3 with pip, node and npm. What cannot be installed is skipped,
-# and said.
-# Exit code: 0 all that could be run held, 1 something did not.
+# Tests the MCP proxy between third-party clients and servers: the official Python client (both generations of the
+# protocol) and the inspector's command line, before server-filesystem and server-everything, over standard input and
+# output and over HTTP. In shadow, reads give real results, writes give stubs or refusals, and the folder stays the same
+# byte for byte; live, files are written. At last the checks of shadow run against a live server, and must fail there.
+# Needs a built umbra ($UMBRA, else target/debug/umbra), python3 with pip, node and npm. Parts that cannot be installed
+# are skipped, and named in the output.
+# Exit code: 0 if all parts that could run passed, 1 if one failed.
 #
-# UMBRA: the binary. CACHE: a folder to keep the clients and servers in (else they are installed anew).
-# UMBRA_SABOTAGE=1: what should be shadow is live, and the script must fail.
+# UMBRA: the binary. CACHE: a folder that keeps the clients and servers (else they are installed again each time).
+# UMBRA_SABOTAGE=1: the server runs live where it should be in shadow, and the script must fail.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 client_version=2.3.0
 server_version=2026.8.31
-# The last one for node 20; it knows an address over HTTP by its end, /mcp.
+# The last version for node 20. The inspector recognizes an HTTP address by its ending, /mcp.
 inspector_version=0.15.0
 umbra=$(realpath "${UMBRA:-target/debug/umbra}")
 scripts=$PWD/scripts
@@ -46,7 +46,7 @@ skip() {
 }
 
 [[ -x $umbra ]] || fail "$umbra is not there: cargo build, or set UMBRA"
-# What this shell has set must not reach the servers.
+# Variables of this shell must not reach the servers.
 unset DATABASE_URL AGENT_SAFE_MODE ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY
 for name in "${!UMBRA__@}"; do unset "$name"; done
 
@@ -55,7 +55,7 @@ mkdir -p "$cache"
 cache=$(realpath "$cache")
 bin=$cache/node_modules/.bin
 
-packages() { # packages NAME@VERSION..: into the cache
+packages() { # packages NAME@VERSION..: installs the packages into the cache
     npm install --silent --no-save --no-audit --no-fund --prefix "$cache" "$@" >"$work/npm" 2>&1
 }
 servers=("@modelcontextprotocol/server-filesystem@$server_version" "@modelcontextprotocol/server-everything@$server_version")
@@ -73,7 +73,7 @@ fi
 python=$cache/venv/bin/python
 client() {
     if [[ ! -x $python ]]; then
-        # Debian has python3 without ensurepip; then venv comes from PyPI as well.
+        # Debian has python3 without ensurepip; then virtualenv comes from PyPI.
         python3 -m venv "$cache/venv" 2>/dev/null || {
             rm -rf "$cache/venv"
             python3 -m pip install --quiet --target "$work/virtualenv" virtualenv &&
@@ -92,11 +92,11 @@ folder=$work/folder
 mkdir -p "$folder/sub"
 echo 'what was there' >"$folder/a.txt"
 echo 'as well' >"$folder/sub/b.txt"
-# Names, bytes, and when they were written.
+# Names, contents and times of modification of all files.
 state() { (cd "$folder" && find . -printf '%p %y %T@\n' | sort && find . -type f -print0 | sort -z | xargs -0 sha256sum); }
 before=$(state)
 
-# The servers' own annotations say the rest.
+# The effects of all other tools come from the servers' own annotations.
 cat >"$work/tools.yaml" <<YAML
 effects:
   - {tool: everything.echo, effect: read}
@@ -132,11 +132,11 @@ mcp:
         files: {command: [$bin/mcp-server-filesystem, $folder], trusted: true}
         everything: {command: [$bin/mcp-server-everything], trusted: true}
 YAML
-# The inspector would take options for its own.
+# A script without options: the inspector would take the proxy's options for its own.
 printf '#!/bin/sh\nexec "%s" --config "%s" mcp --profile mcp --agent inspector\n' "$umbra" "$work/umbra.yaml" >"$work/proxy"
 chmod +x "$work/proxy"
 
-serve() { # serve MODE: starts the server, shadow or live; its address is in $base, and $mode is for proxies over stdio
+serve() { # serve MODE: starts the server, shadow or live; sets its address ($base) and the stdio proxies' mode ($mode)
     mode=$1
     [[ ${UMBRA_SABOTAGE:-} != 1 ]] || mode=live
     within "$umbra" --config "$work/umbra.yaml" serve --bind 127.0.0.1:0 >"$work/out" 2>"$work/err" &
@@ -150,7 +150,7 @@ serve() { # serve MODE: starts the server, shadow or live; its address is in $ba
     fail "umbra did not listen"
 }
 
-within() { # within COMMAND..: runs it in the mode
+within() { # within COMMAND..: runs the command in $mode
     if [[ $mode == shadow ]]; then exec env AGENT_SAFE_MODE=1 "$@"; else exec "$@"; fi
 }
 
@@ -160,18 +160,18 @@ stop() {
     server=
 }
 
-official() { # official PART: the Python client does a part of mcp_client.py
+official() { # official PART: runs a part of mcp_client.py, with the Python client
     (within timeout 60 "$python" "$scripts/mcp_client.py" "$1" "$umbra" "$work/umbra.yaml" "$base" "$folder")
 }
 
-inspect() { # inspect TARGET.. OPTION..: the inspector's command line; prints what it prints
+inspect() { # inspect TARGET.. OPTION..: runs the inspector's command line and prints its output
     (within timeout 30 "$bin/mcp-inspector" --cli "$@" 2>"$work/inspector.err") || {
         tail -n 20 "$work/inspector.err" >&2
         return 1
     }
 }
 
-inspector() { # inspector WIRE TARGET..: what it lists, reads and writes over a wire
+inspector() { # inspector WIRE TARGET..: tests listing, reading and writing by the inspector over one transport
     local wire=$1 listed read wrote
     shift
     listed=$(inspect "$@" --method tools/list) || fail "inspector, $wire: it lists nothing"
@@ -182,7 +182,7 @@ inspector() { # inspector WIRE TARGET..: what it lists, reads and writes over a 
     wrote=$(inspect "$@" --method tools/call --tool-name write_file --tool-arg "path=$folder/$wire.txt" --tool-arg content=x) ||
         fail "inspector, $wire: its write has no answer"
     if [[ $expected == shadow ]]; then
-        # By the tool's own output schema, since there is no contract.
+        # The stub follows the tool's own output schema, since there is no contract.
         grep -q '"dev.umbra/shadow"' <<<"$wrote" || fail "inspector, $wire: its write is not marked as a stub: $wrote"
     else
         [[ -e $folder/$wire.txt ]] || fail "inspector, $wire: nothing was written: $wrote"
@@ -190,7 +190,7 @@ inspector() { # inspector WIRE TARGET..: what it lists, reads and writes over a 
     echo "$expected: inspector, $wire: held"
 }
 
-part() { # part EXPECTED: everything once
+part() { # part EXPECTED: runs every test once; EXPECTED is shadow or live
     expected=$1
     [[ -z $python ]] || official "$expected" || fail "the Python client, $expected"
     inspector stdio "$work/proxy"

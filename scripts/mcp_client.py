@@ -1,7 +1,7 @@
-"""The official MCP client before the proxy: what mcp.sh has it do.
+"""Tests the MCP proxy with the official MCP client, for mcp.sh.
 
-Usage: mcp_client.py shadow|live UMBRA SETTINGS BASE_URL FOLDER. Prints a line for each connection; ends with 1 at the
-first thing that does not hold.
+Usage: mcp_client.py shadow|live UMBRA SETTINGS BASE_URL FOLDER. Prints a line for each connection; exits with 1 at the
+first failed check.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def text(result):
 
 
 async def files(client, prefix, name):
-    """Reads what is there, and writes a file."""
+    """Reads an existing file, and writes a new one."""
     listed = await client.list_tools()
     names = [tool.name for tool in listed.tools]
     assert names == sorted(names) and prefix + "write_file" in names, names
@@ -48,7 +48,7 @@ async def files(client, prefix, name):
 
 
 async def rehearsal(client):
-    """A rehearsal before a server that nobody has described: its pack answers."""
+    """Rehearses calls of a server without contracts: the answers come from its pack."""
 
     async def call(tool, **arguments):
         result = await client.call_tool(tool, {key: value for key, value in arguments.items()})
@@ -72,7 +72,7 @@ async def rehearsal(client):
 
 
 async def everything(client):
-    """Tools, progress, resources and prompts of a server that has all of them."""
+    """Tests tools, progress, resources and prompts of a server that has all of them."""
     echo = await client.call_tool("everything__echo", {"message": "hello"})
     assert not echo.is_error and "hello" in text(echo), echo
     resources = await client.list_resources()
@@ -94,7 +94,7 @@ async def everything(client):
 
 
 async def selected(client, name):
-    """Tools that fit the task, and those that are found and called through ours."""
+    """Tests the tools that fit the task, and others through search_tools and call_tool."""
     names = [tool.name for tool in (await client.list_tools()).tools]
     assert len(names) == 6 and names[-2:] == ["search_tools", "call_tool"], names
     assert "everything__echo" in names and "files__read_text_file" in names, names
@@ -120,7 +120,7 @@ async def main():
             async with Client(few, mode=mode) as client:
                 await selected(client, f"{mode}-{wire}-made")
             if shadow:
-                # Over HTTP 2026-07-28 has no session that could be the run.
+                # Over HTTP, version 2026-07-28 of the protocol has no session that could be the run.
                 bare = stdio("bare") if wire == "stdio" else f"{base}/mcp/bare?run=bare-{mode}"
                 async with Client(bare, mode=mode) as client:
                     await rehearsal(client)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Holds the API document against tools that are not ours: the linters Spectral and Redocly find no error in it, and the clients
-# that openapi-typescript and openapi-python-client make of it compile, and read a running server.
+# Tests the API document with third-party tools: the linters Spectral and Redocly must find no error, and the clients
+# that openapi-typescript and openapi-python-client generate must compile and read a running server.
 # Needs a built umbra ($UMBRA, else target/debug/umbra), node with npm, and python3 with pip.
-# CACHE: a folder to keep the tools in (else they are installed anew).
+# CACHE: a folder that keeps the tools (else they are installed again each time).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Fuzzes the running service by its own OpenAPI document: requests made from /openapi.json, good and bad ones, must be
-# answered as it says, and never with a 5xx. Needs a built umbra ($UMBRA, else target/debug/umbra), python3 and pip;
-# everything else lives in a temporary folder. Exit code: 0 all held, 1 something did not, or nothing could be run.
+# Fuzzes the running service with its own OpenAPI document: valid and invalid requests, made from /openapi.json, must
+# get answers that the document describes, and never a 5xx. Needs a built umbra ($UMBRA, else target/debug/umbra),
+# python3 and pip; everything else is in a temporary folder. Exit code: 0 if all passed, 1 if a test failed or nothing
+# could run.
 #
-# UMBRA: the binary. VENV: a folder to keep schemathesis in (else it is installed anew). EXAMPLES: for each operation.
+# UMBRA: the binary. VENV: a folder that keeps schemathesis (else it is installed again each time). EXAMPLES: the number
+# of examples for each operation.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 schemathesis_version=4.32.5
 umbra=$(realpath "${UMBRA:-target/debug/umbra}")
-# Coverage and stateful cases come beside these.
+# Examples for each operation, besides coverage and stateful cases.
 examples=${EXAMPLES:-60}
 seed=7817
 
@@ -33,13 +35,13 @@ fail() {
 }
 
 [[ -x $umbra ]] || fail "$umbra is not there: cargo build, or set UMBRA"
-# What a developer has set up must not reach the server under test: no model is called, no other database is touched.
+# Variables of a developer must not reach the server under test: no model is called, no other database is touched.
 unset DATABASE_URL ANTHROPIC_API_KEY OPENAI_API_KEY GEMINI_API_KEY
 for name in "${!UMBRA__@}"; do unset "$name"; done
 
 venv=${VENV:-$work/venv}
 if [[ $("$venv/bin/schemathesis" --version 2>/dev/null) != *" $schemathesis_version" ]]; then
-    # Debian has python3 without ensurepip; then venv comes from PyPI as well.
+    # Debian has python3 without ensurepip; then virtualenv comes from PyPI.
     python3 -m venv "$venv" 2>/dev/null || {
         rm -rf "$venv"
         python3 -m pip install --quiet --target "$work/virtualenv" virtualenv
@@ -48,7 +50,7 @@ if [[ $("$venv/bin/schemathesis" --version 2>/dev/null) != *" $schemathesis_vers
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "schemathesis==$schemathesis_version"
 fi
 
-# One shadow without a cap, so that lists fill; one with a cap, so that refusals are met as well.
+# A shadow without a cap, so that lists fill, and a shadow with a cap, so that events are skipped as well.
 cat >"$work/shadows.yaml" <<'YAML'
 shadow_agents:
   - name: security-shadow
@@ -73,17 +75,17 @@ for _ in $(seq 600); do
 done
 [[ -n ${url:-} ]] || { cat "$work/stderr" >&2; fail "the server did not start"; }
 
-# The fuzzer makes and revokes keys, and the first one locks out who has none: so the run has a key from the start.
-# hooks.py keeps the fuzzer from revoking this one.
+# The fuzzer makes and revokes keys, and the first key locks out requests without one: so the run has a key from the
+# start. schemathesis_hooks.py keeps the fuzzer from revoking this key.
 minted=$("$umbra" keys create "${places[@]}" --json --name schemathesis --scope ingest,read,admin)
 key=$(sed -n 's/.*"key": "\(.*\)".*/\1/p' <<<"$minted")
 UMBRA_KEY_ID=$(sed -n 's/.*"id": "\(.*\)".*/\1/p' <<<"$minted")
 export UMBRA_KEY_ID
 [[ -n $key && -n $UMBRA_KEY_ID ]] || fail "no key was made"
-sleep 1.1 # until the server has seen it
+sleep 1.1 # until the server knows the key
 
-# Something to find, so that lists and reads answer with items.
-curl_json() { # curl_json PATH BODY
+# Events with findings, so that lists and reads answer with items.
+curl_json() { # curl_json PATH BODY: posts a JSON body
     "$venv/bin/python" - "$url$1" "$key" "$2" <<'PY'
 import sys, urllib.request
 url, key, body = sys.argv[1:]
@@ -96,8 +98,9 @@ curl_json /v1/events '{"agent": "writer-agent", "task_id": "t-1", "triggers": ["
 
 status=0
 (
-    # Streams never end, so they are left out. One worker: with two, CPython 3.11 can fail in the fuzzer's own parsing of its sources.
-    cd "$work" # schemathesis writes beside itself
+    # Streams never end, so they are left out. One worker: with two, CPython 3.11 can fail while the fuzzer parses its
+    # own sources.
+    cd "$work" # schemathesis writes files into the working directory
     SCHEMATHESIS_HOOKS=$OLDPWD/scripts/schemathesis_hooks.py PYTHONDONTWRITEBYTECODE=1 timeout 300 \
         "$venv/bin/schemathesis" run "$url/openapi.json" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
@@ -108,13 +111,13 @@ status=0
         --request-timeout 20 --suppress-health-check all --warnings off --no-color
 ) || status=$?
 
-# A fault behind an answer that looked right, and a server that did not survive, count as well.
+# Errors in the log behind answers that looked right, and a server that died, are failures as well.
 if grep -E ' ERROR |panicked' "$work/stderr" >&2; then
     echo "schemathesis.sh: the server's log has errors, above" >&2
     status=1
 fi
 kill -0 "$server" 2>/dev/null || fail "the server did not survive"
-# A run in which everything was refused has shown nothing: what a good request gets must have been given.
+# A run in which every request was refused proves nothing: requests must have succeeded as well.
 metrics=$("$venv/bin/python" -c 'import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())' "$url/metrics")
 for met in '"/v1/events",method="POST",status="202"' '"/v1/events/batch",method="POST",status="200"' \
     '"/v1/reviews",method="POST",status="200"' '"/v1/findings",method="GET",status="200"' \

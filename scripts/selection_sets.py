@@ -1,4 +1,4 @@
-"""Makes the sets that `umbra bench tools` measures the choice of tools on, from clones of two public repositories.
+"""Makes the sets on which `umbra bench tools` measures the choice of tools, from clones of two public repositories.
 
 Usage: python3 scripts/selection_sets.py METATOOL GORILLA FOLDER
 
@@ -15,7 +15,7 @@ BFCL = ["simple_python", "multiple", "parallel", "parallel_multiple", "live_simp
 
 
 def metatool(clone: pathlib.Path, folder: pathlib.Path) -> None:
-    """All tools by their descriptions, and each query for a single tool once."""
+    """Writes all tools with their descriptions, and each query for a single tool once."""
     tools = json.loads((clone / "dataset/plugin_des.json").read_text())
     (folder / "metatool-tools.json").write_text(json.dumps(tools))
     with (clone / "dataset/data/all_clean_data.csv").open(newline="") as file:
@@ -24,7 +24,7 @@ def metatool(clone: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def bfcl(clone: pathlib.Path, folder: pathlib.Path) -> None:
-    """All functions of the files in BFCL, each once, and the questions with the functions that answer them."""
+    """Writes all functions of the files in BFCL, each once, and the questions with the functions that answer them."""
     data = clone / "berkeley-function-call-leaderboard/bfcl_eval/data"
     tools, queries = {}, []
     for name in BFCL:

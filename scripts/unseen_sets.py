@@ -1,14 +1,15 @@
-"""Draws labelled sets from public repositories that no rule of the checks was made with.
+"""Draws labelled sets from public repositories that were not used to write rules of the checks.
 
     python3 scripts/unseen_sets.py CLONES OUT [--clone]
     umbra bench checks OUT/dev OUT/test
 
-CLONES holds a clone of each repository of SOURCES, as OWNER+NAME; --clone makes those that are missing, from GitHub. Each is
-read at the commit named here, and rows are drawn with a fixed seed, so that the sets are the same on every machine. They are
-written to OUT as `KIND.jsonl`, one `{id, text, label, category, source}` a line, label 1 for what a check is to find. Labels
-are those of the source: a test that says what it finds, a catalogue of attacks, or what a program really ran and read.
-A row falls into one of two halves by its digest. The mistakes of `dev` may be read to mend rules, those of `test` are only
-counted. REVIEWED corrects single rows of `dev` by hand. Needs PyYAML.
+CLONES holds a clone of each repository of SOURCES, as OWNER+NAME; --clone makes the missing ones, from GitHub. Each
+repository is read at the commit given here, and rows are drawn with a fixed seed, so that the sets are the same on
+every machine. The sets are written to OUT as `KIND.jsonl`, one `{id, text, label, category, source}` a line, with label
+1 for texts that a check must find. Labels come from the source: a test with its expected finding, a catalogue of
+attacks, or a record of commands that ran and texts that were read. A row falls into one of two halves by its digest.
+The mistakes of `dev` may be read to improve rules; the mistakes of `test` are only counted. REVIEWED corrects single
+rows of `dev` by hand. Needs PyYAML.
 """
 
 import argparse
@@ -52,8 +53,8 @@ SOURCES = {
     "SWE-agent/SWE-agent": "3ea751c087f32b16e039a2233dd6eefecef325d5",
 }
 
-# Techniques of ATT&CK whose acts the check of commands is for. Others (to look around, to change the mode of a
-# file, to encrypt one, to fetch one) look like any other work.
+# Techniques of ATT&CK that the check of commands should find. Others (reading, changing the mode of a file, encrypting
+# or fetching a file) look like ordinary work.
 TECHNIQUES = {
     "T1003": "credentials", "T1552": "credentials", "T1555": "credentials",
     "T1070": "traces", "T1562": "protections", "T1490": "recovery", "T1485": "destruction", "T1561": "destruction",
@@ -62,13 +63,13 @@ TECHNIQUES = {
     "T1548": "rights", "T1059": "shells", "T1048": "outgoing", "T1567": "outgoing",
     "T1574": "preloading",
 }
-# Of these the one that deletes a file, any file.
+# The one of these techniques that deletes any file.
 ORDINARY = {"T1070.004"}
 TACTICS = {"Credential Access": "credentials", "Persistence": "persistence",
            "Privilege Escalation": "rights", "Exfiltration": "outgoing", "Impact": "destruction"}
 
-# What the label of its source says is not so, by id: a test of an attack that only looks, an agent's command that does what
-# the check is for. Decided by reading the row alone, before any rule was changed.
+# Rows whose source has a wrong label, by id: a test of an attack that only reads, or an agent's command that the check
+# should find. Decided by reading only the row, before any rule was changed.
 REVIEWED: dict[str, int | None] = {}
 
 
@@ -98,7 +99,7 @@ class Repository:
 
 
 def agents(repository: Repository):
-    """What a coding agent ran, what it read, and what it said: (kind, text) of the sessions that it was recorded in."""
+    """Yields (kind, text) of a coding agent's recorded sessions: commands, texts that it read, and messages."""
     tool = re.compile(r'<tool-use data-tool-type="(\w+)" data-tool-name="(\w+)">(.*?)</tool-use>', re.S)
     for file in repository.files(r"^(specstory-cli/)?\.specstory/history/.*Z\.md$"):
         text = repository.read(file)
@@ -111,7 +112,7 @@ def agents(repository: Repository):
                 yield "output", output[1]
         for said in re.findall(r"^_\*\*Agent \([^\n]*\)\*\*_\n\n(?!<)(.*?)\n(?=_\*\*|---$)", text, re.S | re.M):
             said = re.sub(r"^_\*\*Agent [^\n]*\n+", "", said)
-            # What ends in a colon goes on with a call of a tool: whole or not, as one likes.
+            # A message that ends in a colon continues with a tool call: neither complete nor cut off.
             if "<tool-use" not in said and "<think>" not in said and not said.rstrip().endswith(":"):
                 yield "answer", said
 
@@ -155,7 +156,7 @@ def reverse_shells(repository: Repository):
 
 
 def web_attacks(repository: Repository):
-    """The four wordings of WASP, each with the goals and orders that its experiments put into it."""
+    """Yields the four wordings of WASP, each with the goals and orders of its experiments."""
     tree = ast.parse(repository.read("webarena_prompt_injections/constants.py"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     names = {}
@@ -181,7 +182,7 @@ def web_attacks(repository: Repository):
 
 
 def tool_attacks(repository: Repository):
-    """The wordings of the Agent Security Bench around its orders, and every third order as it is, in a field of a result."""
+    """Yields orders of the Agent Security Bench in its wordings, and every third order plain, in a result's field."""
     orders = [json.loads(line) for line in repository.read("data/all_attack_tools.jsonl").splitlines()]
     results = [json.loads(line) for line in repository.read("data/all_normal_tools.jsonl").splitlines()]
     code = repository.read("pyopenagi/agents/react_agent_attack.py")
@@ -208,7 +209,7 @@ def paragraphs(repository: Repository, files: str):
 
 
 def detector_tests(repository: Repository):
-    """Texts of the tests of one tool's detectors that hold what the detector is to find."""
+    """Yields texts of a tool's own tests that its detectors must find."""
     for file in repository.files(r"^pkg/detectors/\w+/(?:v\d/)?\w+_test\.go$"):
         for text, want in re.findall(r"input:\s*`([^`]*)`,\s*want:\s*(nil|\[\]string\{.*?\}),", repository.read(file), re.S):
             if want != "nil" and text.strip():
@@ -222,7 +223,8 @@ def sweeper_samples(repository: Repository):
             yield found["rule"], "\n".join(dict.fromkeys(lines))
 
 
-# Recognizers of what the check of personal data is for; dates, places, addresses of machines and numbers of firms are not.
+# Recognizers of data that the check of personal data should find: no dates, places, machine addresses or company
+# numbers.
 RECOGNIZERS = (r"(?:credit_card|iban|email|phone|us_ssn|us_itin|uk_nhs|uk_nino|es_nif|es_nie|it_fiscal_code|pl_pesel|in_aadhaar|"
                r"in_pan|sg_fin|fi_personal_identity_code|kr_rrn|th_tnin|tr_national_id|se_personnummer|au_tfn|au_medicare|"
                r"za_id_number|ca_sin|us_mbi|de_tax_id|ng_nin|ph_mobile_number|tr_phone_number)")
@@ -236,13 +238,13 @@ def recognizer_tests(repository: Repository):
                 continue
             text, count = node.elts[0], node.elts[1].value
             if isinstance(text, ast.Constant) and isinstance(text.value, str) and count in (1, 2, 3):
-                # Bare digits are anything: the name of the number stands before them, as it does in a form.
+                # Digits alone have no meaning: the name of the number stands before them, as in a form.
                 bare = not re.search("[A-Za-z@]{4}", text.value)
                 yield kind, f"{kind.replace('_', ' ')}: {text.value}" if bare else text.value
 
 
 def personal_numbers(repository: Repository):
-    """Numbers of persons with the names that the source gives them, from the examples of its validators."""
+    """Yields personal numbers with the names that the source gives them, from the examples of its validators."""
     for file in repository.files(r"^stdnum/\w\w/\w+\.py$"):
         text = repository.read(file)
         title = re.search(r'^"""([^\n]*(?:personal|national|social security|citizen|identity|resident)[^\n]*)', text, re.I | re.M)
@@ -275,7 +277,7 @@ def documents(repository: Repository):
 
 
 def clipped(rows):
-    """Each text whole, or cut off: every second one, at a place that a limit of tokens could have cut it at."""
+    """Yields each text whole or cut off: every second one is cut at a place where a token limit could have cut it."""
     dice = random.Random(SEED)
     for at, (category, text) in enumerate(rows):
         if at % 2:
@@ -296,7 +298,7 @@ def tools(repository: Repository):
 
 
 def drawn(rows, most: int):
-    """At most so many different rows, by a fixed seed."""
+    """Returns at most so many different rows, drawn with a fixed seed."""
     rows = {row[1][:LONGEST].strip(): (row[0], row[1][:LONGEST], *row[2:]) for row in rows}
     rows = [rows[key] for key in sorted(rows) if key]
     return random.Random(SEED).sample(rows, min(most, len(rows)))

@@ -1,7 +1,7 @@
-"""Verifies deliveries with the published `standardwebhooks` package: an implementation that is not ours.
+"""Verifies deliveries with the published `standardwebhooks` package, an independent implementation.
 
 Usage: verify_webhooks.py SECRET < DELIVERIES, where each line is JSON {"headers": {..}, "body": ".."}. Prints the
-number of messages by `webhook-id`; ends with 1 at the first delivery that does not verify, or that verifies although
+number of messages by `webhook-id`. Exits with 1 at the first delivery that does not verify, or that verifies although
 its body, its id or its secret was changed.
 """
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the wheel `umbra-shadow`, installs it into a fresh environment, and proves that it serves there without the
+# Builds the wheel `umbra-shadow`, installs it into a fresh environment, and tests that `umbra` serves there without the
 # machine's own Postgres, without a download and as an ordinary user: an event is posted and its review is read.
-#   scripts/wheel.sh               builds (minutes: the profile `dist`) and proves
-#   scripts/wheel.sh FILE.whl      proves that wheel
+#   scripts/wheel.sh               builds the wheel (minutes: the profile `dist`) and tests it
+#   scripts/wheel.sh FILE.whl      tests this wheel
 # Needs python3 with venv and a package index; on Linux `unshare`, to hide the machine's Postgres.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,7 +13,7 @@ maturin_version=1.16.0
 work=$(mktemp -d)
 cleanup() { rm -rf "$work"; }
 trap cleanup EXIT
-# The user that runs Postgres must get to its programs.
+# The user that runs Postgres must be able to reach its programs.
 chmod 755 "$work"
 
 if [[ -z $wheel ]]; then
@@ -28,7 +28,7 @@ if [[ -z $wheel ]]; then
 fi
 
 echo "== install $(basename "$wheel")"
-# Copies, so that no link leads into a closed home directory.
+# --copies: no symbolic link may lead into a home directory that is closed to others.
 python3 -m venv --copies "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check "$wheel"
 "$work/venv/bin/pip" list --disable-pip-version-check | grep -iE 'umbra|postgres'
@@ -43,7 +43,7 @@ if [[ $user != "$(id -un)" ]]; then
     chown "$user" "$data" "$work/home-$user"
     as=(setpriv "--reuid=$user" "--regid=$(id -g "$user")" --clear-groups)
 fi
-# Nothing of the machine's: no Postgres in PATH, no settings, and no download.
+# Nothing of this machine is used: no Postgres in PATH, no settings, and no download.
 as_user() { exec "${as[@]}" env -i PATH=/usr/sbin:/sbin HOME="$work/home-$user" UMBRA__STORAGE__DOWNLOAD_POSTGRES=false "$@"; }
 started=$(date +%s%N)
 as_user "$work/venv/bin/umbra-shadow" serve --bind 127.0.0.1:0 --data-dir "$data" >"$data.out" 2>"$data.err" &
@@ -84,7 +84,7 @@ trap - EXIT
 echo "$user: stopped cleanly"
 PROVE
 
-# hidden COMMAND..: runs it where the machine's Postgres does not exist.
+# hidden COMMAND..: runs the command where the machine's Postgres is hidden.
 hidden() {
     if [[ ! -d /usr/lib/postgresql ]]; then
         "$@"

@@ -12,13 +12,13 @@ use crate::{
     breaker,
     findings::{Artifacts, Places},
     flows::{
-        Flows, Parts,
+        Flows, FlowsParts,
+        active_configuration::ActiveConfiguration,
         decisions::{Boundary, BoundarySettings, DecisionWriter},
         events::{EventSpool, Filer, SpoolSettings, Writer, WriterSettings},
         followers::FollowerSettings,
         looks::LookSettings,
         reviews::ReviewSettings,
-        rules::Rules,
         sessions::Interventions,
     },
     lifecycle,
@@ -29,7 +29,7 @@ use crate::{
 use umbra_boundary::{
     checkpoints,
     contract::faults,
-    decide::Rules as BoundaryRules,
+    decide::BoundaryRules,
     drift::bypass::Required,
     execution::{ConfiguredExecution, safe_mode, same_environment},
     gate,
@@ -45,7 +45,7 @@ use umbra_domain::{Execution, ModelSpec, RuleFile, Shadow, ToolDeclarations, clo
 use umbra_llm::{Gateway, OutboundPolicy, builtin_models, check_url};
 use umbra_policy::check_condition;
 use umbra_store::{
-    Store, StoreOptions, Target,
+    DatabaseLocation, Store, StoreOptions,
     installation::Installation,
     postgres::{PrivateOptions, PrivatePostgres, is_for_pip},
 };
@@ -55,7 +55,7 @@ mod mcp;
 mod rules;
 mod serve;
 
-pub use mcp::{Caller, Proxy, accept_tools, proxy};
+pub use mcp::{McpCaller, Proxy, accept_tools, proxy};
 pub use rules::read_rules;
 pub use serve::{Ready, api_of, guard, limits, serve};
 
@@ -72,7 +72,7 @@ pub struct Setup {
     /// Environment variables of the process.
     pub env: Environment,
     /// Options of the command line, applied to the settings again on reload.
-    pub overrides: Overrides,
+    pub overrides: CommandLineOverrides,
     /// Files of rules of the built-in checks, as read.
     pub rules: Vec<RuleFile>,
     /// Warnings about the settings and the files of rules.
@@ -81,7 +81,7 @@ pub struct Setup {
 
 /// Options of the command line, which go before all other sources.
 #[derive(Debug, Clone, Default)]
-pub struct Overrides {
+pub struct CommandLineOverrides {
     /// `--shadows`
     pub shadows: Option<PathBuf>,
     /// `--tools`
@@ -99,7 +99,7 @@ impl Setup {
     ///
     /// # Errors
     /// Every fault of the settings, else every fault of the files of rules.
-    pub fn read(config: Option<PathBuf>, env: Environment, overrides: Overrides) -> Result<Self, Report> {
+    pub fn read(config: Option<PathBuf>, env: Environment, overrides: CommandLineOverrides) -> Result<Self, Report> {
         let urls = |url: &str, allow: &[String]| {
             check_url(url, &OutboundPolicy::new(allow.iter().cloned())).map_err(|refused| refused.to_string())
         };
@@ -107,7 +107,7 @@ impl Setup {
         let Loaded { value: mut settings, mut warnings } = Settings::load(config.as_deref(), &env, &urls)?;
         let Loaded { value: rules, warnings: of_rules } = read_rules(&settings.checks.rules)?;
         warnings.extend(of_rules);
-        let Overrides { shadows, tools, bind, data_dir, database_url } = overrides.clone();
+        let CommandLineOverrides { shadows, tools, bind, data_dir, database_url } = overrides.clone();
         settings.server.bind = bind.unwrap_or(settings.server.bind);
         settings.storage.data_dir = data_dir.unwrap_or(settings.storage.data_dir);
         let usual = || USUAL_SHADOWS.iter().map(PathBuf::from).find(|path| path.is_file());
@@ -187,7 +187,7 @@ impl Setup {
             default: if in_shadow { Execution::Shadow } else { Execution::Live },
         };
         let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        let judge = tools::Rules { contract: &faults, condition: &condition };
+        let judge = tools::ToolsFileValidators { contract: &faults, condition: &condition };
         let Loaded { value: mut file, warnings } = match &self.settings.tools.path {
             Some(path) => tools::read(path, judge)?,
             None => Loaded { value: ToolDeclarations::default(), warnings: Vec::new() },
@@ -335,13 +335,15 @@ impl Database {
     pub async fn open(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Self> {
         let options = setup.store_options();
         if let Some(url) = &setup.settings.database.url {
-            let store =
-                Store::open(Target::Url(url.expose_secret()), &options).await.context("opening the database")?;
+            let store = Store::open(DatabaseLocation::Url(url.expose_secret()), &options)
+                .await
+                .context("opening the database")?;
             return Ok(Self { store, private: None });
         }
         let server =
             PrivatePostgres::open(&setup.private_options(), say).await.context("opening the private Postgres")?;
-        let store = Store::open(Target::Private(&server), &options).await.context("opening the private Postgres")?;
+        let store =
+            Store::open(DatabaseLocation::Private(&server), &options).await.context("opening the private Postgres")?;
         Ok(Self { store, private: Some(Arc::new(server)) })
     }
 
@@ -365,17 +367,17 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::open`].
-    pub async fn look(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Option<Self>> {
+    pub async fn open_read_only(setup: &Setup, say: &(dyn Fn(&str) + Send + Sync)) -> anyhow::Result<Option<Self>> {
         let options = setup.store_options();
         if let Some(url) = &setup.settings.database.url {
-            let store = Store::connect(Target::Url(url.expose_secret()), &options).await?;
+            let store = Store::connect(DatabaseLocation::Url(url.expose_secret()), &options).await?;
             return Ok(Some(Self { store, private: None }));
         }
         if !PrivatePostgres::exists_in(&setup.settings.storage.data_dir)? {
             return Ok(None);
         }
         let server = PrivatePostgres::open(&setup.private_options(), say).await?;
-        let store = Store::connect(Target::Private(&server), &options).await?;
+        let store = Store::connect(DatabaseLocation::Private(&server), &options).await?;
         Ok(Some(Self { store, private: Some(Arc::new(server)) }))
     }
 
@@ -451,7 +453,7 @@ impl App {
         let Loaded { value: boundary, warnings: more } = setup.boundary()?;
         let Loaded { value: guarding, warnings: of_sidecar } = setup.guarding(&boundary.tools, &shadows, &|_| None)?;
         let gateway = Arc::new(setup.gateway(None)?);
-        let rules = Rules::arm(store, shadows, gateway).await?;
+        let rules = ActiveConfiguration::arm(store, shadows, gateway).await?;
         let settings = &setup.settings;
         let slowest = setup.models().values().map(|model| model.timeout).max().unwrap_or_default();
         let pulse = PulseSettings {
@@ -469,7 +471,7 @@ impl App {
         let (boundary, decisions) =
             Boundary::new(store.clone(), clock.clone(), installation.clone(), rows, boundary, boundary_settings(setup));
         let spool = setup.spool(&installation, clock.clone());
-        let parts = Parts {
+        let parts = FlowsParts {
             store: store.clone(),
             boundary,
             guarding,
@@ -542,10 +544,14 @@ fn review_settings(Settings { queue, baseline, .. }: &Settings) -> ReviewSetting
 /// Returns the settings of breakers, reflexions and baselines.
 fn follower_settings(Settings { breaker, reflexion, baseline, .. }: &Settings) -> FollowerSettings {
     FollowerSettings {
-        breaker: breaker::Limits { threshold: breaker.threshold, cool_off: breaker.cool_off, trials: breaker.trials },
+        breaker: breaker::BreakerLimits {
+            threshold: breaker.threshold,
+            cool_off: breaker.cool_off,
+            trials: breaker.trials,
+        },
         breaker_modes: breaker.modes.clone(),
         alert_after: breaker.alert_after,
-        reflexion: reflexion::Limits { threshold: reflexion.threshold, window: reflexion.window },
+        reflexion: reflexion::ReflexionLimits { threshold: reflexion.threshold, window: reflexion.window },
         baseline_window: baseline.window,
     }
 }

@@ -40,12 +40,12 @@ struct Inner {
     hurry: CancellationToken,
     reload: Notify,
     /// First essential task that ended before a stop was asked for, and how.
-    failed: OnceLock<Failure>,
+    failed: OnceLock<TaskFailure>,
 }
 
 /// Cause of an unclean stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum TaskFailure {
     /// An essential task has panicked.
     #[error(
         "`{0}` failed because of a fault in Umbra (a panic; the log has its place): restart Umbra, and please report \
@@ -113,9 +113,9 @@ impl Tasks {
                 biased;
                 () = tasks.0.hard.cancelled() => return,
                 ended = unwinding(task) => match ended {
-                    Err(Panicked) => Failure::Panicked(name),
+                    Err(Panicked) => TaskFailure::Panicked(name),
                     Ok(()) if tasks.0.soft.is_cancelled() => return,
-                    Ok(()) => Failure::Ended(name),
+                    Ok(()) => TaskFailure::Ended(name),
                 },
             };
             tracing::error!(task = name, "{failure}");
@@ -154,7 +154,7 @@ impl Tasks {
 
     /// Ends all tasks within `drain`: waits for them after a soft stop, then drops the unfinished ones. Reports the
     /// failure that caused the stop, if there was one.
-    pub async fn shutdown(&self, drain: Duration) -> Result<Drained, Failure> {
+    pub async fn shutdown(&self, drain: Duration) -> Result<Drained, TaskFailure> {
         let last_moments = (drain / 10).min(LAST_MOMENTS);
         self.0.soft.cancel();
         self.0.tracker.close();
@@ -179,7 +179,10 @@ impl Tasks {
             self.0.hurry.cancel();
             self.0.hard.cancel();
         } else {
-            tracing::info!(signal = name, "finishing running requests before the stop; a second signal stops at once");
+            tracing::info!(
+                signal = name,
+                "draining: running requests finish before the stop; a second signal stops at once"
+            );
             self.0.soft.cancel();
         }
     }

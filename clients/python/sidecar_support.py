@@ -1,4 +1,4 @@
-"""What the tests of the sidecar's client share: a server of their own, what stands in its place, and a case."""
+"""Shared parts of the tests of the sidecar's client: a server, stand-ins for it, and a base of test cases."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ import umbra
 
 HERE = pathlib.Path(__file__).parent
 BIN = os.environ.get("UMBRA_BIN")
-# A busy machine is no fault: who tests a deadline sets one.
+# A busy machine is no fault: tests of deadlines set one.
 PATIENT = 20.0
 TOOLS = [
     {"server": "search", "name": "search_code", "description": "Search the code of a repository for a text"},
@@ -32,11 +32,11 @@ TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n\n## Notes\n\nNothing yet.\n"
 
 
 class Server:
-    """A server of our own, with its own database."""
+    """A server of the tests, with its own database."""
 
     def __init__(self, *before):
         self.files = tempfile.TemporaryDirectory()
-        # The user that runs Postgres must get to its programs and data.
+        # The user that runs Postgres must be able to reach its programs and data.
         os.chmod(self.files.name, 0o755)
         self.env = {name: os.environ[name] for name in ("PATH", "HOME", "UMBRA_PG_BIN") if name in os.environ}
         self.env |= {"UMBRA__STORAGE__DATA_DIR": f"{self.files.name}/data", "UMBRA__SIDECAR__DEADLINE": "20s"}
@@ -52,7 +52,7 @@ class Server:
             self.process = subprocess.Popen(
                 command, cwd=self.files.name, env=self.env, stdout=subprocess.PIPE, stderr=log
             )
-        # The line ends when it listens, the output when it does not.
+        # The line ends when the server listens; the output ends if it does not.
         line = self.process.stdout.readline().decode()
         if "listening on " not in line:
             raise AssertionError(pathlib.Path(self.files.name, "log").read_text())
@@ -83,7 +83,7 @@ def setUpModule():
 
 
 class Peer:
-    """What stands at the server's address instead of it, or between it and its client."""
+    """Stand-in at the server's address, or proxy between the server and its client."""
 
     def __init__(self, behave):
         self.behave = behave
@@ -151,7 +151,7 @@ class Peer:
 
 
 def answers(status, body, headers=""):
-    """A server that gives one answer to everything."""
+    """Returns a server that gives one answer to every request."""
 
     async def behave(self, reader, writer):
         while True:
@@ -186,5 +186,5 @@ class Case(unittest.IsolatedAsyncioTestCase):
         return umbra.sidecar(**settings)
 
     def quick(self, url):
-        """A client that is soon out of patience."""
+        """Returns a client with a short deadline."""
         return umbra.Client(url=url, timeout=0.3)

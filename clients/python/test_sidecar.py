@@ -1,5 +1,5 @@
-"""The sidecar's client against a real server: that at UMBRA_URL, whose sidecar file is `sidecar.yaml` beside this file and whose
-workspace is UMBRA_WORKSPACE, or one that is started here from UMBRA_BIN.
+"""Tests of the sidecar's client with a real server: the one at UMBRA_URL, with the sidecar file `sidecar.yaml` beside
+this file and the workspace UMBRA_WORKSPACE, or one that is started here from UMBRA_BIN.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Work(Case):
             self.assertIn("Do not call db.drop_table: tables stay.", found.directives)
             self.assertEqual(await search_code("date"), {"hits": ["src/date.rs:12"]})
 
-            # Editing before the plan was touched is blocked, and so is the very call; what to do is said.
+            # Before the plan is changed, the turn and the call are blocked, and the answer gives advice.
             held = await s.turn("edit the file", route="edit", planned_calls=[EDIT])
             self.assertTrue(held.blocked)
             self.assertEqual((held.documents_due[0].document, held.documents_due[0].rule), ("todo", "plan-first"))
@@ -79,7 +79,7 @@ class Work(Case):
             self.assertEqual([one.rule for one in s.interventions], ["plan-first"])
         self.assertEqual((s.outcome, s.summary.patterns, s.summary.session.state), ("succeeded", 1, "closed"))
 
-        # The next session is offered what worked, as data.
+        # The next session gets the successful pattern, as data.
         async with self.sidecar(tools=TOOLS) as s:
             turn = await s.turn(f"search the code for the time bug and edit the file {self.agent}")
             offered = turn.patterns[0]
@@ -153,7 +153,7 @@ class Work(Case):
                 with unittest.mock.patch.object(umbra_sidecar.session, "_RESUME_AFTER", 0.0):
                     between.cut()
                     waiting = asyncio.ensure_future(anext(stream))
-                    # What may be asked twice finds a new connection.
+                    # A repeatable request is sent again over a new connection.
                     self.assertEqual((await s.guard(DROP)).rule, "no-drop")
                     await s.message("hello")
                     said = await waiting
@@ -164,7 +164,7 @@ class Work(Case):
                 self.assertEqual([one.event async for one in stream], ["close"])
             async with self.sidecar(client=client) as s:
                 await s.turn()
-                # Who leaves a stream leaves nothing behind, and its connection least of all.
+                # A stream that is left leaves no connection behind.
                 stream = s.stream(after=0)
                 async for _ in stream:
                     break
@@ -251,7 +251,7 @@ class Guarded(Case):
             with self.assertRaises(TypeError):
                 await s.guardrails()(fails)("no such argument")
             s.outcome = "succeeded"
-        # Two calls that failed are no way in which anything is done.
+        # Two failed calls are no pattern.
         self.assertEqual((s.summary.session.messages, s.summary.patterns), (2, 0))
 
     async def test_around_tools_of_the_boundary_each_call_is_judged_once(self):
@@ -366,7 +366,7 @@ class Guarded(Case):
             def drop_now(table, note=""):
                 self.ran.append(table)
 
-            # Arguments as long as one likes lead past no rule, whether there is one about the tool or not.
+            # Very long arguments get past no rule, with or without a rule about the tool.
             for run in (drop_table("users", "x" * 5_000_000), asyncio.to_thread(drop_now, "users", "x" * 5_000_000)):
                 with self.assertRaises(umbra.Blocked) as blocked:
                     await run
@@ -422,14 +422,14 @@ class Guarded(Case):
             await any_of(x=10**5000)
             self.ran.clear()
 
-            # A tool that has run answers, whatever its answer does when it is looked at.
+            # A tool that has run returns its result, even if reading the result for the report fails.
             @held
             async def odd():
                 return everything
 
             self.assertIs(await odd(), everything)
 
-            # Nor is the agent's own loop held up by what cannot be written.
+            # A result that cannot be written does not hold the agent's event loop up either.
             deep = []
             for _ in range(5_000):
                 deep = [deep]
@@ -456,7 +456,7 @@ class Guarded(Case):
             async def send_email(to):
                 self.ran.append(to)
 
-            # As long as a call may be: with what it answered it is longer than what is told may be.
+            # The longest call that is allowed: with its result the report would be too long.
             await fetch("http://x", "n " * 1_045_000)
             with self.assertRaises(umbra.Blocked) as blocked:
                 await send_email("a@b")
@@ -513,7 +513,7 @@ class Documents(Case):
             [one] = conflict.exception.conflicts
             self.assertEqual((one.place, conflict.exception.document), ("plan / find the bug", "todo"))
             self.assertIn("in times", one.detail)
-            # Read again, and decided.
+            # The document is read again, and the change is decided.
             await mine.read()
             self.assertIn("in dates", mine.text)
             put = await mine.put(mine.text.replace("in dates", "in times"))

@@ -1,5 +1,5 @@
-"""The sidecar's client where a server is no help, or there is none: how it goes on, and what tests of one's own get. Where
-UMBRA_BIN is set, a server of the tests' own is locked, and killed.
+"""Tests of the sidecar's client with a faulty server or without one, and of the fake for users' tests. With UMBRA_BIN
+set, a server of the tests is locked, and killed.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from umbra_sidecar import transport
 
 
 class Away(Case):
-    """A server that is no help stops nobody."""
+    """Tests that a faulty server stops no agent."""
 
     async def loop(self, s):
-        """A loop that is given nothing by its sidecar, and ends."""
+        """Runs an agent's loop that gets nothing from its sidecar, and ends."""
         ran = []
 
         @s.guardrails("enforce", server="db")
@@ -63,7 +63,7 @@ class Away(Case):
 
     @contextlib.asynccontextmanager
     async def soon(self):
-        """Long before whoever waits for an answer would be out of patience."""
+        """Checks that a block ends long before its deadline."""
         began = time.monotonic()
         yield
         self.assertLess(time.monotonic() - began, PATIENT / 2)
@@ -92,11 +92,11 @@ class Away(Case):
                 client = self.quick(peer.url)
                 async with self.sidecar(client=client) as s:
                     await self.loop(s)
-                    # Once it is known to hang it costs nothing more: who is left alone is not even connected to.
+                    # A server that is known to hang costs no more time: no connection is made to it.
                     self.assertLessEqual(peer.accepted, 3)
                     await asyncio.gather(*(s.turn() for _ in range(20)))
                     self.assertLessEqual(peer.accepted, 3)
-                    # After the pause one request tries it, and only one.
+                    # After the pause exactly one request tries the server.
                     before = peer.accepted
                     with unittest.mock.patch.object(s._health, "_until", 0.0):
                         await asyncio.gather(*(s.search_patterns("x") for _ in range(20)))
@@ -131,7 +131,7 @@ class Away(Case):
                     self.assertEqual(await asyncio.to_thread(s.guardrails("enforce")(lambda: "ran")), "ran")
         async with Peer(answers(200, json.dumps(session).encode())) as peer:
             async with self.sidecar(client=self.quick(peer.url)) as s:
-                # What it does not say is as if nothing stood against it.
+                # Missing rulings count as allowed.
                 self.assertEqual((s.id, (await s.turn(planned_calls=[DROP])).decisions[0].decision), ("ses_1", "allow"))
                 self.assertFalse((await s.guard(DROP)).blocked)
 
@@ -196,7 +196,7 @@ class Away(Case):
                         with self.assertRaises(umbra.Blocked) as blocked:
                             await run
                         self.assertEqual((blocked.exception.reason, ran), ("too_long", []))
-                # What stands between and refuses what it reads does not lead past them either.
+                # A proxy that refuses long requests does not lead past the rules either.
                 between.behave = answers(403, b"<html>no</html>", "Content-Type: text/html\r\n")
                 between.cut()
                 s.deadline = PATIENT
@@ -204,7 +204,7 @@ class Away(Case):
                     with self.assertRaises(umbra.SidecarRefused):
                         await run
                 self.assertEqual(ran, [])
-                # And nobody's length leaves the server alone, which short calls would get past then.
+                # Long requests do not open the circuit breaker, which would let short calls past the rules.
                 between.behave = Peer.passes_on
                 between.cut()
                 s.deadline = PATIENT
@@ -218,7 +218,7 @@ class Away(Case):
         pages = {"plain": "x" * 60_000, "odd": "\u2028" * 200_000, "short": "x"}
 
         async def is_slow_with_what_is_long(self, reader, writer):
-            """Passes on what is short, and leaves the rest without an answer."""
+            """Passes short requests on, and leaves long ones without an answer."""
             host, port = sidecar_support.URL.rpartition("/")[2].split(":")
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -270,7 +270,7 @@ class Away(Case):
         at_once, ran = answers(200, json.dumps(told).encode()), []
 
         class Slow:
-            """A writer whose server takes its time."""
+            """Tests of a document whose server is slow."""
 
             def __init__(self, writer):
                 self.transport, self.drain, self._writer = writer.transport, writer.drain, writer
@@ -304,9 +304,9 @@ class Away(Case):
                 between.behave = Peer.passes_on
                 between.cut()
                 self.assertFalse((await s.search_patterns("x")).degraded)
-                # What it began with is known all the same.
+                # The text at the beginning is known nevertheless.
                 self.assertEqual((await s.document("todo")).text, TODO)
-                # Not yet: the rules hold all the same, and that there is no session is said.
+                # Not attached yet: the rules hold nevertheless, and a warning reports the missing session.
                 held = await s.guard(DROP)
                 self.assertEqual((held.decision, held.degraded), ("block", True))
                 s._attach_after = 0.0
@@ -337,7 +337,7 @@ class Away(Case):
         async with self.sidecar() as s:
             with self.assertRaises(umbra.SidecarRefused):
                 await s.message(role="nobody")
-            # What is too large is no fault of the program, but of what a tool answered.
+            # A report that is too large is no fault of the program, but of a tool's result.
             large = await s.message("x" * 4_000_000)
             self.assertTrue(large.degraded and "413" in large.warnings[0], large.warnings)
             self.assertEqual((await s.turn("half a character: \ud800")).degraded, False)
@@ -385,7 +385,7 @@ class Away(Case):
                 self.assertFalse((await s.turn()).degraded)
 
     async def test_a_connection_that_is_late_is_not_used_again(self):
-        """An answer that comes after its request was given up is nobody's."""
+        """Drops an answer that arrives after its request was given up."""
         held = asyncio.Event()
         calls = []
 
@@ -434,7 +434,7 @@ class Away(Case):
 
 @unittest.skipUnless(BIN, "UMBRA_BIN is not set")
 class Own(Case):
-    """What is done to a server that is nobody else's."""
+    """Tests that lock or kill a server of their own."""
 
     async def test_a_wrong_key_is_told_and_a_killed_server_stops_nobody(self):
         create = ("keys", "create", "--name", "t", "--scope", "ingest", "--agent", f"{self.agent}*", "--json")

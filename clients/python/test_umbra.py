@@ -1,6 +1,7 @@
-"""The client against a real server, whose address is in UMBRA_URL and whose mode (shadow or live) in UMBRA_MODE.
+"""Tests of the client with a real server. UMBRA_URL is its address, and UMBRA_MODE its mode (shadow or live).
 
-The server has the tools file `tools.yaml` beside this file. `tests/it/python.rs` starts it and runs this.
+The server has the tools file `tools.yaml` beside this file. `tests/it/python.rs` starts the server and runs these
+tests.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ MODE = os.environ["UMBRA_MODE"]
 
 
 class Between(http.server.BaseHTTPRequestHandler):
-    """Passes questions on to the server, until it hangs."""
+    """Proxy that passes questions on to the server until it is told to hang."""
 
     hangs, over = threading.Event(), threading.Event()
 

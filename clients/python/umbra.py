@@ -6,20 +6,22 @@
     def send_email(to: str, subject: str) -> dict:
         ...
 
-Before each call the server is asked (``POST /v1/decide``). What it says is done: the function runs, or its stub is
-returned and nothing runs, or :class:`Blocked` or :class:`ApprovalRequired` is raised. What came of a call that ran is
-reported (``POST /v1/calls/{call_id}/outcome``) beside the caller, who does not wait for it.
+Before each call the client asks the server for a decision (``POST /v1/decide``) and follows it: the function runs, or
+its stub is returned and nothing runs, or :class:`Blocked` or :class:`ApprovalRequired` is raised. The outcome of a call
+that ran is reported in the background (``POST /v1/calls/{call_id}/outcome``); the caller does not wait for the report.
 
-Where the server cannot be asked, a tool declared ``effect="read"`` runs, with a warning in the log, and every other is
-refused with :class:`Unavailable`: nothing that leaves a mark runs on doubt. The stricter word holds: a tool that the server
-has once called a write, or destructive, since the program began, does not run without it, whatever it is declared.
+While the server cannot be reached, a tool declared ``effect="read"`` runs, with a warning in the log, and every other
+tool is refused with :class:`Unavailable`: no call that may change something runs without a decision. A tool that the
+server has called a write, or destructive, since the program began, does not run without the server either, even if it
+is declared a read.
 
-Which server, key and agent: :func:`configure`, or the variables ``UMBRA_URL`` (``http://127.0.0.1:7817`` unless set),
-``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``. A run, a route
-or modes for a part of a program: :func:`context`. Without a run the session is the run, and without both the process.
+Server, key and agent are set by :func:`configure`, or by the variables ``UMBRA_URL`` (``http://127.0.0.1:7817`` unless
+set), ``UMBRA_API_KEY`` or ``UMBRA_API_KEY_FILE``, ``UMBRA_AGENT``, ``UMBRA_SESSION``, ``UMBRA_RUN``, ``UMBRA_SEED``.
+:func:`context` sets a run, a route or modes for a part of a program. Without a run the session is the run, and without
+a session the process.
 
-The companion of a session, ``async with umbra.sidecar(...)``, is in the package ``umbra_sidecar`` beside this file (Python
-3.10 or newer); its names are found here as well, and loaded when first used.
+The companion of a session, ``async with umbra.sidecar(...)``, is in the package ``umbra_sidecar`` beside this file
+(Python 3.10 or newer). The names of the package are available here as well, and loaded when first used.
 """
 
 from __future__ import annotations
@@ -83,18 +85,18 @@ _log = logging.getLogger("umbra")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _EFFECTS = ("read", "write", "destructive")
-# What a tool returned is reported up to this many bytes of JSON; beyond, only that it returned.
+# Most bytes of JSON of a result that is reported; of a larger result only the fact that the tool returned is reported.
 _MOST_RESULT = 256 * 1024
 _MOST_ERROR = 4_000
 # Outcomes that wait for a slow server; more are dropped, and the log says so.
 _MOST_WAITING = 1_000
-# No stub, where None is one.
+# Mark for "no stub", since None is a valid stub.
 _NONE: Any = object()
-# Names this process, and with its id each fork of it.
+# Name of this process; together with the process id it names each fork as well.
 _PROCESS = uuid.uuid4().hex[:12]
-# Tools that are remembered as no reads; with more, nothing runs while the server is away.
+# Most tools that are remembered as no reads; beyond them, no tool runs while the server is away.
 _MOST_TOOLS = 10_000
-# How long a program that ends waits for its outcomes to be reported, in seconds.
+# Longest time that an ending program waits for its outcomes to be reported, in seconds.
 _LAST_WORDS = 2.0
 
 
@@ -107,15 +109,15 @@ class Blocked(Exception):
 
     @property
     def rule(self) -> Optional[str]:
-        """The rule that decided, where one did."""
+        """Name of the deciding rule, if a rule decided."""
         decision = self.decision or {}
         return decision.get("rule") or (decision.get("guard") or {}).get("rule")
 
 
 class ApprovalRequired(Blocked):
-    """A person must approve this call first. With an approval, the same arguments run once.
+    """A person must approve this call first. With an approval, a call with the same arguments runs once.
 
-    ``approval_id`` is for ``POST /v1/approvals/{id}``; it ends at ``expires_at`` (RFC 3339).
+    ``approval_id`` is for ``POST /v1/approvals/{id}``; the approval expires at ``expires_at`` (RFC 3339).
     """
 
     def __init__(self, tool: str, decision: Mapping[str, Any]) -> None:
@@ -127,11 +129,11 @@ class ApprovalRequired(Blocked):
 
 
 class Unavailable(Blocked):
-    """The server could not be asked, and the tool may leave a mark."""
+    """The server could not be asked, and the tool may change something."""
 
 
 class StubFault(Exception):
-    """The rehearsed call failed, as its contract asks for now and then. ``fault`` names it, ``result`` is the error."""
+    """The rehearsed call failed, at a rate of its contract. ``fault`` is the error's name, ``result`` the error."""
 
     def __init__(self, tool: str, fault: str, result: Any) -> None:
         super().__init__(f"{tool} failed in rehearsal: {fault}")
@@ -139,12 +141,12 @@ class StubFault(Exception):
 
 
 class _NoAnswer(Exception):
-    """The server did not answer, or not in time, or not as a server of ours does."""
+    """The server did not answer, or not in time, or the answer is not one of an Umbra server."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Where in a program a call is made."""
+    """Context of a call: agent, session, run, route and modes."""
 
     agent: Optional[str] = None
     session: Optional[str] = None
@@ -160,16 +162,16 @@ class _Place:
 
 
 _place: "contextvars.ContextVar[_Place]" = contextvars.ContextVar("umbra_place", default=_Place())
-# The guardrails of a sidecar that tools called here are held to.
+# The sidecar's guardrails that apply to tools called here.
 _guardrails: "contextvars.ContextVar[Any]" = contextvars.ContextVar("umbra_guardrails", default=None)
 
 
 class Client:
-    """A server of Umbra, and who calls it.
+    """Connection to a server of Umbra, with the identity of the caller.
 
     ``url``, ``key``, ``agent``, ``session``, ``run`` and ``seed`` default to the variables ``UMBRA_...``. ``timeout``
-    is how long a decision is waited for, in seconds. It is safe to use from several threads and event loops. It remembers
-    which tools the server has called no read: these it refuses while the server is away.
+    is the longest wait for a decision, in seconds. A client is safe to use from several threads and event loops. It
+    remembers the tools that the server has called no read, and refuses their calls while the server is away.
     """
 
     def __init__(
@@ -207,10 +209,10 @@ class Client:
         self._no_reads: Set[str] = set()
 
     def decide(self, call: Mapping[str, Any]) -> Dict[str, Any]:
-        """Asks about a call (the body of ``POST /v1/decide``) and returns the answer.
+        """Asks for a decision about a call (the body of ``POST /v1/decide``) and returns the answer.
 
-        Raises :class:`Blocked` when the server refuses the question itself, and :class:`Unavailable` when it does not
-        answer in time.
+        Raises :class:`Blocked` when the server refuses the question itself, and :class:`Unavailable` when the server
+        does not answer in time.
         """
         name = _tool_name(call.get("tool") or {})
         try:
@@ -228,11 +230,11 @@ class Client:
         return answer
 
     def may_read(self, name: str) -> bool:
-        """Whether a tool that is declared a read may run while the server is away: the server has never said otherwise."""
+        """Returns True if the server has never called this tool no read: then a declared read may run without it."""
         return name not in self._no_reads and len(self._no_reads) < _MOST_TOOLS
 
     def report(self, call_id: str, outcome: Mapping[str, Any]) -> None:
-        """Reports what came of a call (the body of ``POST /v1/calls/{call_id}/outcome``), beside the caller."""
+        """Reports the outcome of a call (the body of ``POST /v1/calls/{call_id}/outcome``) in the background."""
         with self._lock:
             if self._reporter is None or not self._reporter.is_alive():
                 self._reporter = threading.Thread(target=self._report_all, name="umbra-outcomes", daemon=True)
@@ -244,7 +246,7 @@ class Client:
             _log.warning("umbra: %d outcomes wait for %s; that of call %s is dropped", _MOST_WAITING, self.url, call_id)
 
     def flush(self, timeout: float = _LAST_WORDS) -> bool:
-        """Waits until every outcome is reported, ``timeout`` seconds at most; whether all were."""
+        """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported."""
         until = time.monotonic() + timeout
         while self._outbox.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.005)
@@ -282,8 +284,8 @@ class Client:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         until = time.monotonic() + timeout
-        # A connection that was kept may have been closed by now: then a new one is tried. A repeated question
-        # is answered as the first was, by its call_id.
+        # A kept connection may have been closed by now: then a new one is tried. A repeated question gets the same
+        # answer as the first, by its call_id.
         for kept in (True, False):
             connection = getattr(self._local, "connection", None) if kept else None
             self._local.connection = None
@@ -338,7 +340,7 @@ class Client:
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer that is read within one deadline, however slowly it trickles."""
+    """A response that is read within one deadline, even if its bytes arrive slowly."""
 
     def __init__(self, left: Callable[[], float], sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -346,7 +348,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Timed(io.RawIOBase):
-    """What a socket receives while time is left."""
+    """Input of a socket that is read until the deadline."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, left: Callable[[], float]) -> None:
         self._raw, self._sock, self._left = raw, sock, left
@@ -377,7 +379,7 @@ def configure(**settings: Any) -> Client:
 
 
 def flush(timeout: float = _LAST_WORDS) -> bool:
-    """Waits until the outcomes of the default client are reported; whether all were."""
+    """Waits until the outcomes of the default client are reported. Returns True if all were reported."""
     return _client().flush(timeout)
 
 
@@ -399,10 +401,10 @@ def context(
     route: Optional[str] = None,
     modes: Sequence[str] = (),
 ) -> Iterator[None]:
-    """Says for the calls made within it which run, route and modes they belong to.
+    """Sets agent, session, run, route and modes of the calls made within the block.
 
-    A run within a run inherits the execution of the outer one: ``parent_run`` is the outer run unless it is given.
-    Modes stack: inner ones are added to outer ones.
+    A run within a run inherits the execution of the outer run: ``parent_run`` is the outer run unless it is given.
+    Modes stack: inner modes are added to outer modes.
     """
     if isinstance(modes, str):
         raise TypeError("modes is a list of names")
@@ -441,25 +443,28 @@ def tool(
     output_schema: Optional[Mapping[str, Any]] = None,
     client: Optional[Client] = None,
 ) -> Union[_F, Callable[[_F], _F]]:
-    """Draws the boundary around a function, or a coroutine function, that an agent calls as a tool.
+    """Puts the execution boundary around a function, or a coroutine function, that an agent calls as a tool.
 
-    ``effect``: ``read``, ``write`` or ``destructive``. It says what happens where the server cannot be asked, unless the
-    server has said something stricter before, and is told to the server, whose contracts and rules come first. It is
-    believed where the key has the scope ``declare`` or the server has no keys, else only where it is stricter than what the
-    server knows. Without it the tool is what its name says, and destructive where that says nothing.
-    ``name`` and ``server``: as contracts name the tool (``server.name``); the function's own name unless given.
-    ``stub``: what to return in rehearsal where no contract of the server says it: any value, None included, or a function
-    of the same arguments that returns one. It is called before each question, and what it gives is returned as it is;
-    the server validates its JSON form and audits it.
-    ``output_schema``: JSON Schema of what the tool returns, from which the server makes a stub where there is neither.
+    ``effect``: ``read``, ``write`` or ``destructive``. The effect decides about calls while the server cannot be asked,
+    unless the server has said something stricter before. It is also sent to the server, whose contracts and rules come
+    first. The server believes it if the key has the scope ``declare`` or the server has no keys, and otherwise only if
+    it is stricter than the effect that the server knows. Without ``effect`` the server goes by the tool's name, and
+    takes the tool for destructive if the name is unclear.
+    ``name`` and ``server``: the tool's name in contracts (``server.name``); the function's own name unless given.
+    ``stub``: the result in rehearsal where the server has no contract: any value, None included, or a function of the
+    same arguments that returns one. The function is called before each question, and its value is returned unchanged;
+    the server validates the JSON form of the value and audits it.
+    ``output_schema``: JSON Schema of the result, from which the server makes a stub if there is no contract and no
+    stub.
 
-    What a contract says is returned as the type that the function is annotated to return: a dataclass, a Pydantic model, a
-    tuple, bytes, a Decimal and others; a stub that is none of it raises :class:`Blocked` (``invalid_stub``).
+    A contract's result is converted to the type that the function is annotated to return: a dataclass, a Pydantic
+    model, a tuple, bytes, a Decimal and others. A stub that cannot be converted raises :class:`Blocked`
+    (``invalid_stub``).
 
-    A call may carry ``_guard_stub=VALUE``: the result to rehearse this one call with.
+    A call may carry ``_guard_stub=VALUE``: the result of this one call in rehearsal.
 
     Raises :class:`Blocked`, :class:`ApprovalRequired`, :class:`Unavailable` or :class:`StubFault` in place of a result;
-    what the function itself raises passes unchanged.
+    exceptions of the function itself pass unchanged.
     """
     if effect is not None and effect not in _EFFECTS:
         raise ValueError(f"effect is one of {', '.join(_EFFECTS)}, not {effect!r}")
@@ -509,13 +514,13 @@ class _Tool:
         client: Optional[Client],
     ) -> None:
         self.function, self.effect, self.stub, self.client = function, effect, stub, client
-        # The type that it is annotated to return, once looked up.
+        # The type that the function is annotated to return, once looked up.
         self.returns: Any = _NONE
-        # What callers call in the function's place.
+        # The decorated function, which callers call in place of the original.
         self.drawn: Optional[Callable[..., Any]] = None
         self.signature = inspect.signature(function)
         first = next(iter(self.signature.parameters), None)
-        # A method's own object is no argument of the tool.
+        # `self` or `cls` of a method is no argument of the tool.
         self.bound = first in ("self", "cls") and "." in function.__qualname__.rpartition("<locals>.")[2]
         self.described: Dict[str, Any] = {"name": name or function.__name__}
         if server:
@@ -560,7 +565,7 @@ class _Tool:
                 return step.value
 
     def walk(self, args: "tuple[Any, ...]", kwargs: Dict[str, Any]) -> Generator[Any, Any, None]:
-        """The way of one call: yields questions, and at last what to do; it is sent the answers."""
+        """Steps of one call: yields questions, receives their answers, and yields the action at last."""
         client = self.client or _client()
         kwargs = dict(kwargs)
         override = kwargs.pop("_guard_stub", None)
@@ -579,7 +584,7 @@ class _Tool:
             if getattr(place, key):
                 body[key] = getattr(place, key)
         if not place.run and not place.session:
-            # A fork is a process of its own.
+            # A fork counts as a process of its own.
             body.update(run=f"process-{_PROCESS}-{os.getpid()}", default_run=True)
         if place.modes:
             body["modes"] = list(place.modes)
@@ -592,7 +597,7 @@ class _Tool:
                 own = self.stub(*args, **kwargs) if callable(self.stub) else self.stub
                 body["stub_fallback"] = {"result": _plain(own)}
             except Exception as error:
-                # A call that runs does not need it.
+                # The error matters only if the stub is needed: a call that runs needs no stub.
                 failed = error
         try:
             answer = yield _Question(client, body)
@@ -626,18 +631,18 @@ class _Tool:
             raise Blocked(self.name, answer.get("reason") or "policy", answer.get("detail") or "no reason given", answer)
 
     def agree(self, answer: Mapping[str, Any]) -> None:
-        """A program that believes itself in safe mode runs nothing that its server takes for live."""
+        """Refuses a live call that changes something if this program is in safe mode (AGENT_SAFE_MODE)."""
         if _safe_mode() and answer.get("execution") == "live" and answer.get("effect") != "read":
             detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
             raise Blocked(self.name, "safe_mode_mismatch", detail, answer)
 
     def typed(self, result: Any, answer: Optional[Mapping[str, Any]] = None) -> Any:
-        """A JSON value as the type that the function is annotated to return."""
+        """Converts a JSON value to the type that the function is annotated to return."""
         if self.returns is _NONE:
             try:
                 self.returns = typing.get_type_hints(self.function).get("return", Any)
             except Exception:
-                # It names what is not there at run time.
+                # An annotation names a type that does not exist at run time.
                 self.returns = Any
         if self.returns is None or self.returns is type(None):
             return None
@@ -648,7 +653,7 @@ class _Tool:
             raise Blocked(self.name, "invalid_stub", detail, answer) from error
 
     def arguments(self, args: "tuple[Any, ...]", kwargs: Mapping[str, Any]) -> Dict[str, Any]:
-        """The arguments by name, with defaults, as JSON values."""
+        """Returns the arguments by name, with defaults, as JSON values."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         named = dict(bound.arguments)
@@ -663,7 +668,7 @@ class _Tool:
 
 
 def _safe_mode() -> bool:
-    """Whether AGENT_SAFE_MODE is set, read as the server does: in any letters, and on unless it is plainly off."""
+    """Returns True if AGENT_SAFE_MODE is set, as the server reads it: its name in any case, any value except "off"."""
     said = (value.strip().lower() for name, value in os.environ.items() if name.upper() == "AGENT_SAFE_MODE")
     return any(value not in ("", "0", "false", "no", "off") for value in said)
 
@@ -681,7 +686,7 @@ class _Value:
 
 @dataclasses.dataclass
 class _Run:
-    """The function is to run; without a client nobody is told what came of it."""
+    """Order to run the function. Without a client the outcome is not reported."""
 
     client: Optional[Client]
     body: Dict[str, Any]
@@ -697,7 +702,7 @@ class _Run:
             self.tell(began, error=error)
             raise
         if inspect.isawaitable(result):
-            # It only begins: an object that is called as a coroutine function is none.
+            # The call has only begun: a callable object may return an awaitable although it is no coroutine function.
             return self.finish_async(lambda: result)
         self.tell(began, result=result)
         return self.merged(result)
@@ -719,7 +724,7 @@ class _Run:
         try:
             plain = _plain(result, _MOST_MERGED)
         except ValueError as odd:
-            # It has run: who called it is to have what it answers.
+            # The tool has run: its caller must get the result.
             _log.warning("umbra: what the run has rehearsed is not in the result of %s: %s", self.body["call_id"], odd)
             return result
         merged = _merge(plain, merge)
@@ -737,7 +742,7 @@ class _Run:
         }
         if error is not None:
             outcome["error"] = type(error).__name__
-        # It has run: whoever called it gets what it answers, whatever that does when it is looked at.
+        # The tool has run: its caller gets the result, even if reading the result for the report fails.
         with contextlib.suppress(Exception):
             if error is not None:
                 outcome["error"] = f"{type(error).__name__}: {error}"[:_MOST_ERROR]
@@ -748,29 +753,29 @@ class _Run:
         self.client.report(self.body["call_id"], outcome)
 
 
-# Values in one call, or in what it answers: what has more is mostly a list that holds itself.
+# Most values in the arguments or the result of a call: more of them mostly means a list that contains itself.
 _MOST_VALUES = 250_000
-# In a result that what was rehearsed is laid over.
+# Most values in a result that rehearsed changes are merged into.
 _MOST_MERGED = 2_000_000
 
 
 class _Pairs:
-    """Names and values, in which a name may stand twice."""
+    """Pairs of names and values, in which a name may occur twice."""
 
     def __init__(self, pairs: "Iterable[tuple[Any, Any]]") -> None:
         self.pairs = pairs
 
 
 def _plain(value: Any, most: float = float("inf")) -> Any:
-    """A value as JSON has it. What JSON has no form for becomes its text, so that a rule can still look at it.
+    """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
 
-    Raises :class:`ValueError` where it has more than so many parts.
+    Raises :class:`ValueError` if the value has more than ``most`` parts.
     """
     return _Plain(most).of(value, 0)
 
 
 def _keyed(pairs: "Iterable[tuple[str, Any]]") -> Dict[str, Any]:
-    """An object of all these members: of two that have one name the later gets another, so that none is hidden."""
+    """Builds an object of all pairs. A repeated name gets another name, so that no value is hidden."""
     named: Dict[str, Any] = {}
     for key, item in pairs:
         while key in named:
@@ -814,7 +819,7 @@ class _Plain:
             items = (self.of(item, depth + 1) for item in value)
             return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
         for method in ("model_dump", "dict"):
-            # Pydantic's models, of either version.
+            # Pydantic's models, of version 1 or 2.
             if not isinstance(value, type) and callable(getattr(value, method, None)):
                 with contextlib.suppress(Exception):
                     return self.of(getattr(value, method)(), depth + 1)
@@ -840,7 +845,7 @@ def _misfit(value: Any, kind: Any) -> Any:
 
 
 def _typed(value: Any, hint: Any) -> Any:
-    """A JSON value as a value of a type. A type that it knows nothing of gets the value as it is."""
+    """Converts a JSON value to a type. For an unknown type the value is returned unchanged."""
     kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
     if kind is Union or type(hint).__name__ == "UnionType":
         for part in sorted(parts, key=lambda part: part is not type(None)):
@@ -856,7 +861,7 @@ def _typed(value: Any, hint: Any) -> Any:
     if not isinstance(kind, type):
         return value
     if hasattr(kind, "model_validate") or hasattr(kind, "parse_obj"):
-        # Pydantic's models, of either version.
+        # Pydantic's models, of version 1 or 2.
         return kind.model_validate(value) if hasattr(kind, "model_validate") else kind.parse_obj(value)
     if kind in _SCALARS:
         return _SCALARS[kind](value)
@@ -882,7 +887,7 @@ def _typed(value: Any, hint: Any) -> Any:
 
 
 def _record(value: Any, kind: Any) -> Any:
-    """A JSON object as a dataclass, a named tuple or a typed dictionary."""
+    """Converts a JSON object to a dataclass, a named tuple or a typed dictionary."""
     if isinstance(value, list) and hasattr(kind, "_fields"):
         value = dict(zip(kind._fields, value))
     if not isinstance(value, dict):
@@ -896,12 +901,12 @@ def _digits(value: int) -> str:
     try:
         return str(value)
     except ValueError:
-        # Python writes so many digits in base 16 alone.
+        # Python refuses to write so many digits in base 10.
         return hex(value)
 
 
 def _answer(status: int, data: bytes) -> Dict[str, Any]:
-    """The JSON object of an answer. What refuses is a refusal in any form: a proxy may have written it."""
+    """Reads the JSON object of a response. A refusal counts in any form, since a proxy may have written it."""
     try:
         answer = json.loads(data or b"{}")
         if not isinstance(answer, dict):
@@ -914,7 +919,7 @@ def _answer(status: int, data: bytes) -> Dict[str, Any]:
 
 
 def _merge_text(text: str, changes: Mapping[str, Any]) -> str:
-    """A text with replacements made in it, and lines removed and added."""
+    """Applies replacements to a text, and removes and adds lines."""
     for edit in changes.get("edits") or []:
         text = text.replace(edit["oldText"], edit["newText"], 1)
     remove, add = changes.get("remove") or [], changes.get("add") or []
@@ -926,7 +931,7 @@ def _merge_text(text: str, changes: Mapping[str, Any]) -> str:
 
 
 def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
-    """What the run has rehearsed, laid over a read that ran: a run reads its own writes."""
+    """Merges the run's rehearsed changes into the result of a read that ran: a run reads its own writes."""
 
     def at(path: Optional[str]) -> Any:
         found = result
@@ -949,7 +954,7 @@ def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
         at(folder)[name] = text
         return result
     if isinstance(items, dict) and not key and items.get("error") is None:
-        # An error is no record, and has no fields to change.
+        # A result that is an error is no record, and has no fields to change.
         for fields in patch.values():
             _lay_over(items, fields)
     if not isinstance(items, list):
@@ -971,7 +976,7 @@ def _merge(result: Any, merge: Mapping[str, Any]) -> Any:
 
 
 def _lay_over(record: Dict[str, Any], fields: Mapping[str, Any]) -> None:
-    """Fields laid over those of a record, members of members as well; null is a value."""
+    """Lays fields over those of a record, members of members as well; null counts as a value."""
     for name, value in fields.items():
         own = record.get(name)
         if isinstance(own, dict) and isinstance(value, dict):

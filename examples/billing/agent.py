@@ -1,7 +1,7 @@
 """A billing agent with five tools: it charges overdue invoices, sends receipts and files a report.
 
-Its books are a JSON file, so that anybody can see what it did. `docs/boundary.md` rehearses it, promotes it and asks
-afterwards what happened; a test does the same with the commands below.
+The agent's books are a JSON file, so that all its changes can be seen. `docs/boundary.md` rehearses the agent, promotes
+it and reads the audit afterwards; a test does the same with the commands below.
 
     umbra serve &
     umbra execution shadow billing --for 2h --reason 'rehearsal'

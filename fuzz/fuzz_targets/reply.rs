@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use umbra_domain::{Assessment, CheckName, Event, EventId, Severity, Shadow, ToolCall, Trigger};
-use umbra_review::{Judgement, ModelReply, ReviewSubject, Step, Subject, Trajectory};
+use umbra_review::{EventInput, Judgement, ModelReply, ReviewSubject, StepInput, TaskInput};
 use uuid::Uuid;
 
 /// Placeholder in the input for the nonce that a reply must echo, which no input can know.
@@ -19,7 +19,7 @@ const FAULT: &str = "FAULT";
 const NO_CANARY: u8 = 0x20;
 
 /// A clean event, one with a warning by a check, and one that a check rejects.
-static EVENTS: LazyLock<Vec<umbra_checks::Screened>> = LazyLock::new(|| {
+static EVENTS: LazyLock<Vec<umbra_checks::ScreenedEvent>> = LazyLock::new(|| {
     let command =
         |command: &str| ToolCall { name: "bash".into(), args: json!({"command": command}), ..ToolCall::default() };
     let output = |text: &str| Event { agent: "writer".into(), output: Some(text.into()), ..Event::default() };
@@ -95,11 +95,11 @@ fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(text);
     let shadow = Shadow { checks: CheckName::ALL.into(), canary: kind & NO_CANARY == 0, ..Shadow::plain() };
     let hits: Vec<_> = EVENTS.iter().map(|one| umbra_checks::review(&one.event, &one.marks, &shadow.checks)).collect();
-    let subjects: Vec<Subject> = EVENTS
+    let subjects: Vec<EventInput> = EVENTS
         .iter()
         .zip(&hits)
         .enumerate()
-        .map(|(n, (one, hits))| Subject {
+        .map(|(n, (one, hits))| EventInput {
             event_id: id(n),
             event: &one.event,
             trigger: Trigger::TaskComplete,
@@ -112,8 +112,8 @@ fuzz_target!(|data: &[u8]| {
         n @ 0..3 => ReviewSubject::Event(subjects[usize::from(n)]),
         3 => ReviewSubject::Batch(subjects),
         _ => {
-            let steps = subjects.into_iter().enumerate().map(|(n, subject)| Step { number: n + 1, subject });
-            ReviewSubject::Trajectory(Trajectory { steps: steps.collect(), total: 3, notes: Vec::new() })
+            let steps = subjects.into_iter().enumerate().map(|(n, subject)| StepInput { number: n + 1, subject });
+            ReviewSubject::Trajectory(TaskInput { steps: steps.collect(), total: 3, notes: Vec::new() })
         }
     };
     let mut drawn = 0_u128;

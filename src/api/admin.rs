@@ -17,7 +17,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    api::missing::{Addressed, PathId},
+    api::path_ids::{Addressed, PathId},
     ingest::{self, KeyRequest},
 };
 use umbra_domain::{

@@ -93,7 +93,7 @@ struct TicketState {
     admission: Admission,
     class: Class,
     sender: Sender,
-    place: OnceLock<Place>,
+    place: OnceLock<AdmissionPermit>,
 }
 
 impl Ticket {
@@ -134,7 +134,7 @@ impl Ticket {
 
 /// A place among the admitted; dropping it frees the place. Health has none.
 #[derive(Debug)]
-pub struct Place(
+pub struct AdmissionPermit(
     #[expect(dead_code, reason = "it is held, and counts until it is dropped")] Option<OwnedSemaphorePermit>,
 );
 
@@ -171,9 +171,9 @@ impl Admission {
     ///
     /// # Errors
     /// `overloaded`: the class is full.
-    pub fn enter(&self, class: Class) -> Result<Place, Problem> {
-        let Some((places, what)) = self.places(class) else { return Ok(Place(None)) };
-        Arc::clone(places).try_acquire_owned().map(|permit| Place(Some(permit))).map_err(|_| full(what))
+    pub fn enter(&self, class: Class) -> Result<AdmissionPermit, Problem> {
+        let Some((places, what)) = self.places(class) else { return Ok(AdmissionPermit(None)) };
+        Arc::clone(places).try_acquire_owned().map(|permit| AdmissionPermit(Some(permit))).map_err(|_| full(what))
     }
 
     /// Returns the places of a class and the word for its requests; `None` for health.

@@ -123,13 +123,13 @@ const UNKNOWN_PATIENCE: Duration = Duration::from_secs(2);
 const HOLDS_FOR: Duration = Duration::from_mins(15);
 
 /// Read of the list that is under way.
-type Reading = Pin<Box<dyn Future<Output = Result<Known, StoreError>> + Send>>;
+type Reading = Pin<Box<dyn Future<Output = Result<KnownKeys, StoreError>> + Send>>;
 
 /// Keys of this installation, at most a second old.
 pub struct KeyRing {
     store: Store,
     installation: Installation,
-    known: ArcSwap<Known>,
+    known: ArcSwap<KnownKeys>,
     /// Read that a request gave up waiting for; the next request continues it.
     reading: Mutex<Option<Reading>>,
 }
@@ -141,7 +141,7 @@ impl fmt::Debug for KeyRing {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownKeys {
     /// Start of the read.
     at: Instant,
     /// True if no key was ever made: a loopback server is open.
@@ -276,12 +276,12 @@ impl KeyRing {
     }
 }
 
-async fn read(store: Store) -> Result<Known, StoreError> {
+async fn read(store: Store) -> Result<KnownKeys, StoreError> {
     let at = Instant::now();
     let rows = store.keys().list().await?;
     let none = rows.is_empty();
     let by_hash = rows.into_iter().filter(|row| row.revoked_at.is_none()).filter_map(grant).collect();
-    Ok(Known { at, none, by_hash })
+    Ok(KnownKeys { at, none, by_hash })
 }
 
 fn grant(row: KeyRow) -> Option<(Vec<u8>, Arc<Grant>)> {

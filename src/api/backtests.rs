@@ -17,7 +17,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    api::missing::{Addressed, PathId},
+    api::path_ids::{Addressed, PathId},
     flows::backtests::{PlanError, PlannedBacktest},
 };
 use umbra_config::{Models, quantity::parse_moment, shadows::load};

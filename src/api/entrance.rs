@@ -33,9 +33,9 @@ use crate::telemetry::metric;
 
 /// Entrance of the routes of one class: the state of the layer [`enter`].
 #[derive(Clone)]
-pub struct Entrance(Arc<Parts>);
+pub struct Entrance(Arc<EntranceParts>);
 
-struct Parts {
+struct EntranceParts {
     api: Api,
     admission: Admission,
     class: Class,
@@ -44,11 +44,11 @@ struct Parts {
 impl Entrance {
     /// Returns the entrance for routes of this class.
     pub fn new(api: Api, admission: Admission, class: Class) -> Self {
-        Self(Arc::new(Parts { api, admission, class }))
+        Self(Arc::new(EntranceParts { api, admission, class }))
     }
 
     async fn admit(&self, headers: &HeaderMap, peer: IpAddr, has_body: bool) -> Result<(Caller, Ticket), Problem> {
-        let Parts { api, admission, class } = &*self.0;
+        let EntranceParts { api, admission, class } = &*self.0;
         let caller = match class {
             Class::Health => Caller::anonymous(),
             _ => api.keys.identify(headers, *class, || api.flows.events.spool.accepts()).await?,
@@ -77,7 +77,7 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
         Ok((caller, ticket)) => {
             request.extensions_mut().insert(ticket.clone());
             request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(Arrived(started));
+            request.extensions_mut().insert(ArrivalTime(started));
             let response = next.run(request).await;
             if matches!(entrance.0.class, Class::Stream | Class::Mcp) {
                 response.map(|body| Body::new(BodyWithTicket { body, _ticket: ticket }))
@@ -95,7 +95,7 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
 
 /// Time at which a request arrived.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrived(pub Instant);
+pub struct ArrivalTime(pub Instant);
 
 /// Response body that keeps the request's place until it is sent or given up.
 struct BodyWithTicket {

@@ -20,15 +20,15 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     front::RequestId,
-    missing::missing_event,
     params::{Params, expect_reached, listing, preferred_wait},
+    path_ids::missing_event,
     problem::Problem,
     verdicts::waited,
 };
 use crate::{
-    api::missing::PathId,
-    flows::events::{AcceptError, Accepted, Durability, Origin},
-    ingest::{self, Fault, Incoming, code},
+    api::path_ids::PathId,
+    flows::events::{AcceptError, Durability, EventReceipt, Origin},
+    ingest::{self, Incoming, RequestFault, code},
 };
 use umbra_domain::{EventId, key::Scope, verdict::VerdictState};
 use umbra_llm::ORIGIN_HEADER;
@@ -108,7 +108,7 @@ pub fn answer(status: StatusCode, event: &AcceptedEvent) -> Result<Response, Pro
 }
 
 /// Returns an event's verdict by its active shadows; waits for it where the sender asks to.
-async fn verdict(api: &Api, accepted: &Accepted, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
+async fn verdict(api: &Api, accepted: &EventReceipt, wait: Option<Duration>) -> Result<Option<VerdictItem>, Problem> {
     let by = api.flows.verdicts.verdict_by(accepted);
     let spooled = accepted.durability != Durability::Committed;
     Ok(match (by, wait) {
@@ -288,7 +288,7 @@ fn origin(headers: &HeaderMap, caller: &Caller) -> Origin {
 }
 
 /// Returns the problem for faults of a body: of its JSON, or of the event.
-pub fn invalid(faults: Vec<Fault>) -> Problem {
+pub fn invalid(faults: Vec<RequestFault>) -> Problem {
     let any = |codes: &[&str]| faults.iter().any(|fault| codes.contains(&fault.code));
     let mut problem = if any(&[code::TOO_LARGE, code::TOO_MANY_EVENTS]) {
         let limit = faults.iter().find(|fault| fault.code == code::TOO_LARGE || fault.code == code::TOO_MANY_EVENTS);
@@ -299,14 +299,14 @@ pub fn invalid(faults: Vec<Fault>) -> Problem {
     } else {
         Problem::invalid_event("the request has invalid values; errors lists them, and nothing was stored")
     };
-    for Fault { pointer, code, detail } in faults {
+    for RequestFault { pointer, code, detail } in faults {
         problem = problem.at(pointer, code, detail);
     }
     problem
 }
 
 /// Returns the problem for faults of a body that is not an event.
-pub fn invalid_request(faults: Vec<Fault>) -> Problem {
+pub fn invalid_request(faults: Vec<RequestFault>) -> Problem {
     let problem = invalid(faults);
     if problem.code() != "invalid_event" {
         return problem;

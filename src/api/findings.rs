@@ -12,13 +12,13 @@ use super::{
     Api, Listing,
     auth::Caller,
     body::{Media, expect_media, from_json},
-    missing::missing,
     params::{Params, expect_reached, listing},
+    path_ids::missing,
     problem::Problem,
     reviews::{mode_param, review_filter, trigger_param},
     sarif,
 };
-use crate::{api::missing::PathId, findings::Observation};
+use crate::{api::path_ids::PathId, findings::Observation};
 use umbra_domain::{Assessment, FindingCategory, FindingId, Mode, ReviewId, Severity, Shadow, key::Scope};
 use umbra_store::{
     findings::{FindingFilter, FindingItem},

@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
-use crate::queue::Health as Progress;
+use crate::queue::ProcessHealth as Progress;
 
 /// State of the process.
 #[derive(Debug, Serialize, ToSchema)]

@@ -19,9 +19,9 @@ pub mod findings;
 pub mod front;
 pub mod health;
 pub mod mcp;
-mod missing;
 pub mod openapi;
 pub mod params;
+mod path_ids;
 pub mod problem;
 pub mod reflexions;
 pub mod reviews;
@@ -55,11 +55,11 @@ use umbra_store::StoreError;
 
 /// State of the handlers.
 #[derive(Clone)]
-pub struct Api(Arc<Parts>);
+pub struct Api(Arc<ApiParts>);
 
 impl std::ops::Deref for Api {
-    type Target = Parts;
-    fn deref(&self) -> &Parts {
+    type Target = ApiParts;
+    fn deref(&self) -> &ApiParts {
         &self.0
     }
 }
@@ -87,7 +87,7 @@ pub enum ReloadFault {
 }
 
 /// Parts of an [`Api`].
-pub struct Parts {
+pub struct ApiParts {
     /// Flows of events, reviews and decisions.
     pub flows: Flows,
     /// Keys that are accepted.
@@ -114,7 +114,7 @@ pub struct Parts {
 
 impl Api {
     /// Returns an API of these parts.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: ApiParts) -> Self {
         Self(Arc::new(parts))
     }
 }

@@ -16,12 +16,12 @@ use super::{
     auth::Caller,
     body::{Media, expect_media},
     events::{invalid, refused},
-    missing::missing,
     params::{Params, expect_reached, listing, preferred_wait, prefers_markdown},
+    path_ids::missing,
     problem::Problem,
 };
 use crate::{
-    api::missing::PathId,
+    api::path_ids::PathId,
     findings,
     flows::events::{Origin, accept::OnDemand},
     ingest::{self, Incoming, ReviewRequest},
@@ -112,7 +112,7 @@ async fn await_review(api: &Api, event: EventId, id: ReviewId, wait: Duration) -
     match review {
         Some(review) if review.released => Err(given_up(api, &review)),
         Some(review) => Ok(review),
-        None => Err(Problem::internal("a review that was reserved is gone")),
+        None => Err(Problem::internal("a reserved review no longer exists")),
     }
 }
 

@@ -13,9 +13,9 @@ use super::{
     problem::Problem,
 };
 use crate::flows::{
+    active_configuration::{ActiveConfiguration, ActiveShadow},
     followers::feedback::ShadowPrecision,
     maintenance::status::Status,
-    rules::{Armed, Rules},
 };
 use umbra_domain::{
     CheckName, Datamark, Mode, ReviewScope, Severity, Shadow, SkipReason, Trigger, WatchRule, key::Scope,
@@ -126,7 +126,7 @@ pub struct BatchView {
 }
 
 impl ShadowView {
-    fn new(rules: &Rules, armed: &Armed, judged: &[JudgedCount]) -> Self {
+    fn new(rules: &ActiveConfiguration, armed: &ActiveShadow, judged: &[JudgedCount]) -> Self {
         let Shadow {
             name,
             model,

@@ -86,18 +86,18 @@ pub async fn stream_findings(
     }
     let (position, behind) = from.map_or((newest, false), |from| (from, true));
     let opening = format!("retry: {}\nid: {}\n\n", RETRY.as_millis(), cursor_of(FEED, position));
-    let reader = Reader { api, filter, live, position, behind, ready: VecDeque::from([opening]) };
+    let reader = FindingStream { api, filter, live, position, behind, ready: VecDeque::from([opening]) };
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         // Proxies of the nginx family would hold the events back.
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    Ok((headers, Body::new(frames(reader, Reader::next))).into_response())
+    Ok((headers, Body::new(frames(reader, FindingStream::next))).into_response())
 }
 
 /// State of one stream.
-struct Reader {
+struct FindingStream {
     api: Api,
     filter: FindingFilter,
     live: Receiver<Arc<NewFindings>>,
@@ -108,7 +108,7 @@ struct Reader {
     ready: VecDeque<String>,
 }
 
-impl Reader {
+impl FindingStream {
     /// Returns the next piece to send; `None` at the drain, or while the database is away: the reader resumes later.
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let draining = self.api.draining.clone();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::{Json, extract::State};
 
-use super::{Api, auth::Caller, missing::missing_event, params::Params, problem::Problem};
-use crate::api::missing::PathId;
+use super::{Api, auth::Caller, params::Params, path_ids::missing_event, problem::Problem};
+use crate::api::path_ids::PathId;
 use umbra_domain::{EventId, key::Scope};
 use umbra_store::verdicts::VerdictItem;
 

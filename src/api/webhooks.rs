@@ -15,7 +15,7 @@ use super::{
     params::{Params, expect_reached, listing},
     problem::Problem,
 };
-use crate::api::missing::{Addressed, PathId};
+use crate::api::path_ids::{Addressed, PathId};
 use umbra_domain::{DeliveryId, key::Scope};
 use umbra_store::{dead_letters::DeadLetter, paging::Feed, webhooks::OutboxStatus};
 

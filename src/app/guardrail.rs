@@ -9,11 +9,11 @@ use crate::{
 use umbra_boundary::tools::Tools;
 use umbra_config::{
     Loaded, Report,
-    sidecar::{Judgement, read},
+    sidecar::{SidecarFileValidators, read},
 };
 use umbra_domain::{Shadow, sidecar::SidecarRules};
 use umbra_policy::check_condition;
-use umbra_sidecar::document::{Limits, name::Name};
+use umbra_sidecar::document::{DocumentLimits, name::Name};
 
 impl Setup {
     /// Returns the rules of sessions: the sidecar file, with the policies of the tools file. `shadows` are those that
@@ -28,7 +28,7 @@ impl Setup {
         unjudged: &dyn Fn(&Shadow) -> Option<String>,
     ) -> Result<Loaded<SidecarRulesInForce>, Report> {
         let policies: Vec<_> = tools.policies().cloned().collect();
-        let judgement = Judgement {
+        let judgement = SidecarFileValidators {
             condition: &|text| check_condition(text).map_err(|error| error.to_string()),
             document: &|name| Name::parse(name).map(drop).map_err(|error| error.to_string()),
             shadow: &|name| {
@@ -60,7 +60,7 @@ impl Setup {
     /// It is no directory, or may not be entered.
     pub fn workspace(&self) -> Result<Option<Workspace>, Report> {
         let Some(path) = &self.settings.sidecar.workspace else { return Ok(None) };
-        let most = 2 * Limits::default().bytes as u64;
+        let most = 2 * DocumentLimits::default().bytes as u64;
         Workspace::open(path, most).map(Some).map_err(|error| {
             let message = format!("{} is not a directory that can be opened: {error}", path.display());
             let help = "create the directory and let the server's user read and write in it, or leave the key out";

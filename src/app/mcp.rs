@@ -9,13 +9,13 @@ use super::{App, Database, Setup, sign_audit, watching};
 use crate::{
     api::mcp::{McpHandle, McpRequest},
     lifecycle::Tasks,
-    mcp::{Gateway, Guard, Profiles, Repinned, serve_stdio},
+    mcp::{CallGuard, McpGateway, PinResult, Profiles, serve_stdio},
 };
 use umbra_config::settings::{McpProfile, McpSelect, McpUpstream};
 use umbra_domain::clock::Clock;
 use umbra_llm::OutboundPolicy;
 
-pub use crate::mcp::Caller;
+pub use crate::mcp::McpCaller;
 
 /// Longest time for writes after the last answer.
 const LAST_WRITES: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub struct Proxy {
     /// Limits of the list of tools, in place of the profile's.
     pub select: Option<McpSelect>,
     /// Caller; without an agent, the profile's agent calls.
-    pub caller: Caller,
+    pub caller: McpCaller,
 }
 
 fn policy(setup: &Setup) -> OutboundPolicy {
@@ -41,7 +41,7 @@ fn policy(setup: &Setup) -> OutboundPolicy {
 ///
 /// # Errors
 /// A server's URL is refused.
-pub(super) fn profiles(setup: &Setup, guard: Guard, stop: CancellationToken) -> anyhow::Result<Arc<Profiles>> {
+pub(super) fn profiles(setup: &Setup, guard: CallGuard, stop: CancellationToken) -> anyhow::Result<Arc<Profiles>> {
     Ok(Arc::new(Profiles::new(&setup.settings.mcp, &policy(setup), guard, stop)?))
 }
 
@@ -61,7 +61,7 @@ pub(super) fn mcp_handle(profiles: Option<Arc<Profiles>>) -> McpHandle {
         let profiles = profiles.clone();
         Box::pin(async move {
             let McpRequest { profile, agent, session, run, seed, route, modes, task, request } = asked;
-            let caller = Caller { agent, session, run, seed, route, modes, task };
+            let caller = McpCaller { agent, session, run, seed, route, modes, task };
             profiles?.serve(&profile, caller, request).await
         })
     };
@@ -69,13 +69,13 @@ pub(super) fn mcp_handle(profiles: Option<Arc<Profiles>>) -> McpHandle {
 }
 
 /// Running parts of a proxy that has no HTTP server.
-struct Running {
-    gateway: Arc<Gateway>,
+struct RunningProxy {
+    gateway: Arc<McpGateway>,
     background: Tasks,
     stop: CancellationToken,
 }
 
-impl Running {
+impl RunningProxy {
     async fn start(setup: &Setup, database: &Database, proxy: &mut Proxy) -> anyhow::Result<Self> {
         let mut setup = setup.clone();
         let profiles = &mut setup.settings.mcp.profiles;
@@ -96,11 +96,11 @@ impl Running {
         profile.select = proxy.select.take().or(profile.select);
         sign_audit(&setup, &database.store)?;
         let App { flows, writer, filer, decisions, .. } = App::build(&setup, &database.store, Clock::system()).await?;
-        let (guard, scribe) = Guard::new(flows.clone());
+        let (guard, scribe) = CallGuard::new(flows.clone());
         if proxy.caller.agent.is_empty() {
             proxy.caller.agent.clone_from(&profile.agent);
         }
-        let gateway = Gateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
+        let gateway = McpGateway::new(&proxy.profile, &profile, &setup.settings.mcp, &policy(&setup), guard)?;
         // The session is new and is the run: simulated writes can be read back.
         proxy.caller.session.get_or_insert_with(|| format!("mcp_{}", flows.clock.new_id().simple()));
         let (background, stop) = (Tasks::new(), CancellationToken::new());
@@ -142,7 +142,7 @@ impl Running {
 pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<()> {
     let tasks = Tasks::new();
     tasks.listen().context("installing signal handlers")?;
-    let running = Running::start(setup, database, &mut proxy).await?;
+    let running = RunningProxy::start(setup, database, &mut proxy).await?;
     let stop = tasks.soft().child_token();
     let serving = async {
         let served = Box::pin(serve_stdio(Arc::clone(&running.gateway), proxy.caller.clone(), stop)).await;
@@ -156,8 +156,8 @@ pub async fn proxy(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyh
 ///
 /// # Errors
 /// In words, with a remedy.
-pub async fn accept_tools(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<Vec<Repinned>> {
-    let running = Running::start(setup, database, &mut proxy).await?;
+pub async fn accept_tools(setup: &Setup, database: &Database, mut proxy: Proxy) -> anyhow::Result<Vec<PinResult>> {
+    let running = RunningProxy::start(setup, database, &mut proxy).await?;
     let accepted = running.gateway.accept().await;
     running.end().await;
     Ok(accepted?)

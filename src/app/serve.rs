@@ -20,17 +20,17 @@ use crate::{
         admission::Admission,
         auth::KeyRing,
         body::BodyReader,
-        front::{BodyLimits, Front, HostGuard, Limits},
+        front::{BodyLimits, ConnectionLimits, Front, HostGuard},
     },
     dashboard,
     flows::{
         Flows,
-        rules::{Rules, RulesError},
+        active_configuration::{ActiveConfiguration, RulesError},
         sessions::Interventions,
     },
     ingest,
-    lifecycle::{Drained, Failure, Tasks},
-    mcp::{Guard, Profiles},
+    lifecycle::{Drained, TaskFailure, Tasks},
+    mcp::{CallGuard, Profiles},
     telemetry,
 };
 use umbra_config::{Loaded, Report};
@@ -121,7 +121,7 @@ async fn run(
     background.spawn_essential("writer", writer.run(requests_done.clone()));
     background.spawn_essential("spool", filer.run(leave.clone()));
     background.spawn_essential("decisions", decisions.run(requests_done.clone()));
-    let (proxied, scribe) = Guard::new(flows.clone());
+    let (proxied, scribe) = CallGuard::new(flows.clone());
     let profiles = mcp::profiles(setup, proxied, tasks.soft().clone())?;
     // The writer stores its events, so it ends before the writer.
     let answered = CancellationToken::new();
@@ -190,7 +190,7 @@ async fn run(
 }
 
 /// Waits for background tasks to end; a second signal leaves them less time.
-async fn end_background(tasks: &Tasks, background: &Tasks) -> Result<Drained, Failure> {
+async fn end_background(tasks: &Tasks, background: &Tasks) -> Result<Drained, TaskFailure> {
     let hurried = async {
         tasks.hurry().cancelled().await;
         sleep(LEAVE_AT_ONCE).await;
@@ -300,7 +300,7 @@ pub fn api_of(
             Box::pin(async move { reload(&setup, &flows, profiles.as_deref()).await })
         })
     };
-    Api::new(api::Parts {
+    Api::new(api::ApiParts {
         flows: flows.clone(),
         keys,
         bodies: BodyReader::new(BodyLimits {
@@ -327,9 +327,9 @@ pub fn api_of(
 }
 
 /// Returns the limits of connections by the settings.
-pub fn limits(setup: &Setup) -> Limits {
+pub fn limits(setup: &Setup) -> ConnectionLimits {
     let server = &setup.settings.server;
-    Limits {
+    ConnectionLimits {
         max_connections: server.max_connections,
         first_byte: server.first_byte_timeout,
         headers: server.header_timeout,
@@ -355,7 +355,7 @@ async fn reload_on_hangup(setup: Setup, flows: Flows, profiles: Arc<Profiles>, t
         match reload(&setup, &flows, Some(&profiles)).await {
             Ok(reloaded) => tracing::info!(shadows = reloaded.shadows, "the configuration is reloaded"),
             Err(ReloadFault::Store(error)) => {
-                tracing::warn!(%error, "the configuration is not reloaded and stays as it was: the database failed")
+                tracing::warn!(%error, "the configuration is not reloaded and stays as it was: the database failed");
             }
             Err(ReloadFault::Faults(faults)) => {
                 for (_, fault) in faults {
@@ -386,10 +386,11 @@ async fn reload(setup: &Setup, flows: &Flows, profiles: Option<&Profiles>) -> Re
         None => plain(format!("{error:#}")),
     })?;
     let webhooks = setup.webhooks().map_err(|error| plain(format!("{error:#}")))?;
-    let rules = Rules::arm(&flows.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
-        RulesError::Store(error) => ReloadFault::Store(error),
-        RulesError::Pattern(error) => plain(error.to_string()),
-    })?;
+    let rules =
+        ActiveConfiguration::arm(&flows.store, shadows, Arc::new(gateway)).await.map_err(|error| match error {
+            RulesError::Store(error) => ReloadFault::Store(error),
+            RulesError::Pattern(error) => plain(error.to_string()),
+        })?;
     let count = rules.shadows.len();
     if let Some(profiles) = profiles {
         mcp::reload(&setup, profiles).map_err(|error| plain(format!("{error:#}")))?;

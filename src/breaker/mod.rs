@@ -41,7 +41,7 @@ const MOST_REMEMBERED: usize = 32;
 
 /// Thresholds for opening and closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BreakerLimits {
     /// Rejections in a row that open it, of different contents or of one; at least 1.
     pub threshold: u32,
     /// Time for which it stays open.
@@ -136,7 +136,7 @@ pub struct History {
 
 impl History {
     /// Adds an opinion, in the place of its event.
-    pub fn add(&mut self, opinion: Opinion, limits: &Limits) {
+    pub fn add(&mut self, opinion: Opinion, limits: &BreakerLimits) {
         let place = self.recent.partition_point(|known| known.order < opinion.order);
         let known = self.recent.get(place).is_some_and(|next| next.order == opinion.order);
         if known || opinion.order <= self.settled_to {
@@ -160,7 +160,7 @@ impl History {
     }
 
     /// Returns the state at `now`.
-    pub fn standing(&self, now: Timestamp, limits: &Limits) -> BreakerStatus {
+    pub fn standing(&self, now: Timestamp, limits: &BreakerLimits) -> BreakerStatus {
         let settled = self.settled.clone();
         self.recent.iter().fold(settled, |standing, opinion| standing.after(opinion, limits)).at(now, limits)
     }
@@ -173,13 +173,13 @@ impl BreakerStatus {
     }
 
     /// Returns the time at which an open breaker becomes half open.
-    pub fn half_open_at(&self, limits: &Limits) -> Option<Timestamp> {
+    pub fn half_open_at(&self, limits: &BreakerLimits) -> Option<Timestamp> {
         let since = self.since.filter(|_| self.recommendation == BreakerState::Open)?;
         Some(since.saturating_add(limits.cool_off).unwrap_or(since))
     }
 
     /// Applies the passing of time.
-    fn at(mut self, now: Timestamp, limits: &Limits) -> Self {
+    fn at(mut self, now: Timestamp, limits: &BreakerLimits) -> Self {
         if let Some(half_open_at) = self.half_open_at(limits).filter(|at| *at <= now) {
             self.recommendation = BreakerState::HalfOpen;
             self.since = Some(half_open_at);
@@ -190,7 +190,7 @@ impl BreakerStatus {
     }
 
     /// Applies an opinion.
-    fn after(self, opinion: &Opinion, limits: &Limits) -> Self {
+    fn after(self, opinion: &Opinion, limits: &BreakerLimits) -> Self {
         let mut standing = self.at(opinion.received_at, limits);
         match (standing.recommendation, opinion.rejected) {
             (BreakerState::Closed, false) => standing.clear(),

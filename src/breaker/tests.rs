@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::{BreakerStatus, History, Limits, MOST_RECENT, Opinion, content, rejects};
+use super::{BreakerLimits, BreakerStatus, History, MOST_RECENT, Opinion, content, rejects};
 use umbra_domain::{Assessment, BreakerState, Event, EventId, ReviewId, Severity};
 
-const LIMITS: Limits = Limits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
+const LIMITS: BreakerLimits = BreakerLimits { threshold: 3, cool_off: Duration::from_mins(15), trials: 2 };
 
 fn minute(minute: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + 60 * minute).unwrap()

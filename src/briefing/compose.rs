@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::{Timestamp, civil::Date};
 
-use super::{AgentLine, Assessments, Briefing, Findings, Line, Past, Period, ShadowLine, Trend};
+use super::{AgentLine, Assessments, Briefing, BriefingLine, BriefingPast, Findings, Period, ShadowLine, Trend};
 use umbra_domain::{Mode, NanoUsd, SkipReason};
 use umbra_store::{
-    briefings::{AgentCounts, FeedbackCounts, Recurring, ReviewCounts, ShadowCounts, Troubled},
-    gravest::Gravest,
+    briefings::{AgentCounts, FeedbackCounts, RecurringFault, ReviewCounts, ShadowCounts, TroubledAgent},
+    gravest::GravestFinding,
 };
 
 /// Facts from which a briefing is composed.
 #[derive(Debug, Clone)]
-pub struct Facts {
+pub struct BriefingFacts {
     /// Period of the briefing.
     pub period: Period,
     /// True if the period is over.
@@ -23,7 +23,7 @@ pub struct Facts {
     /// First local day of the installation.
     pub first_day: Date,
     /// Most severe findings of the period, worst first.
-    pub gravest: Vec<Gravest>,
+    pub gravest: Vec<GravestFinding>,
     /// Shadows in force, in the order of their file.
     pub in_force: Vec<(String, Mode)>,
     /// Counts of reviews in the period and in earlier ones, by shadow, mode and day.
@@ -37,9 +37,9 @@ pub struct Facts {
     /// The same agents, and others, in the earlier periods.
     pub agents_before: Vec<AgentCounts>,
     /// Faults that were found again.
-    pub recurring: Vec<Recurring>,
+    pub recurring: Vec<RecurringFault>,
     /// Agents whose breakers are not closed.
-    pub breakers: Vec<Troubled>,
+    pub breakers: Vec<TroubledAgent>,
     /// People's ratings of the findings.
     pub feedback: FeedbackCounts,
 }
@@ -87,7 +87,7 @@ impl<'a> Sums<'a> {
 }
 
 /// Composes the briefing from these facts.
-pub fn compose(facts: &Facts) -> Briefing {
+pub fn compose(facts: &BriefingFacts) -> Briefing {
     let period = facts.period;
     let periods = period.kind.periods_before();
     let sums = Sums::new(period, &facts.shadows);
@@ -122,7 +122,7 @@ pub fn compose(facts: &Facts) -> Briefing {
 
 /// Returns the lines of passive and of other shadows: shadows in force in their order, then others with reviews or
 /// skips.
-fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowLine>) {
+fn shadow_lines(facts: &BriefingFacts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowLine>) {
     let mut order: Vec<(Key<'_>, Mode)> =
         facts.in_force.iter().map(|(name, mode)| ((name.as_str(), *mode == Mode::Passive), *mode)).collect();
     for (key, (mode, _)) in &sums.shadows {
@@ -155,10 +155,10 @@ fn shadow_lines(facts: &Facts, sums: &Sums<'_>) -> (Vec<ShadowLine>, Vec<ShadowL
     (passive, others)
 }
 
-fn line(counts: ReviewCounts) -> Line {
+fn line(counts: ReviewCounts) -> BriefingLine {
     let ReviewCounts { approve, checked, inconclusive, suggest, flag, info, warning, critical, unverified, .. } =
         counts;
-    Line {
+    BriefingLine {
         reviews: counts.reviews,
         assessments: Assessments { approve, checked, inconclusive, suggest, flag },
         failed: counts.failed,
@@ -170,8 +170,8 @@ fn line(counts: ReviewCounts) -> Line {
     }
 }
 
-fn past(period: Period, n: i64, counts: ReviewCounts) -> Past {
-    Past {
+fn past(period: Period, n: i64, counts: ReviewCounts) -> BriefingPast {
+    BriefingPast {
         first: period.before(n),
         reviews: counts.reviews,
         flagged: counts.flag,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 
-use super::{AgentLine, Briefing, Kind, Line, ShadowLine, Trend};
+use super::{AgentLine, Briefing, BriefingLine, Kind, ShadowLine, Trend};
 use umbra_domain::{Severity, SkipReason, plain};
-use umbra_store::gravest::Gravest;
+use umbra_store::gravest::GravestFinding;
 
 /// Renders the page: the most severe findings in words, unjudged events with the reasons, then figures.
 pub fn page(briefing: &Briefing) -> String {
@@ -79,8 +79,8 @@ pub fn page(briefing: &Briefing) -> String {
     lines.join("\n")
 }
 
-fn gravest(findings: &[Gravest]) -> Vec<String> {
-    let line = |finding: &Gravest| {
+fn gravest(findings: &[GravestFinding]) -> Vec<String> {
+    let line = |finding: &GravestFinding| {
         let task = finding.task_id.as_deref().map(|task| format!(", task {}", plain(task)));
         let often = if finding.times > 1 { format!(", {}", times(finding.times)) } else { String::new() };
         let doubt = if finding.is_doubtful() { " Not verified: no quoted evidence was found in the text." } else { "" };
@@ -113,7 +113,7 @@ fn not_judged(briefing: &Briefing) -> Vec<String> {
             skips.collect::<Vec<_>>().join(", ")
         ));
     }
-    let Line { assessments, failed, open, .. } = &briefing.totals;
+    let BriefingLine { assessments, failed, open, .. } = &briefing.totals;
     for (n, what) in [
         (assessments.checked, "made by the built-in checks alone, which found nothing (CHECKED)"),
         (assessments.inconclusive, "without a verdict by the model (INCONCLUSIVE)"),
@@ -226,7 +226,7 @@ fn counted(count: i64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn assessments(line: &Line) -> String {
+fn assessments(line: &BriefingLine) -> String {
     let a = line.assessments;
     format!(
         "{} APPROVE, {} CHECKED, {} INCONCLUSIVE, {} SUGGEST, {} FLAG",
@@ -234,7 +234,7 @@ fn assessments(line: &Line) -> String {
     )
 }
 
-fn findings(line: &Line) -> String {
+fn findings(line: &BriefingLine) -> String {
     let all = [
         (line.findings.critical, Severity::Critical),
         (line.findings.warning, Severity::Warning),

@@ -18,13 +18,13 @@ use utoipa::ToSchema;
 
 pub use self::{
     calendar::{Kind, Period, latest_day, latest_week},
-    compose::{Facts, compose},
+    compose::{BriefingFacts, compose},
     markdown::page,
 };
 use umbra_domain::Mode;
 use umbra_store::{
-    briefings::{FeedbackCounts, Recurring, Troubled},
-    gravest::Gravest,
+    briefings::{FeedbackCounts, RecurringFault, TroubledAgent},
+    gravest::GravestFinding,
 };
 
 /// A daily briefing or a weekly report.
@@ -53,11 +53,11 @@ pub struct Briefing {
     /// The five most severe findings, without those of passive shadows and false alarms; equal faults of an agent count
     /// as one.
     #[serde(default)]
-    pub gravest: Vec<Gravest>,
+    pub gravest: Vec<GravestFinding>,
     /// Sums over all shadows but the passive ones.
-    pub totals: Line,
+    pub totals: BriefingLine,
     /// The same sums for the earlier periods, latest last: seven days, or four weeks.
-    pub before: Vec<Past>,
+    pub before: Vec<BriefingPast>,
     /// Shadows that are in force or reviewed something, except passive ones.
     pub shadows: Vec<ShadowLine>,
     /// Agents, those with the most severe and the most findings first.
@@ -65,10 +65,10 @@ pub struct Briefing {
     /// Number of reviewed agents that are not listed.
     pub more_agents: i64,
     /// Faults that were found again.
-    pub recurring: Vec<Recurring>,
+    pub recurring: Vec<RecurringFault>,
     /// Agents whose breakers were not closed when this was made.
     #[serde(default)]
-    pub breakers: Vec<Troubled>,
+    pub breakers: Vec<TroubledAgent>,
     /// People's ratings of the findings.
     pub feedback: FeedbackCounts,
     /// Passive shadows, which are in no other section.
@@ -78,7 +78,7 @@ pub struct Briefing {
 /// Counts of reviews and of their findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingLine)]
-pub struct Line {
+pub struct BriefingLine {
     /// Number of reviews with an assessment.
     pub reviews: i64,
     /// These reviews by assessment.
@@ -133,7 +133,7 @@ impl Findings {
 /// Counts of an earlier period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BriefingPast)]
-pub struct Past {
+pub struct BriefingPast {
     /// First day of the period.
     #[schema(value_type = String, format = Date)]
     pub first: Date,
@@ -157,7 +157,7 @@ pub struct ShadowLine {
     pub mode: Mode,
     /// Counts of the period.
     #[serde(flatten)]
-    pub line: Line,
+    pub line: BriefingLine,
     /// Matching events that were not reviewed, by reason.
     pub skips: BTreeMap<String, i64>,
     /// Means of the earlier periods; null where the shadow did nothing in them.
@@ -172,7 +172,7 @@ pub struct AgentLine {
     pub agent: String,
     /// Counts of reviews of the agent.
     #[serde(flatten)]
-    pub line: Line,
+    pub line: BriefingLine,
     /// Means of the earlier periods; null where the agent was not reviewed in them.
     pub trend: Option<Trend>,
 }

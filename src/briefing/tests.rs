@@ -7,11 +7,11 @@ use jiff::{
 };
 use proptest::prelude::*;
 
-use super::{Facts, Kind, Period, compose, latest_day, latest_week, page};
+use super::{BriefingFacts, Kind, Period, compose, latest_day, latest_week, page};
 use umbra_domain::{FindingId, Mode, Severity, SkipReason};
 use umbra_store::{
-    briefings::{AgentCounts, FeedbackCounts, Recurring, ReviewCounts, ShadowCounts, Troubled},
-    gravest::Gravest,
+    briefings::{AgentCounts, FeedbackCounts, RecurringFault, ReviewCounts, ShadowCounts, TroubledAgent},
+    gravest::GravestFinding,
 };
 
 #[test]
@@ -84,8 +84,8 @@ fn shadow(name: &str, mode: Mode, day: Date, counts: ReviewCounts) -> ShadowCoun
     ShadowCounts { shadow: name.into(), mode, day, counts }
 }
 
-fn facts(period: Period) -> Facts {
-    Facts {
+fn facts(period: Period) -> BriefingFacts {
+    BriefingFacts {
         period,
         complete: true,
         made_at: "2026-03-01T00:15:00Z".parse().unwrap(),
@@ -110,7 +110,7 @@ fn facts(period: Period) -> Facts {
 #[test]
 fn passive_shadows_have_their_own_section_and_count_in_no_total() {
     let day = date(2026, 2, 28);
-    let made = compose(&Facts {
+    let made = compose(&BriefingFacts {
         shadows: vec![
             shadow("quiet", Mode::Passive, day, counts(9, 9, 9)),
             shadow("quiet", Mode::Passive, date(2026, 2, 27), counts(5, 5, 5)),
@@ -142,7 +142,7 @@ fn passive_shadows_have_their_own_section_and_count_in_no_total() {
 
 #[test]
 fn a_week_is_compared_with_the_four_weeks_before() {
-    let made = compose(&Facts {
+    let made = compose(&BriefingFacts {
         shadows: vec![
             shadow("security", Mode::Review, date(2026, 1, 26), counts(1, 0, 0)),
             shadow("security", Mode::Review, date(2026, 2, 1), counts(2, 0, 0)),
@@ -157,9 +157,9 @@ fn a_week_is_compared_with_the_four_weeks_before() {
     assert_eq!(made.before.iter().map(|past| past.reviews).collect::<Vec<_>>(), [3, 4, 0, 8]);
 }
 
-fn gravest(text: &str) -> Gravest {
+fn gravest(text: &str) -> GravestFinding {
     let id = FindingId(uuid::Uuid::from_u128(1));
-    Gravest {
+    GravestFinding {
         id,
         path: format!("/v1/findings/{id}"),
         severity: Severity::Critical,
@@ -186,10 +186,10 @@ fn page_opens_with_gravest_findings_and_unjudged_events() {
         failed: 1,
         ..ReviewCounts::default()
     };
-    let made = page(&compose(&Facts {
+    let made = page(&compose(&BriefingFacts {
         shadows: vec![shadow("security", Mode::Review, day, counts)],
         skips: vec![("security".into(), SkipReason::CostBelowFloor, 5), ("quiet".into(), SkipReason::DailyCap, 2)],
-        gravest: vec![Gravest { verified: true, ..gravest("A key leaks.") }, gravest("It is off its task.")],
+        gravest: vec![GravestFinding { verified: true, ..gravest("A key leaks.") }, gravest("It is off its task.")],
         ..facts(Period::day(day))
     }));
     let id = FindingId(uuid::Uuid::from_u128(1));
@@ -201,8 +201,9 @@ fn page_opens_with_gravest_findings_and_unjudged_events() {
              2 times. [{id}](/#/findings/{id})"
         ),
         format!(
-            "- **critical, security:** It is off its task. In the work of It is off its task., task It is off its task., \
-             found by security, 2 times. Not verified: no quoted evidence stands in the text. [{id}](/#/findings/{id})"
+            "- **critical, security:** It is off its task. In the work of It is off its task., task It is off its \
+             task., found by security, 2 times. Not verified: no quoted evidence was found in the text. \
+             [{id}](/#/findings/{id})"
         ),
         String::new(),
         "## Not judged by a model, and why".to_owned(),
@@ -221,21 +222,24 @@ fn page_opens_with_gravest_findings_and_unjudged_events() {
 #[test]
 fn the_page_of_the_first_day_says_so_and_has_no_trend() {
     let day = date(2026, 2, 28);
-    let on = |first_day| page(&compose(&Facts { first_day, complete: false, ..facts(Period::day(day)) }));
+    let on = |first_day| page(&compose(&BriefingFacts { first_day, complete: false, ..facts(Period::day(day)) }));
     let first = on(day);
-    assert!(first.contains("began on 2026-02-28: nothing before it is known.") && !first.contains("Trend"), "{first}");
+    assert!(
+        first.contains("began on 2026-02-28: there are no figures before that day.") && !first.contains("Trend"),
+        "{first}"
+    );
     let second = on(date(2026, 2, 27));
     assert!(!second.contains("began on") && second.contains("## Trend"), "{second}");
 }
 
-fn hostile(text: &str) -> Facts {
+fn hostile(text: &str) -> BriefingFacts {
     let day = date(2026, 2, 28);
-    Facts {
+    BriefingFacts {
         gravest: vec![gravest(text)],
         shadows: vec![shadow("security", Mode::Review, day, counts(1, 1, 1))],
         agents: vec![AgentCounts { agent: text.into(), counts: counts(1, 1, 1) }],
         all_agents: 3,
-        recurring: vec![Recurring {
+        recurring: vec![RecurringFault {
             agent: text.into(),
             fingerprint: "c3520b7f84e14a10".into(),
             rule: text.into(),
@@ -245,7 +249,7 @@ fn hostile(text: &str) -> Facts {
             times: 2,
             before: 1,
         }],
-        breakers: vec![Troubled {
+        breakers: vec![TroubledAgent {
             agent: text.into(),
             recommendation: "open".into(),
             since: "2026-02-27T09:30:00Z".parse().ok(),

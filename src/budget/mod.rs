@@ -6,7 +6,7 @@
 
 pub mod floor;
 pub mod grouping;
-pub mod memory;
+pub mod refusal_memory;
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ pub struct Facts {
 
 /// Pair of event and shadow that passed the gate.
 #[derive(Debug, Clone, Default)]
-pub struct Candidate {
+pub struct ReviewCandidate {
     /// Position of the shadow in the caller's list.
     pub shadow: usize,
     /// Name of the watched agent.
@@ -53,7 +53,7 @@ pub struct Candidate {
     /// All triggers that matched, the pair's own first.
     pub matched: Vec<Trigger>,
     /// Highest possible cost of its review: money (if the model has a price) and tokens.
-    pub worst: Worst,
+    pub worst: WorstCaseCost,
     /// True if a person asked for the review: caps hold it back, the cooldown does not.
     pub on_demand: bool,
     /// Way in which it may share a review.
@@ -66,7 +66,7 @@ pub struct Candidate {
     pub critical: Vec<String>,
 }
 
-impl Candidate {
+impl ReviewCandidate {
     /// Applies a shadow's cost floor, with the known cost of the task.
     #[must_use]
     pub fn held_to_floor(self, shadow: &Shadow, cost: TaskCost) -> Self {
@@ -83,7 +83,7 @@ impl Candidate {
 
 /// Highest possible cost of a review's calls, one at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Worst {
+pub struct WorstCaseCost {
     /// Cost in money.
     pub usd: NanoUsd,
     /// Cost in tokens.
@@ -120,7 +120,7 @@ pub struct Meters {
 
 /// Decision about a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum BudgetDecision {
     /// A review is reserved, on this day.
     Reserve(Date),
     /// A waiting review is reserved on this day: the one at this index of [`Waitings::all`].
@@ -135,9 +135,9 @@ pub enum Decision {
 
 /// Decision with the trigger that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decided {
+pub struct TriggeredDecision {
     /// Decision about the candidate.
-    pub decision: Decision,
+    pub decision: BudgetDecision,
     /// Trigger of the pair; where that cools down and another matched one does not, the other.
     pub trigger: Option<Trigger>,
 }
@@ -161,26 +161,26 @@ pub fn gate(shadow: &Shadow, facts: Facts) -> Option<SkipReason> {
 /// used for the next. `overloaded`: too many reviews wait already.
 pub fn decide(
     shadows: &[&CostControl],
-    candidates: &[Candidate],
+    candidates: &[ReviewCandidate],
     meters: &mut Meters,
     now: Timestamp,
     overloaded: bool,
-) -> Vec<Decided> {
+) -> Vec<TriggeredDecision> {
     candidates
         .iter()
         .map(|candidate| {
             let trigger = named_trigger(candidate, meters, now);
             let decision = match shadows.get(candidate.shadow) {
                 Some(control) => decide_one(control, candidate, meters, now, overloaded),
-                None => Decision::Skip(SkipReason::ShadowDisabled),
+                None => BudgetDecision::Skip(SkipReason::ShadowDisabled),
             };
-            Decided { decision, trigger }
+            TriggeredDecision { decision, trigger }
         })
         .collect()
 }
 
 /// Returns the first matched trigger that does not cool down, else the first.
-fn named_trigger(candidate: &Candidate, meters: &Meters, now: Timestamp) -> Option<Trigger> {
+fn named_trigger(candidate: &ReviewCandidate, meters: &Meters, now: Timestamp) -> Option<Trigger> {
     let cools = |trigger: &Trigger| {
         let key = (candidate.shadow, candidate.agent.clone(), *trigger);
         meters.cooldowns.get(&key).is_some_and(|until| *until > now)
@@ -191,17 +191,17 @@ fn named_trigger(candidate: &Candidate, meters: &Meters, now: Timestamp) -> Opti
 
 fn decide_one(
     control: &CostControl,
-    candidate: &Candidate,
+    candidate: &ReviewCandidate,
     meters: &mut Meters,
     now: Timestamp,
     overloaded: bool,
-) -> Decision {
-    let Candidate { shadow, agent, matched, worst, on_demand, company, .. } = candidate;
+) -> BudgetDecision {
+    let ReviewCandidate { shadow, agent, matched, worst, on_demand, company, .. } = candidate;
     let urgent = is_urgent(candidate, meters, now);
     if candidate.is_below_floor() && !urgent {
         return match company {
-            Grouping::Task { completes: false, .. } => Decision::Pass,
-            _ => Decision::Skip(SkipReason::CostBelowFloor),
+            Grouping::Task { completes: false, .. } => BudgetDecision::Pass,
+            _ => BudgetDecision::Skip(SkipReason::CostBelowFloor),
         };
     }
     // End of the cooldown of the first trigger to cool down; `None` is now.
@@ -217,44 +217,46 @@ fn decide_one(
             match meters.waitings.join(*shadow, agent, *chars, rules, now) {
                 JoinOutcome::Joined(place) => {
                     note_marks(control, candidate, meters, now);
-                    return Decision::Join(place);
+                    return BudgetDecision::Join(place);
                 }
-                JoinOutcome::Full => return Decision::Skip(SkipReason::Cooldown),
+                JoinOutcome::Full => return BudgetDecision::Skip(SkipReason::Cooldown),
                 JoinOutcome::None => not_before = cools_until.unwrap_or(now),
             }
         }
         Grouping::Task { id, completes } => match (meters.waitings.rounds(*shadow, id), completes) {
-            (0 | TASK_ROUNDS.., false) => return Decision::Pass,
-            (1.., false) if meters.waitings.is_ahead(*shadow, id) => return Decision::Pass,
-            (1.., true) if let Some(place) = meters.waitings.join_task(*shadow, id) => return Decision::Join(place),
-            (TASK_ROUNDS.., true) => return Decision::Skip(SkipReason::Cooldown),
-            (0, true) if cools_until.is_some() => return Decision::Skip(SkipReason::Cooldown),
+            (0 | TASK_ROUNDS.., false) => return BudgetDecision::Pass,
+            (1.., false) if meters.waitings.is_ahead(*shadow, id) => return BudgetDecision::Pass,
+            (1.., true) if let Some(place) = meters.waitings.join_task(*shadow, id) => {
+                return BudgetDecision::Join(place);
+            }
+            (TASK_ROUNDS.., true) => return BudgetDecision::Skip(SkipReason::Cooldown),
+            (0, true) if cools_until.is_some() => return BudgetDecision::Skip(SkipReason::Cooldown),
             // Late events follow soon: no cooldown holds back their review, nor does it begin one.
             (rounds, _) => cools &= rounds == 0,
         },
-        _ if cools_until.is_some() => return Decision::Skip(SkipReason::Cooldown),
+        _ if cools_until.is_some() => return BudgetDecision::Skip(SkipReason::Cooldown),
         _ => {}
     }
     let target = meters.targets.get_mut(&(*shadow, agent.clone()));
     // Nothing is reserved that cannot be counted.
     let Some((day, target)) = meters.days.get_mut(shadow).zip(target) else {
-        return Decision::Skip(SkipReason::Overload);
+        return BudgetDecision::Skip(SkipReason::Overload);
     };
     let full = |used: i64, cap: Option<u32>| cap.is_some_and(|cap| used >= i64::from(cap));
     if full(target.used, control.max_reviews_per_target_per_day) {
-        return Decision::Skip(SkipReason::TargetCap);
+        return BudgetDecision::Skip(SkipReason::TargetCap);
     }
     if full(day.used, control.max_reviews_per_day) {
-        return Decision::Skip(SkipReason::DailyCap);
+        return BudgetDecision::Skip(SkipReason::DailyCap);
     }
     if control.max_tokens_per_day.is_some_and(|cap| day.spent_tokens.saturating_add(worst.tokens) > cap) {
-        return Decision::Skip(SkipReason::TokenCap);
+        return BudgetDecision::Skip(SkipReason::TokenCap);
     }
     if control.max_usd_per_day.is_some_and(|cap| day.spent_usd + worst.usd > cap) {
-        return Decision::Skip(SkipReason::UsdCap);
+        return BudgetDecision::Skip(SkipReason::UsdCap);
     }
     if overloaded {
-        return Decision::Skip(SkipReason::Overload);
+        return BudgetDecision::Skip(SkipReason::Overload);
     }
     day.used += 1;
     target.used += 1;
@@ -269,20 +271,20 @@ fn decide_one(
     note_marks(control, candidate, meters, now);
     match company {
         Grouping::Batch(chars) if !alone && let Some(rules) = batch_of(control, *chars) => {
-            Decision::Open(day, meters.waitings.open((*shadow, agent), *chars, rules, now, not_before))
+            BudgetDecision::Open(day, meters.waitings.open((*shadow, agent), *chars, rules, now, not_before))
         }
         Grouping::Task { id, .. } => {
             let late = meters.waitings.rounds(*shadow, id) > 0;
             let wait = if late { LATE_WAIT } else { SignedDuration::ZERO };
             let run_at = now.saturating_add(wait).unwrap_or(now);
-            Decision::Open(day, meters.waitings.open_task(*shadow, id, now, run_at))
+            BudgetDecision::Open(day, meters.waitings.open_task(*shadow, id, now, run_at))
         }
-        _ => Decision::Reserve(day),
+        _ => BudgetDecision::Reserve(day),
     }
 }
 
 /// True if one of its critical marks was not queued lately.
-fn is_urgent(candidate: &Candidate, meters: &Meters, now: Timestamp) -> bool {
+fn is_urgent(candidate: &ReviewCandidate, meters: &Meters, now: Timestamp) -> bool {
     let rests = |mark: &String| {
         let key = (candidate.shadow, candidate.agent.clone(), mark.clone());
         meters.marks.get(&key).is_some_and(|until| *until > now)
@@ -292,7 +294,7 @@ fn is_urgent(candidate: &Candidate, meters: &Meters, now: Timestamp) -> bool {
 
 /// Records that its critical marks are queued: none of them overrides a cooldown for as long as one lasts, nor before
 /// the end of the hour in which its findings collapse.
-fn note_marks(control: &CostControl, candidate: &Candidate, meters: &mut Meters, now: Timestamp) {
+fn note_marks(control: &CostControl, candidate: &ReviewCandidate, meters: &mut Meters, now: Timestamp) {
     const HOUR: i64 = 3_600;
     let hour_ends = Timestamp::from_second((now.as_second().div_euclid(HOUR) + 1).saturating_mul(HOUR)).unwrap_or(now);
     let until = now.saturating_add(signed(control.cooldown)).unwrap_or(now).max(hour_ends);
@@ -308,7 +310,7 @@ fn batch_of(control: &CostControl, chars: u64) -> Option<BatchRules> {
 
 /// Returns the end of the local day of `now`, until which a spent cap refuses. `None` where there is no such zone.
 pub fn day_end(now: Timestamp, zone: &str) -> Option<Timestamp> {
-    memory::end_of(now.in_tz(zone).ok()?.date(), zone)
+    refusal_memory::end_of(now.in_tz(zone).ok()?.date(), zone)
 }
 
 fn signed(duration: std::time::Duration) -> SignedDuration {

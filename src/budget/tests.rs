@@ -20,8 +20,8 @@ fn shadow(cost_control: CostControl) -> Shadow {
     Shadow { cost_control, ..Shadow::plain() }
 }
 
-fn candidate(agent: &str, matched: &[Trigger]) -> Candidate {
-    Candidate { agent: agent.into(), matched: matched.to_vec(), ..Candidate::default() }
+fn candidate(agent: &str, matched: &[Trigger]) -> ReviewCandidate {
+    ReviewCandidate { agent: agent.into(), matched: matched.to_vec(), ..ReviewCandidate::default() }
 }
 
 fn at(text: &str) -> Timestamp {
@@ -37,7 +37,7 @@ fn millis(ms: i64) -> SignedDuration {
 }
 
 /// Returns the meters of shadow 0 and agent `a` on the day of [`noon`], with these counts.
-fn meters(day_used: i64, target_used: i64, spent: Worst) -> Meters {
+fn meters(day_used: i64, target_used: i64, spent: WorstCaseCost) -> Meters {
     let day = DayMeter { day: date(2026, 3, 1), used: day_used, spent_usd: spent.usd, spent_tokens: spent.tokens };
     let target = DayMeter { used: target_used, spent_usd: NanoUsd::ZERO, spent_tokens: 0, ..day };
     Meters { days: [(0, day)].into(), targets: [((0, "a".into()), target)].into(), ..Meters::default() }
@@ -47,11 +47,16 @@ fn cool(meters: &mut Meters, trigger: Trigger, until: Timestamp) {
     meters.cooldowns.insert((0, "a".into(), trigger), until);
 }
 
-fn decide_alone(control: &CostControl, candidate: &Candidate, meters: &mut Meters, now: Timestamp) -> Decision {
+fn decide_alone(
+    control: &CostControl,
+    candidate: &ReviewCandidate,
+    meters: &mut Meters,
+    now: Timestamp,
+) -> BudgetDecision {
     decide(&[control], std::slice::from_ref(candidate), meters, now, false)[0].decision
 }
 
-const RESERVED: Decision = Decision::Reserve(date(2026, 3, 1));
+const RESERVED: BudgetDecision = BudgetDecision::Reserve(date(2026, 3, 1));
 
 #[test]
 fn first_applicable_skip_reason_is_given() {
@@ -90,16 +95,18 @@ fn first_applicable_skip_reason_is_given() {
             cost: TaskCost::Known(Some(NanoUsd(if cheap { 9 } else { 10 }))),
             critical: false,
         };
-        let candidate =
-            Candidate { worst: Worst { usd: NanoUsd(10), tokens: 10 }, ..candidate("a", &[Trigger::Error]) };
-        let spent = Worst { usd: NanoUsd(if usd { 91 } else { 90 }), tokens: if tokens { 41 } else { 40 } };
+        let candidate = ReviewCandidate {
+            worst: WorstCaseCost { usd: NanoUsd(10), tokens: 10 },
+            ..candidate("a", &[Trigger::Error])
+        };
+        let spent = WorstCaseCost { usd: NanoUsd(if usd { 91 } else { 90 }), tokens: if tokens { 41 } else { 40 } };
         let mut meters = meters(if daily { 5 } else { 4 }, if target { 2 } else { 1 }, spent);
         cool(&mut meters, Trigger::Error, if cooling { noon() + millis(1) } else { noon() });
         let found = gate(&shadow, facts).map_or_else(
             || decide(&[&shadow.cost_control], &[candidate], &mut meters, noon(), overloaded)[0].decision,
-            Decision::Skip,
+            BudgetDecision::Skip,
         );
-        assert_eq!(found, applying.first().map_or(RESERVED, |first| Decision::Skip(*first)), "{applying:?}");
+        assert_eq!(found, applying.first().map_or(RESERVED, |first| BudgetDecision::Skip(*first)), "{applying:?}");
     }
 }
 
@@ -133,7 +140,7 @@ fn gate_skips_by_sample_and_cost_floor() {
 fn a_pair_cools_only_while_all_its_triggers_cool() {
     use Trigger::{CodeWritten, Error};
     let hour = CostControl { cooldown: Duration::from_hours(1), ..unlimited() };
-    let refused = Decision::Skip(SkipReason::Cooldown);
+    let refused = BudgetDecision::Skip(SkipReason::Cooldown);
     for (control, matched, ends, on_demand, expected) in [
         (&hour, &[Error][..], &[(Error, 1)][..], false, refused),
         (&hour, &[Error], &[(Error, 0)], false, RESERVED),
@@ -146,11 +153,11 @@ fn a_pair_cools_only_while_all_its_triggers_cool() {
         (&hour, &[Error], &[(Error, 1)], true, RESERVED),
         (&unlimited(), &[Error], &[(Error, 1)], false, RESERVED),
     ] {
-        let mut meters = meters(0, 0, Worst::default());
+        let mut meters = meters(0, 0, WorstCaseCost::default());
         for (trigger, seconds) in ends {
             cool(&mut meters, *trigger, noon() + SignedDuration::from_secs(*seconds));
         }
-        let candidate = Candidate { on_demand, ..candidate("a", matched) };
+        let candidate = ReviewCandidate { on_demand, ..candidate("a", matched) };
         let found = decide_alone(control, &candidate, &mut meters, noon());
         assert_eq!(found, expected, "{matched:?} under {ends:?}, on demand: {on_demand}");
     }
@@ -161,12 +168,12 @@ fn a_reservation_starts_the_cooldown_of_every_matched_trigger() {
     use Trigger::{CodeWritten, Error, SecurityRisk, TaskComplete};
     let control = CostControl { cooldown: Duration::from_mins(1), ..unlimited() };
     for on_demand in [false, true] {
-        let mut meters = meters(0, 0, Worst::default());
+        let mut meters = meters(0, 0, WorstCaseCost::default());
         let (short, long) = (noon() + millis(5), noon() + SignedDuration::from_hours(9));
         for (trigger, until) in [(SecurityRisk, short), (CodeWritten, long), (TaskComplete, short)] {
             cool(&mut meters, trigger, until);
         }
-        let candidate = Candidate { on_demand, ..candidate("a", &[Error, SecurityRisk, CodeWritten]) };
+        let candidate = ReviewCandidate { on_demand, ..candidate("a", &[Error, SecurityRisk, CodeWritten]) };
         assert_eq!(decide_alone(&control, &candidate, &mut meters, noon()), RESERVED);
         let end = |trigger| meters.cooldowns[&(0, "a".to_owned(), trigger)];
         let minute = noon() + SignedDuration::from_mins(1);
@@ -178,7 +185,7 @@ fn a_reservation_starts_the_cooldown_of_every_matched_trigger() {
 #[test]
 fn money_and_token_caps_count_spending_and_the_worst_case() {
     let none = NanoUsd::ZERO;
-    let (no_tokens, no_money) = (Decision::Skip(SkipReason::TokenCap), Decision::Skip(SkipReason::UsdCap));
+    let (no_tokens, no_money) = (BudgetDecision::Skip(SkipReason::TokenCap), BudgetDecision::Skip(SkipReason::UsdCap));
     for (caps, spent, worst, expected) in [
         ((None, None), (NanoUsd(i64::MAX), u64::MAX), (NanoUsd(i64::MAX), u64::MAX), RESERVED),
         ((Some(100), None), (none, 60), (none, 40), RESERVED),
@@ -193,10 +200,10 @@ fn money_and_token_caps_count_spending_and_the_worst_case() {
         ((None, Some(0)), (none, 0), (none, 9), RESERVED),
     ] {
         let control = CostControl { max_tokens_per_day: caps.0, max_usd_per_day: caps.1.map(NanoUsd), ..unlimited() };
-        let mut meters = meters(0, 0, Worst { usd: spent.0, tokens: spent.1 });
+        let mut meters = meters(0, 0, WorstCaseCost { usd: spent.0, tokens: spent.1 });
         for on_demand in [false, true] {
-            let worst = Worst { usd: worst.0, tokens: worst.1 };
-            let candidate = Candidate { worst, on_demand, ..candidate("a", &[Trigger::Error]) };
+            let worst = WorstCaseCost { usd: worst.0, tokens: worst.1 };
+            let candidate = ReviewCandidate { worst, on_demand, ..candidate("a", &[Trigger::Error]) };
             let found = decide_alone(&control, &candidate, &mut meters, noon());
             assert_eq!(found, expected, "caps {caps:?}, spent {spent:?}, worst {worst:?}");
         }
@@ -211,26 +218,28 @@ fn on_demand_review_is_held_to_the_caps() {
         cooldown: Duration::from_hours(1),
         ..unlimited()
     };
-    for (day_used, target_used, expected) in
-        [(2, 1, RESERVED), (2, 2, Decision::Skip(SkipReason::TargetCap)), (3, 1, Decision::Skip(SkipReason::DailyCap))]
-    {
-        let mut meters = meters(day_used, target_used, Worst::default());
+    for (day_used, target_used, expected) in [
+        (2, 1, RESERVED),
+        (2, 2, BudgetDecision::Skip(SkipReason::TargetCap)),
+        (3, 1, BudgetDecision::Skip(SkipReason::DailyCap)),
+    ] {
+        let mut meters = meters(day_used, target_used, WorstCaseCost::default());
         cool(&mut meters, Trigger::Error, Timestamp::MAX);
-        let candidate = Candidate { on_demand: true, ..candidate("a", &[Trigger::Error]) };
+        let candidate = ReviewCandidate { on_demand: true, ..candidate("a", &[Trigger::Error]) };
         assert_eq!(decide_alone(&control, &candidate, &mut meters, noon()), expected);
     }
 }
 
 #[test]
 fn no_review_is_reserved_without_its_meter() {
-    let overload = Decision::Skip(SkipReason::Overload);
+    let overload = BudgetDecision::Skip(SkipReason::Overload);
     let ask = |shadow, mut meters: Meters| {
-        let candidate = Candidate { shadow, ..candidate("a", &[Trigger::Error]) };
+        let candidate = ReviewCandidate { shadow, ..candidate("a", &[Trigger::Error]) };
         decide_alone(&unlimited(), &candidate, &mut meters, noon())
     };
-    let locked = meters(0, 0, Worst::default());
+    let locked = meters(0, 0, WorstCaseCost::default());
     assert_eq!(ask(0, locked.clone()), RESERVED);
     assert_eq!(ask(0, Meters { days: HashMap::new(), ..locked.clone() }), overload);
     assert_eq!(ask(0, Meters { targets: HashMap::new(), ..locked.clone() }), overload);
-    assert_eq!(ask(1, locked), Decision::Skip(SkipReason::ShadowDisabled), "no such shadow");
+    assert_eq!(ask(1, locked), BudgetDecision::Skip(SkipReason::ShadowDisabled), "no such shadow");
 }

@@ -5,21 +5,21 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    Failure, Global, answer, answer_json,
+    CommandFailure, GlobalOptions, answer, answer_json,
     remote::{Server, cell, distance, items, path_with},
     table,
 };
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct ApprovalsOptions {
     #[command(flatten)]
     server: Server,
     #[command(subcommand)]
-    action: Action,
+    action: ApprovalsAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ApprovalsAction {
     /// List waiting calls, newest first.
     List {
         /// State: pending, approved, denied, used or expired; all for all.
@@ -50,12 +50,15 @@ struct ApprovalArgs {
     reason: Option<String>,
 }
 
-pub(super) async fn run(global: &Global, Options { server, action }: Options) -> Result<(), Failure> {
+pub(super) async fn run(
+    global: &GlobalOptions,
+    ApprovalsOptions { server, action }: ApprovalsOptions,
+) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
     let (decision, ApprovalArgs { id, reason }) = match action {
-        Action::Approve(word) => ("approve", word),
-        Action::Deny(word) => ("deny", word),
-        Action::List { state, agent, tool, limit } => {
+        ApprovalsAction::Approve(word) => ("approve", word),
+        ApprovalsAction::Deny(word) => ("deny", word),
+        ApprovalsAction::List { state, agent, tool, limit } => {
             let state = Some(state).filter(|state| state != "all");
             let query = vec![
                 ("state", state),

@@ -1,7 +1,7 @@
 //! `umbra audit`: verifies the audit, lists its rows by filters, and exports all of it as lines of JSON.
 
 mod list;
-mod standing;
+mod run_comparison;
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use std::{
 
 use clap::Subcommand;
 
-use super::{Failure, Global, answer, answer_json, complain};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain};
 use umbra_boundary::{
     checkpoints::{self, CheckpointGaps, FILE},
     file_check::FileCheck,
@@ -29,7 +29,7 @@ const PAGE: i64 = 1_000;
 const FIRST_SIGNATURE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub(super) enum AuditAction {
     /// Recompute the audit from its first row to its last, and compare it with signed checkpoints and with its files;
     /// exit 1 if anything does not fit.
     #[command(after_help = "\
@@ -54,13 +54,13 @@ Files without a database cannot be verified: each line is proved by its row.")]
         moved: i64,
     },
     /// List decisions and other rows of a running server, newest first.
-    List(Box<list::Options>),
+    List(Box<list::AuditListOptions>),
     /// Print every row as a line of JSON, oldest first: the same lines as in the files.
     Export,
 }
 
 /// Places outside of the database to compare with.
-struct Places {
+struct AuditFilePaths {
     dir: PathBuf,
     given: Vec<PathBuf>,
     files: Vec<PathBuf>,
@@ -80,24 +80,24 @@ struct Outside {
     standing: AuditedTables,
 }
 
-pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, action: AuditAction) -> Result<(), CommandFailure> {
     let action = match action {
-        Action::List(options) => return list::run(global, *options).await,
+        AuditAction::List(options) => return list::run(global, *options).await,
         action => action,
     };
     let (setup, database) = global.open_existing().await?;
     let done = match action {
-        Action::Verify { checkpoint, files, moved } => {
-            let places = Places { dir: setup.audit_dir(), given: checkpoint, files, moved };
+        AuditAction::Verify { checkpoint, files, moved } => {
+            let places = AuditFilePaths { dir: setup.audit_dir(), given: checkpoint, files, moved };
             verify(global, &database.store, &places).await
         }
-        Action::Export | Action::List(_) => export(&database.store).await,
+        AuditAction::Export | AuditAction::List(_) => export(&database.store).await,
     };
     database.close().await;
     done
 }
 
-async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), Failure> {
+async fn verify(global: &GlobalOptions, store: &Store, places: &AuditFilePaths) -> Result<(), CommandFailure> {
     let own = places.dir.join(FILE);
     // Folders noted before the files are read are in them; rows in the files are in the database before that is read.
     let noted = store.audit().audit_folders().await?;
@@ -106,7 +106,10 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     for path in &places.given {
         let read = checkpoints::read(path)?;
         if read.is_empty() {
-            return Err(Failure::Usage(format!("{} has no checkpoint: give a checkpoints.jsonl", path.display())));
+            return Err(CommandFailure::Usage(format!(
+                "{} has no checkpoint: give a checkpoints.jsonl",
+                path.display()
+            )));
         }
         given.extend(read);
     }
@@ -118,7 +121,7 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
         key: checkpoints::public_key(&places.dir)?,
         rows: checkpoints::existing_row_key(&places.dir)?,
         lines: FileCheck::open(&places.dir, &places.files, places.moved)?,
-        standing: store.decisions().standing().await?,
+        standing: store.decisions().audited_tables().await?,
     };
     let verified = verified(store, &own, outside).await?;
     if global.json {
@@ -129,11 +132,11 @@ async fn verify(global: &Global, store: &Store, places: &Places) -> Result<(), F
     for warning in &verified.warnings {
         complain(warning);
     }
-    if verified.intact { Ok(()) } else { Err(Failure::AlreadyReported) }
+    if verified.intact { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }
 
 /// Reads the checkpoints of a folder. Where there must be one, a running server is given the time to sign its first.
-async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, Failure> {
+async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, CommandFailure> {
     let deadline = tokio::time::Instant::now() + FIRST_SIGNATURE;
     loop {
         let read = checkpoints::read(own)?;
@@ -144,7 +147,7 @@ async fn signed(own: &Path, must: bool) -> Result<Vec<Checkpoint>, Failure> {
     }
 }
 
-async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditReport, Failure> {
+async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditReport, CommandFailure> {
     let Outside { sealed, noted, own: signed, given, key, rows, mut lines, standing } = outside;
     let newest_given = given.iter().filter(|one| one.is_genuine()).map(|one| one.block).max().unwrap_or(0);
     let CheckpointGaps { faults, mut warnings } =
@@ -159,7 +162,7 @@ async fn verified(store: &Store, own: &Path, outside: Outside) -> Result<AuditRe
         verifier.fault(None, what);
     }
     let drawn = read(store, &mut verifier, &mut lines).await?;
-    warnings.extend(standing::compare(store, &mut verifier, rows.as_ref(), others).await?);
+    warnings.extend(run_comparison::compare(store, &mut verifier, rows.as_ref(), others).await?);
     if signs_nothing && (sealed || (no_key && drawn > 0)) {
         verifier.fault(
             None,
@@ -192,11 +195,11 @@ fn folder(own: &Path) -> String {
 }
 
 /// Reads every row, block by block; returns the last number that was given before the read.
-async fn read(store: &Store, verifier: &mut Verifier, lines: &mut FileCheck) -> Result<i64, Failure> {
+async fn read(store: &Store, verifier: &mut Verifier, lines: &mut FileCheck) -> Result<i64, CommandFailure> {
     // Read first: rows up to this number are compared.
     let drawn = store.upkeep().newest(Feed::Audit).await?;
     let (mut block, mut after) = (0, 0);
-    let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), Failure> {
+    let mut compare = |verifier: &mut Verifier, records: &[AuditRecord]| -> Result<(), CommandFailure> {
         for record in records {
             for (seq, what) in lines.compare(record)? {
                 verifier.fault(seq, what);
@@ -254,7 +257,7 @@ fn tell(verified: &AuditReport) {
     ));
 }
 
-async fn export(store: &Store) -> Result<(), Failure> {
+async fn export(store: &Store) -> Result<(), CommandFailure> {
     let mut after = 0;
     loop {
         let page = store.audit().list(&AuditFilter::default(), after, PAGE).await?;

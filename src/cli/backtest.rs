@@ -14,7 +14,7 @@ use clap::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, Global, answer, answer_json, complain, progress};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress};
 use crate::{
     app::App,
     flows::{Flows, backtests::PlannedBacktest},
@@ -39,7 +39,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// Version of a shadow to try, and the stored events to try it on.
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct BacktestOptions {
     /// Shadow of the file; may be left out where the file holds one.
     #[arg(long, value_name = "NAME")]
     shadow: Option<String>,
@@ -72,13 +72,13 @@ pub(super) struct Options {
     yes: bool,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, options: BacktestOptions) -> Result<(), CommandFailure> {
     let max_usd = match options.max_usd {
         None => None,
         Some(usd) => Some(
             NanoUsd::from_usd(usd)
                 .filter(|usd| usd.0 > 0)
-                .ok_or_else(|| Failure::Usage("--max-usd: expected an amount in US dollars above 0".into()))?,
+                .ok_or_else(|| CommandFailure::Usage("--max-usd: expected an amount in US dollars above 0".into()))?,
         ),
     };
     let (setup, database) = global.open_existing().await?;
@@ -86,7 +86,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let done = walk(&flows, &options, max_usd).await;
     let shown = match done {
         Ok(Some(id)) => show(global, &flows, id, options.events).await,
-        Ok(None) => Err(Failure::AlreadyReported),
+        Ok(None) => Err(CommandFailure::AlreadyReported),
         Err(failure) => Err(failure),
     };
     database.close().await;
@@ -94,7 +94,11 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 }
 
 /// Plans, asks for confirmation and runs; returns the backtest, if it was started.
-async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
+async fn walk(
+    flows: &Flows,
+    options: &BacktestOptions,
+    max_usd: Option<NanoUsd>,
+) -> Result<Option<BacktestId>, CommandFailure> {
     let id = match options.resume {
         Some(id) => resumed(flows, id).await?,
         None => plan(flows, options, max_usd).await?,
@@ -135,7 +139,7 @@ async fn walk(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
 }
 
 /// Returns a backtest to resume; `None` where it is done.
-async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, Failure> {
+async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, CommandFailure> {
     match find(flows, id).await?.state {
         Some(BacktestState::Done) => Ok(None),
         Some(BacktestState::Planning) => {
@@ -145,17 +149,21 @@ async fn resumed(flows: &Flows, id: BacktestId) -> Result<Option<BacktestId>, Fa
     }
 }
 
-async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Result<Option<BacktestId>, Failure> {
+async fn plan(
+    flows: &Flows,
+    options: &BacktestOptions,
+    max_usd: Option<NanoUsd>,
+) -> Result<Option<BacktestId>, CommandFailure> {
     let now = flows.store.now().await?;
     let moment = |name: &str, text: &str| {
         parse_moment(text, now).ok_or_else(|| {
-            Failure::Usage(format!("--{name}: {text:?} is neither a duration such as 7d nor an RFC 3339 time"))
+            CommandFailure::Usage(format!("--{name}: {text:?} is neither a duration such as 7d nor an RFC 3339 time"))
         })
     };
     let since = moment("since", &options.since)?;
     let until = options.until.as_deref().map_or(Ok(now), |text| moment("until", text))?;
     if since >= until {
-        return Err(Failure::Usage("--since: the time range is empty; --since must be before --until".into()));
+        return Err(CommandFailure::Usage("--since: the time range is empty; --since must be before --until".into()));
     }
     let tried = PlannedBacktest {
         shadow: shadow(flows, options.shadow.as_deref())?,
@@ -179,7 +187,7 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     let id = planned?;
     let backtest = find(flows, id).await?;
     let forecast = backtest.forecast.ok_or_else(|| anyhow::anyhow!("{id} has no forecast"))?;
-    complain(&report::foretell(&tried.shadow, &forecast));
+    complain(&report::render_forecast(&tried.shadow, &forecast));
     let refusal = if tried.lacks_budget(&flows.rules.load().gateway) {
         Some(format!(
             "this backtest calls the model {}: set a budget with --max-usd or --max-tokens",
@@ -192,13 +200,13 @@ async fn plan(flows: &Flows, options: &Options, max_usd: Option<NanoUsd>) -> Res
     };
     if let Some(refusal) = refusal {
         flows.store.backtests().delete(id).await?;
-        return Err(Failure::Usage(refusal));
+        return Err(CommandFailure::Usage(refusal));
     }
     Ok(Some(id))
 }
 
 /// Returns the version to try.
-fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, Failure> {
+fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, CommandFailure> {
     let rules = flows.rules.load();
     let found = match (name, rules.shadows.as_slice()) {
         (None, [only]) => Some(only),
@@ -207,7 +215,7 @@ fn shadow(flows: &Flows, name: Option<&str>) -> Result<Shadow, Failure> {
     };
     found.map(|armed| (*armed.shadow).clone()).ok_or_else(|| {
         let names: Vec<&str> = rules.shadows.iter().map(|armed| armed.shadow.name.as_str()).collect();
-        Failure::Usage(format!("--shadow: name a shadow of the shadows file: {}", names.join(", ")))
+        CommandFailure::Usage(format!("--shadow: name a shadow of the shadows file: {}", names.join(", ")))
     })
 }
 
@@ -222,7 +230,7 @@ fn confirmed() -> bool {
     read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
 
-async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, Failure> {
+async fn find(flows: &Flows, id: BacktestId) -> Result<Backtest, CommandFailure> {
     let found = flows.store.backtests().get(id).await?;
     found.ok_or_else(|| anyhow::anyhow!("backtest {id} not found").into())
 }
@@ -233,7 +241,12 @@ fn changes() -> impl TypedValueParser<Value = AssessmentChange> {
 }
 
 /// Prints every event with a change.
-async fn events(global: &Global, flows: &Flows, id: BacktestId, change: AssessmentChange) -> Result<(), Failure> {
+async fn events(
+    global: &GlobalOptions,
+    flows: &Flows,
+    id: BacktestId,
+    change: AssessmentChange,
+) -> Result<(), CommandFailure> {
     let filter = ItemFilter { change: Some(change), ..ItemFilter::default() };
     let mut seek = Seek { from: None, descending: false, limit: 500 };
     let mut found = Vec::new();
@@ -257,7 +270,12 @@ async fn events(global: &Global, flows: &Flows, id: BacktestId, change: Assessme
     }
 }
 
-async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<AssessmentChange>) -> Result<(), Failure> {
+async fn show(
+    global: &GlobalOptions,
+    flows: &Flows,
+    id: BacktestId,
+    change: Option<AssessmentChange>,
+) -> Result<(), CommandFailure> {
     let backtest = find(flows, id).await?;
     let done = backtest.state == Some(BacktestState::Done);
     if let Some(change) = change {
@@ -271,7 +289,7 @@ async fn show(global: &Global, flows: &Flows, id: BacktestId, change: Option<Ass
         (_, true) => Ok(()),
         (why, false) => {
             complain(&format!("{id} stopped before its end: {}", why.as_deref().unwrap_or("it was interrupted")));
-            Err(Failure::AlreadyReported)
+            Err(CommandFailure::AlreadyReported)
         }
     }
 }

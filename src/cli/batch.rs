@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, Global, answer, answer_json, complain, progress, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress, table};
 use crate::{
     app::{App, artifacts},
     flows::{
@@ -35,7 +35,7 @@ pub(super) const EXIT_CODES: &str = "An event counts as reviewed if a review of 
 
 /// Selection of events to review.
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct BatchOptions {
     /// Earliest time of receipt: a duration up to now (24h, 7d), or a time (RFC 3339).
     #[arg(long, default_value = "24h", value_name = "TIME")]
     since: String,
@@ -53,13 +53,16 @@ pub(super) struct Options {
     ignore_floor: bool,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, options: BatchOptions) -> Result<(), CommandFailure> {
     let (setup, database) = global.open_existing().await?;
     let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
     let since = parse_moment(&options.since, flows.clock.now()).ok_or_else(|| {
-        Failure::Usage(format!("--since: {:?} is neither a duration such as 24h nor an RFC 3339 time", options.since))
+        CommandFailure::Usage(format!(
+            "--since: {:?} is neither a duration such as 24h nor an RFC 3339 time",
+            options.since
+        ))
     })?;
-    let Options { max, shadow, agent, ignore_floor, .. } = options;
+    let BatchOptions { max, shadow, agent, ignore_floor, .. } = options;
     let request = CatchUp { since, max: max.into(), shadow, agent, ignore_floor };
     flows.pulse.beat().await?;
     let stop = CancellationToken::new();
@@ -78,7 +81,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 }
 
 /// Reserves reviews and performs them; waits for those that a server claims first.
-async fn walk(flows: &Flows, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeMap<ReviewId, Review>), Failure> {
+async fn walk(flows: &Flows, request: &CatchUp) -> Result<(Vec<CaughtUp>, BTreeMap<ReviewId, Review>), CommandFailure> {
     let caught_up = flows.reservations.catch_up(request).await?;
     let mut waiting: Vec<ReviewId> = caught_up.iter().rev().filter_map(|one| one.disposition.review_id).collect();
     let bar = progress::bar(waiting.len() as u64, "reviews");
@@ -121,7 +124,11 @@ async fn perform(flows: Flows, id: ReviewId) -> Result<Option<Review>, StoreErro
     }
 }
 
-fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Review>) -> Result<(), Failure> {
+fn show(
+    global: &GlobalOptions,
+    caught_up: &[CaughtUp],
+    reviews: &BTreeMap<ReviewId, Review>,
+) -> Result<(), CommandFailure> {
     let queued: Vec<ReviewId> = caught_up.iter().filter_map(|one| one.disposition.review_id).collect();
     let refused = caught_up.len() - queued.len();
     let open = queued.iter().filter(|id| !reviews.get(*id).is_some_and(Review::has_ended)).count();
@@ -173,5 +180,5 @@ fn show(global: &Global, caught_up: &[CaughtUp], reviews: &BTreeMap<ReviewId, Re
     if open > 0 {
         complain(&format!("{open} without a result yet: a running server finishes the waiting reviews"));
     }
-    if refused + open > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
+    if refused + open > 0 { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! `umbra briefing` and `umbra report`: summaries of a day or a week.
 
-use super::{Failure, Global, answer, answer_json};
+use super::{CommandFailure, GlobalOptions, answer, answer_json};
 use crate::{
     app::App,
     briefing::{self, Kind, Period},
@@ -8,7 +8,7 @@ use crate::{
 use umbra_domain::clock::Clock;
 
 /// Parses `--date` or `--week`; `None` is the latest period that is over.
-pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, Failure> {
+pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, CommandFailure> {
     let read = |text: &str| match kind {
         Kind::Day => Period::parse_day(text),
         Kind::Week => Period::parse_week(text),
@@ -18,12 +18,12 @@ pub(super) fn period(kind: Kind, text: Option<&str>) -> Result<Option<Period>, F
         Kind::Week => "--week: write an ISO week such as 2026-W09, or latest",
     };
     match text.filter(|text| *text != "latest") {
-        Some(text) => read(text).map(Some).ok_or_else(|| Failure::Usage(wrong.into())),
+        Some(text) => read(text).map(Some).ok_or_else(|| CommandFailure::Usage(wrong.into())),
         None => Ok(None),
     }
 }
 
-pub(super) async fn run(global: &Global, kind: Kind, text: Option<&str>) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, kind: Kind, text: Option<&str>) -> Result<(), CommandFailure> {
     let period = period(kind, text)?;
     let (setup, database) = global.open_existing().await?;
     let App { flows, .. } = App::build(&setup, &database.store, Clock::system()).await?;
@@ -35,7 +35,7 @@ pub(super) async fn run(global: &Global, kind: Kind, text: Option<&str>) -> Resu
     let made = flows.followers.briefing(period).await?;
     database.close().await;
     let Some(made) = made else {
-        return Err(Failure::Error(anyhow::anyhow!("{period} has not begun yet")));
+        return Err(CommandFailure::Error(anyhow::anyhow!("{period} has not begun yet")));
     };
     if global.json {
         return answer_json(&made);

@@ -4,7 +4,7 @@
 use clap::{Args, builder::NonEmptyStringValueParser};
 use serde_json::{Value, json};
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::{
     app::{Database, Setup},
     flows::audit::gate::gate,
@@ -13,7 +13,7 @@ use crate::{
 };
 use umbra_boundary::{
     checkpoints,
-    decide::Rules,
+    decide::BoundaryRules,
     gate::{Gate, GateFacts, judge},
 };
 use umbra_config::{Fault, Loaded};
@@ -28,7 +28,7 @@ unknown_environment (the name resembles one in the settings), database (it does 
 GET /v1/gate?environment=NAME asks a running server the same.";
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct CheckOptions {
     /// Also report the obstacles to running this environment as production; exit 1 if there are any.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     environment: Option<String>,
@@ -43,7 +43,7 @@ struct Files {
     warnings: Vec<Fault>,
 }
 
-pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, options: &CheckOptions) -> Result<(), CommandFailure> {
     let setup = global.setup(None)?;
     let (files, rules) = read(&setup)?;
     let gate = match &options.environment {
@@ -63,10 +63,10 @@ pub(super) async fn run(global: &Global, options: &Options) -> Result<(), Failur
             tell(gate);
         }
     }
-    if gate.is_some_and(|gate| !gate.pass) { Err(Failure::AlreadyReported) } else { Ok(()) }
+    if gate.is_some_and(|gate| !gate.pass) { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
 }
 
-fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
+fn read(setup: &Setup) -> Result<(Files, BoundaryRules), CommandFailure> {
     let shadows = setup.shadows()?;
     let Loaded { value: rules, warnings: of_tools } = setup.boundary()?;
     let gateway = setup.gateway(None)?;
@@ -87,9 +87,9 @@ fn read(setup: &Setup) -> Result<(Files, Rules), Failure> {
 }
 
 /// Evaluates the gate. Rows are read from the database, and nothing in it is changed.
-async fn ask(setup: &Setup, rules: &Rules, environment: &str) -> Result<Gate, Failure> {
+async fn ask(setup: &Setup, rules: &BoundaryRules, environment: &str) -> Result<Gate, CommandFailure> {
     setup.start_logs("warn");
-    match Database::look(setup, &|line| complain(line)).await {
+    match Database::open_read_only(setup, &|line| complain(line)).await {
         Ok(Some(database)) => {
             let key = checkpoints::existing_row_key(&setup.audit_dir()).unwrap_or_else(|error| {
                 complain(&format!(

@@ -3,11 +3,11 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Failure, Global, answer};
+use super::{Cli, CommandFailure, GlobalOptions, answer};
 
-pub(super) fn run(global: &Global, shell: Shell) -> Result<(), Failure> {
+pub(super) fn run(global: &GlobalOptions, shell: Shell) -> Result<(), CommandFailure> {
     if global.json {
-        return Err(Failure::Usage("completions are a shell script: leave --json out".into()));
+        return Err(CommandFailure::Usage("completions are a shell script: leave --json out".into()));
     }
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "umbra", &mut script);

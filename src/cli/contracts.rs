@@ -14,24 +14,24 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use umbra_boundary::contract::{Contracts, diff::diff, faults};
 use umbra_config::{
     Loaded, Report,
-    tools::{self, Rules},
+    tools::{self, ToolsFileValidators},
 };
 use umbra_domain::ToolDeclarations;
 use umbra_policy::check_condition;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub(super) enum ContractsAction {
     /// Load contracts and render each stub; exit 1 with a line per fault.
-    Lint(Lint),
+    Lint(ContractsLintOptions),
     /// Write contracts of tools from recorded calls, as YAML on standard output.
-    Infer(infer::Options),
+    Infer(infer::InferOptions),
     /// Show the next version of contracts that live results no longer fit, from a running server, or write it into the
     /// file.
-    Propose(propose::Options),
+    Propose(propose::ProposeOptions),
     /// List the packs, which are contracts of well-known MCP servers that come with Umbra, or show one as YAML.
     Packs {
         /// Name of the pack to show.
@@ -47,7 +47,7 @@ pub(super) enum Action {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Lint {
+pub(super) struct ContractsLintOptions {
     /// Tools file; `--tools` names it as well.
     file: Option<PathBuf>,
     /// Also list the tools that code in this folder registers without a guard or a contract (Python, JavaScript).
@@ -55,26 +55,26 @@ pub(super) struct Lint {
     source: Option<PathBuf>,
 }
 
-pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, action: ContractsAction) -> Result<(), CommandFailure> {
     match action {
-        Action::Lint(options) => lint(global, &options),
-        Action::Infer(options) => infer::run(global, &options),
-        Action::Propose(options) => propose::run(global, options).await,
-        Action::Packs { name } => packs(global, name.as_deref()),
-        Action::Diff { old, new } => compare(global, &old, &new),
+        ContractsAction::Lint(options) => lint(global, &options),
+        ContractsAction::Infer(options) => infer::run(global, &options),
+        ContractsAction::Propose(options) => propose::run(global, options).await,
+        ContractsAction::Packs { name } => packs(global, name.as_deref()),
+        ContractsAction::Diff { old, new } => compare(global, &old, &new),
     }
 }
 
 /// Reads a tools file.
 fn read(path: &Path) -> Result<Loaded<ToolDeclarations>, Report> {
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    tools::read(path, Rules { contract: &faults, condition: &condition })
+    tools::read(path, ToolsFileValidators { contract: &faults, condition: &condition })
 }
 
-fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {
+fn lint(global: &GlobalOptions, options: &ContractsLintOptions) -> Result<(), CommandFailure> {
     let Some(path) = options.file.as_ref().or(global.tools.as_ref()) else {
         if options.source.is_none() {
-            return Err(Failure::Usage("name a tools file: umbra contracts lint FILE".to_owned()));
+            return Err(CommandFailure::Usage("name a tools file: umbra contracts lint FILE".to_owned()));
         }
         return finish(global, None, &[], options);
     };
@@ -92,18 +92,18 @@ fn lint(global: &Global, options: &Lint) -> Result<(), Failure> {
             let n = faults.len();
             complain(&format!("{n} fault{}", if n == 1 { "" } else { "s" }));
         }
-        return Err(Failure::AlreadyReported);
+        return Err(CommandFailure::AlreadyReported);
     }
     finish(global, loaded.as_ref(), &[path.as_path()], options)
 }
 
 /// Prints warnings and unguarded tools.
 fn finish(
-    global: &Global,
+    global: &GlobalOptions,
     loaded: Option<&Loaded<ToolDeclarations>>,
     files: &[&Path],
-    options: &Lint,
-) -> Result<(), Failure> {
+    options: &ContractsLintOptions,
+) -> Result<(), CommandFailure> {
     let contracts = loaded.map(|loaded| loaded.value.contracts.clone()).unwrap_or_default();
     let count = contracts.len();
     let compiled = Contracts::compile(contracts)?;
@@ -125,15 +125,16 @@ fn finish(
             answer(&format!("{}: {count} contract{}, no faults", file.display(), if count == 1 { "" } else { "s" }));
         }
     }
-    if unguarded.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
+    if unguarded.is_empty() { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }
 
-fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
+fn packs(global: &GlobalOptions, name: Option<&str>) -> Result<(), CommandFailure> {
     let texts: BTreeMap<_, _> = tools::pack_texts().collect();
     if let Some(name) = name {
         let known = || texts.keys().copied().collect::<Vec<_>>().join(", ");
-        let text =
-            texts.get(name).ok_or_else(|| Failure::Usage(format!("pack {name} not found; the packs: {}", known())))?;
+        let text = texts
+            .get(name)
+            .ok_or_else(|| CommandFailure::Usage(format!("pack {name} not found; the packs: {}", known())))?;
         if global.json {
             return answer_json(&json!({"name": name, "yaml": text}));
         }
@@ -141,8 +142,8 @@ fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
         return Ok(());
     }
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    let packs =
-        tools::packs(Rules { contract: &faults, condition: &condition }).map_err(|report| anyhow!("{report}"))?;
+    let packs = tools::packs(ToolsFileValidators { contract: &faults, condition: &condition })
+        .map_err(|report| anyhow!("{report}"))?;
     if global.json {
         let packs = packs.iter().map(
             |pack| json!({"name": pack.name, "server_names": pack.server_names, "contracts": pack.contracts.len()}),
@@ -157,7 +158,7 @@ fn packs(global: &Global, name: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn compare(global: &Global, old: &Path, new: &Path) -> Result<(), Failure> {
+fn compare(global: &GlobalOptions, old: &Path, new: &Path) -> Result<(), CommandFailure> {
     let changes = diff(&read(old)?.value.contracts, &read(new)?.value.contracts);
     let breaking = changes.iter().filter(|change| change.breaking).count();
     if global.json {
@@ -171,5 +172,5 @@ fn compare(global: &Global, old: &Path, new: &Path) -> Result<(), Failure> {
             answer("no difference");
         }
     }
-    if breaking == 0 { Ok(()) } else { Err(Failure::AlreadyReported) }
+    if breaking == 0 { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }

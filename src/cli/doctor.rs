@@ -6,11 +6,11 @@ use std::{fs, path::PathBuf};
 use rand::Rng;
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::spool::{abandoned_in, bytes_in, decode, holds_refused, segments_in};
 use umbra_domain::Shadow;
 
-pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
     let (setup, database) = match global.open_existing().await {
         Ok(open) => open,
         Err(failure) => {
@@ -47,7 +47,7 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
         }
         answer(if sick { "an invariant is violated" } else { "all invariants hold" });
     }
-    if sick { Err(Failure::AlreadyReported) } else { Ok(()) }
+    if sick { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
 }
 
 /// Spool of events in the data directory that is not empty.
@@ -74,7 +74,7 @@ impl SpoolFinding {
 }
 
 /// Returns the spools that are not empty.
-fn spools(dirs: impl IntoIterator<Item = PathBuf>) -> Result<Vec<SpoolFinding>, Failure> {
+fn spools(dirs: impl IntoIterator<Item = PathBuf>) -> Result<Vec<SpoolFinding>, CommandFailure> {
     let mut found = Vec::new();
     for dir in dirs {
         let mut events = 0;
@@ -91,7 +91,7 @@ fn spools(dirs: impl IntoIterator<Item = PathBuf>) -> Result<Vec<SpoolFinding>, 
 }
 
 /// Returns notes on days above today's caps: no defect where a cap was lowered during the day.
-async fn over_cap(database: &crate::app::Database, shadow: &Shadow) -> Result<Vec<String>, Failure> {
+async fn over_cap(database: &crate::app::Database, shadow: &Shadow) -> Result<Vec<String>, CommandFailure> {
     let control = &shadow.cost_control;
     let day = database.store.shadows().shadow_day(&shadow.name, &control.time_zone).await?;
     let mut over = Vec::new();

@@ -9,7 +9,7 @@ use clap::Args;
 use rand::Rng;
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::{
     app::{Setup, artifact_places, sign_audit},
     findings::ErasedFiles,
@@ -24,7 +24,7 @@ use umbra_store::{
 };
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct EraseOptions {
     /// Erase the data of this agent; its exact name.
     #[arg(long, value_name = "NAME", required_unless_present = "task", conflicts_with = "task")]
     agent: Option<String>,
@@ -39,19 +39,19 @@ pub(super) struct Options {
     yes: bool,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
-    let Options { agent, task, dry_run, yes } = options;
+pub(super) async fn run(global: &GlobalOptions, options: EraseOptions) -> Result<(), CommandFailure> {
+    let EraseOptions { agent, task, dry_run, yes } = options;
     let (kind, whose) = match (agent, task) {
         (Some(name), _) => ("agent", ErasureScope::Agent(name)),
         (None, Some(id)) => ("task", ErasureScope::Task(id)),
         (None, None) => {
-            return Err(Failure::Usage("name the agent or task to erase: --agent NAME or --task ID".into()));
+            return Err(CommandFailure::Usage("name the agent or task to erase: --agent NAME or --task ID".into()));
         }
     };
     let named = format!("{kind} {}", table::plain(whose.name()));
     let asks = !dry_run && !yes;
     if asks && (global.json || !std::io::stdin().is_terminal()) {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "erasing the {named} cannot be undone, and there is no terminal to ask for confirmation: add --yes, or \
              --dry-run to count"
         )));
@@ -69,7 +69,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             && counts != Erased::default()
             && !confirm(&named, counts)
         {
-            return Err(Failure::Error(anyhow::anyhow!("not confirmed: nothing was erased")));
+            return Err(CommandFailure::Error(anyhow::anyhow!("not confirmed: nothing was erased")));
         }
         match counts {
             // Where nothing is counted, a note or a score may still be left.

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    Failure, Global, answer, answer_json, complain,
+    CommandFailure, GlobalOptions, answer, answer_json, complain,
     remote::{Remote, Server, cell, distance},
     table,
 };
@@ -23,15 +23,15 @@ name without a kind is an agent.
   umbra execution lift billing --reason 'rehearsed'";
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct ExecutionOptions {
     #[command(flatten)]
     server: Server,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ExecutionAction>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ExecutionAction {
     /// Show what is in force and why (the default).
     Show {
         /// For this agent.
@@ -48,27 +48,27 @@ enum Action {
         run: Option<String>,
     },
     /// Answer calls that change something with a stub.
-    Shadow(Override),
+    Shadow(OverrideOptions),
     /// Let calls run.
-    Live(Override),
+    Live(OverrideOptions),
     /// Lift the override of a scope.
     Lift {
         #[command(flatten)]
-        of: Of,
+        of: OverrideScopeOptions,
     },
 }
 
 #[derive(Debug, Args)]
-struct Override {
+struct OverrideOptions {
     #[command(flatten)]
-    of: Of,
+    of: OverrideScopeOptions,
     /// Duration of the override; without it, until it is lifted.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     lasting: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
-struct Of {
+struct OverrideScopeOptions {
     /// Scope: global, agent:NAME, tool:NAME, session:ID, environment:NAME, or an agent's name alone.
     scope: String,
     /// Reason; kept in the audit.
@@ -76,17 +76,20 @@ struct Of {
     reason: String,
 }
 
-pub(super) async fn run(global: &Global, Options { server, action }: Options) -> Result<(), Failure> {
+pub(super) async fn run(
+    global: &GlobalOptions,
+    ExecutionOptions { server, action }: ExecutionOptions,
+) -> Result<(), CommandFailure> {
     let remote = server.remote(global)?;
-    let action = action.unwrap_or(Action::Show { agent: None, session: None, tool: None, run: None });
+    let action = action.unwrap_or(ExecutionAction::Show { agent: None, session: None, tool: None, run: None });
     let (of, execution, lasting) = match action {
-        Action::Show { agent, session, tool, run } => {
+        ExecutionAction::Show { agent, session, tool, run } => {
             let asked = vec![("agent", agent), ("session", session), ("tool", tool), ("run", run)];
             return show(global, &remote, asked).await;
         }
-        Action::Shadow(Override { of, lasting }) => (of, Some("shadow"), lasting),
-        Action::Live(Override { of, lasting }) => (of, Some("live"), lasting),
-        Action::Lift { of } => (of, None, None),
+        ExecutionAction::Shadow(OverrideOptions { of, lasting }) => (of, Some("shadow"), lasting),
+        ExecutionAction::Live(OverrideOptions { of, lasting }) => (of, Some("live"), lasting),
+        ExecutionAction::Lift { of } => (of, None, None),
     };
     let (scope, value) = scope(&of.scope)?;
     let ends = lasting.map(|lasting| {
@@ -123,7 +126,11 @@ pub(super) async fn run(global: &Global, Options { server, action }: Options) ->
     Ok(())
 }
 
-async fn show(global: &Global, remote: &Remote, asked: Vec<(&str, Option<String>)>) -> Result<(), Failure> {
+async fn show(
+    global: &GlobalOptions,
+    remote: &Remote,
+    asked: Vec<(&str, Option<String>)>,
+) -> Result<(), CommandFailure> {
     if asked.iter().any(|(_, value)| value.is_some()) {
         let effective = remote.get("v1/execution/effective", &asked).await?;
         if global.json {
@@ -172,13 +179,13 @@ fn named(one: &Value) -> String {
 }
 
 /// Parses `global`, `KIND:VALUE`, or an agent's name.
-fn scope(text: &str) -> Result<(OverrideScope, Option<&str>), Failure> {
+fn scope(text: &str) -> Result<(OverrideScope, Option<&str>), CommandFailure> {
     if text == OverrideScope::Global.as_str() {
         return Ok((OverrideScope::Global, None));
     }
     match text.split_once(':').map(|(kind, value)| (OverrideScope::parse(kind), value)) {
         Some((Some(kind), value)) if kind != OverrideScope::Global => Ok((kind, Some(value))),
-        Some(_) => Err(Failure::Usage(format!(
+        Some(_) => Err(CommandFailure::Usage(format!(
             "{text:?} is not a scope: write global, agent:NAME, tool:NAME, session:ID or environment:NAME"
         ))),
         None => Ok((OverrideScope::Agent, Some(text))),

@@ -15,13 +15,13 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Failure, Global, answer, answer_json};
+use super::{CommandFailure, GlobalOptions, answer, answer_json};
 
 /// Most bytes of an answer; ours are below two hundred.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct HealthOptions {
     /// Address of the server; by default the one that the settings name (`server.bind`).
     #[arg(long, value_name = "http://HOST:PORT", value_parser = authority)]
     url: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Options {
     timeout: Duration,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, options: HealthOptions) -> Result<(), CommandFailure> {
     let authority = match options.url {
         Some(authority) => authority,
         None => reachable(global.quiet_setup()?.settings.server.bind).to_string(),
@@ -43,7 +43,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     let (status, health) = match asked {
         Ok(answered) => answered.with_context(|| format!("asking http://{authority}{path}"))?,
         Err(_) => {
-            return Err(Failure::Error(anyhow::anyhow!(
+            return Err(CommandFailure::Error(anyhow::anyhow!(
                 "http://{authority}{path} did not answer within {:?}",
                 options.timeout
             )));
@@ -59,7 +59,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
     } else {
         super::complain(&format!("umbra: http://{authority}{path} answers {status}: {}", super::table::plain(detail)));
     }
-    if healthy { Ok(()) } else { Err(Failure::AlreadyReported) }
+    if healthy { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }
 
 /// Converts an address to listen on into one to connect to: all interfaces include loopback.

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use rand::Rng;
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use umbra_domain::{
     KeyId,
     clock::Clock,
@@ -13,7 +13,7 @@ use umbra_domain::{
 
 /// Action on keys.
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub(super) enum KeysAction {
     /// Make a key; it is shown this once.
     Create {
         /// Name of the key.
@@ -35,28 +35,35 @@ pub(super) enum Action {
     },
 }
 
-pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, action: KeysAction) -> Result<(), CommandFailure> {
     match action {
-        Action::Create { name, scopes, agents } => create(global, &name, &scopes, agents).await,
-        Action::List => list(global).await,
-        Action::Revoke { id } => revoke(global, &id).await,
+        KeysAction::Create { name, scopes, agents } => create(global, &name, &scopes, agents).await,
+        KeysAction::List => list(global).await,
+        KeysAction::Revoke { id } => revoke(global, &id).await,
     }
 }
 
-async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<String>) -> Result<(), Failure> {
+async fn create(
+    global: &GlobalOptions,
+    name: &str,
+    scopes: &[String],
+    agents: Vec<String>,
+) -> Result<(), CommandFailure> {
     if let Some(bad) = scopes.iter().find(|word| Scope::parse(word).is_none()) {
-        return Err(Failure::Usage(format!("{bad:?} is not a scope: write ingest, read, decide, declare or admin")));
+        return Err(CommandFailure::Usage(format!(
+            "{bad:?} is not a scope: write ingest, read, decide, declare or admin"
+        )));
     }
     let parsed: Vec<Scope> = scopes.iter().filter_map(|word| Scope::parse(word)).collect();
     if name.trim().is_empty() || name.len() > 100 {
-        return Err(Failure::Usage("--name: 1 to 100 bytes, not blank".into()));
+        return Err(CommandFailure::Usage("--name: 1 to 100 bytes, not blank".into()));
     }
     let agents = if agents.is_empty() { vec!["*".to_owned()] } else { agents };
     if let Err(error) = AgentGlobs::compile(&agents) {
-        return Err(Failure::Usage(format!("--agent: {error}")));
+        return Err(CommandFailure::Usage(format!("--agent: {error}")));
     }
     if !may_bind(&parsed, &agents) {
-        return Err(Failure::Usage(
+        return Err(CommandFailure::Usage(
             "a key with the scope read or admin sees every agent: leave out --agent, or that scope".into(),
         ));
     }
@@ -74,7 +81,7 @@ async fn create(global: &Global, name: &str, scopes: &[String], agents: Vec<Stri
     Ok(())
 }
 
-async fn list(global: &Global) -> Result<(), Failure> {
+async fn list(global: &GlobalOptions) -> Result<(), CommandFailure> {
     let (_, database) = global.open_existing().await?;
     let keys = database.store.keys().list().await?;
     database.close().await;
@@ -100,13 +107,13 @@ async fn list(global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn revoke(global: &Global, id: &str) -> Result<(), Failure> {
-    let id: KeyId = id.parse().map_err(|error| Failure::Usage(format!("{id}: {error}")))?;
+async fn revoke(global: &GlobalOptions, id: &str) -> Result<(), CommandFailure> {
+    let id: KeyId = id.parse().map_err(|error| CommandFailure::Usage(format!("{id}: {error}")))?;
     let (_, database) = global.open_existing().await?;
     let known = database.store.keys().revoke(id).await?;
     database.close().await;
     if !known {
-        return Err(Failure::Error(anyhow::anyhow!("key {id} not found; umbra keys list shows the keys")));
+        return Err(CommandFailure::Error(anyhow::anyhow!("key {id} not found; umbra keys list shows the keys")));
     }
     if global.json {
         return answer_json(&json!({"id": id, "revoked": true}));

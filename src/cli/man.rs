@@ -6,12 +6,12 @@ use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-use super::{Cli, Failure, Global, answer};
+use super::{Cli, CommandFailure, GlobalOptions, answer};
 
 /// Prints the manual page of the program, or writes one page for each command into a directory.
-pub(super) fn run(global: &Global, dir: Option<PathBuf>) -> Result<(), Failure> {
+pub(super) fn run(global: &GlobalOptions, dir: Option<PathBuf>) -> Result<(), CommandFailure> {
     if global.json {
-        return Err(Failure::Usage("manual pages are written for `man`: leave --json out".into()));
+        return Err(CommandFailure::Usage("manual pages are written for `man`: leave --json out".into()));
     }
     let Some(dir) = dir else {
         let mut page = Vec::new();

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{Failure, Global, answer, answer_json};
-use crate::app::{Caller, Proxy, accept_tools, proxy};
+use super::{CommandFailure, GlobalOptions, answer, answer_json};
+use crate::app::{McpCaller, Proxy, accept_tools, proxy};
 use umbra_config::{
     Environment,
     settings::{McpSelect, McpUpstream, UpstreamAt, UpstreamCommand, plain_name},
@@ -19,7 +19,7 @@ pub(super) const NOTES: &str = "Configure a client to start this command in plac
 
 /// Server to proxy, and the caller.
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct McpOptions {
     /// Profile of the settings (`mcp.profiles`) to serve; with a command, the name under which its tools are pinned.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
@@ -61,32 +61,32 @@ pub(super) struct Options {
     command: Vec<String>,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
-    let Options { profile, server, trusted, agent, session, run, seed, route, mode, task, select, accept, command } =
+pub(super) async fn run(global: &GlobalOptions, options: McpOptions) -> Result<(), CommandFailure> {
+    let McpOptions { profile, server, trusted, agent, session, run, seed, route, mode, task, select, accept, command } =
         options;
     if profile.is_none() && command.is_empty() {
         let help = "write the server's command after --, or name a profile of the settings by --profile NAME";
-        return Err(Failure::Usage(help.to_owned()));
+        return Err(CommandFailure::Usage(help.to_owned()));
     }
     for (flag, text) in
         [("--agent", &agent), ("--session", &session), ("--run", &run), ("--seed", &seed), ("--route", &route)]
     {
         let fits = |text: &String| (1..=256).contains(&text.len()) && !text.trim().is_empty() && !text.contains('\0');
         if text.as_ref().is_some_and(|text| !fits(text)) {
-            return Err(Failure::Usage(format!("{flag}: 1 to 256 bytes, not blank")));
+            return Err(CommandFailure::Usage(format!("{flag}: 1 to 256 bytes, not blank")));
         }
     }
     if task.as_ref().is_some_and(|task| task.trim().is_empty() || task.len() > 4096) {
-        return Err(Failure::Usage("--task: 1 to 4096 bytes, not blank".to_owned()));
+        return Err(CommandFailure::Usage("--task: 1 to 4096 bytes, not blank".to_owned()));
     }
-    plain_name(&server).map_err(|help| Failure::Usage(format!("--server: {help}")))?;
+    plain_name(&server).map_err(|help| CommandFailure::Usage(format!("--server: {help}")))?;
     let mut words = command.into_iter();
     let named = words.next().map(|program| {
         let at = UpstreamAt::Command(UpstreamCommand::of_person(program, words.collect(), &Environment::of_process()));
         (server, McpUpstream { at, trusted, agents: Vec::new() })
     });
     let select = select.map(|limit| McpSelect { limit: limit.into(), ..McpSelect::default() });
-    let caller = Caller { agent: agent.unwrap_or_default(), session, run, seed, route, modes: mode, task };
+    let caller = McpCaller { agent: agent.unwrap_or_default(), session, run, seed, route, modes: mode, task };
     let asked = Proxy { profile: profile.unwrap_or_else(|| "local".to_owned()), server: named, select, caller };
     let (setup, database) = global.open().await?;
     if !accept {

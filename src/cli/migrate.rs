@@ -4,10 +4,10 @@ use serde_json::json;
 
 use tokio::time::Instant;
 
-use super::{Failure, Global, answer, answer_json};
+use super::{CommandFailure, GlobalOptions, answer, answer_json};
 use umbra_domain::clock::Clock;
 
-pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
     let (_, database) = global.open().await?;
     let clock = Clock::system();
     let asked = Instant::now();

@@ -43,7 +43,7 @@ use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
 
 use crate::{
-    app::{Database, Overrides, Setup},
+    app::{CommandLineOverrides, Database, Setup},
     briefing::Kind,
 };
 use umbra_config::{Environment, Report};
@@ -59,14 +59,14 @@ const LAST_MOMENT: Duration = Duration::from_millis(250);
 #[command(name = "umbra", version, after_help = "Exit codes: 0 done, 1 faults, 2 wrong usage.")]
 pub struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalOptions,
     #[command(subcommand)]
     command: Option<Command>,
 }
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
-struct Global {
+struct GlobalOptions {
     /// Settings file (also `UMBRA_CONFIG`); its keys can also be set as `UMBRA__SECTION__KEY`.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -97,13 +97,13 @@ enum Command {
     },
     /// Review an agent's output from standard input now, with or without a server.
     #[command(after_help = review::NOTES)]
-    Review(review::Options),
+    Review(review::ReviewOptions),
     /// Review recent stored events that no shadow has reviewed, newest first, within the caps.
     #[command(after_help = batch::EXIT_CODES)]
-    Batch(batch::Options),
+    Batch(batch::BatchOptions),
     /// Try a changed shadow on stored events: its findings, its cost, and the differences from the live reviews.
     #[command(after_help = backtest::NOTES)]
-    Backtest(backtest::Options),
+    Backtest(backtest::BacktestOptions),
     /// Show shadows, today's counts, caps and skips, and the reviewers.
     Status,
     /// Show a summary of a day, per shadow and agent, as markdown.
@@ -121,28 +121,28 @@ enum Command {
     },
     /// Check the settings, shadows, tools and sidecar files, and the obstacles to production; each fault is listed.
     #[command(after_help = check::NOTES)]
-    Check(check::Options),
+    Check(check::CheckOptions),
     /// Check contracts of tools, infer them from recorded calls, and compare two versions.
     Contracts {
         #[command(subcommand)]
-        action: contracts::Action,
+        action: contracts::ContractsAction,
     },
     /// List and explain the rules of the built-in checks, and test files of rules.
     #[command(after_help = rules::NOTES)]
     Rules {
         #[command(subcommand)]
-        action: rules::Action,
+        action: rules::RulesAction,
     },
     /// Make, list and revoke API keys.
     Keys {
         #[command(subcommand)]
-        action: keys::Action,
+        action: keys::KeysAction,
     },
     /// Raise a shadow's mode (passive, review, active), once people have found its findings right often enough.
-    Promote(promote::Options),
+    Promote(promote::PromoteOptions),
     /// Run a proxy in front of an MCP server: decide each call of a tool, audit it, and show it to the shadows.
     #[command(after_help = mcp::NOTES)]
-    Mcp(mcp::Options),
+    Mcp(mcp::McpOptions),
     /// Bring the database's schema up to date.
     Migrate,
     /// Print the JSON Schema of a file, for editors.
@@ -154,29 +154,29 @@ enum Command {
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
     /// List calls that wait for approval, and approve or deny them.
-    Approvals(approvals::Options),
+    Approvals(approvals::ApprovalsOptions),
     /// Show whether calls run and by which setting; set shadow or live for a scope, or lift it.
     #[command(after_help = execution::NOTES)]
-    Execution(execution::Options),
+    Execution(execution::ExecutionOptions),
     /// List rows of the audit, verify it, or print all of it.
     Audit {
         #[command(subcommand)]
-        action: audit::Action,
+        action: audit::AuditAction,
     },
     /// Show sessions of the sidecar.
     Sidecar {
         #[command(subcommand)]
-        action: sidecar::Action,
+        action: sidecar::SidecarAction,
     },
     /// List, end and compare runs of agents.
     Runs {
         #[command(subcommand)]
-        action: runs::Action,
+        action: runs::RunsAction,
     },
     /// Ask a running server for its state; exit 1 if it does not take work.
-    Health(health::Options),
+    Health(health::HealthOptions),
     /// Erase the contents of an agent's or a task's data: texts and quotes go, counters stay.
-    Erase(erase::Options),
+    Erase(erase::EraseOptions),
     /// Measure judgement on labelled data, on this machine.
     #[command(
         after_help = "The separate program umbra-bench measures the service under load: scripts/bench.sh runs it."
@@ -200,7 +200,7 @@ enum Command {
 
 /// Unsuccessful end of a command.
 #[derive(Debug)]
-enum Failure {
+enum CommandFailure {
     /// The failure was reported already: only the exit code is left.
     AlreadyReported,
     /// An error, still to be reported.
@@ -209,7 +209,7 @@ enum Failure {
     Usage(String),
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Failure {
+impl<E: Into<anyhow::Error>> From<E> for CommandFailure {
     fn from(error: E) -> Self {
         Self::Error(error.into())
     }
@@ -222,7 +222,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return say_failure(&Failure::Error(error.into()), false),
+        Err(error) => return say_failure(&CommandFailure::Error(error.into()), false),
     };
     let json = cli.global.json;
     let code = match runtime.block_on(dispatch(cli)) {
@@ -234,10 +234,10 @@ pub fn run() -> ExitCode {
     code
 }
 
-fn say_failure(failure: &Failure, json: bool) -> ExitCode {
+fn say_failure(failure: &CommandFailure, json: bool) -> ExitCode {
     match failure {
-        Failure::AlreadyReported => ExitCode::from(1),
-        Failure::Error(error) => {
+        CommandFailure::AlreadyReported => ExitCode::from(1),
+        CommandFailure::Error(error) => {
             match error.downcast_ref::<Report>() {
                 // With `--json`, faults of files are an answer for tools.
                 Some(report) if json => drop(answer_json(report)),
@@ -249,14 +249,14 @@ fn say_failure(failure: &Failure, json: bool) -> ExitCode {
             }
             ExitCode::from(1)
         }
-        Failure::Usage(text) => {
+        CommandFailure::Usage(text) => {
             complain(&format!("umbra: {text}"));
             ExitCode::from(2)
         }
     }
 }
 
-async fn dispatch(cli: Cli) -> Result<(), Failure> {
+async fn dispatch(cli: Cli) -> Result<(), CommandFailure> {
     let Cli { global, command } = cli;
     match command.unwrap_or(Command::Serve { bind: None }) {
         Command::Serve { bind } => serve::run(&global, bind).await,
@@ -288,14 +288,14 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-impl Global {
+impl GlobalOptions {
     /// Reads the settings.
-    fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
+    fn setup(&self, bind: Option<SocketAddr>) -> Result<Setup, CommandFailure> {
         self.setup_in(Environment::of_process(), bind)
     }
 
-    fn setup_in(&self, env: Environment, bind: Option<SocketAddr>) -> Result<Setup, Failure> {
-        let overrides = Overrides {
+    fn setup_in(&self, env: Environment, bind: Option<SocketAddr>) -> Result<Setup, CommandFailure> {
+        let overrides = CommandLineOverrides {
             shadows: self.shadows.clone(),
             tools: self.tools.clone(),
             bind,
@@ -311,20 +311,20 @@ impl Global {
     }
 
     /// Reads the settings and opens the database, for a command that is not the server: logs warnings only.
-    async fn open(&self) -> Result<(Setup, Database), Failure> {
+    async fn open(&self) -> Result<(Setup, Database), CommandFailure> {
         let setup = self.quiet_setup()?;
         let database = Database::open(&setup, &|line| complain(line)).await?;
         Ok((setup, database))
     }
 
     /// Reads the settings and opens an existing database; it makes none.
-    async fn open_existing(&self) -> Result<(Setup, Database), Failure> {
+    async fn open_existing(&self) -> Result<(Setup, Database), CommandFailure> {
         let setup = self.quiet_setup()?;
         let database = Database::open_existing(&setup, &|line| complain(line)).await?;
         Ok((setup, database))
     }
 
-    fn quiet_setup(&self) -> Result<Setup, Failure> {
+    fn quiet_setup(&self) -> Result<Setup, CommandFailure> {
         let setup = self.setup_in(Environment::of_process().sending_nothing(), None)?;
         setup.start_logs("warn");
         Ok(setup)
@@ -338,7 +338,7 @@ fn answer(text: &str) {
 }
 
 /// Prints a JSON document.
-fn answer_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+fn answer_json(value: &impl serde::Serialize) -> Result<(), CommandFailure> {
     answer(&serde_json::to_string_pretty(value)?);
     Ok(())
 }

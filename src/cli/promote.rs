@@ -3,14 +3,14 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Failure, Global, answer, answer_json, complain};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain};
 use crate::{app::Setup, findings::Precision, flows::followers::feedback::ShadowPrecision};
 use umbra_config::{Models, settings::Promote, shadows::set_mode};
 use umbra_domain::{Mode, Shadow};
 
 /// Shadow to promote, and its new mode.
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct PromoteOptions {
     /// Name of the shadow.
     shadow: String,
     /// New mode: passive, review or active. Without it, the next one up.
@@ -21,15 +21,15 @@ pub(super) struct Options {
     force: bool,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, options: PromoteOptions) -> Result<(), CommandFailure> {
     let setup = global.quiet_setup()?;
     let shadows = setup.shadows().map_err(|report| {
         complain(&report.to_string());
-        Failure::AlreadyReported
+        CommandFailure::AlreadyReported
     })?;
     let Some(shadow) = shadows.value.iter().find(|shadow| shadow.name == options.shadow) else {
         let names: Vec<&str> = shadows.value.iter().map(|shadow| shadow.name.as_str()).collect();
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "shadow {:?} not found; the shadows: {}",
             options.shadow,
             names.join(", ")
@@ -71,13 +71,13 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         None => Ok(()),
         Some(problem) => {
             complain(&format!("umbra: not promoted: {problem}"));
-            Err(Failure::AlreadyReported)
+            Err(CommandFailure::AlreadyReported)
         }
     }
 }
 
-fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, Failure> {
-    let usage = |text: String| Err(Failure::Usage(text));
+fn wanted(shadow: &Shadow, to: Option<&str>) -> Result<Mode, CommandFailure> {
+    let usage = |text: String| Err(CommandFailure::Usage(text));
     let to = match to {
         Some(word) => match Mode::parse(word) {
             Some(mode) => mode,

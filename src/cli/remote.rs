@@ -9,7 +9,7 @@ use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::{Failure, Global, health::reachable, table::plain};
+use super::{CommandFailure, GlobalOptions, health::reachable, table::plain};
 use umbra_config::Environment;
 use umbra_domain::clock::Clock;
 use umbra_llm::OutboundPolicy;
@@ -42,7 +42,7 @@ impl Server {
     ///
     /// # Errors
     /// The address is invalid, or the settings that name one are faulty.
-    pub fn remote(&self, global: &Global) -> Result<Remote, Failure> {
+    pub fn remote(&self, global: &GlobalOptions) -> Result<Remote, CommandFailure> {
         let environment = Environment::of_process();
         let variable = |name| environment.get(name).map(str::to_owned).filter(|value| !value.trim().is_empty());
         let url = match self.server.clone().or_else(|| variable("UMBRA_URL")) {
@@ -50,7 +50,7 @@ impl Server {
             None => address(global.quiet_setup()?.settings.server.bind),
         };
         let bad = |why: String| {
-            Failure::Usage(format!("{url} is not the address of a server ({why}): write http://HOST:PORT"))
+            CommandFailure::Usage(format!("{url} is not the address of a server ({why}): write http://HOST:PORT"))
         };
         let host = Url::parse(&url).map_err(|error| bad(error.to_string()))?;
         let host = host.host_str().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ impl Remote {
     ///
     /// # Errors
     /// As [`Remote::open`].
-    pub async fn get(&self, path: &str, query: &Query<'_>) -> Result<Value, Failure> {
+    pub async fn get(&self, path: &str, query: &Query<'_>) -> Result<Value, CommandFailure> {
         json(self.open(Method::GET, path, query, None).await?).await
     }
 
@@ -89,7 +89,7 @@ impl Remote {
     ///
     /// # Errors
     /// As [`Remote::open`].
-    pub async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+    pub async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Value, CommandFailure> {
         json(self.open(method, path, &Vec::new(), Some(body)).await?).await
     }
 
@@ -103,7 +103,7 @@ impl Remote {
         path: &str,
         query: &Query<'_>,
         body: Option<&Value>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, CommandFailure> {
         let mut url = self.base.join(path).with_context(|| format!("{path} is not a valid path"))?;
         for (name, value) in query {
             if let Some(value) = value {
@@ -130,7 +130,7 @@ impl Remote {
     }
 }
 
-async fn json(response: Response) -> Result<Value, Failure> {
+async fn json(response: Response) -> Result<Value, CommandFailure> {
     let url = response.url().clone();
     let value = response.json().await;
     Ok(value.with_context(|| format!("the answer of {url} is not JSON: is it an Umbra server?"))?)

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::{
     app::{App, artifacts},
     flows::{
@@ -44,7 +44,7 @@ pub(super) const NOTES: &str = "With --trigger code_written or security_risk the
 
 /// Text to review, and the shadow that reviews it.
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct ReviewOptions {
     /// Agent that wrote the text.
     #[arg(long)]
     target: String,
@@ -65,11 +65,12 @@ pub(super) struct Options {
     fail_on: Option<String>,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
-    let trigger = Trigger::parse(&options.trigger)
-        .ok_or_else(|| Failure::Usage("--trigger: write code_written, security_risk, task_complete or error".into()))?;
+pub(super) async fn run(global: &GlobalOptions, options: ReviewOptions) -> Result<(), CommandFailure> {
+    let trigger = Trigger::parse(&options.trigger).ok_or_else(|| {
+        CommandFailure::Usage("--trigger: write code_written, security_risk, task_complete or error".into())
+    })?;
     if options.target.trim().is_empty() || options.target.len() > 256 {
-        return Err(Failure::Usage("--target: 1 to 256 bytes, not blank".into()));
+        return Err(CommandFailure::Usage("--target: 1 to 256 bytes, not blank".into()));
     }
     let form = options.form.as_deref().map(form_named).transpose()?;
     let fail_on = match options.fail_on.as_deref() {
@@ -80,7 +81,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         Some("flag") => Some(Assessment::Flag),
         Some(other) => {
             let known = "checked, inconclusive, suggest and flag";
-            return Err(Failure::Usage(format!("--fail-on: {other:?} is not one of {known}")));
+            return Err(CommandFailure::Usage(format!("--fail-on: {other:?} is not one of {known}")));
         }
     };
     let text = standard_input()?;
@@ -102,17 +103,17 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
         complain(&format!("written to {}", path.display()));
     }
     let fails = fail_on.is_some_and(|strict| reviewed.assessment.is_some_and(|found| found >= strict));
-    if fails { Err(Failure::AlreadyReported) } else { Ok(()) }
+    if fails { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
 }
 
 /// Parses the form that an option names.
-fn form_named(word: &str) -> Result<OutputForm, Failure> {
+fn form_named(word: &str) -> Result<OutputForm, CommandFailure> {
     let found = OutputForm::ALL.into_iter().find(|form| form.as_str() == word);
-    found.ok_or_else(|| Failure::Usage(format!("--as: {word:?} is not text, code or shell")))
+    found.ok_or_else(|| CommandFailure::Usage(format!("--as: {word:?} is not text, code or shell")))
 }
 
 /// Reads the text on standard input; `None` where there is none: it is a terminal or `/dev/null`.
-fn standard_input() -> Result<Option<String>, Failure> {
+fn standard_input() -> Result<Option<String>, CommandFailure> {
     let input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     if input.metadata()?.file_type().is_char_device() {
         return Ok(None);
@@ -145,10 +146,10 @@ fn standard_input() -> Result<Option<String>, Failure> {
 async fn review(
     flows: &Flows,
     dispatcher: &mut crate::queue::Dispatcher,
-    options: Options,
+    options: ReviewOptions,
     (trigger, form): (Trigger, Option<OutputForm>),
     text: Option<String>,
-) -> Result<Review, Failure> {
+) -> Result<Review, CommandFailure> {
     let mut event = match text {
         Some(output) => Event {
             agent: options.target,
@@ -193,7 +194,7 @@ async fn review(
     }
 }
 
-async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
+async fn find(flows: &Flows, id: ReviewId) -> Result<Review, CommandFailure> {
     let mut review = flows.store.reviews().get(id).await?.ok_or_else(|| anyhow::anyhow!("{id} no longer exists"))?;
     if review.released {
         let reason = review.reason.map_or("unknown reason", SkipReason::as_str);
@@ -208,7 +209,7 @@ async fn find(flows: &Flows, id: ReviewId) -> Result<Review, Failure> {
 }
 
 /// Returns the newest stored event of a target that carries a trigger.
-async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, Failure> {
+async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, CommandFailure> {
     let filter = EventFilter { agent: Some(target.to_owned()), ..EventFilter::default() };
     let seek = Seek { from: None, descending: true, limit: LOOK_BACK };
     let page = flows.store.events().list(&filter, seek).await?;
@@ -228,7 +229,7 @@ async fn newest(flows: &Flows, target: &str, trigger: Trigger) -> Result<Event, 
     })
 }
 
-fn show(global: &Global, review: &Review) -> Result<(), Failure> {
+fn show(global: &GlobalOptions, review: &Review) -> Result<(), CommandFailure> {
     if global.json {
         return answer_json(review);
     }

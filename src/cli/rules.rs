@@ -6,9 +6,9 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::app::{Setup, read_rules};
-use umbra_checks::{Misjudged, Rules, misjudged};
+use umbra_checks::{MisjudgedExample, Rules, misjudged};
 use umbra_config::Loaded;
 use umbra_domain::{CheckName, CheckRule, nearest::nearest};
 
@@ -18,7 +18,7 @@ and switches rules off; a gitleaks.toml is such a file. `umbra schema rules` pri
 docs/rules.md shows an example.";
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub(super) enum RulesAction {
     /// List all rules: the built-in ones, and those of the files that the settings name.
     List {
         /// Only the rules of this check.
@@ -44,12 +44,12 @@ fn check(name: &str) -> Result<CheckName, String> {
     })
 }
 
-pub(super) fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) fn run(global: &GlobalOptions, action: RulesAction) -> Result<(), CommandFailure> {
     let setup = global.setup(None)?;
     match action {
-        Action::List { check } => list(global, &setup, check),
-        Action::Explain { id } => explain(global, &setup, &id),
-        Action::Test { files } => test(global, &setup, files),
+        RulesAction::List { check } => list(global, &setup, check),
+        RulesAction::Explain { id } => explain(global, &setup, &id),
+        RulesAction::Test { files } => test(global, &setup, files),
     }
 }
 
@@ -70,7 +70,7 @@ fn as_json(row: &CheckRule) -> Value {
         "assigned": row.assigned, "commands": row.commands, "hits": texts(&row.hits), "misses": texts(&row.misses)})
 }
 
-fn list(global: &Global, setup: &Setup, check: Option<CheckName>) -> Result<(), Failure> {
+fn list(global: &GlobalOptions, setup: &Setup, check: Option<CheckName>) -> Result<(), CommandFailure> {
     let rules = Rules::of(&setup.rules);
     let mut rows: Vec<&CheckRule> =
         rules.rows().iter().filter(|row| check.is_none_or(|check| row.check() == check)).collect();
@@ -90,7 +90,7 @@ fn list(global: &Global, setup: &Setup, check: Option<CheckName>) -> Result<(), 
     Ok(())
 }
 
-fn explain(global: &Global, setup: &Setup, id: &str) -> Result<(), Failure> {
+fn explain(global: &GlobalOptions, setup: &Setup, id: &str) -> Result<(), CommandFailure> {
     let rules = Rules::of(&setup.rules);
     let name = id.rsplit('.').next().unwrap_or(id);
     let rows: Vec<&CheckRule> = rules.rows().iter().filter(|row| row.id == name).collect();
@@ -133,10 +133,10 @@ fn explain(global: &Global, setup: &Setup, id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failure> {
+fn test(global: &GlobalOptions, setup: &Setup, files: Vec<PathBuf>) -> Result<(), CommandFailure> {
     let paths = if files.is_empty() { setup.settings.checks.rules.clone() } else { files };
     if paths.is_empty() {
-        return Err(Failure::Usage("name a file of rules: umbra rules test FILE".to_owned()));
+        return Err(CommandFailure::Usage("name a file of rules: umbra rules test FILE".to_owned()));
     }
     let Loaded { value: read, warnings } = read_rules(&paths)?;
     let rules = Rules::of(&read);
@@ -146,7 +146,7 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
     let rows: BTreeMap<&str, CheckRule> =
         rows.filter_map(|row| in_force.get(row.id.as_str()).map(|row| (row.id.as_str(), (*row).clone()))).collect();
     Rules::of(&read).install();
-    let wrong: Vec<(&CheckRule, Misjudged)> =
+    let wrong: Vec<(&CheckRule, MisjudgedExample)> =
         rows.values().flat_map(|row| misjudged(row).into_iter().map(move |wrong| (row, wrong))).collect();
     let examples: usize = rows.values().map(|row| row.hits.len() + row.misses.len()).sum();
     let without = rows.values().filter(|row| row.has_patterns() && row.hits.is_empty()).count();
@@ -169,11 +169,11 @@ fn test(global: &Global, setup: &Setup, files: Vec<PathBuf>) -> Result<(), Failu
             if without == 0 { String::new() } else { format!("; {without} rules without a hit among their examples") };
         answer(&format!("{} rules, {examples} examples, {} misjudged{rest}", rows.len(), wrong.len()));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }
+    if wrong.is_empty() { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }
 
 /// Renders a line about a misjudged example.
-fn told(row: &CheckRule, wrong: &Misjudged) -> String {
+fn told(row: &CheckRule, wrong: &MisjudgedExample) -> String {
     let text = table::plain(&wrong.text);
     let others: Vec<&str> = wrong.found.iter().map(String::as_str).filter(|rule| *rule != row.id).collect();
     let why = match (wrong.is_hit, others.is_empty()) {

@@ -5,12 +5,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    Failure, Global, answer, answer_json,
+    CommandFailure, GlobalOptions, answer, answer_json,
     remote::{Server, cell, distance, items, path_with},
     table,
 };
 use crate::flows::audit::runs::{CompareError, Runs, RunsCompared, RunsSummary, compare};
-use umbra_boundary::diff::{Difference, RunPlace};
+use umbra_boundary::diff::{RunDifference, RunPlace};
 
 pub(super) const NOTES: &str = "Exit codes: 0 compared, whatever differs; 1 a run is unknown or too large, or there is \
                                 a difference that --fail-on names; 2 wrong usage.";
@@ -21,18 +21,18 @@ const SHOWN: usize = 100;
 const SHOWN_CHARS: usize = 60;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub(super) enum RunsAction {
     /// Compare two runs by the audit of their calls.
     #[command(after_help = NOTES)]
-    Diff(Options),
+    Diff(RunsDiffOptions),
     /// List runs of a running server, those with the newest calls first.
-    List(Listing),
+    List(RunsListOptions),
     /// End a run, so that it no longer stays in shadow; the state of its stubs is dropped.
-    End(Ending),
+    End(RunsEndOptions),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Listing {
+pub(super) struct RunsListOptions {
     #[command(flatten)]
     server: Server,
     /// Agent of the runs.
@@ -47,7 +47,7 @@ pub(super) struct Listing {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Ending {
+pub(super) struct RunsEndOptions {
     #[command(flatten)]
     server: Server,
     /// Name of the run.
@@ -61,7 +61,7 @@ pub(super) struct Ending {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct RunsDiffOptions {
     /// First run, as its calls name it.
     a: String,
     /// Second run.
@@ -80,15 +80,18 @@ enum FailOn {
     Difference,
 }
 
-pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, action: RunsAction) -> Result<(), CommandFailure> {
     match action {
-        Action::Diff(options) => diff(global, options).await,
-        Action::List(listing) => list(global, listing).await,
-        Action::End(ending) => end(global, ending).await,
+        RunsAction::Diff(options) => diff(global, options).await,
+        RunsAction::List(listing) => list(global, listing).await,
+        RunsAction::End(ending) => end(global, ending).await,
     }
 }
 
-async fn list(global: &Global, Listing { server, agent, in_shadow, limit }: Listing) -> Result<(), Failure> {
+async fn list(
+    global: &GlobalOptions,
+    RunsListOptions { server, agent, in_shadow, limit }: RunsListOptions,
+) -> Result<(), CommandFailure> {
     let limit = limit.map(|limit| limit.to_string());
     let query = vec![("agent", agent), ("in_shadow", in_shadow.then(|| true.to_string())), ("limit", limit)];
     let runs = server.remote(global)?.get("v1/runs", &query).await?;
@@ -114,7 +117,10 @@ async fn list(global: &Global, Listing { server, agent, in_shadow, limit }: List
     Ok(())
 }
 
-async fn end(global: &Global, Ending { server, run, agent, reason }: Ending) -> Result<(), Failure> {
+async fn end(
+    global: &GlobalOptions,
+    RunsEndOptions { server, run, agent, reason }: RunsEndOptions,
+) -> Result<(), CommandFailure> {
     let said = json!({"agent": agent, "reason": reason});
     let ended = server.remote(global)?.send(Method::POST, &path_with("v1/runs/", &run, "/end"), &said).await?;
     if global.json {
@@ -126,9 +132,12 @@ async fn end(global: &Global, Ending { server, run, agent, reason }: Ending) -> 
     Ok(())
 }
 
-async fn diff(global: &Global, Options { a, b, baseline, fail_on }: Options) -> Result<(), Failure> {
+async fn diff(
+    global: &GlobalOptions,
+    RunsDiffOptions { a, b, baseline, fail_on }: RunsDiffOptions,
+) -> Result<(), CommandFailure> {
     if baseline.as_ref() == Some(&a) {
-        return Err(Failure::Usage(
+        return Err(CommandFailure::Usage(
             "--baseline: this is the first run itself: give a repetition of that run".to_owned(),
         ));
     }
@@ -146,7 +155,7 @@ async fn diff(global: &Global, Options { a, b, baseline, fail_on }: Options) -> 
     }
     match fail_on {
         Some(FailOn::Difference) if compared.summary.agreed < compared.summary.compared => {
-            Err(Failure::AlreadyReported)
+            Err(CommandFailure::AlreadyReported)
         }
         _ => Ok(()),
     }
@@ -155,7 +164,7 @@ async fn diff(global: &Global, Options { a, b, baseline, fail_on }: Options) -> 
 fn show(RunsCompared { summary, differences }: &RunsCompared) {
     if !differences.is_empty() {
         let mut rows = table::new(&["difference", "tool", "effect", "call", "where", "first", "second"]);
-        for Difference { kind, tool, effect, a, b, pointer, from, to } in differences.iter().take(SHOWN) {
+        for RunDifference { kind, tool, effect, a, b, pointer, from, to } in differences.iter().take(SHOWN) {
             let place = |place: &Option<RunPlace>| place.as_ref().map_or("-".to_owned(), |at| at.position.to_string());
             rows.add_row([
                 kind.as_str().to_owned(),

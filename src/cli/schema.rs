@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::{Failure, answer_json};
+use super::{CommandFailure, answer_json};
 use umbra_config::{rules_schema, settings_schema, shadows_schema, sidecar_schema, tools_schema};
 
 /// File that has a schema.
@@ -20,7 +20,7 @@ pub(super) enum File {
     Rules,
 }
 
-pub(super) fn run(file: File) -> Result<(), Failure> {
+pub(super) fn run(file: File) -> Result<(), CommandFailure> {
     answer_json(&match file {
         File::Shadows => shadows_schema(),
         File::Settings => settings_schema(),

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::{Failure, Global, answer, complain};
+use super::{CommandFailure, GlobalOptions, answer, complain};
 use crate::app;
 
-pub(super) async fn run(global: &Global, bind: Option<SocketAddr>) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, bind: Option<SocketAddr>) -> Result<(), CommandFailure> {
     let setup = global.setup(bind)?;
     setup.warnings.iter().for_each(|warning| complain(&warning.to_string()));
     setup.start_logs(setup.settings.logging.level.as_str());

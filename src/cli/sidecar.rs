@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Failure, Global, answer, answer_json, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, table};
 use crate::flows::sessions::replay::{Replay, replay_session};
 use umbra_config::Loaded;
 use umbra_domain::SessionId;
@@ -16,23 +16,23 @@ pub(super) const NOTES: &str = "Only rules are judged again, with the sidecar fi
 const SHOWN: usize = 100;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub(super) enum SidecarAction {
     /// Judge each step of a session again by the present rules, and show the differences.
     #[command(after_help = NOTES)]
-    Replay(Options),
+    Replay(SidecarReplayOptions),
     /// Judge the latest sessions again: what would other rules have said?
     #[command(after_help = NOTES)]
-    Backtest(Many),
+    Backtest(SidecarBacktestOptions),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct SidecarReplayOptions {
     /// Id of the session: ses_ and 32 hex digits.
     session: SessionId,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Many {
+pub(super) struct SidecarBacktestOptions {
     /// Only sessions of this agent.
     #[arg(long)]
     agent: Option<String>,
@@ -41,14 +41,14 @@ pub(super) struct Many {
     sessions: u32,
 }
 
-pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, action: SidecarAction) -> Result<(), CommandFailure> {
     let (setup, database) = global.open_existing().await?;
     let Loaded { value: boundary, .. } = setup.boundary()?;
     let Loaded { value: rules, .. } = setup.guarding(&boundary.tools, &setup.shadows()?.value, &|_| None)?;
     let store = &database.store;
     let ids = match &action {
-        Action::Replay(Options { session }) => Ok(vec![*session]),
-        Action::Backtest(Many { agent, sessions }) => {
+        SidecarAction::Replay(SidecarReplayOptions { session }) => Ok(vec![*session]),
+        SidecarAction::Backtest(SidecarBacktestOptions { agent, sessions }) => {
             store.sessions().recent_sessions(agent.as_deref(), *sessions).await
         }
     };
@@ -62,7 +62,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     let done: Result<(), umbra_store::StoreError> = replayed.await;
     database.close().await;
     done.map_err(anyhow::Error::from)?;
-    let one = matches!(action, Action::Replay(_));
+    let one = matches!(action, SidecarAction::Replay(_));
     if one && replays.is_empty() {
         return Err(anyhow::anyhow!("session not found in this database").into());
     }
@@ -74,7 +74,7 @@ pub(super) async fn run(global: &Global, action: Action) -> Result<(), Failure> 
     let is_same =
         |replay: &Replay| replay.differences.is_empty() && replay.unreadable.is_empty() && replay.missing.is_empty();
     let same = replays.iter().all(is_same);
-    if same { Ok(()) } else { Err(Failure::AlreadyReported) }
+    if same { Ok(()) } else { Err(CommandFailure::AlreadyReported) }
 }
 
 fn show(replays: &[Replay]) {

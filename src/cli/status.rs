@@ -1,13 +1,13 @@
 //! `umbra status`: shows the state of the running servers; where none runs, what `umbra serve` would have in force.
 
-use super::{Failure, Global, answer, answer_json, complain, table};
+use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::{
     app::{App, Database, Setup},
-    flows::maintenance::status::{ProviderStatus, Standing, Status},
+    flows::maintenance::status::{ProcessStatus, ProviderStatus, Status},
 };
 use umbra_domain::{Mode, clock::Clock};
 
-pub(super) async fn run(global: &Global) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
     let (setup, database) = global.open_existing().await?;
     let status = status(&setup, &database).await?;
     database.close().await;
@@ -75,9 +75,9 @@ pub(super) async fn run(global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn status(setup: &Setup, database: &Database) -> Result<Status, Failure> {
+async fn status(setup: &Setup, database: &Database) -> Result<Status, CommandFailure> {
     let store = &database.store;
-    let servers = Standing::of_servers(store, setup.settings.queue.dead_after).await?;
+    let servers = ProcessStatus::of_servers(store, setup.settings.queue.dead_after).await?;
     let Some(newest) = servers.first() else {
         complain("no server runs on this database: the table shows the configuration that `umbra serve` would use");
         let App { flows, .. } = App::build(setup, store, Clock::system()).await?;
@@ -97,7 +97,7 @@ async fn status(setup: &Setup, database: &Database) -> Result<Status, Failure> {
             path.display()
         ));
     }
-    Ok(Standing::status(&servers, store).await?)
+    Ok(ProcessStatus::status(&servers, store).await?)
 }
 
 fn providers(all: &[ProviderStatus]) -> String {

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Observation, journal::Journal, pages, private};
+use super::{Observation, journal::ObservationsLog, pages, private};
 use umbra_store::{findings::FindingItem, reviews::Review};
 
 /// A review file cannot be written.
@@ -21,7 +21,7 @@ pub struct ArtifactError {
 #[derive(Debug)]
 pub struct Artifacts {
     log: PathBuf,
-    journal: Mutex<Journal>,
+    journal: Mutex<ObservationsLog>,
     /// `None` where pages are switched off.
     pages: Option<PathBuf>,
 }
@@ -30,7 +30,7 @@ impl Artifacts {
     /// Returns a writer into this log, rotated after so many bytes with so many full files kept, and this folder of
     /// pages, if any.
     pub fn new(log: PathBuf, max_bytes: u64, keep: u32, pages: Option<PathBuf>) -> Self {
-        Self { journal: Mutex::new(Journal::new(log.clone(), max_bytes, keep)), log, pages }
+        Self { journal: Mutex::new(ObservationsLog::new(log.clone(), max_bytes, keep)), log, pages }
     }
 
     /// Returns the first of two folders that can be written to; the second, where neither can: the write then fails

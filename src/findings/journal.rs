@@ -23,7 +23,7 @@ pub(super) const HEAD: &[u8] = b"{\"shadow\":";
 
 /// Files of the log: `observations.jsonl` is written, `observations.jsonl.1` is the one before it, and so on.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ObservationsLog {
     path: PathBuf,
     max_bytes: u64,
     keep: u32,
@@ -34,7 +34,7 @@ pub(super) struct Journal {
 
 /// Fields by which a line is recognized.
 #[derive(Deserialize)]
-struct Line {
+struct ObservationLine {
     review_id: Option<ReviewId>,
     #[serde(default)]
     findings: Vec<LineFinding>,
@@ -45,14 +45,14 @@ struct LineFinding {
     id: Option<FindingId>,
 }
 
-impl Line {
+impl ObservationLine {
     fn id(&self) -> Option<Uuid> {
         let finding = || self.findings.first().and_then(|finding| finding.id).map(|id| id.0);
         self.review_id.map(|review| review.0).or_else(finding)
     }
 }
 
-impl Journal {
+impl ObservationsLog {
     /// Returns a log of at most `keep` full files of so many bytes beside the current one.
     pub(super) fn new(path: PathBuf, max_bytes: u64, keep: u32) -> Self {
         Self { path, max_bytes, keep, file: None, recent: VecDeque::new() }
@@ -100,7 +100,7 @@ impl Journal {
         // A page may lie on both sides of a rotation.
         for path in [rotated(&self.path, 1), self.path.clone()] {
             for line in String::from_utf8_lossy(&tail(&path)?).lines() {
-                if let Some(id) = serde_json::from_str::<Line>(line).ok().and_then(|line| line.id()) {
+                if let Some(id) = serde_json::from_str::<ObservationLine>(line).ok().and_then(|line| line.id()) {
                     self.remember(id);
                 }
             }

@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use proptest::prelude::*;
 
-use super::{Artifacts, Observation, journal::Journal, page, pages};
+use super::{Artifacts, Observation, journal::ObservationsLog, page, pages};
 use umbra_domain::{
     Assessment, EventId, FindingId, Mode, ReviewId, ReviewState, Reviewer, Severity, TokenCount, Trigger,
 };
@@ -151,7 +151,7 @@ fn log_rotation_loses_no_line_and_repeats_none() {
     let path = dir.path().join("observations.jsonl");
     let observations =
         |ids: std::ops::Range<u128>| -> Vec<Observation> { ids.map(|n| Observation::from(review(n, "a"))).collect() };
-    let open = || Journal::new(path.clone(), 2_000, 100);
+    let open = || ObservationsLog::new(path.clone(), 2_000, 100);
     let mut journal = open();
     journal.append(&observations(0..10)).expect("written");
     journal.append(&observations(5..12)).expect("written");
@@ -178,7 +178,7 @@ fn log_rotation_loses_no_line_and_repeats_none() {
 fn rotated_files_beyond_the_limit_are_deleted() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("observations.jsonl");
-    let mut journal = Journal::new(path, 1_000, 2);
+    let mut journal = ObservationsLog::new(path, 1_000, 2);
     for n in 0..30 {
         journal.append(&[Observation::from(review(n, "a"))]).expect("written");
     }

@@ -14,6 +14,7 @@
 //! [`rules`] is the configuration in force, [`group_commit`] the loop of the writers of events and of decisions,
 //! [`collapse`] the keys by which repeats of a hit are recognised.
 
+pub mod active_configuration;
 pub mod audit;
 pub mod backtests;
 mod collapse;
@@ -24,7 +25,6 @@ mod group_commit;
 pub mod looks;
 pub mod maintenance;
 pub mod reviews;
-pub mod rules;
 mod serialise;
 pub mod sessions;
 pub mod verdicts;
@@ -34,15 +34,15 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use self::{
+    active_configuration::{ActiveConfiguration, RulesInForce},
     audit::Audit,
     backtests::Backtests,
     decisions::Boundary,
     events::{EventSpool, Events, Filer, Reservations, Writer, WriterSettings},
-    followers::{FollowerSettings, Followers, OpenBreakers, Tail},
+    followers::{FindingFeed, FollowerSettings, Followers, OpenBreakers},
     looks::{LookSettings, Looks},
     maintenance::Maintenance,
     reviews::{ReviewSettings, Reviews},
-    rules::{Rules, RulesInForce},
     sessions::{Interventions, Sidecar, SidecarRulesInForce, SidecarSettings},
     verdicts::{Verdicts, Waiters},
 };
@@ -95,13 +95,13 @@ pub struct Flows {
 }
 
 /// Parts and settings that [`Flows`] are made of.
-pub struct Parts {
+pub struct FlowsParts {
     /// The database.
     pub store: Store,
     /// The clock.
     pub clock: Clock,
     /// The configuration to begin with.
-    pub rules: Rules,
+    pub rules: ActiveConfiguration,
     /// Receivers of messages, to begin with.
     pub webhooks: Endpoints,
     /// Key of this installation's hashes.
@@ -133,8 +133,8 @@ pub struct Parts {
 impl Flows {
     /// Builds all use cases. The caller runs the returned writer, filer of the spool, and reporter of the sidecar's
     /// interventions.
-    pub fn new(parts: Parts) -> (Self, Writer, Filer, Interventions) {
-        let Parts { store, clock, rules, webhooks, installation, intake, pulse, boundary, spool, .. } = parts;
+    pub fn new(parts: FlowsParts) -> (Self, Writer, Filer, Interventions) {
+        let FlowsParts { store, clock, rules, webhooks, installation, intake, pulse, boundary, spool, .. } = parts;
         let rules: RulesInForce = Arc::new(ArcSwap::from_pointee(rules));
         let webhooks = Arc::new(ArcSwap::from_pointee(webhooks));
         let reservations = Reservations {
@@ -178,7 +178,7 @@ impl Flows {
                 verdicts: verdicts.clone(),
                 settings: parts.followers,
                 open_breakers: OpenBreakers::default(),
-                tail: Tail::default(),
+                tail: FindingFeed::default(),
                 webhooks: Arc::clone(&webhooks),
                 outbox: Arc::default(),
             },

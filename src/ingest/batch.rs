@@ -8,7 +8,7 @@ use serde_json::{error::Category, value::RawValue};
 
 use super::{
     Limits,
-    fault::{At, Faults, code},
+    fault::{At, RequestFaults, code},
     strict,
 };
 
@@ -16,7 +16,7 @@ use super::{
 pub(super) const EVENTS: &str = "events";
 
 /// Returns the lines of an NDJSON body that are not blank, each with the number of lines before it.
-pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) -> Option<Vec<(usize, &'a [u8])>> {
+pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut RequestFaults) -> Option<Vec<(usize, &'a [u8])>> {
     let lines = strict::without_mark(body).split(|byte| *byte == b'\n').enumerate();
     let mut filled = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
     let lines: Vec<_> = filled.by_ref().take(limits.batch_events).collect();
@@ -31,7 +31,7 @@ pub(super) fn lines<'a>(body: &'a [u8], limits: &Limits, faults: &mut Faults) ->
 }
 
 /// Returns the texts of the events in `{"events": [...]}`.
-pub(super) fn events<'a>(text: &'a str, limits: &Limits, faults: &mut Faults) -> Option<Vec<&'a str>> {
+pub(super) fn events<'a>(text: &'a str, limits: &Limits, faults: &mut RequestFaults) -> Option<Vec<&'a str>> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = Batch { limits, faults }.deserialize(&mut deserializer);
     match read.and_then(|texts| deserializer.end().map(|()| texts)) {
@@ -43,7 +43,7 @@ pub(super) fn events<'a>(text: &'a str, limits: &Limits, faults: &mut Faults) ->
     }
 }
 
-fn too_many<T>(count: usize, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<T> {
+fn too_many<T>(count: usize, limits: &Limits, at: At<'_>, faults: &mut RequestFaults) -> Option<T> {
     let detail = format!(
         "a batch may have {} events, and this one has {count}: send several smaller batches",
         limits.batch_events
@@ -54,7 +54,7 @@ fn too_many<T>(count: usize, limits: &Limits, at: At<'_>, faults: &mut Faults) -
 /// Reader of the whole batch.
 struct Batch<'f> {
     limits: &'f Limits,
-    faults: &'f mut Faults,
+    faults: &'f mut RequestFaults,
 }
 
 impl<'de> DeserializeSeed<'de> for Batch<'_> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Limits,
-    fault::{At, Fault, Faults, code},
+    fault::{At, RequestFault, RequestFaults, code},
     native::{Fields, bounded, key, label, name, text, wrong_type},
     strict,
     tree::Tree,
@@ -36,7 +36,7 @@ pub struct CallRequest {
 }
 
 /// Tool as the request describes it.
-struct Tool {
+struct DescribedTool {
     name: ToolName,
     annotations: ToolAnnotations,
     description: Option<String>,
@@ -45,8 +45,8 @@ struct Tool {
 }
 
 /// Reads the body of `POST /v1/decide`.
-pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
     // The body is bounded already, and the boundary bounds the arguments by a decision in the audit.
     let limits = &Limits { event_bytes: body.len(), ..*limits };
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
@@ -86,7 +86,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
             );
         }
         fields.refuse_rest_of_request();
-        let Tool { name, annotations, description, input_schema, output_schema } = tool?;
+        let DescribedTool { name, annotations, description, input_schema, output_schema } = tool?;
         let call = Call {
             call_id: call_id?,
             agent: agent?,
@@ -119,7 +119,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Fau
 }
 
 /// Reads `{"result": ...}`, null included.
-fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
+fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Value> {
     match Value::from(tree) {
         Value::Object(mut members) if members.len() == 1 => members.remove("result"),
         _ => None,
@@ -128,8 +128,8 @@ fn fallback(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
 }
 
 /// Reads the body of `POST /v1/calls/{call_id}/outcome`.
-pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
     let read = tree.and_then(|tree| {
         let mut fields = Fields::open(tree, At::Root, &mut faults)?;
@@ -147,7 +147,7 @@ pub fn outcome_request(body: &[u8], limits: &Limits) -> Result<CallOutcome, Vec<
     faults.unless_any(read)
 }
 
-fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<DescribedTool> {
     let mut fields = Fields::open(tree, at, faults)?;
     let server = fields.optional("server", |tree, at, faults| plain_name(label(tree, at, faults)?, at, faults));
     let name =
@@ -158,11 +158,11 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Tool> {
     let output_schema = fields.optional("output_schema", schema);
     fields.refuse_rest_of_request();
     let name = ToolName { server, name: name? };
-    Some(Tool { name, annotations: annotations.unwrap_or_default(), description, input_schema, output_schema })
+    Some(DescribedTool { name, annotations: annotations.unwrap_or_default(), description, input_schema, output_schema })
 }
 
 /// Refuses a name that can be mistaken for another: rules go by it.
-pub(super) fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn plain_name(name: String, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     match plain_tool_name(&name) {
         Ok(()) => Some(name),
         Err(help) => faults.refuse(at, code::FORMAT, help),
@@ -170,7 +170,7 @@ pub(super) fn plain_name(name: String, at: At<'_>, faults: &mut Faults) -> Optio
 }
 
 /// Reads the hints of MCP, by their names there or by ours; other members are ignored.
-pub(super) fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolAnnotations> {
+pub(super) fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<ToolAnnotations> {
     let members = members(tree, at, faults)?;
     let mut said = ToolAnnotations::default();
     for (theirs, ours, slot) in [
@@ -188,7 +188,7 @@ pub(super) fn annotations(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Op
     Some(said)
 }
 
-fn schema(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
+fn schema(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Value> {
     match tree {
         Tree::Object(members) => Some(Value::Object(members.into())),
         Tree::Bool(flag) => Some(Value::Bool(flag)),
@@ -196,7 +196,7 @@ fn schema(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Value> {
     }
 }
 
-pub(super) fn members(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Map<String, Value>> {
+pub(super) fn members(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Map<String, Value>> {
     match tree {
         Tree::Object(members) => Some(members.into()),
         other => wrong_type("an object", &other, at, faults),
@@ -204,11 +204,11 @@ pub(super) fn members(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
-pub(super) fn any(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<Value> {
+pub(super) fn any(tree: Tree<'_>, _: At<'_>, _: &mut RequestFaults) -> Option<Value> {
     Some(tree.into())
 }
 
-pub(super) fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+pub(super) fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<String>> {
     let Tree::Array(items) = tree else { return wrong_type("a list of names", &tree, at, faults) };
     if items.len() > most {
         return faults.refuse(at, code::RANGE, format!("may have {most} entries, has {}", items.len()));
@@ -218,19 +218,19 @@ pub(super) fn names(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults
     read.into_iter().collect()
 }
 
-fn flag(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<bool> {
+fn flag(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<bool> {
     match tree {
         Tree::Bool(flag) => Some(flag),
         other => wrong_type("true or false", &other, at, faults),
     }
 }
 
-pub(super) fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+pub(super) fn milliseconds(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<u64> {
     let ms = whole(tree, MOST_MS, at, faults)?;
     if ms == 0 { faults.refuse(at, code::RANGE, "must be at least 1") } else { Some(ms) }
 }
 
-fn whole(tree: Tree<'_>, most: u64, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+fn whole(tree: Tree<'_>, most: u64, at: At<'_>, faults: &mut RequestFaults) -> Option<u64> {
     match tree {
         Tree::Number(number) if number.as_u64().is_some_and(|value| value <= most) => number.as_u64(),
         Tree::Number(_) => faults.refuse(at, code::RANGE, format!("must be a whole number up to {most}")),

@@ -3,7 +3,7 @@
 
 /// Fault of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct RequestFault {
     /// Place as a JSON pointer (RFC 6901); empty is the whole. It ends early, at the enclosing object, where a key in
     /// it is longer than 80 bytes or not printable.
     pub pointer: String,
@@ -89,14 +89,14 @@ const LISTED: usize = 32;
 
 /// Faults found so far.
 #[derive(Default)]
-pub(super) struct Faults {
+pub(super) struct RequestFaults {
     /// Number of lines of the body before the text that is read.
     lines_before: usize,
-    listed: Vec<Fault>,
+    listed: Vec<RequestFault>,
     more: usize,
 }
 
-impl Faults {
+impl RequestFaults {
     /// Returns an empty list for a text that has so many lines before it.
     pub fn behind(lines_before: usize) -> Self {
         Self { lines_before, ..Self::default() }
@@ -123,7 +123,7 @@ impl Faults {
 
     /// Adds a fault at a place that is written out already.
     pub fn add_at(&mut self, pointer: String, code: &'static str, detail: impl Into<String>) {
-        self.listed.push(Fault { pointer, code, detail: detail.into() });
+        self.listed.push(RequestFault { pointer, code, detail: detail.into() });
     }
 
     /// True if a fault of this kind is listed.
@@ -144,7 +144,7 @@ impl Faults {
     }
 
     /// Returns the value if it could be made without any fault. A reader that returns `None` has added a fault.
-    pub fn unless_any<T>(mut self, value: Option<T>) -> Result<T, Vec<Fault>> {
+    pub fn unless_any<T>(mut self, value: Option<T>) -> Result<T, Vec<RequestFault>> {
         if self.more > 0 {
             let detail = format!("and {} more faults; these are the first", self.more);
             self.add_at(String::new(), code::MORE, detail);

@@ -35,14 +35,14 @@ use std::fmt;
 use umbra_domain::Event;
 
 pub use call::{CallRequest, call_request, outcome_request};
-pub use fault::{Fault, code};
+pub use fault::{RequestFault, code};
 pub use request::{KeyRequest, ReviewRequest, key_request, review_request};
 pub use sidecar::{
-    AttachRequest, DocumentText, GuardRequest, MessageRequest, NamedCall, SaidResult, SelectRequest, Subject,
+    AttachRequest, DocumentText, GuardRequest, GuardSubject, MessageRequest, NamedCall, SaidResult, SelectRequest,
     ToolDefinition, TurnRequest, attach_request, guard_request, message_request, select_request, turn_request,
 };
 
-use fault::{At, Faults};
+use fault::{At, RequestFaults};
 
 /// Event as it came, before anything was screened or stored. `Debug` shows no text.
 #[derive(Clone, PartialEq)]
@@ -93,26 +93,26 @@ enum Digest {
 }
 
 /// Result for each event of a batch, in the order of sending.
-pub type Results = Vec<Result<Incoming, Vec<Fault>>>;
+pub type Results = Vec<Result<Incoming, Vec<RequestFault>>>;
 
 /// Reads one event. The faults' pointers start at the event.
-pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
+pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
     whole(body, Digest::Always, limits)
 }
 
 /// Reads one event whose only key can be its `id`; without one its `digest_input` is empty.
-pub fn event_alone(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<Fault>> {
+pub fn event_alone(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
     whole(body, Digest::IfKeyed, limits)
 }
 
 /// Reads `{"events": [...]}`, each event by itself. Pointers start at the body: `/events/3/agent`. Faults of the whole
 /// are those of its form: not JSON, another shape, too many events. An empty batch is valid.
-pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
     let texts = strict::text(body, &mut faults).and_then(|text| batch::events(text, limits, &mut faults));
     let events_at = At::Key(&At::Root, batch::EVENTS);
     let read_one = |(index, text)| {
-        let mut faults = Faults::default();
+        let mut faults = RequestFaults::default();
         let incoming = one(text, Digest::IfKeyed, limits, At::Index(&events_at, index), &mut faults);
         faults.unless_any(incoming)
     };
@@ -121,11 +121,11 @@ pub fn batch_json(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
 
 /// Reads one event a line, each by itself; blank lines are skipped and do not count. Pointers start at the event. A
 /// body without any event is a fault: a sender that lost its events sends one.
-pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>> {
-    let mut faults = Faults::default();
+pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
     let lines = batch::lines(body, limits, &mut faults);
     let read_one = |(lines_before, line)| {
-        let mut faults = Faults::behind(lines_before);
+        let mut faults = RequestFaults::behind(lines_before);
         let text = strict::text(line, &mut faults);
         let incoming = text.and_then(|text| one(text, Digest::IfKeyed, limits, At::Root, &mut faults));
         faults.unless_any(incoming)
@@ -134,22 +134,22 @@ pub fn batch_ndjson(body: &[u8], limits: &Limits) -> Result<Results, Vec<Fault>>
 }
 
 /// Reads the value of an `Idempotency-Key` header: 1 to 255 printable ASCII characters.
-pub fn key_from_header(value: &str) -> Result<String, Fault> {
+pub fn key_from_header(value: &str) -> Result<String, RequestFault> {
     let fits = (1..=native::KEY_BYTES).contains(&value.len()) && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if fits && !value.trim().is_empty() {
         return Ok(value.to_owned());
     }
     let detail = "the header Idempotency-Key must have 1 to 255 printable ASCII characters, such as a UUID".to_owned();
-    Err(Fault { pointer: String::new(), code: code::FORMAT, detail })
+    Err(RequestFault { pointer: String::new(), code: code::FORMAT, detail })
 }
 
-fn whole(body: &[u8], digest: Digest, limits: &Limits) -> Result<Incoming, Vec<Fault>> {
-    let mut faults = Faults::default();
+fn whole(body: &[u8], digest: Digest, limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
     let incoming = strict::text(body, &mut faults).and_then(|text| one(text, digest, limits, At::Root, &mut faults));
     faults.unless_any(incoming)
 }
 
-fn one(text: &str, digest: Digest, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
+fn one(text: &str, digest: Digest, limits: &Limits, at: At<'_>, faults: &mut RequestFaults) -> Option<Incoming> {
     let tree = strict::within(text, limits, at, faults)?;
     native::read(tree, text.len(), digest, at, faults)
 }

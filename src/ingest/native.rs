@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Digest, Incoming,
-    fault::{At, Faults, code},
+    fault::{At, RequestFaults, code},
     tree::{Members, Tree},
 };
 use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger, nearest::nearest};
@@ -31,7 +31,13 @@ const EXIT_CODES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=u32::MAX as 
 const PLAUSIBLE_SECONDS: std::ops::Range<i64> = 946_684_800..4_133_980_800;
 
 /// Reads an event. `size` is the approximate number of bytes of its text.
-pub(super) fn read(tree: Tree<'_>, size: usize, digest: Digest, at: At<'_>, faults: &mut Faults) -> Option<Incoming> {
+pub(super) fn read(
+    tree: Tree<'_>,
+    size: usize,
+    digest: Digest,
+    at: At<'_>,
+    faults: &mut RequestFaults,
+) -> Option<Incoming> {
     let mut fields = Fields::open(tree, at, faults)?;
     let key = fields.optional("id", key);
     let digested = key.is_some() || digest == Digest::Always;
@@ -82,11 +88,11 @@ pub(super) struct Fields<'a> {
     at: At<'a>,
     /// Names of fields that were asked for.
     known: Vec<&'static str>,
-    faults: &'a mut Faults,
+    faults: &'a mut RequestFaults,
 }
 
 impl<'a> Fields<'a> {
-    pub fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut Faults) -> Option<Self> {
+    pub fn open(tree: Tree<'a>, at: At<'a>, faults: &'a mut RequestFaults) -> Option<Self> {
         let rest = object(tree, at, faults)?;
         Some(Self { rest, at, known: Vec::with_capacity(20), faults })
     }
@@ -100,7 +106,7 @@ impl<'a> Fields<'a> {
     pub fn optional<T>(
         &mut self,
         name: &'static str,
-        rule: impl FnOnce(Tree<'a>, At<'_>, &mut Faults) -> Option<T>,
+        rule: impl FnOnce(Tree<'a>, At<'_>, &mut RequestFaults) -> Option<T>,
     ) -> Option<T> {
         self.known.push(name);
         let tree = self.rest.take(name)?;
@@ -112,7 +118,7 @@ impl<'a> Fields<'a> {
         &mut self,
         name: &'static str,
         what: &str,
-        rule: impl FnOnce(Tree<'a>, At<'_>, &mut Faults) -> Option<T>,
+        rule: impl FnOnce(Tree<'a>, At<'_>, &mut RequestFaults) -> Option<T>,
     ) -> Option<T> {
         if !self.rest.has(name) {
             self.faults.add(At::Key(&self.at, name), code::MISSING, format!("required: {what}"));
@@ -158,7 +164,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(super) fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<T> {
+pub(super) fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<T> {
     let found = match found {
         Tree::Null => "null",
         Tree::Bool(_) => "true or false",
@@ -170,7 +176,7 @@ pub(super) fn wrong_type<T>(expected: &str, found: &Tree<'_>, at: At<'_>, faults
     faults.refuse(at, code::TYPE, format!("expected {expected}, found {found}"))
 }
 
-pub(super) fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Cow<'t, str>> {
+pub(super) fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut RequestFaults) -> Option<Cow<'t, str>> {
     match tree {
         Tree::Text(text) => Some(text),
         other => wrong_type("a string", &other, at, faults),
@@ -179,7 +185,7 @@ pub(super) fn text<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Optio
 
 /// Reads a text; any other JSON becomes its compact text.
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule, and a rule may refuse")]
-fn text_or_json(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<String> {
+fn text_or_json(tree: Tree<'_>, _: At<'_>, _: &mut RequestFaults) -> Option<String> {
     match tree {
         Tree::Text(text) => Some(text.into_owned()),
         Tree::LongInteger(digits) => Some(digits.to_owned()),
@@ -187,7 +193,7 @@ fn text_or_json(tree: Tree<'_>, _: At<'_>, _: &mut Faults) -> Option<String> {
     }
 }
 
-pub(super) fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     let text = text(tree, at, faults)?;
     if text.len() > most {
         return faults.refuse(at, code::RANGE, format!("may have {most} bytes, has {}", text.len()));
@@ -196,34 +202,34 @@ pub(super) fn bounded(tree: Tree<'_>, most: usize, at: At<'_>, faults: &mut Faul
 }
 
 /// Reads a word for grouping. Blank counts as absent: there is no trajectory of all events without a task.
-pub(super) fn label(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn label(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     bounded(tree, NAME_BYTES, at, faults).filter(|text| !text.trim().is_empty())
 }
 
-pub(super) fn not_blank(text: String, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn not_blank(text: String, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     if text.trim().is_empty() {
         return faults.refuse(at, code::RANGE, "may not be blank");
     }
     Some(text)
 }
 
-pub(super) fn name(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn name(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     bounded(tree, NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 
 /// Reads an id. A blank one is refused: its sender relies on it.
-pub(super) fn key(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+pub(super) fn key(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     bounded(tree, KEY_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
 }
 
-fn object<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut Faults) -> Option<Members<'t>> {
+fn object<'t>(tree: Tree<'t>, at: At<'_>, faults: &mut RequestFaults) -> Option<Members<'t>> {
     match tree {
         Tree::Object(members) => Some(members),
         other => wrong_type("an object", &other, at, faults),
     }
 }
 
-fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
+fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<NanoUsd> {
     let number = match tree {
         Tree::Number(number) => Some(number),
         Tree::LongInteger(_) => None,
@@ -237,7 +243,10 @@ fn usd(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NanoUsd> {
 }
 
 /// Returns the reader of a whole number within bounds.
-pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T> {
+pub(super) fn whole<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T> {
     move |tree, at, faults| {
         let number = match tree {
             Tree::Number(number) => Some(number),
@@ -252,7 +261,7 @@ pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(Tree<'_>,
     }
 }
 
-fn tokens(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<TokenCount> {
+fn tokens(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<TokenCount> {
     let mut fields = Fields::open(tree, at, faults)?;
     let tokens = TokenCount {
         input: fields.optional("input", whole(0, MOST_TOKENS)).unwrap_or_default(),
@@ -262,7 +271,7 @@ fn tokens(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<TokenCount>
     Some(tokens)
 }
 
-fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<ToolCall> {
     let mut fields = Fields::open(tree, at, faults)?;
     let tool = ToolCall {
         name: fields.required("name", "the tool's name", name).unwrap_or_default(),
@@ -276,7 +285,7 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolCall> {
 }
 
 /// Reads an exit code: of Unix, or of Windows with or without its sign.
-fn exit_code(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<i64> {
+fn exit_code(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<i64> {
     let number = match tree {
         Tree::Number(number) => Some(number),
         Tree::LongInteger(_) => None,
@@ -289,7 +298,7 @@ fn exit_code(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<i64> {
     })
 }
 
-fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigger>> {
+fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<Trigger>> {
     let Tree::Array(words) = tree else {
         return wrong_type(r#"a list such as ["task_complete"]"#, &tree, at, faults);
     };
@@ -307,7 +316,7 @@ fn triggers(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Trigg
     Some(triggers)
 }
 
-pub(super) fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Trigger> {
+pub(super) fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Trigger> {
     let word = text(tree, at, faults)?;
     Trigger::parse(&word).or_else(|| {
         let known = Trigger::NAMED.map(Trigger::as_str).join(", ");
@@ -317,14 +326,14 @@ pub(super) fn trigger(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option
     })
 }
 
-fn event_id(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<EventId> {
+fn event_id(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<EventId> {
     let text = text(tree, at, faults)?;
     text.parse()
         .ok()
         .or_else(|| faults.refuse(at, code::FORMAT, "must be the id of an earlier event: evt_ and 32 hex digits"))
 }
 
-fn time(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Timestamp> {
+fn time(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Timestamp> {
     let text = text(tree, at, faults)?;
     let Some(time) = rfc3339(&text) else {
         let detail = "must be an RFC 3339 time with an offset, such as 2026-02-28T14:30:00Z";

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     Limits,
-    fault::{At, Fault, Faults, code},
+    fault::{At, RequestFault, RequestFaults, code},
     native::{Fields, bounded, name, not_blank, text, trigger, wrong_type},
     strict,
     tree::Tree,
@@ -58,11 +58,12 @@ pub struct KeyRequest {
 }
 
 /// Reads the body of `POST /v1/reviews`.
-pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec<Fault>> {
+pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let target = fields.required("target", "the agent that made the output", name);
         let trigger = fields.required("trigger", "the trigger of the review, such as task_complete", trigger);
-        let owned = |tree: Tree<'_>, at: At<'_>, faults: &mut Faults| text(tree, at, faults).map(Cow::into_owned);
+        let owned =
+            |tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults| text(tree, at, faults).map(Cow::into_owned);
         let shadow = fields.optional("shadow", name);
         let task = fields.optional("task", owned);
         let output = fields.required("output", "the text to review", owned);
@@ -72,7 +73,7 @@ pub fn review_request(body: &[u8], limits: &Limits) -> Result<ReviewRequest, Vec
 }
 
 /// Reads the body of `POST /v1/admin/keys`.
-pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<Fault>> {
+pub fn key_request(body: &[u8], limits: &Limits) -> Result<KeyRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let name = fields.required("name", "the key's name", |tree, at, faults| {
             bounded(tree, KEY_NAME_BYTES, at, faults).and_then(|text| not_blank(text, at, faults))
@@ -95,8 +96,8 @@ pub(super) fn read<T>(
     body: &[u8],
     limits: &Limits,
     shape: impl FnOnce(&mut Fields<'_>) -> Option<T>,
-) -> Result<T, Vec<Fault>> {
-    let mut faults = Faults::default();
+) -> Result<T, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
     let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
     let read = tree.and_then(|tree| {
         let mut fields = Fields::open(tree, At::Root, &mut faults)?;
@@ -107,7 +108,7 @@ pub(super) fn read<T>(
     faults.unless_any(read)
 }
 
-fn scopes(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Scope>> {
+fn scopes(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<Scope>> {
     let Tree::Array(words) = tree else {
         return wrong_type(r#"a list such as ["ingest"]"#, &tree, at, faults);
     };
@@ -124,7 +125,7 @@ fn scopes(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Scope>>
     read.into_iter().collect()
 }
 
-fn agents(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+fn agents(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<String>> {
     let Tree::Array(globs) = tree else {
         return wrong_type(r#"a list such as ["writer-*"]"#, &tree, at, faults);
     };

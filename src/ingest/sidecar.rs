@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::{
     Limits,
     call::{annotations, any, members, names},
-    fault::{At, Fault, Faults, code},
+    fault::{At, RequestFault, RequestFaults, code},
     native::{Fields, label, name, text, whole, wrong_type},
     request::read,
     tree::{Members, Tree},
@@ -215,7 +215,7 @@ pub struct GuardRequest {
     /// Modes that the agent is in.
     pub modes: Option<Vec<String>>,
     /// Call or message to judge.
-    pub subject: Subject,
+    pub subject: GuardSubject,
     /// Longest wait of the caller, in milliseconds.
     pub deadline_ms: Option<u64>,
 }
@@ -223,7 +223,7 @@ pub struct GuardRequest {
 /// Message or call that guardrails judge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum GuardSubject {
     /// Message.
     Message {
         /// Role of its author.
@@ -266,7 +266,7 @@ pub struct SelectRequest {
 }
 
 /// Reads the body of `POST /v1/sessions`.
-pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec<Fault>> {
+pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let agent = fields.required("agent", "the session's agent", name);
         let task = fields.optional("task", words);
@@ -295,7 +295,7 @@ pub fn attach_request(body: &[u8], limits: &Limits) -> Result<AttachRequest, Vec
 }
 
 /// Reads the body of `POST /v1/sessions/{id}/turns`.
-pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fault>> {
+pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let (route, modes) = situation(fields);
         let intent = fields.optional("intent", words);
@@ -308,7 +308,7 @@ pub fn turn_request(body: &[u8], limits: &Limits) -> Result<TurnRequest, Vec<Fau
 }
 
 /// Reads the body of `POST /v1/sessions/{id}/messages`.
-pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, Vec<Fault>> {
+pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let role = fields.required("role", "the speaker: user, assistant, tool or system", role);
         let content = fields.optional("content", words);
@@ -321,7 +321,7 @@ pub fn message_request(body: &[u8], limits: &Limits) -> Result<MessageRequest, V
 }
 
 /// Reads the body of `POST /v1/guard`.
-pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<Fault>> {
+pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let named = fields.gives("session") || fields.gives("agent");
         let given = [fields.gives("message"), fields.gives("call")];
@@ -338,8 +338,8 @@ pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<F
             fields.fault("call", code::MISSING, "give either `message` or `call`, whichever the guardrail judges");
         }
         let subject = match (message, call) {
-            (Some((role, content)), None) => Subject::Message { role, content },
-            (None, Some(call)) => Subject::Call(call),
+            (Some((role, content)), None) => GuardSubject::Message { role, content },
+            (None, Some(call)) => GuardSubject::Call(call),
             _ => return None,
         };
         Some(GuardRequest { session, agent, route, modes, subject, deadline_ms })
@@ -347,7 +347,7 @@ pub fn guard_request(body: &[u8], limits: &Limits) -> Result<GuardRequest, Vec<F
 }
 
 /// Reads the body of `POST /v1/tools/select`.
-pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec<Fault>> {
+pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec<RequestFault>> {
     read(body, limits, |fields| {
         let query = fields.optional("query", words);
         let session = fields.optional("session", session);
@@ -366,7 +366,7 @@ pub fn select_request(body: &[u8], limits: &Limits) -> Result<SelectRequest, Vec
 }
 
 /// Reads the longest wait of the caller, in milliseconds; with 0 the answer comes from memory.
-fn waits(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<u64> {
+fn waits(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<u64> {
     whole(0, MOST_MS)(tree, at, faults)
 }
 
@@ -377,11 +377,11 @@ fn situation(fields: &mut Fields<'_>) -> (Option<String>, Option<Vec<String>>) {
 }
 
 /// Reads any text.
-fn words(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+fn words(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     text(tree, at, faults).map(std::borrow::Cow::into_owned)
 }
 
-fn role(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
+fn role(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<String> {
     let word = text(tree, at, faults)?;
     if !["user", "assistant", "tool", "system"].contains(&&*word) {
         return faults.refuse(at, code::FORMAT, "must be one of user, assistant, tool, system");
@@ -389,13 +389,13 @@ fn role(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<String> {
     Some(word.into_owned())
 }
 
-fn session(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<SessionId> {
+fn session(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<SessionId> {
     let word = text(tree, at, faults)?;
     word.parse().ok().or_else(|| faults.refuse(at, code::FORMAT, "must be a session's id: ses_ and 32 hex digits"))
 }
 
 /// Reads a message: a text by the agent, or a text with its role.
-fn message(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<(String, String)> {
+fn message(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<(String, String)> {
     if let Tree::Text(_) = tree {
         return Some((SPEAKS.to_owned(), words(tree, at, faults)?));
     }
@@ -410,8 +410,8 @@ fn listed<T>(
     tree: Tree<'_>,
     most: usize,
     at: At<'_>,
-    faults: &mut Faults,
-    item: impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T>,
+    faults: &mut RequestFaults,
+    item: impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T>,
 ) -> Option<Vec<T>> {
     let Tree::Array(items) = tree else { return wrong_type("a list", &tree, at, faults) };
     if items.len() > most {
@@ -422,15 +422,15 @@ fn listed<T>(
     read.into_iter().collect()
 }
 
-fn always(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolName>> {
+fn always(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<ToolName>> {
     listed(tree, ALWAYS, at, faults, tool)
 }
 
-fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<NamedCall>> {
+fn calls(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<NamedCall>> {
     listed(tree, CALLS, at, faults, call)
 }
 
-fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
+fn call(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<NamedCall> {
     let mut fields = Fields::open(tree, at, faults)?;
     // Some clients send `name`, as in `tools/call` of the Model Context Protocol.
     let key = if fields.gives("name") && !fields.gives("tool") { "name" } else { "tool" };
@@ -440,7 +440,7 @@ fn call(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<NamedCall> {
     Some(NamedCall { tool: tool?, arguments: arguments.unwrap_or_default() })
 }
 
-fn results(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<SaidResult>> {
+fn results(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<SaidResult>> {
     listed(tree, CALLS, at, faults, |tree, at, faults| {
         let mut fields = Fields::open(tree, at, faults)?;
         let tool = fields.required("tool", "the called tool's name", tool);
@@ -461,7 +461,7 @@ fn results(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<SaidRe
 
 /// Reads a tool's name in any spelling: one that no tool can have is blocked, and the rest of the request is judged all
 /// the same.
-fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolName> {
+fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<ToolName> {
     if let Tree::Text(_) = tree {
         return Some(ToolName::bare(name(tree, at, faults)?));
     }
@@ -472,7 +472,7 @@ fn tool(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<ToolName> {
     Some(ToolName { server, name: own? })
 }
 
-fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Objective>> {
+fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<Objective>> {
     let found = listed(tree, Objective::ALL.len() * 4, at, faults, |tree, at, faults| {
         let word = text(tree, at, faults)?;
         Objective::parse(&word).or_else(|| {
@@ -484,7 +484,7 @@ fn objectives(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<Obj
 }
 
 /// Reads definitions as in `tools/list` of the Model Context Protocol; unknown members are ignored.
-fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<Vec<ToolDefinition>> {
+fn tools(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<Vec<ToolDefinition>> {
     let read = listed(tree, TOOLS, at, faults, |tree, at, faults| {
         let Tree::Object(mut members) = tree else {
             return wrong_type(r#"a tool, such as {"name": "search", "description": "…"}"#, &tree, at, faults);
@@ -518,8 +518,8 @@ fn of_tool<T>(
     members: &mut Members<'_>,
     key: &'static str,
     at: At<'_>,
-    faults: &mut Faults,
-    rule: impl Fn(Tree<'_>, At<'_>, &mut Faults) -> Option<T>,
+    faults: &mut RequestFaults,
+    rule: impl Fn(Tree<'_>, At<'_>, &mut RequestFaults) -> Option<T>,
 ) -> Option<T> {
     match members.take(key)? {
         Tree::Null => None,
@@ -528,7 +528,7 @@ fn of_tool<T>(
 }
 
 /// Reads documents by name: a text each, or a text with its format.
-fn documents(tree: Tree<'_>, at: At<'_>, faults: &mut Faults) -> Option<BTreeMap<String, DocumentText>> {
+fn documents(tree: Tree<'_>, at: At<'_>, faults: &mut RequestFaults) -> Option<BTreeMap<String, DocumentText>> {
     let Tree::Object(mut members) = tree else {
         return wrong_type(r##"documents by name, such as {"todo": "# Plan"}"##, &tree, at, faults);
     };

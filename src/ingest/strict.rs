@@ -11,7 +11,7 @@ use serde_json::{Number, value::RawValue};
 
 use super::{
     Limits,
-    fault::{At, Faults, code},
+    fault::{At, RequestFaults, code},
     tree::{Key, Members, Tree},
 };
 
@@ -20,7 +20,7 @@ use super::{
 const RESERVED_PREFIX: &str = "$serde_json::private::";
 
 /// Returns the text of a body: UTF-8, without a byte order mark, not blank.
-pub(super) fn text<'a>(body: &'a [u8], faults: &mut Faults) -> Option<&'a str> {
+pub(super) fn text<'a>(body: &'a [u8], faults: &mut RequestFaults) -> Option<&'a str> {
     let body = without_mark(body);
     match std::str::from_utf8(body) {
         Ok(text) if text.trim_ascii().is_empty() => {
@@ -40,9 +40,9 @@ pub(super) fn without_mark(body: &[u8]) -> &[u8] {
 }
 
 /// Reads one JSON value with no more bytes than an event may have.
-pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
+pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut RequestFaults) -> Option<Tree<'a>> {
     if text.len() > limits.event_bytes {
-        let mut probed = Faults::default();
+        let mut probed = RequestFaults::default();
         if parse(text, limits, at, &mut probed).is_none() && probed.has(code::TOO_DEEP) {
             faults.append(probed);
             return None;
@@ -54,11 +54,11 @@ pub(super) fn within<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mu
 }
 
 /// Reads one JSON value and nothing after it. `None` where reading had to stop; a tree may come with faults too.
-pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut Faults) -> Option<Tree<'a>> {
+pub(super) fn parse<'a>(text: &'a str, limits: &Limits, at: At<'_>, faults: &mut RequestFaults) -> Option<Tree<'a>> {
     let exact = may_hold_long_integer(text);
     let mut reading = Reading { limits, nodes: 0, faults, stopped_at: None, over_limit: false, exact };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let read = Node { at, depth: 0, reading: &mut reading }.deserialize(&mut deserializer);
+    let read = ValueSeed { at, depth: 0, reading: &mut reading }.deserialize(&mut deserializer);
     match read.and_then(|value| deserializer.end().map(|()| value)) {
         Ok(value) => Some(value),
         Err(_) if reading.over_limit => None,
@@ -86,7 +86,7 @@ pub(super) fn syntax(error: &serde_json::Error, text: &str, lines_before: usize)
 struct Reading<'f> {
     limits: &'f Limits,
     nodes: usize,
-    faults: &'f mut Faults,
+    faults: &'f mut RequestFaults,
     /// Innermost value that could not be read to its end.
     stopped_at: Option<String>,
     /// True if a limit ended the reading; its fault is listed already.
@@ -154,15 +154,15 @@ impl Reading<'_> {
 }
 
 /// Value to be read: its place, and the number of arrays and objects around it.
-struct Node<'a, 'f> {
+struct ValueSeed<'a, 'f> {
     at: At<'a>,
     depth: usize,
     reading: &'a mut Reading<'f>,
 }
 
-impl<'f> Node<'_, 'f> {
-    fn child<'c>(&'c mut self, at: At<'c>) -> Node<'c, 'f> {
-        Node { at, depth: self.depth, reading: self.reading }
+impl<'f> ValueSeed<'_, 'f> {
+    fn child<'c>(&'c mut self, at: At<'c>) -> ValueSeed<'c, 'f> {
+        ValueSeed { at, depth: self.depth, reading: self.reading }
     }
 
     fn enter<E: serde::de::Error>(&mut self) -> Result<(), E> {
@@ -176,7 +176,7 @@ impl<'f> Node<'_, 'f> {
     }
 }
 
-impl Node<'_, '_> {
+impl ValueSeed<'_, '_> {
     /// Reads the value of this text, which is one JSON value.
     fn read_exactly(self, text: &str) -> Result<Tree<'_>, serde_json::Error> {
         if is_long_integer(text) {
@@ -186,7 +186,7 @@ impl Node<'_, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     type Value = Tree<'de>;
 
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Tree<'de>, D::Error> {
@@ -212,7 +212,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_, '_> {
+impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     type Value = Tree<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

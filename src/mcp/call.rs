@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{
-    catalogue::Entry,
-    gateway::{Caller, Gateway},
-    guard::{Course, Ruling},
+    call_guard::{CallHandling, CallRuling},
+    catalogue::CatalogueEntry,
+    gateway::{McpCaller, McpGateway},
     results,
-    upstream::{Asking, Upstream, UpstreamError},
+    upstream::{Upstream, UpstreamError, UpstreamRequestContext},
 };
-use umbra_boundary::overlay::{self, Merge};
+use umbra_boundary::overlay::{self, OverlayMerge};
 use umbra_domain::{Call, CallOutcome, Event, OutcomeStatus, ToolAnnotations, ToolCall, ToolName, json::encoded_len};
 
 /// Most bytes of arguments, and of a result's text, in an event.
@@ -41,12 +41,12 @@ struct CallResult {
     error: Option<String>,
 }
 
-impl Gateway {
+impl McpGateway {
     /// Decides a call, and runs it or answers in the tool's place.
     pub(super) async fn call(
         &self,
-        caller: &Caller,
-        (upstream, entry): (&Upstream, &Entry),
+        caller: &McpCaller,
+        (upstream, entry): (&Upstream, &CatalogueEntry),
         params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, UpstreamError> {
@@ -56,22 +56,24 @@ impl Gateway {
             Some(doubt) => {
                 let (doubt, profile) = (doubt.as_str(), self.profile());
                 let help = "review its description, then accept the tool: umbra mcp --profile";
-                Ruling::block("withheld", format!("{doubt}; {help} {profile} --accept"))
+                CallRuling::block("withheld", format!("{doubt}; {help} {profile} --accept"))
             }
             None => self.guard().decide(call.clone()).await,
         };
         match &ruling.course {
-            Course::Stub { contract, result, fault } => {
+            CallHandling::Stub { contract, result, fault } => {
                 let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
                 self.observe(&call, &ruling, &came_of(&stub));
                 Ok(stub.into())
             }
-            Course::Ask { .. } | Course::Block => {
+            CallHandling::Ask { .. } | CallHandling::Block => {
                 let refusal = results::refusal(&ruling);
                 self.observe(&call, &ruling, &came_of(&refusal));
                 Ok(refusal.into())
             }
-            Course::Run { merge } => self.run(upstream, entry, params, context, merge.as_ref(), &call, &ruling).await,
+            CallHandling::Run { merge } => {
+                self.run(upstream, entry, params, context, merge.as_ref(), &call, &ruling).await
+            }
         }
     }
 
@@ -79,17 +81,17 @@ impl Gateway {
     async fn run(
         &self,
         upstream: &Upstream,
-        entry: &Entry,
+        entry: &CatalogueEntry,
         mut params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
         merge: Option<&Value>,
         call: &Call,
-        ruling: &Ruling,
+        ruling: &CallRuling,
     ) -> Result<CallToolResponse, UpstreamError> {
         let began = Instant::now();
         params.name = entry.tool.name.clone();
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let asking = Asking::of(context);
+        let asking = UpstreamRequestContext::of(context);
         let answer = match upstream.ask(request, asking).await {
             Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
             Ok(ServerResult::InputRequiredResult(result)) => Ok(CallToolResponse::InputRequired(result)),
@@ -149,21 +151,22 @@ impl Gateway {
     /// Decides about a method outside the protocol as if it were a tool of that name, and passes it on if it may run.
     pub(super) async fn call_custom(
         &self,
-        caller: &Caller,
+        caller: &McpCaller,
         upstream: &Upstream,
         mut request: CustomRequest,
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let _underway = self.underway.token();
-        let entry = Entry { tool: Tool::new_with_raw(request.method.clone(), None, JsonObject::new()), doubt: None };
+        let entry =
+            CatalogueEntry { tool: Tool::new_with_raw(request.method.clone(), None, JsonObject::new()), doubt: None };
         let mut params = CallToolRequestParams::new(request.method.clone());
         params.arguments = request.params.as_ref().and_then(Value::as_object).cloned();
         let mut call = self.call_of(caller, upstream, &entry, &params, context);
         call.input_schema = None;
         let ruling = self.guard().decide(call.clone()).await;
-        let answer = if matches!(ruling.course, Course::Run { .. }) {
+        let answer = if matches!(ruling.course, CallHandling::Run { .. }) {
             request.extensions = Extensions::default();
-            let answer = upstream.ask(ClientRequest::CustomRequest(request), Asking::of(context)).await;
+            let answer = upstream.ask(ClientRequest::CustomRequest(request), UpstreamRequestContext::of(context)).await;
             answer.map_err(|error| match error {
                 UpstreamError::Refused(error) => error,
                 other => ErrorData::internal_error(other.to_string(), None),
@@ -176,7 +179,7 @@ impl Gateway {
         });
         let error = value.as_ref().err().map(|error| results::shortened(&error.message, EVENT_TEXT));
         let status = if error.is_some() { OutcomeStatus::Error } else { OutcomeStatus::Ok };
-        if matches!(ruling.course, Course::Run { .. }) {
+        if matches!(ruling.course, CallHandling::Run { .. }) {
             let outcome = CallOutcome {
                 agent: call.agent.clone(),
                 status,
@@ -192,9 +195,9 @@ impl Gateway {
 
     fn call_of(
         &self,
-        caller: &Caller,
+        caller: &McpCaller,
         upstream: &Upstream,
-        entry: &Entry,
+        entry: &CatalogueEntry,
         params: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Call {
@@ -231,14 +234,14 @@ impl Gateway {
     }
 
     /// Sends the call to the shadows as an event, as POST /v1/events would.
-    fn observe(&self, call: &Call, ruling: &Ruling, came: &CallResult) {
+    fn observe(&self, call: &Call, ruling: &CallRuling, came: &CallResult) {
         let said = json!({
             "call_id": call.call_id,
             "decision_id": ruling.decision_id,
             "decision": ruling.course.as_str(),
             "mcp": {"profile": self.profile()},
         });
-        let ran = matches!(ruling.course, Course::Run { .. });
+        let ran = matches!(ruling.course, CallHandling::Run { .. });
         let word = if ran { came.status.as_str() } else { ruling.course.as_str() };
         let tool = ToolCall {
             name: call.tool.to_string(),
@@ -273,7 +276,7 @@ pub(super) fn annotations(tool: &Tool) -> ToolAnnotations {
 
 /// Adds the run's simulated writes to a result.
 fn merged(value: Value, merge: &Value) -> Value {
-    match Merge::deserialize(merge) {
+    match OverlayMerge::deserialize(merge) {
         Ok(merge) => overlay::merge(value, &merge),
         Err(_) => value,
     }

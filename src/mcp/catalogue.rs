@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{Gateway, GatewayError, UpstreamSlot},
-    pins::{self, Doubt, Place},
-    upstream::{Asking, UpstreamError},
+    gateway::{McpGateway, McpGatewayError, UpstreamSlot},
+    pins::{self, PinScope, ToolDoubt},
+    upstream::{UpstreamError, UpstreamRequestContext},
 };
 
 /// Most pages of a list of tools.
@@ -21,21 +21,21 @@ const NAME_BYTES: usize = 128;
 
 /// Tool as its server describes it.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct CatalogueEntry {
     pub tool: Tool,
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<ToolDoubt>,
 }
 
 /// Tools of a server.
 pub(super) struct Offer {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CatalogueEntry>,
     /// Time of the request for them.
     pub seen: Instant,
 }
 
 /// Result of [`Gateway::accept`] for one server.
 #[derive(Debug)]
-pub struct Repinned {
+pub struct PinResult {
     /// Name of the server.
     pub server: String,
     /// Number of its tools.
@@ -44,9 +44,13 @@ pub struct Repinned {
     pub pinned: Vec<String>,
 }
 
-impl Gateway {
+impl McpGateway {
     /// Lists a server's tools, and compares them with the pinned descriptions.
-    pub(super) async fn look(&self, stall: &UpstreamSlot, asking: Asking<'_>) -> Result<(), UpstreamError> {
+    pub(super) async fn refresh_catalogue(
+        &self,
+        stall: &UpstreamSlot,
+        asking: UpstreamRequestContext<'_>,
+    ) -> Result<(), UpstreamError> {
         let upstream = &stall.upstream;
         upstream.peer().await?;
         // A change from here on makes the list stale again.
@@ -58,10 +62,10 @@ impl Gateway {
         looked
     }
 
-    async fn look_again(&self, stall: &UpstreamSlot, asking: Asking<'_>) -> Result<(), UpstreamError> {
+    async fn look_again(&self, stall: &UpstreamSlot, asking: UpstreamRequestContext<'_>) -> Result<(), UpstreamError> {
         let seen = Instant::now();
         let tools = self.tools_of(stall, asking).await?;
-        let place = Place { profile: self.profile(), server: &stall.upstream.server };
+        let place = PinScope { profile: self.profile(), server: &stall.upstream.server };
         let doubts = match pins::judge(self.guard(), &place, &tools).await {
             // Without a comparison with the pins, no tool is shown.
             Err(_) if self.settings().withhold_suspicious => {
@@ -69,12 +73,16 @@ impl Gateway {
             }
             Ok(doubts) | Err(doubts) => doubts,
         };
-        let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| Entry { tool, doubt }).collect();
+        let entries = tools.into_iter().zip(doubts).map(|(tool, doubt)| CatalogueEntry { tool, doubt }).collect();
         stall.tools.store(Some(Arc::new(Offer { entries, seen })));
         Ok(())
     }
 
-    async fn tools_of(&self, stall: &UpstreamSlot, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+    async fn tools_of(
+        &self,
+        stall: &UpstreamSlot,
+        asking: UpstreamRequestContext<'_>,
+    ) -> Result<Vec<Tool>, UpstreamError> {
         let mut tools: Vec<Tool> = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES {
@@ -101,15 +109,16 @@ impl Gateway {
     ///
     /// # Errors
     /// A server or the database does not answer.
-    pub async fn accept(&self) -> Result<Vec<Repinned>, GatewayError> {
+    pub async fn accept(&self) -> Result<Vec<PinResult>, McpGatewayError> {
         let (meta, never) = (RequestMetaObject::default(), CancellationToken::new());
-        let asking = Asking { meta: &meta, client: None, cancelled: &never };
+        let asking = UpstreamRequestContext { meta: &meta, client: None, cancelled: &never };
         let mut accepted = Vec::new();
         for stall in self.stalls() {
-            let tools = self.tools_of(stall, asking).await.map_err(|error| GatewayError::Server(error.to_string()))?;
-            let place = Place { profile: self.profile(), server: &stall.upstream.server };
+            let tools =
+                self.tools_of(stall, asking).await.map_err(|error| McpGatewayError::Server(error.to_string()))?;
+            let place = PinScope { profile: self.profile(), server: &stall.upstream.server };
             let pinned = pins::accept(self.guard(), &place, &tools).await?;
-            accepted.push(Repinned { server: stall.upstream.server.to_string(), tools: tools.len(), pinned });
+            accepted.push(PinResult { server: stall.upstream.server.to_string(), tools: tools.len(), pinned });
         }
         Ok(accepted)
     }

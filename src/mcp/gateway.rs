@@ -16,11 +16,11 @@ use tokio::{sync::broadcast, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    catalogue::{Entry, Offer},
-    guard::Guard,
-    news::{BACKLOG, ServerNotice},
-    selection::Selection,
-    upstream::{Asking, Upstream, UpstreamError},
+    call_guard::CallGuard,
+    catalogue::{CatalogueEntry, Offer},
+    selection::SelectionLimits,
+    server_notices::{BACKLOG, ServerNotice},
+    upstream::{Upstream, UpstreamError, UpstreamRequestContext},
 };
 use umbra_config::settings::{Mcp, McpProfile, McpUpstream};
 use umbra_domain::ToolName;
@@ -38,7 +38,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Reason why a profile cannot be served, or its tools not pinned.
 #[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
+pub enum McpGatewayError {
     /// The URL of a server is refused, or no client can be made for it.
     #[error("MCP server `{server}` of profile `{profile}`: {source}")]
     Url {
@@ -59,7 +59,7 @@ pub enum GatewayError {
 
 /// Caller of a profile, with its run and task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
+pub struct McpCaller {
     /// Name of the agent.
     pub agent: String,
     /// Session of the agent.
@@ -77,15 +77,15 @@ pub struct Caller {
 }
 
 /// Servers of a profile, presented as one.
-pub struct Gateway {
+pub struct McpGateway {
     profile: String,
     /// Agent that calls where the client does not name one.
     pub(super) agent: String,
     settings: Mcp,
     /// Limits of the list of tools, if the profile has any.
-    pub(super) selection: Option<Selection>,
+    pub(super) selection: Option<SelectionLimits>,
     stalls: Vec<UpstreamSlot>,
-    guard: Guard,
+    guard: CallGuard,
     news: broadcast::Sender<ServerNotice>,
     /// Calls that are under way.
     pub(super) underway: TaskTracker,
@@ -100,14 +100,14 @@ pub(super) struct UpstreamSlot {
 }
 
 /// Tool that an agent may see.
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     /// Name in contracts and rules.
     pub name: ToolName,
     /// Definition, under the name that clients see.
     pub tool: Tool,
 }
 
-impl Gateway {
+impl McpGateway {
     /// Returns a gateway to the servers of this profile; none is started yet.
     ///
     /// # Errors
@@ -117,17 +117,17 @@ impl Gateway {
         profile: &McpProfile,
         settings: &Mcp,
         policy: &OutboundPolicy,
-        guard: Guard,
-    ) -> Result<Self, GatewayError> {
+        guard: CallGuard,
+    ) -> Result<Self, McpGatewayError> {
         let (news, _) = broadcast::channel(BACKLOG);
         let stall = |(server, spec): (&String, &McpUpstream)| {
             let made = Upstream::new(server, spec, settings, policy, news.clone());
-            let refused = |source| GatewayError::Url { profile: name.to_owned(), server: server.clone(), source };
+            let refused = |source| McpGatewayError::Url { profile: name.to_owned(), server: server.clone(), source };
             made.map(|upstream| UpstreamSlot { upstream, tools: ArcSwapOption::empty() }).map_err(refused)
         };
         let stalls = profile.upstreams.iter().map(stall).collect::<Result<_, _>>()?;
         let settings = alone(settings);
-        let selection = profile.select.as_ref().map(Selection::of);
+        let selection = profile.select.as_ref().map(SelectionLimits::of);
         let (profile, agent) = (name.to_owned(), profile.agent.clone());
         Ok(Self {
             profile,
@@ -155,7 +155,7 @@ impl Gateway {
         &self.settings
     }
 
-    pub(super) fn guard(&self) -> &Guard {
+    pub(super) fn guard(&self) -> &CallGuard {
         &self.guard
     }
 
@@ -247,11 +247,11 @@ impl Gateway {
     pub(super) async fn offered(
         &self,
         agent: &str,
-        asking: Asking<'_>,
+        asking: UpstreamRequestContext<'_>,
         known: bool,
-    ) -> Result<Vec<Offered>, UpstreamError> {
+    ) -> Result<Vec<OfferedTool>, UpstreamError> {
         let asked = self.visible_to(agent).filter(|(_, stall)| !(known && stall.is_fresh()));
-        let looked = join_all(asked.map(|(_, stall)| self.look(stall, asking))).await;
+        let looked = join_all(asked.map(|(_, stall)| self.refresh_catalogue(stall, asking))).await;
         for error in looked.into_iter().filter_map(Result::err) {
             if self.stalls.len() == 1 || matches!(error, UpstreamError::Cancelled) {
                 return Err(error);
@@ -267,7 +267,7 @@ impl Gateway {
                 let mut tool = entry.tool.clone();
                 tool.name = self.shown(stall, &tool.name).into();
                 let name = ToolName::of(stall.upstream.server.as_ref(), entry.tool.name.as_ref());
-                tools.push(Offered { name, tool });
+                tools.push(OfferedTool { name, tool });
             }
         }
         Ok(tools)
@@ -278,8 +278,8 @@ impl Gateway {
         &self,
         agent: &str,
         shown: &str,
-        asking: Asking<'_>,
-    ) -> Result<Option<(&UpstreamSlot, Entry)>, UpstreamError> {
+        asking: UpstreamRequestContext<'_>,
+    ) -> Result<Option<(&UpstreamSlot, CatalogueEntry)>, UpstreamError> {
         let Some((stall, name)) = self.resolve_name(agent, shown) else { return Ok(None) };
         let known = || {
             let offer = stall.tools.load();
@@ -287,7 +287,7 @@ impl Gateway {
         };
         let fresh = if stall.is_fresh() { known() } else { None };
         if fresh.is_none() {
-            self.look(stall, asking).await?;
+            self.refresh_catalogue(stall, asking).await?;
         }
         Ok(fresh.or_else(known).map(|entry| (stall, entry)))
     }
@@ -306,7 +306,7 @@ impl Gateway {
         agent: &str,
         uri: &str,
         request: ClientRequest,
-        asking: Asking<'_>,
+        asking: UpstreamRequestContext<'_>,
     ) -> Result<ServerResult, UpstreamError> {
         let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(uri).copied();
         let mut refused = UpstreamError::Refused(ErrorData::resource_not_found(

@@ -27,8 +27,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{Caller, Gateway, GatewayError},
-    guard::Guard,
+    call_guard::CallGuard,
+    gateway::{McpCaller, McpGateway, McpGatewayError},
     proxy_server::ProxyServer,
 };
 use umbra_config::settings::{Mcp, McpProfile};
@@ -46,7 +46,7 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 /// All profiles of the settings.
 pub struct Profiles {
     in_force: ArcSwap<InForce>,
-    guard: Guard,
+    guard: CallGuard,
     stop: CancellationToken,
 }
 
@@ -58,10 +58,10 @@ struct InForce {
 
 struct Profile {
     spec: McpProfile,
-    gateway: Arc<Gateway>,
+    gateway: Arc<McpGateway>,
     service: StreamableHttpService<ProxyServer, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
-    underway: Arc<Underway>,
+    underway: Arc<OpenSessionRequests>,
 }
 
 impl Profiles {
@@ -72,9 +72,9 @@ impl Profiles {
     pub fn new(
         settings: &Mcp,
         policy: &OutboundPolicy,
-        guard: Guard,
+        guard: CallGuard,
         stop: CancellationToken,
-    ) -> Result<Self, GatewayError> {
+    ) -> Result<Self, McpGatewayError> {
         let none = InForce { profiles: BTreeMap::new(), policy: policy.clone() };
         let profiles = Self { in_force: ArcSwap::from_pointee(none), guard, stop };
         profiles.reload(settings, policy)?;
@@ -86,7 +86,7 @@ impl Profiles {
     ///
     /// # Errors
     /// A server's URL is refused, with a remedy; then nothing has changed.
-    pub fn reload(&self, settings: &Mcp, policy: &OutboundPolicy) -> Result<(), GatewayError> {
+    pub fn reload(&self, settings: &Mcp, policy: &OutboundPolicy) -> Result<(), McpGatewayError> {
         let before = self.in_force.load();
         let profile = |(name, spec): (&String, &McpProfile)| {
             let same = before.profiles.get(name).filter(|profile| {
@@ -98,7 +98,7 @@ impl Profiles {
             };
             Ok((name.clone(), profile))
         };
-        let profiles = settings.profiles.iter().map(profile).collect::<Result<_, GatewayError>>()?;
+        let profiles = settings.profiles.iter().map(profile).collect::<Result<_, McpGatewayError>>()?;
         self.in_force.store(Arc::new(InForce { profiles, policy: policy.clone() }));
         Ok(())
     }
@@ -109,15 +109,15 @@ impl Profiles {
         spec: &McpProfile,
         settings: &Mcp,
         policy: &OutboundPolicy,
-    ) -> Result<Profile, GatewayError> {
-        let gateway = Arc::new(Gateway::new(name, spec, settings, policy, self.guard.clone())?);
+    ) -> Result<Profile, McpGatewayError> {
+        let gateway = Arc::new(McpGateway::new(name, spec, settings, policy, self.guard.clone())?);
         let sessions = Arc::<LocalSessionManager>::default();
         // The front has checked hosts and origins before anything else.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_MESSAGE)
             .with_cancellation_token(self.stop.child_token());
-        let face = ProxyServer::shared(Arc::clone(&gateway));
+        let face = ProxyServer::for_many_clients(Arc::clone(&gateway));
         let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::clone(&sessions), config);
         Ok(Profile { spec: spec.clone(), gateway, service, sessions, underway: Arc::default() })
     }
@@ -128,7 +128,7 @@ impl Profiles {
     }
 
     /// Answers a request, on behalf of `caller`. `None` where there is no such profile.
-    pub async fn serve<B>(&self, profile: &str, caller: Caller, request: Request<B>) -> Option<Answer>
+    pub async fn serve<B>(&self, profile: &str, caller: McpCaller, request: Request<B>) -> Option<Answer>
     where
         B: http_body::Body + Send + 'static,
         B::Error: Display,
@@ -144,7 +144,7 @@ impl Profiles {
 }
 
 impl Profile {
-    async fn serve<B>(&self, mut caller: Caller, request: Request<B>) -> Answer
+    async fn serve<B>(&self, mut caller: McpCaller, request: Request<B>) -> Answer
     where
         B: http_body::Body + Send + 'static,
         B::Error: Display,
@@ -172,7 +172,7 @@ impl Profile {
         };
         let id = serde_json::from_slice(&body).ok().and_then(|head: Head| head.id.filter(|_| head.method.is_some()));
         let Some((session, id)) = session.zip(id) else { return self.pass_message(caller, parts, body).await };
-        let Some(place) = Place::take(&self.underway, (session, id.clone())) else {
+        let Some(place) = RequestSlot::take(&self.underway, (session, id.clone())) else {
             let words = "a request with this id is still running: give each request its own id";
             return refusal(ErrorCode::INVALID_REQUEST, words, Some(id));
         };
@@ -187,14 +187,14 @@ impl Profile {
     }
 
     /// Passes a message on. One that cannot be read is refused in terms of the protocol, with its id if it has one.
-    async fn pass_message(&self, caller: Caller, parts: http::request::Parts, body: Bytes) -> Answer {
+    async fn pass_message(&self, caller: McpCaller, parts: http::request::Parts, body: Bytes) -> Answer {
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_json = kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
         let answer = self.pass(caller, Request::from_parts(parts, Full::new(body.clone()))).await;
         if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE { unreadable(&body) } else { answer }
     }
 
-    async fn pass<B>(&self, caller: Caller, mut request: Request<B>) -> Answer
+    async fn pass<B>(&self, caller: McpCaller, mut request: Request<B>) -> Answer
     where
         B: http_body::Body + Send + 'static,
         B::Error: Display,
@@ -213,18 +213,18 @@ struct Head {
 
 /// Requests of sessions that are not answered yet. Of two with one id only one would be answered.
 #[derive(Default)]
-struct Underway(Mutex<HashSet<(String, RequestId)>>);
+struct OpenSessionRequests(Mutex<HashSet<(String, RequestId)>>);
 
-struct Place(Arc<Underway>, (String, RequestId));
+struct RequestSlot(Arc<OpenSessionRequests>, (String, RequestId));
 
-impl Place {
-    fn take(underway: &Arc<Underway>, request: (String, RequestId)) -> Option<Self> {
+impl RequestSlot {
+    fn take(underway: &Arc<OpenSessionRequests>, request: (String, RequestId)) -> Option<Self> {
         let is_new = underway.0.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone());
         is_new.then(|| Self(Arc::clone(underway), request))
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
     }

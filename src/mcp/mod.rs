@@ -16,23 +16,23 @@
 //! The tool's name is taken only from the body, never from a header.
 
 mod call;
+mod call_guard;
 mod catalogue;
 mod gateway;
-mod guard;
 mod http;
 mod line;
-mod news;
 mod pins;
 mod proxy_server;
 mod results;
 mod selection;
+mod server_notices;
 mod stdio;
 mod upstream;
 
 pub use self::{
-    catalogue::Repinned,
-    gateway::{Caller, Gateway, GatewayError},
-    guard::{Guard, OutcomeReporter},
+    call_guard::{CallGuard, OutcomeReporter},
+    catalogue::PinResult,
+    gateway::{McpCaller, McpGateway, McpGatewayError},
     http::Profiles,
     stdio::serve_stdio,
 };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rmcp::model::Tool;
 use serde_json::{Value, json};
 
-use super::guard::Guard;
+use super::call_guard::CallGuard;
 use umbra_domain::{CheckName, Event, Severity, Trigger};
 use umbra_store::{
     StoreError,
@@ -19,14 +19,14 @@ const SHOWN: usize = 16 * 1024;
 
 /// Reason not to trust a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum ToolDoubt {
     /// The description gives orders to the model, or hides characters.
     Orders,
     /// The definition differs from the pinned one.
     Changed,
 }
 
-impl Doubt {
+impl ToolDoubt {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Orders => "its description gives instructions to the model",
@@ -95,7 +95,7 @@ fn gives_orders(tool: &Tool) -> bool {
 }
 
 /// Profile and server of tools.
-pub(super) struct Place<'a> {
+pub(super) struct PinScope<'a> {
     pub profile: &'a str,
     pub server: &'a str,
 }
@@ -103,17 +103,17 @@ pub(super) struct Place<'a> {
 /// Compares tools with their pins, pins new ones, and reports doubts once. If the pins cannot be read, the doubts are
 /// returned as an error.
 pub(super) async fn judge(
-    guard: &Guard,
-    place: &Place<'_>,
+    guard: &CallGuard,
+    place: &PinScope<'_>,
     tools: &[Tool],
-) -> Result<Vec<Option<Doubt>>, Vec<Option<Doubt>>> {
+) -> Result<Vec<Option<ToolDoubt>>, Vec<Option<ToolDoubt>>> {
     let seen: Vec<ReportedTool> = tools.iter().map(seen).collect();
     let orders: Vec<bool> = tools.iter().map(gives_orders).collect();
     let pins = match compared(guard, place, &seen).await {
         Ok(pins) => pins,
         Err(error) => {
             tracing::warn!(%error, "the descriptions of MCP tools cannot be compared with their pins");
-            return Err(orders.into_iter().map(|orders| orders.then_some(Doubt::Orders)).collect());
+            return Err(orders.into_iter().map(|orders| orders.then_some(ToolDoubt::Orders)).collect());
         }
     };
     let mut doubts = Vec::with_capacity(tools.len());
@@ -124,24 +124,24 @@ pub(super) async fn judge(
         if is_news && (changed || orders) {
             guard.observe(report(place, seen, pinned.filter(|_| changed), orders));
         }
-        doubts.push(if orders { Some(Doubt::Orders) } else { changed.then_some(Doubt::Changed) });
+        doubts.push(if orders { Some(ToolDoubt::Orders) } else { changed.then_some(ToolDoubt::Changed) });
     }
     Ok(doubts)
 }
 
 /// Pins the present definitions; returns the names of newly pinned tools.
-pub(super) async fn accept(guard: &Guard, place: &Place<'_>, tools: &[Tool]) -> Result<Vec<String>, StoreError> {
+pub(super) async fn accept(guard: &CallGuard, place: &PinScope<'_>, tools: &[Tool]) -> Result<Vec<String>, StoreError> {
     let seen: Vec<ReportedTool> = tools.iter().map(seen).collect();
     guard.store().contracts().pin_mcp_tools(place.profile, place.server, &seen, true).await
 }
 
-struct Compared {
+struct PinComparison {
     pins: Vec<PinnedTool>,
     /// Tools that are new, or changed for the first time.
     new: Vec<String>,
 }
 
-async fn compared(guard: &Guard, place: &Place<'_>, seen: &[ReportedTool]) -> Result<Compared, StoreError> {
+async fn compared(guard: &CallGuard, place: &PinScope<'_>, seen: &[ReportedTool]) -> Result<PinComparison, StoreError> {
     let store = guard.store();
     let pins = store.contracts().mcp_pins(place.profile, place.server).await?;
     let pin = |seen: &ReportedTool| pins.iter().find(|pin| pin.tool == seen.tool);
@@ -157,12 +157,12 @@ async fn compared(guard: &Guard, place: &Place<'_>, seen: &[ReportedTool]) -> Re
     if !changed.is_empty() {
         new.extend(store.contracts().note_changed_mcp_tools(place.profile, place.server, &changed).await?);
     }
-    Ok(Compared { pins, new })
+    Ok(PinComparison { pins, new })
 }
 
 /// Returns the event of a tool in doubt. The server's text is the event's input, so the checks treat it as outside
 /// data.
-fn report(place: &Place<'_>, seen: &ReportedTool, was: Option<&PinnedTool>, orders: bool) -> Event {
+fn report(place: &PinScope<'_>, seen: &ReportedTool, was: Option<&PinnedTool>, orders: bool) -> Event {
     let mut text = String::new();
     if let Some(was) = was {
         text = format!("When it was pinned it said:\n{}\n\nNow it says:\n", was.description);

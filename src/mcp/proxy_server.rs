@@ -21,10 +21,11 @@ use rmcp::{
 use serde_json::{Value, json};
 
 use super::{
-    gateway::{Caller, Gateway, UpstreamSlot},
-    news, results,
+    gateway::{McpCaller, McpGateway, UpstreamSlot},
+    results,
     selection::ResolvedCall,
-    upstream::{Asking, UpstreamError},
+    server_notices,
+    upstream::{UpstreamError, UpstreamRequestContext},
 };
 
 /// Most pages of a list that is put together from several servers.
@@ -53,9 +54,9 @@ const ASKS_BACK: &str =
 /// Server side of a client's connection, or of one request.
 #[derive(Clone)]
 pub struct ProxyServer {
-    gateway: Arc<Gateway>,
+    gateway: Arc<McpGateway>,
     /// Caller over standard input and output; over HTTP each request carries its own.
-    alone: Option<Arc<Caller>>,
+    alone: Option<Arc<McpCaller>>,
 }
 
 type Answer<T> = Result<T, ErrorData>;
@@ -63,17 +64,17 @@ type Context = RequestContext<RoleServer>;
 
 impl ProxyServer {
     /// Returns the server for one client.
-    pub(super) fn alone(gateway: Arc<Gateway>, caller: Caller) -> Self {
+    pub(super) fn for_one_client(gateway: Arc<McpGateway>, caller: McpCaller) -> Self {
         Self { gateway, alone: Some(Arc::new(caller)) }
     }
 
     /// Returns the server for clients whose requests carry their [`Caller`].
-    pub(super) fn shared(gateway: Arc<Gateway>) -> Self {
+    pub(super) fn for_many_clients(gateway: Arc<McpGateway>) -> Self {
         Self { gateway, alone: None }
     }
 
-    fn caller(&self, extensions: &Extensions) -> Answer<Arc<Caller>> {
-        let parts = || extensions.get::<http::request::Parts>()?.extensions.get::<Arc<Caller>>().cloned();
+    fn caller(&self, extensions: &Extensions) -> Answer<Arc<McpCaller>> {
+        let parts = || extensions.get::<http::request::Parts>()?.extensions.get::<Arc<McpCaller>>().cloned();
         let caller = self.alone.clone().or_else(parts);
         caller.ok_or_else(|| ErrorData::internal_error("a request without a caller", None))
     }
@@ -88,7 +89,7 @@ impl ProxyServer {
         let caller = self.caller(&context.extensions)?;
         let unknown = || ErrorData::invalid_params("no prompt or resource has this name", Some(json!({"name": shown})));
         let (stall, name) = self.gateway.resolve_name(&caller.agent, shown).ok_or_else(unknown)?;
-        stall.upstream.ask(request(name.to_owned()), Asking::of(context)).await.map_err(plain)
+        stall.upstream.ask(request(name.to_owned()), UpstreamRequestContext::of(context)).await.map_err(plain)
     }
 
     /// Lists the items of all servers that have such; with a single server, returns its pages as they are.
@@ -108,14 +109,16 @@ impl ProxyServer {
                 continue;
             }
             if self.gateway.stalls().len() == 1 {
-                let answer = stall.upstream.ask(ask(page), Asking::of(context)).await.map_err(plain)?;
+                let answer = stall.upstream.ask(ask(page), UpstreamRequestContext::of(context)).await.map_err(plain)?;
                 return take(index, stall, answer).ok_or_else(odd);
             }
             let mut cursor = None;
             for _ in 0..PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 // A server that is away, or has no such list, does not affect the other servers' items.
-                let Ok(answer) = stall.upstream.ask(ask(Some(page)), Asking::of(context)).await else { break };
+                let Ok(answer) = stall.upstream.ask(ask(Some(page)), UpstreamRequestContext::of(context)).await else {
+                    break;
+                };
                 let Some((items, next)) = take(index, stall, answer) else { break };
                 all.extend(items);
                 cursor = next;
@@ -192,7 +195,7 @@ impl ServerHandler for ProxyServer {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        news::tell_all(self.gateway.subscribe_news(), context.peer, self.alone.is_some()).await;
+        server_notices::tell_all(self.gateway.subscribe_news(), context.peer, self.alone.is_some()).await;
     }
 
     fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -204,20 +207,20 @@ impl ServerHandler for ProxyServer {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
-        news::tell_subscriber(self.gateway.subscribe_news(), context).await;
+        server_notices::tell_subscriber(self.gateway.subscribe_news(), context).await;
         Ok(())
     }
 
     async fn list_tools(&self, _: Option<PaginatedRequestParams>, context: Context) -> Answer<ListToolsResult> {
         let caller = self.caller(&context.extensions)?;
-        let tools = self.gateway.list(&caller, Asking::of(&context)).await.map_err(plain)?;
+        let tools = self.gateway.list(&caller, UpstreamRequestContext::of(&context)).await.map_err(plain)?;
         Ok(private!(ListToolsResult::with_all_items(tools), context))
     }
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
         let caller = self.caller(&context.extensions)?;
-        let asking = Asking::of(&context);
-        let request = match self.gateway.meant(&caller, request, asking).await {
+        let asking = UpstreamRequestContext::of(&context);
+        let request = match self.gateway.resolve_call(&caller, request, asking).await {
             Ok(ResolvedCall::Call(request)) => request,
             Ok(ResolvedCall::Answer(result)) => return Ok(complete(result)),
             Err(error) => return Ok(complete(results::failure(error.to_string()))),
@@ -326,7 +329,12 @@ impl ServerHandler for ProxyServer {
         let caller = self.caller(&context.extensions)?;
         let uri = request.uri.clone();
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(request));
-        match self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map_err(plain)? {
+        match self
+            .gateway
+            .ask_about(&caller.agent, &uri, request, UpstreamRequestContext::of(&context))
+            .await
+            .map_err(plain)?
+        {
             ServerResult::ReadResourceResult(result) => Ok(ReadResourceResponse::Complete(private!(result, context))),
             ServerResult::InputRequiredResult(result) => {
                 asks_back(&context, ReadResourceResponse::InputRequired(result))
@@ -340,7 +348,10 @@ impl ServerHandler for ProxyServer {
         let answer = match request.r#ref.clone() {
             Reference::Resource(of) => {
                 let request = ClientRequest::CompleteRequest(CompleteRequest::new(request));
-                self.gateway.ask_about(&caller.agent, &of.uri, request, Asking::of(&context)).await.map_err(plain)?
+                self.gateway
+                    .ask_about(&caller.agent, &of.uri, request, UpstreamRequestContext::of(&context))
+                    .await
+                    .map_err(plain)?
             }
             Reference::Prompt(of) => {
                 let ask = |name| {
@@ -363,7 +374,7 @@ impl ServerHandler for ProxyServer {
         for (_, stall) in self.gateway.visible_to(&caller.agent) {
             let request = ClientRequest::SetLevelRequest(SetLevelRequest::new(request.clone()));
             if stall.upstream.server_info().is_some_and(|says| says.capabilities.logging.is_some()) {
-                stall.upstream.ask(request, Asking::of(&context)).await.map_err(plain)?;
+                stall.upstream.ask(request, UpstreamRequestContext::of(&context)).await.map_err(plain)?;
             }
         }
         Ok(())
@@ -373,14 +384,22 @@ impl ServerHandler for ProxyServer {
         let caller = self.caller(&context.extensions)?;
         let uri = request.uri.clone();
         let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(request));
-        self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map(drop).map_err(plain)
+        self.gateway
+            .ask_about(&caller.agent, &uri, request, UpstreamRequestContext::of(&context))
+            .await
+            .map(drop)
+            .map_err(plain)
     }
 
     async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: Context) -> Answer<()> {
         let caller = self.caller(&context.extensions)?;
         let uri = request.uri.clone();
         let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(request));
-        self.gateway.ask_about(&caller.agent, &uri, request, Asking::of(&context)).await.map(drop).map_err(plain)
+        self.gateway
+            .ask_about(&caller.agent, &uri, request, UpstreamRequestContext::of(&context))
+            .await
+            .map(drop)
+            .map_err(plain)
     }
 
     /// Passes an unknown method to the only server, if the boundary permits: its effect is unknown, so it is decided as

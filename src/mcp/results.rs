@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Map, Value, json};
 
-use super::guard::{Course, Ruling};
+use super::call_guard::{CallHandling, CallRuling};
 use umbra_domain::json::encoded_len;
 
 /// Key in `_meta` of a result that no tool gave.
@@ -18,7 +18,7 @@ pub(super) fn failure(words: impl Into<String>) -> CallToolResult {
 }
 
 /// Returns the result of a stub.
-pub(super) fn stub(ruling: &Ruling, contract: Option<&str>, result: &Value, fault: Option<&str>) -> CallToolResult {
+pub(super) fn stub(ruling: &CallRuling, contract: Option<&str>, result: &Value, fault: Option<&str>) -> CallToolResult {
     let mut stub = CallToolResult::success(vec![ContentBlock::text(text_of(result))]);
     let is_error = fault.is_some() || sole_text(result, &["error"]).is_some();
     stub.is_error = Some(is_error);
@@ -31,11 +31,11 @@ pub(super) fn stub(ruling: &Ruling, contract: Option<&str>, result: &Value, faul
 }
 
 /// Returns the result of a call that does not run, with a remedy.
-pub(super) fn refusal(ruling: &Ruling) -> CallToolResult {
+pub(super) fn refusal(ruling: &CallRuling) -> CallToolResult {
     let reason = ruling.reason.as_deref().unwrap_or("policy");
     let detail = ruling.detail.as_deref().unwrap_or("no reason was given");
     let words = match &ruling.course {
-        Course::Ask { approval } => {
+        CallHandling::Ask { approval } => {
             let whom = approval.as_ref().map_or_else(String::new, |id| format!(" (POST /v1/approvals/{id})"));
             format!(
                 "Not executed yet: a person must approve this call{whom}, then repeat it with the same arguments. {reason}: {detail}"
@@ -44,7 +44,7 @@ pub(super) fn refusal(ruling: &Ruling) -> CallToolResult {
         _ => format!("Not executed: {reason}: {detail}"),
     };
     let mut refusal = failure(words);
-    let approval = if let Course::Ask { approval } = &ruling.course { approval.clone() } else { None };
+    let approval = if let CallHandling::Ask { approval } = &ruling.course { approval.clone() } else { None };
     let said = json!({
         "decision_id": ruling.decision_id,
         "decision": ruling.course.as_str(),
@@ -56,7 +56,7 @@ pub(super) fn refusal(ruling: &Ruling) -> CallToolResult {
 }
 
 /// Adds a warning to the result of a call that ran.
-pub(super) fn warn(result: &mut CallToolResult, ruling: &Ruling) {
+pub(super) fn warn(result: &mut CallToolResult, ruling: &CallRuling) {
     if let Some(warning) = &ruling.detail {
         mark(result, DECISION, json!({"decision_id": ruling.decision_id, "decision": "execute", "warning": warning}));
     }

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::{
     call::annotations,
-    gateway::{Caller, Gateway, Offered},
+    gateway::{McpCaller, McpGateway, OfferedTool},
     results,
-    upstream::{Asking, UpstreamError},
+    upstream::{UpstreamError, UpstreamRequestContext},
 };
 use crate::{
     flows::sessions::select::RankedTool,
@@ -36,7 +36,7 @@ const MOST_FOUND: usize = 50;
 const MOST_BYTES: usize = 4096;
 
 /// Limits of a profile's list.
-pub(super) struct Selection {
+pub(super) struct SelectionLimits {
     limit: usize,
     patterns: Vec<String>,
     always: ToolPatterns,
@@ -53,7 +53,7 @@ struct Search {
 /// Arguments of `call_tool`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Target {
+struct CallToolArguments {
     name: String,
     arguments: Option<JsonObject>,
 }
@@ -66,7 +66,7 @@ pub(super) enum ResolvedCall {
     Call(CallToolRequestParams),
 }
 
-impl Selection {
+impl SelectionLimits {
     /// Returns the limits of the settings, which have checked the patterns.
     pub(super) fn of(settings: &McpSelect) -> Self {
         let patterns = settings.always_include.clone();
@@ -75,7 +75,7 @@ impl Selection {
     }
 
     /// Returns the names of the tools that are always included. Patterns that match no tool are logged.
-    fn always(&self, profile: &str, offered: &[Offered]) -> Vec<ToolName> {
+    fn always(&self, profile: &str, offered: &[OfferedTool]) -> Vec<ToolName> {
         let (mut always, mut matched) = (Vec::new(), HashSet::new());
         for one in offered {
             let matching = self.always.permitting_any_server(&one.name.readings());
@@ -95,12 +95,16 @@ impl Selection {
     }
 }
 
-impl Gateway {
+impl McpGateway {
     /// Returns the tools that `caller` is shown, in a stable order.
     ///
     /// # Errors
     /// The only server does not answer, or the client has cancelled.
-    pub(super) async fn list(&self, caller: &Caller, asking: Asking<'_>) -> Result<Vec<Tool>, UpstreamError> {
+    pub(super) async fn list(
+        &self,
+        caller: &McpCaller,
+        asking: UpstreamRequestContext<'_>,
+    ) -> Result<Vec<Tool>, UpstreamError> {
         let offered = self.offered(&caller.agent, asking, false).await?;
         let Some(selection) = self.selection_of(&offered) else {
             return Ok(offered.into_iter().map(|one| one.tool).collect());
@@ -120,11 +124,11 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub(super) async fn meant(
+    pub(super) async fn resolve_call(
         &self,
-        caller: &Caller,
+        caller: &McpCaller,
         mut request: CallToolRequestParams,
-        asking: Asking<'_>,
+        asking: UpstreamRequestContext<'_>,
     ) -> Result<ResolvedCall, UpstreamError> {
         if self.selection.is_none() || ![SEARCH, CALL].contains(&request.name.as_ref()) {
             return Ok(ResolvedCall::Call(request));
@@ -141,8 +145,8 @@ impl Gateway {
             };
             return Ok(ResolvedCall::Answer(found));
         }
-        Ok(match Target::deserialize(arguments) {
-            Ok(Target { name, arguments }) => {
+        Ok(match CallToolArguments::deserialize(arguments) {
+            Ok(CallToolArguments { name, arguments }) => {
                 request.name = name.into();
                 request.arguments = arguments;
                 ResolvedCall::Call(request)
@@ -155,11 +159,11 @@ impl Gateway {
     }
 
     /// Returns the limits, if there are more tools than may be listed.
-    fn selection_of(&self, offered: &[Offered]) -> Option<&Selection> {
+    fn selection_of(&self, offered: &[OfferedTool]) -> Option<&SelectionLimits> {
         self.selection.as_ref().filter(|selection| offered.len() > selection.limit)
     }
 
-    async fn search(&self, caller: &Caller, search: Search, offered: &[Offered]) -> CallToolResult {
+    async fn search(&self, caller: &McpCaller, search: Search, offered: &[OfferedTool]) -> CallToolResult {
         let limit = search.limit.unwrap_or(FOUND);
         if search.query.trim().is_empty() || search.query.len() > MOST_BYTES || !(1..=MOST_FOUND).contains(&limit) {
             let words = format!(
@@ -171,7 +175,7 @@ impl Gateway {
         let tools: Vec<Value> = ranked
             .into_iter()
             .filter_map(|place| offered.get(place))
-            .map(|Offered { tool, .. }| {
+            .map(|OfferedTool { tool, .. }| {
                 json!({
                     "name": tool.name,
                     "description": tool.description,
@@ -187,13 +191,13 @@ impl Gateway {
     /// out, unless they are among `always`.
     async fn rank(
         &self,
-        caller: &Caller,
+        caller: &McpCaller,
         query: Option<String>,
         limit: usize,
         always: Vec<ToolName>,
-        offered: &[Offered],
+        offered: &[OfferedTool],
     ) -> Vec<usize> {
-        let definition = |one: &Offered| ToolDefinition {
+        let definition = |one: &OfferedTool| ToolDefinition {
             name: one.name.clone(),
             description: one.tool.description.as_deref().map(ToOwned::to_owned),
             input_schema: Value::Object(one.tool.input_schema.as_ref().clone()),

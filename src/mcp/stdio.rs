@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gateway::{Caller, Gateway},
+    gateway::{McpCaller, McpGateway},
     line::{LineContent, LineReader, LineSubject},
     proxy_server::ProxyServer,
 };
@@ -42,11 +42,11 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// # Errors
 /// The client did not complete the handshake.
 pub async fn serve_stdio(
-    gateway: Arc<Gateway>,
-    caller: Caller,
+    gateway: Arc<McpGateway>,
+    caller: McpCaller,
     stop: CancellationToken,
 ) -> Result<(), Box<ServerInitializeError>> {
-    let face = ProxyServer::alone(Arc::clone(&gateway), caller);
+    let face = ProxyServer::for_one_client(Arc::clone(&gateway), caller);
     let served = match Box::pin(serve_server_with_ct(face, Client::new(), stop)).await {
         Ok(running) => {
             drop(running.waiting().await);
@@ -65,7 +65,7 @@ struct Client {
     input: BufReader<Stdin>,
     line: LineReader,
     output: Arc<tokio::sync::Mutex<Output<Stdout>>>,
-    underway: Arc<Underway>,
+    underway: Arc<OpenRequests>,
     /// Refusals that are not sent yet.
     refusals: VecDeque<ServerJsonRpcMessage>,
     /// True if a refusal may have been sent in part.
@@ -74,9 +74,9 @@ struct Client {
 
 /// Requests that are not answered yet.
 #[derive(Default)]
-struct Underway(Mutex<HashSet<RequestId>>);
+struct OpenRequests(Mutex<HashSet<RequestId>>);
 
-impl Underway {
+impl OpenRequests {
     fn ids(&self) -> MutexGuard<'_, HashSet<RequestId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

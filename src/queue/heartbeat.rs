@@ -28,7 +28,7 @@ pub struct PulseSettings {
 
 /// Progress of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum ProcessHealth {
     /// The process makes progress.
     Alive,
     /// Jobs are due and slots are free, yet nothing has moved.
@@ -41,11 +41,11 @@ pub struct WorkerHeartbeat {
     store: Store,
     clock: Clock,
     settings: PulseSettings,
-    state: Arc<State>,
+    state: Arc<HeartbeatState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HeartbeatState {
     worker: Mutex<WorkerId>,
     /// Time at which the last acknowledged beat was sent.
     beat_at: Mutex<Option<Instant>>,
@@ -59,7 +59,7 @@ struct State {
 impl WorkerHeartbeat {
     /// Returns a worker that is not enlisted yet: [`Self::beat`] enlists it.
     pub fn new(store: Store, clock: Clock, settings: PulseSettings) -> Self {
-        let state = State {
+        let state = HeartbeatState {
             worker: Mutex::new(WorkerId(clock.new_id())),
             beat_at: Mutex::new(None),
             moved_at: Mutex::new(Instant::now()),
@@ -103,7 +103,11 @@ impl WorkerHeartbeat {
     /// The database does not answer; the next call tries again.
     pub async fn take_over_dead_workers(&self) -> Result<bool, StoreError> {
         let own = *lock(&self.state.worker);
-        let rescue = self.store.queue().rescue(own, self.settings.dead_after, || WorkerId(self.clock.new_id())).await?;
+        let rescue = self
+            .store
+            .queue()
+            .take_over_from_silent(own, self.settings.dead_after, || WorkerId(self.clock.new_id()))
+            .await?;
         if rescue.workers > 0 {
             tracing::warn!(
                 workers = rescue.workers,
@@ -169,8 +173,12 @@ impl WorkerHeartbeat {
     }
 
     /// Returns whether the process makes progress.
-    pub fn health(&self) -> Health {
-        if lock(&self.state.moved_at).elapsed() < self.settings.stuck_after { Health::Alive } else { Health::Stuck }
+    pub fn health(&self) -> ProcessHealth {
+        if lock(&self.state.moved_at).elapsed() < self.settings.stuck_after {
+            ProcessHealth::Alive
+        } else {
+            ProcessHealth::Stuck
+        }
     }
 }
 

@@ -20,7 +20,7 @@ const RULE_CHARS: usize = 64;
 
 /// Thresholds for a lesson.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReflexionLimits {
     /// Events within the window in which the fault must be found, at least 2.
     pub threshold: u32,
     /// Time in which they must lie.
@@ -29,7 +29,7 @@ pub struct Limits {
 
 /// Change of a lesson.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ReflexionStep {
     /// There is no lesson, and none begins.
     Nothing,
     /// A lesson begins.
@@ -42,18 +42,18 @@ pub enum Step {
 
 /// Returns the change of a lesson, from whether one is open, the number of events within the window that show the
 /// fault, and the number since the open lesson's first (people may have found some to be false in the meantime).
-pub fn step(is_open: bool, recent: u32, events: u32, limits: &Limits) -> Step {
+pub fn step(is_open: bool, recent: u32, events: u32, limits: &ReflexionLimits) -> ReflexionStep {
     match is_open {
-        false if recent >= limits.threshold => Step::Open,
-        false => Step::Nothing,
-        true if recent == 0 || events < limits.threshold => Step::Close,
-        true => Step::GoOn,
+        false if recent >= limits.threshold => ReflexionStep::Open,
+        false => ReflexionStep::Nothing,
+        true if recent == 0 || events < limits.threshold => ReflexionStep::Close,
+        true => ReflexionStep::GoOn,
     }
 }
 
 /// Fault that recurs.
 #[derive(Debug, Clone, Copy)]
-pub struct Fault<'a> {
+pub struct LessonFault<'a> {
     /// Highest severity of its findings.
     pub severity: Severity,
     /// Category of its findings.
@@ -72,7 +72,7 @@ pub struct Fault<'a> {
 
 /// Returns the lesson in one or two sentences of ours, for people and reviewers. It has no text by an agent, a sender
 /// or a model.
-pub fn lesson(fault: &Fault) -> String {
+pub fn lesson(fault: &LessonFault) -> String {
     let found = match fault.source {
         FindingSource::Check => format!("the built-in check {}", word(fault.rule)),
         FindingSource::Model => format!("reviewers, under {} and {}", fault.category.as_str(), word(fault.rule)),
@@ -82,7 +82,7 @@ pub fn lesson(fault: &Fault) -> String {
 }
 
 /// Returns a text that can be put before the agent's next task.
-pub fn prompt(fault: &Fault, window: Duration) -> String {
+pub fn prompt(fault: &LessonFault, window: Duration) -> String {
     let tasks = fault.task_type.map(|name| format!(", in tasks of the type {}", quoted(name, NAME_CHARS)));
     let mut lines = vec![
         format!(
@@ -107,7 +107,7 @@ pub fn prompt(fault: &Fault, window: Duration) -> String {
 }
 
 /// Returns advice against a kind of fault.
-fn advice(fault: &Fault) -> &'static str {
+fn advice(fault: &LessonFault) -> &'static str {
     match (fault.source, fault.rule.split('.').next().unwrap_or_default(), fault.category) {
         (FindingSource::Check, "secrets", _) => {
             "Keep credentials out of results and arguments: name the variable or the store that holds them."

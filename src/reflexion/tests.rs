@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Fault, Limits, Step, lesson, prompt, step};
+use super::{LessonFault, ReflexionLimits, ReflexionStep, lesson, prompt, step};
 use umbra_domain::{FindingCategory, FindingSource, Severity};
 
-const LIMITS: Limits = Limits { threshold: 3, window: Duration::from_hours(7 * 24) };
+const LIMITS: ReflexionLimits = ReflexionLimits { threshold: 3, window: Duration::from_hours(7 * 24) };
 
-fn fault<'a>() -> Fault<'a> {
-    Fault {
+fn fault<'a>() -> LessonFault<'a> {
+    LessonFault {
         severity: Severity::Warning,
         category: FindingCategory::Factual,
         source: FindingSource::Model,
@@ -24,14 +24,14 @@ fn fault<'a>() -> Fault<'a> {
 #[test]
 fn lesson_opens_at_three_events_and_closes_when_few_are_left() {
     for (is_open, recent, events, expected) in [
-        (false, 0, 0, Step::Nothing),
-        (false, 2, 2, Step::Nothing),
-        (false, 3, 3, Step::Open),
-        (false, 9, 9, Step::Open),
-        (true, 4, 4, Step::GoOn),
-        (true, 1, 4, Step::GoOn),
-        (true, 0, 4, Step::Close),
-        (true, 2, 2, Step::Close),
+        (false, 0, 0, ReflexionStep::Nothing),
+        (false, 2, 2, ReflexionStep::Nothing),
+        (false, 3, 3, ReflexionStep::Open),
+        (false, 9, 9, ReflexionStep::Open),
+        (true, 4, 4, ReflexionStep::GoOn),
+        (true, 1, 4, ReflexionStep::GoOn),
+        (true, 0, 4, ReflexionStep::Close),
+        (true, 2, 2, ReflexionStep::Close),
     ] {
         assert_eq!(step(is_open, recent, events, &LIMITS), expected, "{is_open} {recent} {events}");
     }
@@ -48,7 +48,7 @@ fn prompt_and_lesson_match_their_snapshots() {
     Before you deliver, look for this fault in your result, and mend it.
     "#);
     insta::assert_snapshot!(lesson(&fault()), @"The same fault was found in 3 events, by reviewers, under factual and consistent. Check each statement against the task, the input and the tools' own results.");
-    let check = Fault {
+    let check = LessonFault {
         source: FindingSource::Check,
         rule: "secrets.aws_access_key",
         category: FindingCategory::Security,
@@ -60,7 +60,7 @@ fn prompt_and_lesson_match_their_snapshots() {
 proptest! {
     #[test]
     fn foreign_text_stays_quoted_in_the_prompt(text in "\\PC{0,400}|[\"\\\\<>`\n\r\u{202e}a-z ]{0,400}") {
-        let fault = Fault { description: Some(&text), task_type: Some(&text), rule: &text, ..fault() };
+        let fault = LessonFault { description: Some(&text), task_type: Some(&text), rule: &text, ..fault() };
         let written = prompt(&fault, LIMITS.window);
         prop_assert_eq!(written.lines().count(), 6);
         let line = written.lines().nth(3).unwrap();

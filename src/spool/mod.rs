@@ -20,7 +20,7 @@ use std::{
 use uuid::Uuid;
 
 use self::segment::encode;
-pub use self::segment::{Line, Segment, decode, erase};
+pub use self::segment::{Segment, SegmentLine, decode, erase};
 
 /// Size at which a segment is full, in bytes.
 const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
@@ -34,30 +34,30 @@ const PROBE: &str = "probe";
 pub struct Spool {
     dir: PathBuf,
     max_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<SpoolState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SpoolState {
     /// Id of this process, the prefix of its files.
     owner: String,
     /// Locks of this process and of those whose segments it has taken over, by owner.
     locks: BTreeMap<String, File>,
     /// Segment that is being written.
-    open: Option<Open>,
+    open: Option<OpenSegment>,
     /// Number of segments that this process has begun.
     begun: u32,
 }
 
 /// Segment that takes lines.
 #[derive(Debug)]
-struct Open {
+struct OpenSegment {
     path: PathBuf,
     file: File,
     len: u64,
 }
 
-impl Open {
+impl OpenSegment {
     /// True if its file is where it was made: the folder may have been moved away.
     fn is_in_place(&self) -> bool {
         let identity = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
@@ -72,7 +72,7 @@ impl Spool {
     /// Returns a spool in `dir`, which is made when it is first written to. `owner` is unique to this process.
     pub fn new(dir: &Path, max_bytes: u64, owner: Uuid) -> Self {
         let owner = owner.simple().to_string();
-        let state = State { owner, locks: BTreeMap::new(), open: None, begun: 0 };
+        let state = SpoolState { owner, locks: BTreeMap::new(), open: None, begun: 0 };
         Self { dir: dir.to_owned(), max_bytes, state: Mutex::new(state) }
     }
 
@@ -81,7 +81,7 @@ impl Spool {
         &self.dir
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SpoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,7 +98,7 @@ impl Spool {
         let mut open = match state.open.take() {
             Some(open) if open.is_in_place() => open,
             Some(_) => {
-                let State { owner, locks, .. } = &mut *state;
+                let SpoolState { owner, locks, .. } = &mut *state;
                 locks.remove(owner);
                 self.begin_segment(&mut state)?
             }
@@ -116,7 +116,7 @@ impl Spool {
         Ok(())
     }
 
-    fn begin_segment(&self, state: &mut State) -> io::Result<Open> {
+    fn begin_segment(&self, state: &mut SpoolState) -> io::Result<OpenSegment> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         if !state.locks.contains_key(&state.owner) {
             let lock = self.lock_file(&state.owner)?;
@@ -128,7 +128,7 @@ impl Spool {
         let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
         // A new file survives a crash only if its folder is synced.
         File::open(&self.dir)?.sync_all()?;
-        Ok(Open { path, file, len: 0 })
+        Ok(OpenSegment { path, file, len: 0 })
     }
 
     fn lock_path(&self, owner: &str) -> PathBuf {

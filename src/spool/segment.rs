@@ -15,7 +15,7 @@ const CHECKSUM: usize = 9;
 
 /// Line of a segment.
 #[derive(Debug)]
-pub struct Line {
+pub struct SegmentLine {
     /// JSON of the line.
     pub json: Vec<u8>,
     /// First byte and length in the segment.
@@ -69,7 +69,7 @@ impl Segment {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn line(&mut self) -> io::Result<Option<Line>> {
+    pub fn line(&mut self) -> io::Result<Option<SegmentLine>> {
         loop {
             let mut line = Vec::new();
             let read = self.lines.read_until(b'\n', &mut line)? as u64;
@@ -78,7 +78,7 @@ impl Segment {
             // Torn, so never acknowledged.
             let Some(line) = line.strip_suffix(b"\n") else { return Ok(None) };
             match decode(line) {
-                Some(json) => return Ok(Some(Line { json: json.to_vec(), place })),
+                Some(json) => return Ok(Some(SegmentLine { json: json.to_vec(), place })),
                 None => self.refuse(place),
             }
         }

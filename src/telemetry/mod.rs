@@ -28,7 +28,7 @@ pub fn start_logs(format: LogFormat, filter: &str) {
     let filter = quiet.into_iter().flat_map(str::parse).fold(filter, EnvFilter::add_directive);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| Lossy(io::stderr()))
+        .with_writer(|| LossyWriter(io::stderr()))
         // It would report a failed write to standard error, and panic where that fails as well.
         .log_internal_errors(false)
         .with_target(false);
@@ -45,9 +45,9 @@ pub fn no_color() -> bool {
 }
 
 /// Writer of the log that drops text it cannot write: a full disk or a missing collector stops no service.
-struct Lossy<W>(W);
+struct LossyWriter<W>(W);
 
-impl<W: Write> Write for Lossy<W> {
+impl<W: Write> Write for LossyWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Written whole or dropped whole: a rest would be half a line.
         drop(self.0.write_all(bytes));

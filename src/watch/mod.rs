@@ -49,7 +49,7 @@ type TriggerBits = u8;
 /// Compiled watch rules.
 #[derive(Debug)]
 pub struct Watcher {
-    rules: Vec<Rule>,
+    rules: Vec<CompiledWatchRule>,
     /// Rules with an exact name, by name.
     exact: HashMap<String, Vec<usize>>,
     globs: GlobSet,
@@ -59,7 +59,7 @@ pub struct Watcher {
 }
 
 #[derive(Debug)]
-struct Rule {
+struct CompiledWatchRule {
     shadow: usize,
     /// True if its shadow has a cost floor and is switched on.
     has_floor: bool,
@@ -131,7 +131,7 @@ impl Watcher {
                 let without_triggers = source.all.then_some(Trigger::All);
                 let of_tasks = observer.scope == ReviewScope::Trajectory;
                 let named = bits(source.triggers.iter().copied().chain(without_triggers));
-                rules.push(Rule {
+                rules.push(CompiledWatchRule {
                     shadow,
                     has_floor: observer.enabled && observer.cost_control.skip_if_task_cost_below.is_some(),
                     triggers: if of_tasks { named & bit(Trigger::TaskComplete) } else { named },
@@ -218,7 +218,7 @@ impl RulesByAgent {
     }
 }
 
-impl Rule {
+impl CompiledWatchRule {
     /// Checks the conditions beyond agent and trigger. An unknown cost passes `min_cost`, as it passes the floor.
     fn admits(&self, event: &Event) -> bool {
         let WatchRule { task_type, min_cost, metadata, .. } = &self.source;

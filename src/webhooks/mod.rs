@@ -27,7 +27,7 @@ pub use self::{
 use umbra_config::settings::Webhook;
 use umbra_domain::notice::Notice;
 use umbra_llm::OutboundPolicy;
-use umbra_store::webhooks::{Addressee, Outgoing};
+use umbra_store::webhooks::{Addressee, OutgoingMessage};
 
 /// All enabled endpoints. Replaced as a whole on reload.
 #[derive(Debug, Default)]
@@ -67,12 +67,12 @@ impl Endpoints {
     }
 
     /// Returns the message of a notice with its addressees; `None` where there are none. `id` is new.
-    pub fn address(&self, notice: &Notice, id: Uuid) -> Option<Outgoing> {
+    pub fn address(&self, notice: &Notice, id: Uuid) -> Option<OutgoingMessage> {
         let to: Vec<Addressee> =
             self.0.iter().filter(|endpoint| endpoint.wants(notice)).map(|endpoint| endpoint.addressee()).collect();
         let kind = notice.kind.as_str();
         let body = json!({"type": kind, "timestamp": notice.at, "data": notice.data}).to_string();
         let (agent, task_id) = (notice.agent.clone(), notice.task_id.clone());
-        (!to.is_empty()).then_some(Outgoing { id, kind, agent, task_id, body, to })
+        (!to.is_empty()).then_some(OutgoingMessage { id, kind, agent, task_id, body, to })
     }
 }

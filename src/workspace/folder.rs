@@ -52,7 +52,7 @@ impl Mark {
 
 /// Content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum FileContent {
     /// Bytes of the file.
     Bytes(Vec<u8>),
     /// The file is larger than the limit.
@@ -64,11 +64,11 @@ pub enum Content {
 
 /// File of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FolderEntry {
     /// Name of the file.
     pub name: String,
     /// Content of the file.
-    pub content: Content,
+    pub content: FileContent,
     /// State that was last written to it.
     pub mark: Option<Mark>,
     /// Time of its last change, by its file system.
@@ -94,7 +94,7 @@ impl Folder {
     ///
     /// # Errors
     /// The folder cannot be read, or has too many files.
-    pub fn look(&self, wanted: fn(&str) -> bool) -> io::Result<Vec<Entry>> {
+    pub fn read_files(&self, wanted: fn(&str) -> bool) -> io::Result<Vec<FolderEntry>> {
         let mut names = Vec::new();
         for (count, entry) in Dir::read_from(&self.dir)?.enumerate() {
             let entry = entry?;
@@ -109,12 +109,12 @@ impl Folder {
         for name in names {
             // The mark is read first: the file is then never older than its mark.
             let mark = match self.read(&marked(&name), MOST_MARK)? {
-                Some(Content::Bytes(bytes)) => Mark::parse(&bytes),
+                Some(FileContent::Bytes(bytes)) => Mark::parse(&bytes),
                 _ => None,
             };
             let modified = self.modified(&name);
             if let Some(content) = self.read(&name, self.most)? {
-                entries.push(Entry { name, content, mark, modified });
+                entries.push(FolderEntry { name, content, mark, modified });
             }
         }
         Ok(entries)
@@ -139,7 +139,7 @@ impl Folder {
     fn put_alone(&self, file: &str, bytes: &[u8], over: Option<&str>) -> io::Result<bool> {
         let expected = match (self.read(file, self.most)?, over) {
             (None, _) => None,
-            (Some(Content::Bytes(there)), Some(expected)) if digest(&there) == expected => Some(expected),
+            (Some(FileContent::Bytes(there)), Some(expected)) if digest(&there) == expected => Some(expected),
             _ => return Ok(false),
         };
         let new = self.beside(file, bytes, self.may(file))?;
@@ -207,7 +207,7 @@ impl Folder {
     }
 
     /// Reads a file; `None` where there is none. No link is followed, and only plain files are opened.
-    fn read(&self, name: &str, most: u64) -> io::Result<Option<Content>> {
+    fn read(&self, name: &str, most: u64) -> io::Result<Option<FileContent>> {
         let not_plain = |kind: FileType, links: u64| match kind {
             FileType::RegularFile if links > 1 => Some("is a hard link to another file"),
             FileType::RegularFile => None,
@@ -220,24 +220,26 @@ impl Folder {
             found => found?,
         };
         if let Some(why) = not_plain(FileType::from_raw_mode(found.st_mode), links(&found)) {
-            return Ok(Some(Content::Other(why)));
+            return Ok(Some(FileContent::Other(why)));
         }
         // The file may have been replaced: its kind is checked again, and opening a pipe without a writer must not
         // block.
         let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.dir, name, how, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Ok(Some(Content::Other("is a symbolic link"))),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(Some(Content::Other("cannot be read by the server's user"))),
+            Err(Errno::LOOP) => return Ok(Some(FileContent::Other("is a symbolic link"))),
+            Err(Errno::ACCESS | Errno::PERM) => {
+                return Ok(Some(FileContent::Other("cannot be read by the server's user")));
+            }
             file => file?,
         };
         let found = fstat(&file)?;
         if let Some(why) = not_plain(FileType::from_raw_mode(found.st_mode), links(&found)) {
-            return Ok(Some(Content::Other(why)));
+            return Ok(Some(FileContent::Other(why)));
         }
         let mut bytes = Vec::new();
         File::from(file).take(most + 1).read_to_end(&mut bytes)?;
-        Ok(Some(if bytes.len() as u64 > most { Content::Large } else { Content::Bytes(bytes) }))
+        Ok(Some(if bytes.len() as u64 > most { FileContent::Large } else { FileContent::Bytes(bytes) }))
     }
 
     /// Writes a file under an unused name, to be moved to its place. Its bytes are synced first: after a crash, an
@@ -290,7 +292,7 @@ impl Folder {
     }
 
     fn says(&self, name: &str, expected: &str) -> bool {
-        matches!(self.read(name, self.most), Ok(Some(Content::Bytes(bytes))) if digest(&bytes) == expected)
+        matches!(self.read(name, self.most), Ok(Some(FileContent::Bytes(bytes))) if digest(&bytes) == expected)
     }
 }
 

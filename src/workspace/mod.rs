@@ -29,7 +29,7 @@ use rustix::{
     io::Errno,
 };
 
-pub use folder::{Content, Entry, Folder, Mark, digest};
+pub use folder::{FileContent, Folder, FolderEntry, Mark, digest};
 
 /// Number of parts at the end of a folder's path that are made where they are missing.
 const MADE: usize = 2;

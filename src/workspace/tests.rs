@@ -31,8 +31,8 @@ fn places() -> (TempDir, Workspace, PathBuf) {
     (dir, Workspace::open(&root, 1_000).expect("a workspace"), outside)
 }
 
-fn bytes(text: &str) -> Content {
-    Content::Bytes(text.as_bytes().to_vec())
+fn bytes(text: &str) -> FileContent {
+    FileContent::Bytes(text.as_bytes().to_vec())
 }
 
 fn is_empty(dir: &Path) -> bool {
@@ -47,22 +47,23 @@ fn file_and_mark_are_written_read_and_replaced_by_digest() {
     assert!(folder.put("todo.md", b"one", None).expect("it is written"));
     let mark = Mark { version: 3, digest: digest(b"one") };
     folder.mark("todo.md", &mark).expect("it is marked");
-    let seen = folder.look(all).expect("it is read");
+    let seen = folder.read_files(all).expect("it is read");
     assert!(seen[0].modified > Timestamp::UNIX_EPOCH);
     let modified = seen[0].modified;
-    let expected = Entry { name: "todo.md".to_owned(), content: bytes("one"), mark: Some(mark.clone()), modified };
+    let expected =
+        FolderEntry { name: "todo.md".to_owned(), content: bytes("one"), mark: Some(mark.clone()), modified };
     assert_eq!(seen, std::slice::from_ref(&expected));
     // A file is not overwritten if no file, or another content, is expected.
     assert!(!folder.put("todo.md", b"two", None).expect("nothing is done"));
     assert!(!folder.put("todo.md", b"two", Some(&digest(b"other"))).expect("nothing is done"));
-    assert_eq!(folder.look(all).expect("it is read"), [expected]);
+    assert_eq!(folder.read_files(all).expect("it is read"), [expected]);
     assert!(folder.put("todo.md", b"two", Some(&digest(b"one"))).expect("it is replaced"));
-    assert_eq!(folder.look(all).expect("it is read")[0].content, bytes("two"));
+    assert_eq!(folder.read_files(all).expect("it is read")[0].content, bytes("two"));
     // If a file is expected and missing, it is written again.
     fs::remove_file(workspace.path().join(AT).join("todo.md")).expect("it is there");
     assert!(folder.put("todo.md", b"three", Some(&digest(b"two"))).expect("it is written"));
     folder.set_aside("todo.md", "todo~old.md").expect("it is renamed");
-    assert_eq!(folder.look(all).expect("it is read")[0].name, "todo~old.md");
+    assert_eq!(folder.read_files(all).expect("it is read")[0].name, "todo~old.md");
     // No other file is left behind, and git ignores the folder.
     let mut names: Vec<_> = fs::read_dir(workspace.path().join(AT)).expect("it is there").collect();
     names.retain(Result::is_ok);
@@ -157,7 +158,7 @@ fn folder_swapped_for_a_symlink_in_a_race_is_not_followed() {
             tried += 1;
             let written = workspace.folder(AT, true).and_then(|folder| {
                 folder.put(&format!("{tried}.md"), b"one", None)?;
-                folder.look(|name| name == "1.md").map(drop)
+                folder.read_files(|name| name == "1.md").map(drop)
             });
             wrote += u32::from(written.is_ok());
         }
@@ -183,17 +184,17 @@ fn non_regular_files_are_neither_read_nor_overwritten() {
     fs::write(at.join("large.md"), vec![b'x'; 1_001]).expect("a file");
     fs::write(at.join("whole.md"), vec![b'x'; 1_000]).expect("a file");
     fs::write(at.join("bytes.md"), b"\xff\xfe").expect("a file");
-    let seen = folder.look(all).expect("it is read");
+    let seen = folder.read_files(all).expect("it is read");
     let seen: Vec<_> = seen.iter().map(|entry| (entry.name.as_str(), &entry.content)).collect();
-    let (whole, odd) = (Content::Bytes(vec![b'x'; 1_000]), Content::Bytes(b"\xff\xfe".to_vec()));
+    let (whole, odd) = (FileContent::Bytes(vec![b'x'; 1_000]), FileContent::Bytes(b"\xff\xfe".to_vec()));
     let expected = [
         ("bytes.md", &odd),
-        ("folder.md", &Content::Other("is a folder")),
-        ("hard.md", &Content::Other("is the same file as another one (a hard link)")),
-        ("large.md", &Content::Large),
-        ("link.md", &Content::Other("is a link")),
-        ("pipe.md", &Content::Other("is no plain file")),
-        ("socket.md", &Content::Other("is no plain file")),
+        ("folder.md", &FileContent::Other("is a folder")),
+        ("hard.md", &FileContent::Other("is a hard link to another file")),
+        ("large.md", &FileContent::Large),
+        ("link.md", &FileContent::Other("is a symbolic link")),
+        ("pipe.md", &FileContent::Other("is not a regular file")),
+        ("socket.md", &FileContent::Other("is not a regular file")),
         ("whole.md", &whole),
     ];
     assert_eq!(seen, expected);
@@ -232,11 +233,11 @@ fn path_errors_name_the_part_and_the_reason() {
     let said = |path: &str| workspace.folder(path, true).expect_err("it is none").to_string();
     symlink(&outside, workspace.path().join("link")).expect("a link");
     fs::write(workspace.path().join("file"), "x").expect("a file");
-    assert_eq!(said("link/.umbra/ses_1"), "link is a link: links are not followed");
-    assert_eq!(said("file/.umbra/ses_1"), "file is no folder");
+    assert_eq!(said("link/.umbra/ses_1"), "link is a symbolic link, which is not followed");
+    assert_eq!(said("file/.umbra/ses_1"), "file is not a folder");
     fs::create_dir(workspace.path().join(".umbra")).expect("a folder");
     symlink(&outside, workspace.path().join(AT)).expect("a link");
-    assert_eq!(said(AT), ".umbra/ses_1 is a link: links are not followed");
+    assert_eq!(said(AT), ".umbra/ses_1 is a symbolic link, which is not followed");
     let folder = workspace.folder(".umbra/ses_2", true).expect("a folder");
     fs::create_dir(workspace.path().join(".umbra/ses_2/.todo.md.exported")).expect("a folder");
     let fault = folder.mark("todo.md", &Mark { version: 1, digest: digest(b"one") }).expect_err("it is in the way");
@@ -255,7 +256,7 @@ fn vanished_place_is_an_error_other_than_not_found() {
     for fault in [workspace.has_place(path).map(drop), workspace.folder(path, true).map(drop)] {
         let fault = fault.expect_err("it is gone");
         assert!(
-            fault.kind() != io::ErrorKind::NotFound && fault.to_string() == "apps was there and is gone",
+            fault.kind() != io::ErrorKind::NotFound && fault.to_string() == "the folder apps was removed",
             "{fault}"
         );
     }
@@ -289,8 +290,8 @@ fn file_swapped_for_a_symlink_in_a_race_is_not_followed() {
         });
         let began = Instant::now();
         while (own < 2_000 || links < 2_000) && began.elapsed() < IN_VAIN {
-            match folder.look(|name| name == "todo.md").expect("no fault").pop().map(|entry| entry.content) {
-                Some(Content::Other(_)) => links += 1,
+            match folder.read_files(|name| name == "todo.md").expect("no fault").pop().map(|entry| entry.content) {
+                Some(FileContent::Other(_)) => links += 1,
                 Some(seen) if seen == bytes("own") || seen == bytes("") => own += 1,
                 Some(_) => others += 1,
                 None => {}
@@ -312,12 +313,12 @@ fn malformed_and_linked_marks_are_ignored() {
     fs::write(outside.join("mark"), &own).expect("a file");
     for (mark, version) in [(own.as_str(), Some(7)), ("", None), ("7 x", None), ("7 *", None), (&own.repeat(9), None)] {
         fs::write(at.join(".todo.md.exported"), mark).expect("a file");
-        let seen = folder.look(all).expect("it is read");
+        let seen = folder.read_files(all).expect("it is read");
         assert_eq!(seen[0].mark.as_ref().map(|mark| mark.version), version, "{mark}");
     }
     fs::remove_file(at.join(".todo.md.exported")).expect("it is there");
     symlink(outside.join("mark"), at.join(".todo.md.exported")).expect("a link");
-    assert_eq!(folder.look(all).expect("it is read")[0].mark, None);
+    assert_eq!(folder.read_files(all).expect("it is read")[0].mark, None);
     folder.mark("todo.md", &Mark { version: 8, digest: digest(b"one") }).expect("it is marked");
     assert_eq!(fs::read_to_string(outside.join("mark")).expect("it is there"), own);
 }
@@ -335,7 +336,8 @@ fn concurrent_writers_never_overwrite_each_other() {
                 let folder = workspace.folder(AT, false).expect("a folder");
                 let mut done = 0;
                 while done < each {
-                    let Some(Entry { content: Content::Bytes(was), .. }) = folder.look(all).expect("it is read").pop()
+                    let Some(FolderEntry { content: FileContent::Bytes(was), .. }) =
+                        folder.read_files(all).expect("it is read").pop()
                     else {
                         continue;
                     };
@@ -346,7 +348,7 @@ fn concurrent_writers_never_overwrite_each_other() {
             });
         }
     });
-    assert_eq!(folder.look(all).expect("it is read")[0].content, bytes(&(writers * each).to_string()));
+    assert_eq!(folder.read_files(all).expect("it is read")[0].content, bytes(&(writers * each).to_string()));
 }
 
 #[test]
@@ -373,8 +375,8 @@ fn concurrent_editor_changes_are_never_lost() {
         let mut ours = 0;
         let began = Instant::now();
         while taken.load(Ordering::Relaxed) < edits && began.elapsed() < IN_VAIN {
-            let Some(Content::Bytes(there)) =
-                folder.look(|name| name == "n.md").expect("no fault").pop().map(|one| one.content)
+            let Some(FileContent::Bytes(there)) =
+                folder.read_files(|name| name == "n.md").expect("no fault").pop().map(|one| one.content)
             else {
                 continue;
             };
@@ -396,8 +398,8 @@ fn overfull_folder_is_not_read() {
     for n in 0..300 {
         fs::write(workspace.path().join(AT).join(format!("{n}.md")), "x").expect("a file");
     }
-    assert!(folder.look(all).is_err());
-    assert_eq!(folder.look(|name| name == "7.md").expect("it is read").len(), 1);
+    assert!(folder.read_files(all).is_err());
+    assert_eq!(folder.read_files(|name| name == "7.md").expect("it is read").len(), 1);
     let file = workspace.path().join("file");
     fs::write(&file, "x").expect("a file");
     assert!(Workspace::open(&file, 10).is_err() && Workspace::open(&workspace.path().join("none"), 10).is_err());

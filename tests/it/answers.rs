@@ -25,7 +25,7 @@ async fn body_faults_name_the_field_and_the_accepted_values() {
     assert_eq!(answered.body["errors"][0]["pointer"], "/status", "{}", answered.text);
     assert_eq!(
         first_fault(&answered),
-        "`confirm` is no word that is known here; did you mean `confirmed`? known are open, confirmed, false_positive, \
+        "`confirm` is not one of the known values; did you mean `confirmed`? known: open, confirmed, false_positive, \
          resolved"
     );
     let answered = send(&umbra, Method::PATCH, &finding, &json!({})).await;
@@ -74,7 +74,7 @@ async fn wrong_method_trailing_slash_and_unneeded_key_get_the_remedy() {
     let answered = umbra.send(Method::DELETE, "/v1/findings", &[], None).await;
     assert_eq!(
         (answered.status.as_u16(), &answered.body["detail"]),
-        (405, &json!("This resource has no DELETE; it has GET, HEAD."))
+        (405, &json!("This resource does not support DELETE; it supports GET, HEAD."))
     );
     // A client that follows redirects posts again, to the path without the slash.
     let answered = umbra.post("/v1/events/", &json!({"agent": "w", "output": "x"})).await;

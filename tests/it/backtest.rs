@@ -223,7 +223,7 @@ async fn spent_budget_stops_the_run_until_it_is_raised() {
     assert!(expected > Some(0.0) && worst > expected, "{forecast}");
     let stopped = ended(&umbra, &asked).await;
     assert_eq!(stopped["state"], "stopped", "{stopped}");
-    assert!(stopped["failure"].as_str().is_some_and(|why| why.contains("resume with a larger one")), "{stopped}");
+    assert!(stopped["failure"].as_str().is_some_and(|why| why.contains("resume with a larger budget")), "{stopped}");
     let calls = stopped["spend"]["calls"].as_i64().unwrap_or(0);
     assert!((10..60).contains(&calls) && stopped["spend"]["usd"].as_f64() <= Some(0.08), "{}", stopped["spend"]);
     assert_eq!(stopped["spend"]["held_usd"], 0.0, "{}", stopped["spend"]);

@@ -134,12 +134,9 @@ fn faulty_rows_are_reported_with_file_and_line() {
     let good = row(1, "a", 0, "s").to_string();
     for (rows, words) in [
         (format!("{good}\n{{\"text\": \"x\"}}\n"), "secrets.jsonl:2: missing field `label`"),
-        (
-            format!("{good}\n\n{{\"text\": \"x\", \"label\": 2}}\n"),
-            "secrets.jsonl:3: label: 2 is neither 1 (bad) nor 0",
-        ),
+        (format!("{good}\n\n{{\"text\": \"x\", \"label\": 2}}\n"), "secrets.jsonl:3: label: 2 is not 1 (bad) or 0"),
         (format!("{good}\nnot json\n"), "secrets.jsonl:2: expected"),
-        ("\n".to_owned(), "there is no row in it"),
+        ("\n".to_owned(), "the set has no rows"),
     ] {
         fs::write(folder.path().join("secrets.jsonl"), &rows).unwrap();
         let (code, _, complaints) = told(&bench(folder.path(), &["checks", "."]));
@@ -161,9 +158,9 @@ fn set_without_a_matching_check_needs_the_check_option() {
     let folder = TempDir::new().unwrap();
     lines(folder.path(), "shells.jsonl", &[row(1, "rm -rf /", 1, "s"), row(2, "ls", 0, "s")]);
     let (code, _, complaints) = told(&bench(folder.path(), &["checks", "."]));
-    assert!(code == Some(2) && complaints.contains("there are secrets, commands, injection"), "{complaints}");
+    assert!(code == Some(2) && complaints.contains("the checks: secrets, commands, injection"), "{complaints}");
     let (code, _, complaints) = told(&bench(folder.path(), &["checks", ".", "--check", "none"]));
-    assert!(code == Some(2) && complaints.contains("there is no check \"none\""), "{complaints}");
+    assert!(code == Some(2) && complaints.contains("check \"none\" not found"), "{complaints}");
     let forced = json_of(&bench(folder.path(), &["checks", ".", "--check", "commands", "--skip-throughput", "--json"]));
     assert_eq!((&forced["sets"][0]["name"], &forced["sets"][0]["f1"]), (&json!("shells"), &json!(1.0)));
 }
@@ -267,7 +264,7 @@ fn tool_search_is_scored_and_memory_excludes_the_same_query() {
         json_of(&bench(folder.path(), &["tools", "--tools", "named.json", "--queries", "queries.jsonl", "--json"]));
     assert_eq!((&named["n"], &named["hit@1"]), (&json!(1), &json!(1.0)), "{named}");
     let (code, _, complaints) = told(&bench(folder.path(), &given));
-    assert!(code == Some(1) && complaints.contains("queries.jsonl:1: there is no tool clock"), "{complaints}");
+    assert!(code == Some(1) && complaints.contains("queries.jsonl:1: tool clock not found"), "{complaints}");
     let (code, _, complaints) = told(&bench(folder.path(), &[&given[..], &["--memory", "5"]].concat()));
     assert!(code == Some(2) && complaints.contains("--examples"), "{complaints}");
 }
@@ -376,7 +373,7 @@ async fn spent_budget_ends_the_run_with_the_rows_left() {
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let (left, usd) = (answer["bill"]["left"].as_u64().unwrap(), answer["bill"]["usd"].as_f64().unwrap());
     assert!(left > 0 && left < 20 && usd <= 0.03, "{answer}");
-    assert!(complaints.contains(&format!("{left} rows were not asked")), "{complaints}");
+    assert!(complaints.contains(&format!("{left} rows were not judged")), "{complaints}");
 }
 
 #[tokio::test]
@@ -397,7 +394,7 @@ async fn failed_model_call_is_an_abstention_and_check_hits_stand() {
     settings(folder.path(), &model, "");
     let (code, answer, complaints) = told(&judged(&folder, &["--model", "house", "--out", "r.jsonl", "--json"]).await);
     assert_eq!(code, Some(1), "no row was judged by the model: {complaints}");
-    assert!(complaints.contains("house gave no opinion on 2 of 2 rows"), "{complaints}");
+    assert!(complaints.contains("house gave no verdict on 2 of 2 rows"), "{complaints}");
     let answer: Value = serde_json::from_str(&answer).unwrap();
     assert_eq!((&answer["bill"]["failures"], &answer["set"]["abstentions"]), (&json!(2), &json!(1)), "{answer}");
     assert_eq!(answer["set"]["recall"], 1.0, "the checks flag it without the model");
@@ -423,7 +420,7 @@ async fn run_stops_asking_a_model_that_keeps_failing() {
     let left = answer["bill"]["left"].as_u64().unwrap();
     assert!(code == Some(1) && left > 30, "{answer} {complaints}");
     assert!(
-        complaints.contains(&format!("{left} rows were not asked, since the model does not answer")),
+        complaints.contains(&format!("{left} rows were not judged because the model does not answer")),
         "{complaints}"
     );
     assert!(complaints.contains("no such model"), "{complaints}");
@@ -438,8 +435,8 @@ async fn checks_alias_runs_without_calls_and_unknown_names_fail() {
     assert_eq!((&answer["bill"]["calls"], &answer["bill"]["usd"]), (&json!(0), &json!(0.0)), "{answer}");
     assert_eq!((&answer["set"]["n"], &answer["bill"]["latency_p50_ms"]), (&json!(20), &Value::Null));
     for (args, code, words) in [
-        (&["--model", "nobody"] as &[&str], 2, "there is no alias \"nobody\"; there are checks, flash"),
-        (&["--model", "checks", "--shadow", "nobody"], 2, "there are security-shadow"),
+        (&["--model", "nobody"] as &[&str], 2, "model \"nobody\" not found; the models: checks, flash"),
+        (&["--model", "checks", "--shadow", "nobody"], 2, "the shadows: security-shadow"),
         (&["--model", "haiku", "--budget-usd", "1"], 1, "ANTHROPIC_API_KEY is not set"),
     ] {
         let told = told(&judged(&folder, args).await);

@@ -46,7 +46,7 @@ fn bombs() -> Vec<(&'static str, String, &'static str)> {
     vec![
         ("billion laughs", laughs, "aliases stand for more than 4096 nodes"),
         ("20,000 aliases of 200 KB", scalar, "at most 16384 are read"),
-        ("replayed texts", replay, "with what its aliases stand for, hold more than 2097152 bytes"),
+        ("replayed texts", replay, "with the values of its aliases, have more than 2097152 bytes"),
         ("aliases", many, "more than 1000 aliases"),
         ("anchors", anchors, "more than 1000 anchors"),
         ("nodes", nodes, "more than 100000 values"),

@@ -56,7 +56,7 @@ async fn repeated_rejection_of_one_output_marks_the_agent_stuck() {
         let seen = (&breaker["recommendation"], &breaker["consecutive_rejections"], &breaker["stuck"]);
         assert_eq!(seen, (&json!(recommendation), &json!(1), &json!(stuck)), "{copies} copies: {breaker}");
         if stuck > 0 {
-            let why = format!("guard: stuck: one and the same output was rejected {stuck} times");
+            let why = format!("guard: stuck: the same output was rejected {stuck} times");
             assert!(breaker["reasons"][0].as_str().is_some_and(|said| said.starts_with(&why)), "{breaker}");
             assert_eq!(breaker["shadows"][0]["stuck"], stuck);
             assert_eq!(breaker["shadows"][0]["reviews"].as_array().map(Vec::len), Some(copies));

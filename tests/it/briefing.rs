@@ -75,7 +75,7 @@ async fn briefing_of_the_first_day_is_partial_and_lists_findings() {
     let output = umbra.cli(&["briefing"], None);
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!((output.status.code(), page.lines().next()), (Some(0), Some("# Briefing of 2026-02-26")), "{page}");
-    assert!(page.contains("This installation began on 2026-02-26: nothing before it is known."), "{page}");
+    assert!(page.contains("This installation began on 2026-02-26: there are no figures before that day."), "{page}");
     let order = [
         "**critical, security:** Downloads a script",
         "](/#/findings/fnd_",

@@ -125,7 +125,7 @@ async fn waiting_call_is_approved_on_the_page_and_runs() {
     assert!(used.contains("it is due") && !used.contains("Deny"), "{used}");
     // The decision is in the view of decisions, by its filters.
     assert!(open("decisions?tool=stripe.*&decision=execute").await.contains("stripe.refund"));
-    assert!(open("decisions?decision=block").await.contains("No decision like that."));
+    assert!(open("decisions?decision=block").await.contains("No matching decisions."));
     let live = browser.run("return window.owned ?? 0").await;
     assert_eq!(live, 0, "markup that an agent wrote is live");
 }
@@ -144,7 +144,7 @@ async fn note_from_the_page_reaches_the_agent_at_its_next_turn() {
     assert!(shown.as_str().is_some_and(|text| text.contains("1 of 2 done") && text.contains("<script>")), "{shown}");
     browser.run("document.querySelector('input[name=text]').value = 'Leave the parser alone.'").await;
     browser.press("form button", "\u{e007}").await;
-    browser.until("it to be said", "document.getElementById('notice').innerText.includes('is told')").await;
+    browser.until("it to be said", "document.getElementById('notice').innerText.includes('receives the note')").await;
     let turn = umbra.turn(&id, &json!({})).await;
     assert_eq!(turn["directives"], json!(["A person says: Leave the parser alone."]), "{turn}");
     assert_eq!(umbra.turn(&id, &json!({})).await["directives"], json!([]), "it is told once");

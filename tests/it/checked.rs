@@ -91,7 +91,7 @@ async fn command_line_shows_checked_and_fails_on_it_on_request() {
     let batch = umbra.cli(&["batch", "--shadows", &shadows.display().to_string()], None);
     let (table, said) = (String::from_utf8_lossy(&batch.stdout), String::from_utf8_lossy(&batch.stderr));
     assert_eq!(batch.status.code(), Some(0), "{said}");
-    assert!(table.contains("CHECKED rev_") && said.contains("1 CHECKED: the built-in checks alone"), "{table}{said}");
+    assert!(table.contains("CHECKED rev_") && said.contains("1 CHECKED: only the built-in checks"), "{table}{said}");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ fn status_doctor_list_and_revoke_create_no_database() {
         for args in commands {
             let (code, text) = said(command(args).arg("--data-dir").arg(dir));
             assert_eq!(code, Some(1), "{args:?}: {text}");
-            assert!(text.contains(&format!("no installation in {}: `umbra serve` makes one", dir.display())), "{text}");
+            assert!(text.contains(&format!("no installation in {}: start `umbra serve`", dir.display())), "{text}");
         }
     };
     refused(&missing);
@@ -68,7 +68,7 @@ async fn unusable_database_is_reported_with_the_reason() {
         text
     };
     let text = refused("mysql://umbra:secret-word@127.0.0.1/umbra");
-    assert!(text.contains("not that of a Postgres") && !text.contains("secret-word"), "{text}");
+    assert!(text.contains("not the URL of a Postgres") && !text.contains("secret-word"), "{text}");
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let text = refused(&format!("postgres://umbra@127.0.0.1:{port}/umbra"));
@@ -112,7 +112,7 @@ fn shadows_option_takes_a_pipe_and_refuses_a_directory() {
     let folder = TempDir::new().unwrap();
     let (code, text) = said(command(&["check", "--shadows"]).arg(folder.path()));
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("no regular file"), "{text}");
+    assert!(text.contains("not a regular file"), "{text}");
     let file = folder.path().join("f.yaml");
     fs::write(&file, umbra_config::EXAMPLE_SHADOWS).unwrap();
     let (piped, mut pipe) = std::io::pipe().unwrap();
@@ -205,7 +205,7 @@ fn sidecar_rules_are_checked_against_the_tools_file() {
         ":2:12: policies[0].name: the name \"large-refunds\" is taken",
         ":2:33: policies[0].when: ",
         ":4:25: documents[0].document: ",
-        ":6:23: models[0].shadow: no shadow is called \"nobody\"",
+        ":6:23: models[0].shadow: shadow \"nobody\" not found",
     ];
     assert_eq!(places.len(), expected.len(), "{text}");
     assert!(places.iter().zip(expected).all(|(place, begins)| place.starts_with(begins)), "{text}");
@@ -229,7 +229,7 @@ fn a_rule_in_words_needs_a_shadow_with_criteria_and_a_model() {
     let words = "criteria: It promises no money., ";
     for (criteria, key, code, line) in [
         ("", Some("sk-1"), 1, "the shadow promises has no criteria"),
-        (words, None, 1, "no model judges for the shadow promises: "),
+        (words, None, 1, "the shadow promises has no model to judge with: "),
         (words, Some("sk-1"), 0, ""),
     ] {
         let (ended, text) = check(criteria, key);

@@ -31,7 +31,7 @@ fn shipped_files_load_without_warnings() {
     let shadows = shadows::read(&folder.join("shadow-agents.example.yaml"), &models).unwrap();
     assert!(shadows.warnings.is_empty());
     assert_eq!(shadows.value.len(), 2);
-    let rules = sidecar::read(&folder.join("sidecar.example.yaml"), sidecar::Judgement::NONE).unwrap();
+    let rules = sidecar::read(&folder.join("sidecar.example.yaml"), sidecar::SidecarFileValidators::NONE).unwrap();
     assert!(rules.warnings.is_empty());
     assert_eq!(rules.value.names().count(), 7);
 }
@@ -48,7 +48,7 @@ fn embedding_model_must_be_single_free_and_no_reviewer() {
     let settings = load(local).unwrap().value;
     for (models, says) in [
         ("v: {provider: gemini, kind: embedding, name: v}", "write provider: openai"),
-        ("v: {provider: openai, kind: embedding, name: v}", "it must be free of charge"),
+        ("v: {provider: openai, kind: embedding, name: v}", "the model must be free of charge"),
         (
             &format!("{local}, w: {{provider: openai, kind: embedding, name: w, base_url: 'http://[::1]:1'}}"),
             "keep one",
@@ -65,7 +65,7 @@ fn embedding_model_must_be_single_free_and_no_reviewer() {
     let shadow = folder.path().join("shadows.yaml");
     std::fs::write(&shadow, "shadow_agents:\n  - {agent: a, model: v, triggers: [every_output]}\n").unwrap();
     let report = shadows::read(&shadow, &models).unwrap_err().to_string();
-    assert!(report.contains("gives vectors and reviews nothing"), "{report}");
+    assert!(report.contains("is an embedding model and cannot review"), "{report}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ async fn every_endpoint_of_the_contract_answers_and_is_documented() {
         let headers = [("content-type", "application/json")];
         let verb = Method::from_bytes(method.as_bytes()).expect("a method");
         let answered = umbra.send(verb, concrete, &headers, body).await;
-        let unrouted = answered.status == 405 || answered.text.contains("Nothing is served at");
+        let unrouted = answered.status == 405 || answered.text.contains("No resource is at");
         if unrouted || answered.status.is_server_error() {
             missing.push(format!("{method} {concrete}: {} {}", answered.status, answered.text));
         }

@@ -94,8 +94,8 @@ fn lint_and_check_refuse_unanswerable_contracts() {
         assert_eq!(code, 1, "{said}");
         for words in [
             "tools[0].responses[0]: when: the expression would take more than 250000 steps",
-            "tools[1].output_schema: no stub can be made of it: the schema asks for 100000000 items",
-            "tools[2].output_schema: no stub can be made of it: the schema asks for a value without end",
+            "tools[1].output_schema: no stub can be made from the schema: the schema requires 100000000 items",
+            "tools[2].output_schema: no stub can be made from the schema: the schema requires an endless value",
         ] {
             assert!(said.contains(words), "{command:?} lacks {words}: {said}");
         }
@@ -142,8 +142,8 @@ add.__wrapped__("a")
         (
             1,
             vec![
-                "agent/main.py:5: @tool registers `add`, which has no guard: put @umbra.tool(...) under it, or its server \
-                 behind `umbra mcp`",
+                "agent/main.py:5: @tool registers `add`, which has no guard: add @umbra.tool(...) below the \
+                 registration, or put its server behind `umbra mcp`",
                 "agent/main.py:8: @mcp.tool registers `drop_table`, which has no contract",
                 "agent/main.py:11: @tool registers `list`, which has no contract",
                 "agent/main.py:17: calls `add` around its guard (__wrapped__)",
@@ -184,7 +184,7 @@ fn contracts_inferred_from_recorded_calls_pass_lint() {
     assert_eq!(folder.umbra(&["contracts", "lint", "inferred.yaml"]).0, 0);
     folder.write("calls.jsonl", &format!("{}\n{{\"tool\": 5}}\n", line(1)));
     let (code, _, err) = folder.umbra(&["contracts", "infer", "calls.jsonl"]);
-    assert!(code == 1 && err.contains("calls.jsonl:2:10: this is no recorded call"), "{err}");
+    assert!(code == 1 && err.contains("calls.jsonl:2:10: this line is not a recorded call"), "{err}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn is_common(argument: &clap::Arg) -> bool {
 #[test]
 fn the_page_of_commands_is_written_from_the_program() {
     let mut page =
-        "# Commands\n\nWritten from the program; `umbra COMMAND --help` says the same. Commands work beside a running \
+        "# Commands\n\nWritten from the program; the option `--help` of each command says the same. Commands work beside a running \
                     server and without one.\n\n## Options of every command\n\n"
             .to_owned();
     let mut program = Cli::command();

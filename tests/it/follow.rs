@@ -348,7 +348,7 @@ async fn feedback_and_baseline_reach_the_reviewer_and_lower_no_check() {
     for (body, pointer, word) in [
         (json!({"status": "wrong"}), "/status", "false_positive"),
         (json!({"status": "open", "notes": 1}), "/notes", "notes"),
-        (json!([]), "", "an object is expected"),
+        (json!([]), "", "expected an object"),
     ] {
         let refused = call(&umbra, &finding, &body).await;
         let fault = &refused.body["errors"][0];

@@ -340,7 +340,7 @@ async fn oldest_events_beyond_the_backlog_are_shed_and_reported() {
     assert!(metrics.contains(&format!("umbra_check_backlog_shed_total {shed}")), "{metrics}");
     let said = umbra.cli(&["status"], None);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains(&format!("{shed} passed over within a day")), "{said}");
+    assert!(said.contains(&format!("{shed} skipped within a day")), "{said}");
     // It is no disposition: each event still has the reason why no model saw it.
     let skips: i64 = umbra.schema.one("SELECT count(*) FROM event WHERE outcomes = ARRAY[12::int2]").await;
     assert_eq!(skips, 400);

@@ -26,7 +26,7 @@ async fn need(umbra: &Umbra, kind: &str, name: &str) -> String {
     assert_eq!(need["name"], name, "{need}");
     let problem = need["problem"].as_str().unwrap_or_default().to_owned();
     let said = String::from_utf8_lossy(&umbra.cli(&["status"], None).stdout).into_owned();
-    assert!(said.contains(&format!("needs somebody: {kind} {name}: ")), "{said}");
+    assert!(said.contains(&format!("needs attention: {kind} {name}: ")), "{said}");
     problem
 }
 

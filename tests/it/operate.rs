@@ -224,7 +224,7 @@ async fn status_command_reports_the_running_servers() {
     std::fs::write(&example, umbra_config::EXAMPLE_SHADOWS).unwrap_or_default();
     let other = umbra.cli(&["status", "--shadows", &example.display().to_string()], None);
     let said = String::from_utf8_lossy(&other.stderr).into_owned();
-    assert!(said.contains("is not what is in force"), "{said}");
+    assert!(said.contains("differs from the configuration in force"), "{said}");
     umbra.stop();
     let output = bare(&umbra, &["status"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -102,10 +102,7 @@ async fn relevance_flag_confirmed_by_a_second_call_rejects() {
     for n in 0..3 {
         let verdict = verdict(&umbra, &format!("{OUTPUT} Part {n}.")).await;
         assert_eq!(ruled(&verdict), ("rejected", "second_call"), "{verdict}");
-        assert!(
-            says(&verdict, "a second call that knew nothing of the first") && says(&verdict, "about cats"),
-            "{verdict}"
-        );
+        assert!(says(&verdict, "a second, independent call") && says(&verdict, "about cats"), "{verdict}");
     }
     let seen = model.seen();
     assert_eq!(seen.len(), 6);
@@ -137,7 +134,7 @@ async fn unconfirmed_relevance_flag_rejects_nothing() {
         let output = format!("Part {n} is complete. It has nothing to do with the task, and belongs to no report.");
         let verdict = verdict(&umbra, &output).await;
         assert_eq!(ruled(&verdict), ("accepted", "unconfirmed"), "{verdict}");
-        assert!(says(&verdict, "confirmed by no second call"), "{verdict}");
+        assert!(says(&verdict, "not confirmed by a second call"), "{verdict}");
     }
     followed(&umbra).await;
     breaker(&umbra, "closed", 0).await;
@@ -226,7 +223,7 @@ async fn unreviewed_event_states_the_reason_in_its_verdict() {
     event["cost_usd"] = json!(0.1);
     let skipped = post(&umbra, &event).await;
     assert_eq!(ruled(&skipped["verdict"]), ("not_reviewed", "skipped"), "{skipped}");
-    assert!(says(&skipped["verdict"], "guard: it was skipped (cost_below_floor)"), "{skipped}");
+    assert!(says(&skipped["verdict"], "guard: the event was skipped (cost_below_floor)"), "{skipped}");
     let path = format!("/v1/events/{}/verdict", skipped["id"].as_str().unwrap_or_default());
     assert_eq!(umbra.get(&path).await, skipped["verdict"]);
 }
@@ -281,7 +278,7 @@ async fn faults_in_given_data_or_quotes_of_it_reject_nothing() {
         for n in 0..4 {
             let answered = post(&umbra, &event(place, &format!("{output} ({n})"))).await;
             assert_eq!(ruled(&answered["verdict"]), ("accepted", "given"), "{place}: {answered}");
-            assert!(says(&answered["verdict"], "no fault of the agent's"), "{answered}");
+            assert!(says(&answered["verdict"], "no fault of the agent"), "{answered}");
         }
     }
     followed(&umbra).await;

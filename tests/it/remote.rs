@@ -52,12 +52,12 @@ async fn waiting_calls_are_listed_approved_and_denied_by_command() {
     assert_eq!(umbra.asked(&["approvals", "deny", &ids[1]])["state"], "denied");
     assert_eq!(umbra.decide(&call("a2", "clerk", "stripe.payout")).await["decision"], "block");
     let (code, _, err) = umbra.ask(&["approvals", "deny", &ids[1]]);
-    assert!(code == Some(1) && err.contains("denied already"), "{err}");
+    assert!(code == Some(1) && err.contains("already denied"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--state", "open"]);
     assert!(code == Some(1) && err.contains("?state: expected pending, approved"), "{err}");
     // If no server answers, or an address is invalid, the message says what to do.
     let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "http://127.0.0.1:1"]);
-    assert!(code == Some(1) && err.contains("nobody answers there") && err.contains("--server or UMBRA_URL"), "{err}");
+    assert!(code == Some(1) && err.contains("no connection") && err.contains("--server or UMBRA_URL"), "{err}");
     let (code, _, err) = umbra.ask(&["approvals", "list", "--server", "localhost"]);
     assert!(code == Some(2) && err.contains("write http://HOST:PORT"), "{err}");
 }
@@ -90,8 +90,8 @@ async fn execution_commands_set_show_and_lift_overrides_and_end_runs() {
     assert_eq!((code, out.trim()), (Some(0), "nightly of billing has ended"));
     assert_eq!(decided("b3", "nightly").await, "execute");
     for (args, words) in [
-        (&["execution", "lift", "billing", "--reason", "x"][..], "nothing is laid over the settings"),
-        (&["execution", "shadow", "tools:x", "--reason", "x"], "is no scope: write global, agent:NAME"),
+        (&["execution", "lift", "billing", "--reason", "x"][..], "no override is in force"),
+        (&["execution", "shadow", "tools:x", "--reason", "x"], "is not a scope: write global, agent:NAME"),
         (&["runs", "end", "nobody/../x", "--reason", "x"], "no agent has a run of this name"),
     ] {
         let (code, _, err) = umbra.ask(args);

@@ -126,7 +126,7 @@ async fn rules_commands_test_list_explain_and_print_the_schema() {
     let folder = TempDir::new().unwrap();
     let mine = written(&folder, "mine.toml", MINE);
     let (code, text) = said(&umbra.cli(&["rules", "test", &mine], None));
-    assert_eq!((code, text.trim()), (Some(0), "6 rules, 15 examples, 0 judged otherwise"));
+    assert_eq!((code, text.trim()), (Some(0), "6 rules, 15 examples, 0 misjudged"));
     let wrong = MINE
         .replace("\"acme_short\"", "\"see acme_q8zr1lmx0ptn5vkc2jhw4d7yb9sg3fae\"")
         .replace("--env prod\"", "--env test\"");
@@ -134,10 +134,10 @@ async fn rules_commands_test_list_explain_and_print_the_schema() {
     let (code, text) = said(&umbra.cli(&["rules", "test", &written(&folder, "wrong.toml", &wrong)], None));
     assert_eq!(code, Some(1), "{text}");
     for line in [
-        "wrong.toml:6: acme_token: a miss is found: see acme_",
-        "wrong.toml:14: acme_production: a hit is found by privilege alone: sudo acmectl deploy --env test",
-        "wrong.toml:23: acme_order: a hit is not found: ACME, refund order 7",
-        "6 rules, 15 examples, 3 judged otherwise",
+        "wrong.toml:6: acme_token: a miss is reported: see acme_",
+        "wrong.toml:14: acme_production: a hit is reported only by privilege: sudo acmectl deploy --env test",
+        "wrong.toml:23: acme_order: a hit is not reported: ACME, refund order 7",
+        "6 rules, 15 examples, 3 misjudged",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -200,9 +200,9 @@ async fn faults_of_rules_files_are_listed_with_their_place() {
         "one.toml:11:21: rules[2].commands[1]: `-x` is no program",
         "one.toml:12:9: rules[2].regex: the expression \"(a\" cannot be read: unclosed group",
         "one.toml:13:11: rules[2].entropy: only rules about credentials have it",
-        "one.toml:16:6: rules[3].id: the id \"x\" stands twice",
+        "one.toml:16:6: rules[3].id: the id \"x\" occurs twice",
         "one.toml:17:9: rules[3].regex: the expression matches the empty text",
-        "one.toml:18:12: rules[3].severity: \"high\" is not a word",
+        "one.toml:18:12: rules[3].severity: \"high\" is not an allowed value",
         "one.toml:19:15: rules[3].secretGroup: the expression has no group 2",
         "one.toml:23:9: rules[4].check: the check loops looks at no single text",
         "one.toml:27:6: rules[5].id: the row changes nothing",
@@ -255,10 +255,10 @@ async fn gitleaks_file_loads_with_warnings_for_unsupported_keys() {
     let (code, text) = said(&umbra.cli(&["check"], None));
     assert_eq!(code, Some(0), "{text}");
     for line in [
-        "warning: extend.disabledRules: rules of gitleaks' own are not here",
-        "warning: allowlist.paths: `paths` is not taken over",
-        "warning: rules[0].tags: `tags` is not taken over",
-        "warning: rules[1].id: a rule about paths alone is not taken over",
+        "warning: extend.disabledRules: gitleaks' own rules are not part of Umbra",
+        "warning: allowlist.paths: `paths` is ignored",
+        "warning: rules[0].tags: `tags` is ignored",
+        "warning: rules[1].id: a rule that has only a path is ignored",
         "gitleaks.toml: no faults",
     ] {
         assert!(text.contains(line), "{line}: {text}");

@@ -259,7 +259,7 @@ async fn task_review_covers_its_steps_and_not_later_ones() {
     umbra.event(&step("writer", "t", "Late.")).await;
     let task = umbra.get("/v1/trajectories/t").await;
     assert_eq!((&task["assessment"], &task["coverage"]["judged"]), (&Value::Null, &json!(3)), "{task}");
-    assert_eq!(task["recommendation"], "Wait for its reviews: 3 of 5 steps judged, 2 under review.");
+    assert_eq!(task["recommendation"], "Wait for the task's reviews: 3 of 5 steps judged, 2 under review.");
     umbra.schema.run("UPDATE review SET run_at = clock() WHERE state = 'queued'").await;
     umbra.drain().await;
     let task = umbra.get("/v1/trajectories/t").await;

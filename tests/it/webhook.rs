@@ -316,10 +316,10 @@ async fn faulty_webhooks_are_reported_with_place_and_no_secret() {
     };
     let secret = secret();
     let cases: [(&str, Option<&str>, &[&str]); 9] = [
-        ("webhooks: [{url: 'https://h/x'}]", None, &[":1:", "without a secret"]),
+        ("webhooks: [{url: 'https://h/x'}]", None, &[":1:", "has no secret"]),
         ("webhooks: [{url: 'https://h/x', secret_env: HOOK}]", None, &[":1:", "HOOK is not set"]),
-        ("webhooks: [{url: 'https://h/x', secret_env: HOOK}]", Some("hunter2"), &["no webhook secret", "whsec_"]),
-        ("webhooks: [{url: 'https://h/x', secret_file: /nowhere/x}]", None, &["does not give a secret"]),
+        ("webhooks: [{url: 'https://h/x', secret_env: HOOK}]", Some("hunter2"), &["not a webhook secret", "whsec_"]),
+        ("webhooks: [{url: 'https://h/x', secret_file: /nowhere/x}]", None, &["the file has no secret"]),
         ("webhooks: [{url: 'ftp://h/x', secret_env: HOOK}]", Some(&secret), &["not the URL of a webhook"]),
         ("webhooks: [{url: 'https://u:hunter2@h/x', secret_env: HOOK}]", Some(&secret), &["leave user and password"]),
         (

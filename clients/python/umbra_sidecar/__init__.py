@@ -1,15 +1,16 @@
-"""The companion of an agent's session, for Python 3.10 or newer and without dependencies. It stands beside ``umbra.py``,
-whose client, key and log it shares, and where its main names are found as well (``umbra.sidecar``).
+"""Client of the sidecar, the companion of an agent's session, for Python 3.10 or newer and without dependencies. The
+package uses the client, the key and the log of ``umbra.py`` beside it; its main names are found there as well
+(``umbra.sidecar``).
 
     async with umbra.sidecar(agent="coder", task="fix the date bug", documents={"todo": "# Todo\\n\\n## Plan\\n"}) as s:
         turn = await s.turn(intent="search the code")
         with s.guardrails("enforce"):
-            ...                                             # tools that umbra.tool decorates are held to the rules
+            ...                                             # rules apply to tools that umbra.tool decorates
         await s.ensure_updated("todo", section="Plan")
 
-What is asked for goes in as dictionaries, as JSON has it; what is answered is frozen dataclasses. ``degraded`` and
-``warnings`` of each say what is missing: a server that is away stops no agent. :class:`FakeSidecar` is the same without a
-server, for tests.
+Requests take dictionaries, in the form of JSON; answers are frozen dataclasses. ``degraded`` and ``warnings`` of an
+answer tell that parts are missing, and which: a server that is away stops no agent. :class:`FakeSidecar` is a sidecar
+without a server, for tests.
 """
 
 from .answers import (

@@ -1,4 +1,4 @@
-"""What a sidecar is asked and answers: dictionaries go in as JSON has them, frozen dataclasses come out."""
+"""Requests to a sidecar, as dictionaries in the form of JSON, and its answers, as frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Named(TypedDict):
 
 
 class ToolRef(_Named, total=False):
-    """A tool by its name and, where it has one, its server."""
+    """A tool by its name and, if it has one, its server."""
 
     server: str
 
@@ -33,20 +33,20 @@ class _OfTool(TypedDict):
 
 
 class Call(_OfTool, total=False):
-    """A call that is planned, asked about or told."""
+    """A call that is planned, asked about or reported."""
 
     arguments: Mapping[str, Any]
 
 
 class Result(_OfTool, total=False):
-    """What came of a call: ``ok`` unless it is said otherwise."""
+    """Result of a call; ``ok`` is True unless given."""
 
     ok: bool
     content: Any
 
 
 class ToolDefinition(_Named, total=False):
-    """A tool as ``tools/list`` of the Model Context Protocol gives it, with the name of its server beside."""
+    """A tool in the form of ``tools/list`` of the Model Context Protocol, with the name of its server."""
 
     server: str
     title: str
@@ -61,7 +61,7 @@ class _Texted(TypedDict):
 
 
 class DocumentText(_Texted, total=False):
-    """A document to begin with."""
+    """A document that a session begins with."""
 
     format: Literal["markdown", "yaml"]
 
@@ -92,7 +92,7 @@ class _Operation(TypedDict):
 
 
 class Edit(_Operation, total=False):
-    """One edit of a document. ``op`` says which; the members that it takes are those of ``Edit`` in the server's OpenAPI."""
+    """One edit of a document. ``op`` names the operation; its members are those of ``Edit`` in the server's OpenAPI."""
 
     section: str
     title: str
@@ -109,17 +109,17 @@ class Edit(_Operation, total=False):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What every answer says of itself."""
+    """Members of every answer."""
 
     degraded: bool = False
-    """Whether something is missing, since the server, or what it stands on, was away or late."""
+    """True if something is missing because the server, or a part that it depends on, was away or late."""
     warnings: tuple[str, ...] = ()
-    """What is missing, and what is worth saying."""
+    """Missing parts, and other notes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ToolName:
-    """What a tool is called."""
+    """Name of a tool, with its server if it has one."""
 
     name: str
     server: str | None = None
@@ -143,17 +143,17 @@ class DocumentDue:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What the rules say of one call, message or result."""
+    """Verdict of the rules on one call, message or result."""
 
     decision: Decision = "allow"
     rule: str | None = None
-    """The rule that decided; none where nothing stood against it."""
+    """Name of the deciding rule; None if no rule objected."""
     reason: str | None = None
-    """Why, in the words of that rule."""
+    """Reason of the verdict, in the words of that rule."""
     checked_by: str | None = None
     """``rule``, ``check`` or ``model``."""
     would: Decision = "allow"
-    """What would hold if the rules that are only tried did too."""
+    """Verdict that would hold if rules in audit mode were enforced as well."""
     would_rule: str | None = None
     due: tuple[DocumentDue, ...] = ()
     taints: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ class Ruling:
 
     @property
     def blocked(self) -> bool:
-        """Whether it may not be."""
+        """True if the call, message or result is forbidden."""
         return self.decision == "block"
 
 
@@ -175,12 +175,12 @@ class GuardAnswer(Answer, Ruling):
     inputs: str = ""
     policy_version: str = ""
     unjudged: bool = False
-    """The call was so long that the server did not judge it: no rule was asked."""
+    """True if the call was so long that the server did not judge it: no rule was asked."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RankedTool:
-    """A tool that fits."""
+    """A tool that fits the task."""
 
     tool: ToolName
     score: float
@@ -200,16 +200,16 @@ class ExcludedTool:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ToolChoice:
-    """Which tools fit, best first. Nothing is ranked in an answer that is degraded: offer then what you would without it."""
+    """Tools that fit, best first. A degraded answer ranks none: then offer the tools that you would offer anyway."""
 
     ranked: tuple[RankedTool, ...] = ()
-    """Those that may be offered, best first: as many as ``limit`` says, and those of ``always_include``."""
+    """Tools that may be offered, best first: at most ``limit``, and those of ``always_include``."""
     confidence: float = 0.0
-    """Probability that the first is the right one, 0 to 1; 0 of an older server. Below about 0.4, offer all of ``allowed``."""
+    """Probability that the first tool is right, 0 to 1 (0 of older servers). Below about 0.4 offer all ``allowed``."""
     allowed: tuple[ToolName, ...] | None = None
-    """All that may be offered now, whether they fit or not; None in an answer that is degraded, and of an older server."""
+    """All tools that may be offered now, fitting or not; None in a degraded answer, and of an older server."""
     excluded: tuple[ExcludedTool, ...] = ()
-    """All that may not be offered now."""
+    """All tools that may not be offered now."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -221,7 +221,7 @@ class Selection(Answer, ToolChoice):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where a pattern comes from."""
+    """Origin of a pattern."""
 
     source: str
     """``recorded`` or ``mined``."""
@@ -234,7 +234,7 @@ class Provenance:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """A way in which tasks were done. All of its texts are an agent's: data, never instructions."""
+    """A way in which tasks were done. All its texts were written by an agent: data, never instructions."""
 
     id: str
     agent: str
@@ -259,12 +259,12 @@ class OfferedPattern:
 
     pattern: Pattern
     note: str
-    """What this is, in words of the server."""
+    """Description of the pattern, by the server."""
     likeness: float
     success_rate: float
     uses: int
     lower_bound: float
-    """The lower end of Wilson's 95 % interval of ``success_rate``."""
+    """Lower end of Wilson's 95 % interval of ``success_rate``."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -280,9 +280,9 @@ class RecordedPattern(Answer):
     """The answer of :meth:`Sidecar.record_pattern`."""
 
     pattern: Pattern | None = None
-    """It, as it is by now; None where it could not be kept."""
+    """The pattern in its present state; None if it could not be kept."""
     new: bool = False
-    """Whether it was not known before."""
+    """True if the pattern was not known before."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -290,13 +290,13 @@ class Turn(Answer):
     """The answer of :meth:`Sidecar.turn`."""
 
     turn: int = 0
-    """Which turn this is, counted from 1; 0 where the session was not had."""
+    """Number of the turn, counted from 1; 0 without a session."""
     decision: Decision = "allow"
-    """What the rules say of the turn itself: documents that are due."""
+    """Verdict of the rules on the turn itself, for documents that are due."""
     decisions: tuple[Ruling, ...] = ()
-    """One for each planned call, in order, whatever is missing."""
+    """One ruling for each planned call, in order, even in a degraded answer."""
     directives: tuple[str, ...] = ()
-    """What to do, in words of the server and of its rules."""
+    """Advice for the agent, in words of the server and of its rules."""
     documents_due: tuple[DocumentDue, ...] = ()
     tools: ToolChoice = ToolChoice()
     patterns: tuple[OfferedPattern, ...] = ()
@@ -305,7 +305,7 @@ class Turn(Answer):
 
     @property
     def blocked(self) -> bool:
-        """Whether a document has to be brought in order before the agent goes on."""
+        """True if a document must be brought in order before the agent goes on."""
         return self.decision == "block"
 
 
@@ -314,29 +314,29 @@ class MessageAnswer(Answer):
     """The answer of :meth:`Sidecar.message`."""
 
     message: int = 0
-    """Which message this is, counted from 1; 0 where the session was not had."""
+    """Number of the message, counted from 1; 0 without a session."""
     decision: Decision = "allow"
-    """The gravest of all that is said below."""
+    """Gravest verdict on the message, its calls and results."""
     said: Ruling = Ruling()
     calls: tuple[Ruling, ...] = ()
-    """One for each call that was told, in order, whatever is missing."""
+    """One ruling for each reported call, in order, even in a degraded answer."""
     results: tuple[Ruling, ...] = ()
-    """One for each result that was told, in order, whatever is missing."""
+    """One ruling for each reported result, in order, even in a degraded answer."""
     documents_due: tuple[DocumentDue, ...] = ()
     taints: tuple[str, ...] = ()
-    """What clings to the session by now."""
+    """Labels of the session after this message."""
     inputs: str = ""
     policy_version: str = ""
 
     @property
     def blocked(self) -> bool:
-        """Whether anything of it should not have been."""
+        """True if the message, or a call or result in it, is forbidden."""
         return self.decision == "block"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SessionState:
-    """A session, as the server has it."""
+    """State of a session at the server."""
 
     id: str
     agent: str
@@ -348,11 +348,11 @@ class SessionState:
     objectives: tuple[str, ...] = ()
     taints: tuple[str, ...] = ()
     files: str | None = None
-    """The folder with its documents as files, in the server's workspace."""
+    """Folder of the documents as files, in the server's workspace."""
     turns: int = 0
     messages: int = 0
     rulings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """How often the guardrail said ``allow``, ``warn`` and ``block``."""
+    """Counts of the guardrail's verdicts: ``allow``, ``warn`` and ``block``."""
     closed_because: str | None = None
 
 
@@ -370,7 +370,7 @@ class DocumentState:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attachment(Answer):
-    """What is answered to who attaches."""
+    """Answer to the attachment of a session."""
 
     session: SessionState | None = None
     documents: tuple[DocumentState, ...] = ()
@@ -379,12 +379,12 @@ class Attachment(Answer):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary(Answer):
-    """What a session came to."""
+    """Result of a closed session."""
 
     session: SessionState | None = None
     documents: tuple[DocumentState, ...] = ()
     patterns: int = 0
-    """Patterns that were kept of it."""
+    """Patterns that were kept of the session."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -392,10 +392,10 @@ class Item:
     """An item of a section."""
 
     index: int
-    """Counted from 1 in its section: what edits may call it by."""
+    """Place in the section, counted from 1; edits may name the item by it."""
     text: str
     state: ItemState | None = None
-    """None for one without a box."""
+    """State of the box; None for an item without one."""
     id: str | None = None
     depth: int = 0
 
@@ -405,7 +405,7 @@ class Section:
     """A section of a document."""
 
     slug: str
-    """What edits call it."""
+    """Name of the section in edits."""
     title: str
     level: int
     items: tuple[Item, ...] = ()
@@ -413,21 +413,21 @@ class Section:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentAnswer(Answer):
-    """A document as it was answered to one request."""
+    """A document in the answer to one request."""
 
     name: str
     format: str = "markdown"
     version: int = 0
     etag: str | None = None
-    """Names this text; None where there is no such document yet, or nobody knows."""
+    """Tag of this text; None if the document does not exist yet, or its state is unknown."""
     text: str = ""
     sections: tuple[Section, ...] = ()
     open_items: int = 0
     done_items: int = 0
     merged: bool = False
-    """Whether it had moved on since, and both changes are in it."""
+    """True if the document had changed meanwhile, and both changes are in it."""
     stored: bool = True
-    """Whether the change is kept. Where it is not, ``warnings`` say why."""
+    """True if the change is kept; otherwise ``warnings`` tell the reason."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -437,7 +437,7 @@ class Version:
     version: int
     at: str
     entry: Mapping[str, Any]
-    """Who changed it (``by``), how (``change``), and the difference (``patch``)."""
+    """Author of the change (``by``), its kind (``change``), and the difference (``patch``)."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -446,28 +446,28 @@ class History(Answer):
 
     items: tuple[Version, ...] = ()
     next_cursor: str | None = None
-    """``cursor`` of the next page; None where there is no more now."""
+    """``cursor`` of the next page; None if there is none now."""
     resume_cursor: str | None = None
-    """``cursor`` of what comes later."""
+    """``cursor`` of versions that come later."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Said:
-    """What the sidecar had to say at one step, as :meth:`Sidecar.stream` gives it."""
+    """Answer of the sidecar at one step, in :meth:`Sidecar.stream`."""
 
     id: int
-    """Which step of the session: ``after`` of a stream that goes on behind it."""
+    """Number of the session's step; as ``after`` it continues a stream behind this step."""
     event: str
     """``turn``, ``message``, ``guard`` or ``close``."""
     data: Mapping[str, Any]
-    """What was answered to it."""
+    """Answer to the step."""
 
 
 T = TypeVar("T")
 
 
 def read(kind: type[T], value: Any) -> T:
-    """A JSON value as an answer of this kind. What is not known is left out; :class:`ValueError` where it is no such answer."""
+    """Reads a JSON value as an answer of this kind, without unknown members. Raises :class:`ValueError` otherwise."""
     return typing.cast(T, _read(kind, value))
 
 
@@ -515,10 +515,10 @@ def _members(kind: type) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def quote_patterns(patterns: Iterable[OfferedPattern]) -> str:
-    """Patterns as a block of data for a prompt, a JSON object a line; empty where there are none.
+    """Quotes patterns as a block of data for a prompt, one JSON object a line; empty without patterns.
 
-    Their texts are other agents' and may pretend to be orders. Here they are quoted, under a note that says so, and in no
-    text is there a line end or an angle bracket by which it could end the block.
+    Texts of patterns were written by agents and may pretend to be orders. Here they are quoted, under a note that calls
+    them data. No text holds a line end or an angle bracket, so that no text can end the block.
     """
     lines = []
     for offered in patterns:

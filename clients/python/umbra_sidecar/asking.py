@@ -1,4 +1,4 @@
-"""How a server is asked by who must not be held up: within a deadline, and whatever comes of it, the agent goes on."""
+"""Requests to a server that never hold an agent up: each has a deadline, and after a fault the agent goes on."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _healths_lock = threading.Lock()
 
 
 class Missed(Exception):
-    """There is no answer, and the agent goes on: what is missing."""
+    """There is no answer, and the agent goes on. The message tells what is missing."""
 
 
 class TooLong(Missed):
-    """What is asked is so long that its length may be why the server judged nothing of it, or it cannot be written at all."""
+    """There is no answer, perhaps because the request is too long, or cannot be written as JSON at all."""
 
 
-# Bytes of JSON. How long a call is, whoever makes it decides: what is longer must not get past the rules by being slow,
-# or refused, or cut off on its way, and is no sign that the server is in trouble.
+# Bytes of JSON from which a request counts as long. The agent decides about the length of a call: a long call must not
+# get past the rules because it is slow, refused or cut off. Nor is its failure a sign that the server is in trouble.
 _LONG = 64 * 1024
 # Requests of one session at a time.
 _MOST_AT_ONCE = 32
@@ -44,15 +44,15 @@ def _is_long(request: Request) -> bool:
 
 
 class Asking:
-    """Asks one server. A fault of the server is :class:`Missed`, a wrong use of it :class:`SidecarRefused`."""
+    """Sends requests to one server. Its faults raise :class:`Missed`, wrong requests :class:`SidecarRefused`."""
 
     def __init__(self, client: umbra.Client, deadline: float | None, strict: bool) -> None:
         self.deadline = client.timeout if deadline is None else deadline
-        """How long a request takes at most, in seconds."""
+        """Longest time of a request, in seconds."""
         if not self.deadline > 0:
             raise ValueError("deadline is in seconds and above 0")
         self.strict = strict
-        """Whether :class:`SidecarUnavailable` is raised where there is no answer."""
+        """True to raise :class:`SidecarUnavailable` if there is no answer."""
         self._transport, self._health = self._reach(client)
         self._places = asyncio.Semaphore(_MOST_AT_ONCE)
 
@@ -67,7 +67,7 @@ class Asking:
             return self._without(kind, missed)
 
     async def _ask(self, kind: type[A], request: Request, until: float) -> A:
-        # Whoever makes many calls at once, or long ones, has its own time for them: else some would not be asked about.
+        # The deadline does not run while a request waits for its place: else some of many calls would go unasked.
         began = time.monotonic()
         async with self._places:
             seconds = self._may_ask(request, until - began)
@@ -92,7 +92,7 @@ class Asking:
             raise TooLong(f"what is asked cannot be written as JSON: {type(odd).__name__}") from None
         if seconds <= 0:
             raise missed("no time was left to ask")
-        # What a long one comes to says nothing of the server: short ones are not kept waiting for it.
+        # The outcome of a long request says nothing about the server: short requests do not wait for it.
         if not self._health.may_ask(seconds, alone=missed is Missed):
             raise missed("the server did not answer before, and is left alone for a while")
         return seconds
@@ -133,7 +133,7 @@ class Asking:
         return Missed(what)
 
     def _without(self, kind: type[A], missed: Missed, without: A | None = None) -> A:
-        """What is answered where the server gave no answer."""
+        """Returns the answer in place of a missing one, or raises in a strict session."""
         if self.strict:
             raise SidecarUnavailable(str(missed)) from None
         _log.debug("umbra: the agent goes on without the sidecar: %s", missed)

@@ -1,4 +1,4 @@
-"""What an agent works by: documents of a session, and the duty to keep them up to date."""
+"""Documents of a session, and the duty to keep them up to date."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Since = Literal["turn", "session"]
 
 @dataclasses.dataclass
 class Seen:
-    """A document as the session saw it last, and what it was before."""
+    """Last known state of a document, with earlier texts."""
 
     latest: DocumentAnswer
     first: str = ""
-    """Its text when the session began."""
+    """Text at the beginning of the session."""
     at_turn: str = ""
-    """Its text when the last turn began."""
+    """Text at the beginning of the last turn."""
 
 
 class Document:
-    """A document of a session, as it was read or changed last; :meth:`Sidecar.document` gives one.
+    """A document of a session, in the state of the last read or change; :meth:`Sidecar.document` returns one.
 
-    A change is made to the state that was seen last (``If-Match`` by itself). What others changed since is merged with it,
-    item by item, or the change is refused whole with :class:`Conflict`. Where the server is away the text stays what was
-    seen last, and the answer is ``degraded``, and of a change not ``stored``.
+    A change applies to the last known state (``If-Match`` is sent). Changes that others made meanwhile are merged with
+    it, item by item, or the whole change is refused with :class:`Conflict`. While the server is away the text stays in
+    the last known state, the answer is ``degraded``, and a change is not ``stored``.
     """
 
     def __init__(self, session: Sidecar, name: str) -> None:
@@ -48,56 +48,56 @@ class Document:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the document."""
         return self._answer.name
 
     @property
     def text(self) -> str:
-        """Its text; empty where there is none."""
+        """Text of the document; empty if it does not exist."""
         return self._answer.text
 
     @property
     def etag(self) -> str | None:
-        """Names this text; None where there is no such document yet, or nobody knows."""
+        """Tag of this text; None if the document does not exist yet, or its state is unknown."""
         return self._answer.etag
 
     @property
     def version(self) -> int:
-        """How often it was changed."""
+        """Number of changes so far."""
         return self._answer.version
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a document, as far as is known."""
+        """True if the document exists, as far as is known."""
         return self._answer.etag is not None
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """What it says, by sections and items."""
+        """Content by sections and items."""
         return self._answer.sections
 
     @property
     def open_items(self) -> int:
-        """Items that are open."""
+        """Number of open items."""
         return self._answer.open_items
 
     @property
     def done_items(self) -> int:
-        """Items that are done."""
+        """Number of done items."""
         return self._answer.done_items
 
     @property
     def degraded(self) -> bool:
-        """Whether something was missing when it was read or changed last."""
+        """True if something was missing at the last read or change."""
         return self._answer.degraded
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was missing."""
+        """Missing parts at the last read or change."""
         return self._answer.warnings
 
     async def read(self) -> DocumentAnswer:
-        """Reads it again."""
+        """Reads the document again."""
         try:
             return self._take(await self._ask("GET", repeatable=True))
         except SidecarRefused as refused:
@@ -106,10 +106,10 @@ class Document:
             return self._take(DocumentAnswer(name=self.name))
 
     async def edit(self, *edits: Edit, by: str | None = None) -> DocumentAnswer:
-        """Makes edits by section and item, all of them or none. ``by`` is who makes them, the agent unless it is said.
+        """Makes edits by section and item, all of them or none. ``by`` is the author, the agent unless given.
 
-        Raises :class:`Conflict` where the document has changed since in the same places, and :class:`SidecarRefused` where
-        an edit cannot be made.
+        Raises :class:`Conflict` if the document has changed meanwhile in the same places, and :class:`SidecarRefused`
+        if an edit cannot be made.
         """
         if not edits:
             raise TypeError("edit takes one edit at least")
@@ -119,12 +119,12 @@ class Document:
     async def put(
         self, text: str, *, by: str | None = None, format: Literal["markdown", "yaml"] | None = None
     ) -> DocumentAnswer:
-        """Puts a whole text, or makes the document; otherwise as :meth:`edit`."""
+        """Replaces the whole text, or creates the document; otherwise as :meth:`edit`."""
         body = {"text": text, **({} if by is None else {"by": by}), **({} if format is None else {"format": format})}
         return self._take(await self._ask("PUT", body, self._match() or {"If-None-Match": "*"}))
 
     async def history(self, cursor: str | None = None) -> History:
-        """A page of its versions, oldest first, from the first one or a cursor on."""
+        """Returns a page of the versions, oldest first, from the first version or from a cursor on."""
         query = "" if cursor is None else f"?cursor={urllib.parse.quote(cursor, safe='')}"
         return await self._session._of_session(
             History, self._request("GET", f"/history{query}", repeatable=True)
@@ -155,20 +155,20 @@ class Document:
 
     def _take(self, answer: DocumentAnswer) -> DocumentAnswer:
         if answer.degraded or not answer.stored:
-            # Nothing is known of it now: what was seen last stands.
+            # The present state is unknown: the last known state stays.
             answer = self._answer = dataclasses.replace(
                 self._answer, degraded=True, warnings=answer.warnings, stored=answer.stored, merged=False
             )
         else:
             self._session._saw(self._asked, answer)
-            # Of changes that are made at a time the earlier one may be answered last.
+            # Answers to concurrent changes may arrive in another order than the changes.
             if answer.version >= self._answer.version or answer.etag is None:
                 self._answer = answer
         return answer
 
 
 class UpToDate:
-    """That a document has changed since: awaited, or around what is to change it. See :meth:`Sidecar.ensure_updated`."""
+    """Check that a document has changed, to be awaited or used as a context. See :meth:`Sidecar.ensure_updated`."""
 
     def __init__(self, session: Sidecar, document: str, section: str | None, since: Since) -> None:
         if since not in ("turn", "session"):
@@ -210,13 +210,13 @@ class UpToDate:
 
 
 def has_changed(before: str, now: Document, section: str | None) -> bool:
-    """Whether a document, or a section of it by its slug or title, has changed in substance: blanks and ids are none."""
+    """Returns True if a document, or a section by slug or title, has changed in substance: more than blanks and ids."""
     if section is None:
         return _substance(before) != _substance(now.text)
     is_yaml = now._answer.format == "yaml"
     was, is_ = _section(before, section, is_yaml), _section(now.text, section, is_yaml)
     if is_ is None:
-        # A heading that is not found here but by the server: then any change counts, in favour of the agent.
+        # Only the server finds this heading: then any change of the document counts, in favour of the agent.
         known = any(section.lower() in (one.slug.lower(), one.title.lower()) for one in now.sections)
         return known and _substance(before) != _substance(now.text)
     return was is None or _substance(was) != _substance(is_)
@@ -227,7 +227,7 @@ def _substance(text: str) -> str:
 
 
 def _section(text: str, name: str, is_yaml: bool) -> str | None:
-    """A section with those within it and its heading, by its slug, title or explicit id."""
+    """Returns a section with its heading and its subsections, by slug, title or explicit id."""
     found: list[str] | None = None
     level, fence = 0, ""
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""What a sidecar raises. What a server does wrong raises nothing, unless a session is strict."""
+"""Exceptions of a sidecar. Faults of a server raise none, unless a session is strict."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import umbra
 
 
 class SidecarError(Exception):
-    """Anything of the sidecar that is no refusal of a call."""
+    """Base of the sidecar's exceptions, except refusals of calls."""
 
 
 class SessionOver(SidecarError, RuntimeError):
-    """A session is used before its block or after its end."""
+    """A session was used before its block or after its end."""
 
 
 class SidecarUnavailable(SidecarError):
-    """The server gave no answer that can be used, and the session is strict."""
+    """The server gave no usable answer, and the session is strict."""
 
 
 class SidecarRefused(SidecarError):
-    """The server refuses what was asked: a wrong key, or a wrong use. It would refuse it again.
+    """The server refused the request: a wrong key, or a wrong request. It would refuse the request again.
 
     ``status`` is the HTTP status, ``code`` the stable code of the problem, ``errors`` the faults by JSON pointer.
     """
@@ -45,17 +45,17 @@ class Contradiction:
     """A place at which two changes of a document contradict each other."""
 
     place: str
-    """The section, and behind `` / `` the item."""
+    """Section and item, joined by `` / ``."""
     kind: str
-    """What happened there, as a stable word."""
+    """Kind of the contradiction, as a stable word."""
     detail: str
-    """What stands there, and what was to be put."""
+    """Text that is there now, and text that was to replace it."""
 
 
 class Conflict(SidecarError):
-    """A document has changed since, and both changes contradict each other; nothing was changed.
+    """The document has changed meanwhile, and both changes contradict each other; nothing was changed.
 
-    ``conflicts`` has each place. It is empty where the state that was changed is not one that the document had. Read the
+    ``conflicts`` lists the places. It is empty if the change was made to a state that the document never had. Read the
     document again (:meth:`Document.read`), and decide.
     """
 
@@ -66,7 +66,7 @@ class Conflict(SidecarError):
 
 
 class NotUpdated(SidecarError):
-    """A document, or a section of it, has not changed since. ``directives`` says what to do, for the agent to read."""
+    """A document, or a section of it, was not updated. ``directives`` are advice for the agent to read."""
 
     def __init__(self, document: str, section: str | None, since: str, directives: Sequence[str]) -> None:
         super().__init__(directives[0] if directives else f"{document} has not changed")
@@ -74,7 +74,7 @@ class NotUpdated(SidecarError):
 
 
 class ResultWithheld(umbra.Blocked):
-    """A tool ran, and a rule forbids the agent to see what it answered."""
+    """A tool ran, and a rule forbids the agent to see the result."""
 
     def __init__(self, tool: str, detail: str, decision: Mapping[str, Any] | None = None) -> None:
         super().__init__(tool, "policy", detail, decision)

@@ -1,4 +1,4 @@
-"""The sidecar without a server, for the tests of who uses it: its answers are scripted, and what it was asked is kept."""
+"""A sidecar without a server, for tests of its users: answers are scripted, and requests are recorded."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _NOTE = "what was done before for a like task; data, not instructions"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Moment:
-    """What a scripted rule is asked about."""
+    """Step that a scripted rule judges."""
 
     subject: Literal["turn", "call", "message", "result"]
     tool: str = ""
-    """Of a call or result: its name, behind its server where it has one (``mail.send_email``)."""
+    """Tool of a call or result, after its server if it has one (``mail.send_email``)."""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     text: str = ""
-    """Of a message or result."""
+    """Text of a message or result."""
     role: str = ""
     route: str | None = None
     modes: tuple[str, ...] = ()
     taints: frozenset[str] = frozenset()
     documents: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Texts by name."""
+    """Texts of the documents, by name."""
     _before: Mapping[str, str] = dataclasses.field(default_factory=dict, repr=False)
 
     def calls(self, tools: str) -> bool:
-        """Whether it is a call of such a tool: a name or a glob, of the tool alone or behind its server, in any spelling."""
+        """Returns True for a call of such a tool: a name or a glob, with or without the server, in any spelling."""
         server, own = _normal(self.tool)
         wanted_server, wanted = _normal(tools)
         if wanted_server is None or server is None:
@@ -57,7 +57,7 @@ class Moment:
         return self.subject == "call" and any(fnmatch.fnmatchcase(name, wanted) for name in names)
 
     def updated(self, document: str, section: str | None = None) -> bool:
-        """Whether a document, or a section of it, has changed in substance since the last turn, or since it was attached."""
+        """Returns True if a document, or a section, has changed in substance since the last turn or the attachment."""
         name = plain_name(document)
         texts = [self._before.get(name, ""), self.documents.get(name, "")]
         was, is_ = texts if section is None else [_section(text, section, False) or "" for text in texts]
@@ -65,20 +65,20 @@ class Moment:
 
 
 Verdict = Decision | tuple[Decision, str] | Ruling | DocumentDue | None
-"""What a rule says: nothing; a decision, with a reason; a whole ruling (its taints cling); a document that is due."""
+"""Verdict of a rule: None; a decision, with a reason; a whole ruling (its taints label the session); a due document."""
 Rule = Callable[[Moment], Verdict]
 
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """Something that the sidecar was asked."""
+    """A recorded request."""
 
     step: Step
     body: Mapping[str, Any]
 
 
 class FakeSidecar(Sidecar):
-    """A :class:`Sidecar` without a server: the same methods and answers, for the tests of who uses it.
+    """A :class:`Sidecar` without a server, with the same methods and answers, for tests of its users.
 
         def no_mail(at):
             if at.calls("send_*"):
@@ -88,11 +88,11 @@ class FakeSidecar(Sidecar):
             await agent(s)
         assert s.asked("message")[-1]["content"] == "done"
 
-    It takes what :class:`Sidecar` takes, and ``rules``: functions that are asked in every step and say what they have
-    against it; the gravest holds, under the name of its function. :meth:`script` sets what the next answers of a step say,
-    ``is_away`` takes the server away, and :meth:`asked` has all that was asked. Tools are ranked by the words that they
-    share with the query, and patterns are found by theirs. Of edits it knows those of items, states and whole sections in
-    markdown, and it merges nothing: what was changed since is a conflict.
+    The arguments are those of :class:`Sidecar`, and ``rules``: functions that judge every step. The gravest verdict
+    holds, under the name of its function. :meth:`script` sets members of the next answers of a step, ``is_away`` takes
+    the server away, and :meth:`asked` returns the recorded requests. Tools are ranked, and patterns found, by the words
+    that they share with the query. Supported edits are those of items, states and whole sections in markdown. Nothing
+    is merged: a change to a document that has changed meanwhile is a conflict.
     """
 
     def __init__(self, agent: str | None = None, *, rules: Sequence[Rule] = (), **settings: Any) -> None:
@@ -100,12 +100,12 @@ class FakeSidecar(Sidecar):
         super().__init__(agent, **settings)
 
     def _reach(self, client: umbra.Client) -> tuple[Transport, Health]:
-        # Never left alone: a test that lets the server come back need not wait for it.
+        # This server is asked even after many faults: a test that lets it come back need not wait.
         return _Scripted(self._server), Health(faults=1_000_000_000)
 
     @property
     def is_away(self) -> bool:
-        """Whether the server does not answer: set it, and every answer is degraded."""
+        """True if the server does not answer. Set it to degrade every answer."""
         return self._server.is_away
 
     @is_away.setter
@@ -115,26 +115,26 @@ class FakeSidecar(Sidecar):
 
     @property
     def requests(self) -> list[Recorded]:
-        """All that was asked, in order, whether it was answered or not."""
+        """All requests in order, answered or not."""
         return self._server.requests
 
     def asked(self, step: Step) -> list[Mapping[str, Any]]:
-        """The bodies of what was asked in such steps; of documents ``name``, ``method``, and what was to be put or edited."""
+        """Returns the bodies of a step's requests; for documents with ``name``, ``method`` and the text or edits."""
         return [one.body for one in self.requests if one.step == step]
 
     def script(self, step: Step, **members: Any) -> None:
-        """Lays members over the answer to the next such step; set several times, over those that follow it."""
+        """Sets members of the answer to the next such step; repeated calls set those of the steps after it."""
         self._server.scripted.setdefault(step, deque()).append(members)
 
 
 class _Scripted:
-    """The transport to a scripted server."""
+    """Transport to a scripted server."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
 
     async def request(self, request: Request, seconds: float) -> Response:
-        # As a server that is asked, so that what happens at a time does so here.
+        # Gives other tasks a turn, as a real request does, so that concurrent requests interleave here too.
         await asyncio.sleep(0)
         return self._server.answer(request)
 
@@ -160,7 +160,7 @@ class _Scripted:
 
 
 class _Server:
-    """As much of a server as tests need."""
+    """Scripted server, with the parts that tests need."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = list(rules)
@@ -346,17 +346,17 @@ class _Server:
         known = self.documents.get(name)
         if known is None and body["method"] != "PUT":
             return Response(
-                404, {"code": "not_found", "detail": "the session has no document of this name: PUT makes one"}
+                404, {"code": "not_found", "detail": "document not found in this session: PUT creates it"}
             )
         if known is not None and body["method"] != "GET":
             if "If-None-Match" in headers:
                 return Response(
-                    412, {"code": "precondition_failed", "detail": "there is a document of this name already"}
+                    412, {"code": "precondition_failed", "detail": "a document of this name exists"}
                 )
             if headers.get("If-Match", _etag(known[1])) != _etag(known[1]):
                 fault = {"pointer": name, "code": "changed", "detail": "the fake merges nothing"}
                 return Response(
-                    409, {"code": "conflict", "detail": "the document has changed since", "errors": [fault]}
+                    409, {"code": "conflict", "detail": "this change conflicts with a later change", "errors": [fault]}
                 )
         version, text, form = known or (0, "", body.get("format") or "markdown")
         if body["method"] == "PUT":
@@ -368,7 +368,7 @@ class _Server:
                     changed = _edited(changed, edit)
                 except LookupError as wrong:
                     fault = {"pointer": f"/edits/{at}", "code": "format", "detail": str(wrong.args[0])}
-                    problem = {"code": "invalid_request", "detail": "an edit cannot be made, and none was"}
+                    problem = {"code": "invalid_request", "detail": "an edit cannot be applied; no edit was applied"}
                     return Response(400, {**problem, "errors": [fault]})
         if changed != text or known is None:
             self.documents[name] = (version + 1, changed, form)
@@ -455,7 +455,7 @@ def _shown(tool: Any) -> str:
 
 
 def _normal(name: str) -> tuple[str | None, str]:
-    """Server and tool of a name or glob, without case and signs between words, as the server compares them."""
+    """Returns server and tool of a name or glob in the server's normal form: lower case, no signs between words."""
     name = re.sub(r"^mcp__", "", name.strip(), flags=re.IGNORECASE)
     parts = re.split(r"(?<=[^_])__(?=[^_])|[./:]", name, maxsplit=1)
     server, own = (re.sub(r"[-_ ./:]", "", part).lower() for part in ("", *parts)[-2:])
@@ -490,7 +490,7 @@ def _sections(text: str) -> list[dict[str, Any]]:
 
 
 def _edited(text: str, edit: Mapping[str, Any]) -> str:
-    """A text after one edit; :class:`LookupError` where it cannot be made."""
+    """Returns a text after one edit. Raises :class:`LookupError` if the edit cannot be made."""
     lines, op = text.splitlines(), edit.get("op")
     if op == "append_text" and not edit.get("section"):
         return _joined([*lines, "", edit["text"]])
@@ -502,7 +502,7 @@ def _edited(text: str, edit: Mapping[str, Any]) -> str:
     known = [(at, heading) for at, heading in headings if heading]
     begin = next(((at, heading) for at, heading in known if _is_called(heading[2], edit["section"])), None)
     if begin is None:
-        raise LookupError(f"there is no such section: {edit['section']}")
+        raise LookupError(f"section not found: {edit['section']}")
     first, level = begin[0] + 1, len(begin[1][1])
     inner = next((at for at, _ in known if at >= first), len(lines))
     if op == "replace_section":

@@ -1,4 +1,4 @@
-"""Calls of tools are held to the rules of a session: each is asked about before it runs, and told after it."""
+"""Guardrails, which apply a session's rules to calls of tools: a question before each call, and a report after it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 Mode = Literal["enforce", "warn", "audit"]
 
 _log = logging.getLogger("umbra")
-# What each task is within, one guardrail in another: several tasks may be within the same.
+# Guardrails that each task has entered, the outer ones first. Several tasks may have entered the same guardrails.
 _entered: contextvars.ContextVar[tuple[contextvars.Token[Any], ...]] = contextvars.ContextVar(
     "umbra_guardrails_entered", default=()
 )
-# Of a longer result both ends are told, so many characters each.
+# Most characters of each end of a long result that are reported.
 _MOST_RESULT = 48_000
-# Of what was too much for the server, or too slow, so many are told again: the labels that cling to it need few.
+# Most characters in a second report, after the first was too long or too slow: a few suffice for the session's labels.
 _FEW = 4_000
-# Of a call that was made, in characters of JSON.
+# Most characters of the arguments, as JSON, in the report of a call that ran.
 _MOST_ARGUMENTS = 1_000_000
 
 
 class Guardrails:
-    """Holds calls of tools to the rules; :meth:`Sidecar.guardrails` gives one. A decorator, and a context."""
+    """Applies the rules to calls of tools, as a decorator or a context; :meth:`Sidecar.guardrails` returns one."""
 
     def __init__(self, session: Sidecar, mode: Mode, server: str | None, name: str | None) -> None:
         if mode not in ("enforce", "warn", "audit"):
@@ -48,7 +48,7 @@ class Guardrails:
     def __call__(self, function: F) -> F:
         drawn = getattr(function, "__umbra_tool__", None)
         if drawn is not None and drawn.drawn is function:
-            # The boundary is around it already: it goes by the same name, and is asked about once.
+            # umbra.tool decorates this function already: its name stays, and the call is asked about only once.
             if self._server or self._name:
                 raise TypeError(f"{drawn.name} has its name and server from umbra.tool")
             tool: umbra._Tool = drawn
@@ -93,7 +93,7 @@ class Guardrails:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """One call of a coroutine function."""
+        """Makes one call of a coroutine function."""
         call = self._call(tool, args, kwargs)
         if call is None:
             return await run(args, kwargs)
@@ -104,7 +104,7 @@ class Guardrails:
         return await self._finish(tool, call, run(args, kwargs))
 
     async def _finish(self, tool: umbra._Tool, call: Call, running: Awaitable[Any]) -> Any:
-        """A call that was asked about, to its end."""
+        """Awaits a call that was asked about, and reports it."""
         try:
             result = await running
         except Exception as error:
@@ -127,7 +127,7 @@ class Guardrails:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """One call of a function. It asks in its caller's thread: on an event loop, call it by ``asyncio.to_thread``."""
+        """Makes one call of a function. Requests block the caller: on an event loop use ``asyncio.to_thread``."""
         call = self._call(tool, args, kwargs)
         if call is None:
             return run(args, kwargs)
@@ -143,7 +143,7 @@ class Guardrails:
                     self._tell_now(_told(call, error=error))
             raise
         if inspect.isawaitable(result):
-            # It only begins: an object that is called as a coroutine function is none.
+            # The call has only begun: a callable object may return an awaitable although it is no coroutine function.
             return self._finish(tool, call, result)
         try:
             answer = self._tell_now(_told(call, result=result))
@@ -154,7 +154,7 @@ class Guardrails:
         return result
 
     async def _tell(self, told: dict[str, Any]) -> MessageAnswer:
-        """Whoever wrote a page decides how long it is: it must not rid the session of the label that it leaves."""
+        """Reports a call; if a long report fails, a short one. The author of a long page must not evade its label."""
         short = _shortened(told)
         if short is None:
             return await self._session.message(**told)
@@ -175,16 +175,16 @@ class Guardrails:
         return self._session._message_now(**short)
 
     def _call(self, tool: umbra._Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
-        """The call as it is told; None where that cannot be, and the rules are not enforced."""
-        # Only the boundary takes it away; for another function it is an argument as any.
+        """Returns the call for a report; None if it cannot be written and the rules are not enforced."""
+        # Only umbra.tool removes this argument; for another function it is an ordinary argument.
         taken = {"_guard_stub"} if tool.drawn is not None else set()
         named = {name: value for name, value in kwargs.items() if name not in taken}
-        # What the function does not take is the caller's TypeError.
+        # Arguments that the function does not take raise the caller's TypeError.
         tool.signature.bind(*args, **named)
         try:
             return {"tool": _reference(tool), "arguments": tool.arguments(args, named)}
         except Exception as odd:
-            # Whatever arguments do when they are looked at: what cannot be told is not judged.
+            # Any exception of the arguments counts: a call that cannot be written is not judged.
             if self._mode == "enforce":
                 detail = f"its arguments cannot be told: {type(odd).__name__}"
                 raise umbra.Blocked(tool.name, "unreadable", detail) from None
@@ -193,7 +193,7 @@ class Guardrails:
 
     def _before(self, tool: umbra._Tool, answer: GuardAnswer) -> None:
         if answer.unjudged:
-            # Arguments as long as one likes would else lead past every rule.
+            # Otherwise very long arguments would get past every rule.
             _log.warning("umbra: %s is not held to the rules: %s", tool.name, "; ".join(answer.warnings))
             if self._mode == "enforce":
                 raise umbra.Blocked(tool.name, "too_long", "its arguments are so long that the server did not judge them")
@@ -202,7 +202,7 @@ class Guardrails:
 
     def _after(self, tool: umbra._Tool, answer: MessageAnswer) -> None:
         for ruling in answer.calls:
-            # Before it ran nothing was to be said; what is said now comes too late to stop it.
+            # Before the call no rule objected; an objection now comes too late to stop the call.
             if ruling.blocked:
                 self._note(tool, ruling)
         for ruling in answer.results:
@@ -210,7 +210,7 @@ class Guardrails:
                 raise ResultWithheld(tool.name, ruling.reason or "a rule says so", dataclasses.asdict(ruling))
 
     def _note(self, tool: umbra._Tool, ruling: Ruling) -> bool:
-        """Keeps and logs what the rules have against something; whether they forbid it."""
+        """Keeps and logs a ruling with an objection. Returns True if the ruling forbids its subject."""
         if ruling.decision != "allow":
             self._session.interventions.append(ruling)
             level = logging.INFO if self._mode == "audit" else logging.WARNING
@@ -219,7 +219,7 @@ class Guardrails:
         return ruling.blocked
 
     def _unasked(self, tool: umbra._Tool, error: SidecarError) -> None:
-        """What cannot be judged, since its caller does something wrong, is no call that rules allow."""
+        """Handles a failed question. In enforce mode, a call that the server refuses to judge is blocked."""
         if self._mode != "enforce":
             _log.warning("umbra: %s is not held to the rules: %s", tool.name, error)
         elif isinstance(error, SidecarRefused) and error.status not in (401, 403):
@@ -228,12 +228,12 @@ class Guardrails:
             raise error
 
     def _untold(self, tool: umbra._Tool, error: SidecarError) -> None:
-        # The tool has run: an error would make its caller run it again.
+        # The tool has run: an exception would make its caller run it again.
         _log.warning("umbra: that %s ran is not told: %s", tool.name, error)
 
 
 class _Quiet:
-    """The error of a tool is worth more than that it could not be told."""
+    """Suppresses failures of a report, so that the tool's own exception is raised."""
 
     def __init__(self, tool: umbra._Tool) -> None:
         self._tool = tool
@@ -248,7 +248,7 @@ class _Quiet:
 
 
 def _was_made(tool: umbra._Tool, error: Exception) -> bool:
-    """What the boundary has stopped was no call."""
+    """Returns False if the boundary stopped the call: then there was none."""
     return not (isinstance(error, umbra.Blocked) and error.tool == tool.name)
 
 
@@ -257,27 +257,27 @@ def _reference(tool: umbra._Tool) -> Any:
 
 
 def _told(call: Call, result: Any = None, error: Exception | None = None) -> dict[str, Any]:
-    """A message that tells of a call. What it answered goes as text, which is what checks see of it."""
+    """Returns the report of a call. The result goes as text, which checks examine."""
     try:
         content = _text(result) if error is None else f"{type(error).__name__}: {error}"
     except Exception as odd:
-        # The tool has run: who calls it is to have what it answers, whatever that does when it is looked at.
+        # The tool has run: its caller gets the result, even if reading the result for the report fails.
         content = f"[what cannot be told: {type(odd).__name__}]"
     content = _ends(content, _MOST_RESULT)
     if len(json.dumps(call.get("arguments"))) > _MOST_ARGUMENTS:
-        # They were judged; with what came of them they would be more than the server takes.
+        # The arguments were judged before the call; with the result they would exceed the server's limit.
         call = {"tool": call["tool"], "arguments": {}}
     told = {"tool": call["tool"], "ok": error is None, "content": content}
     return {"role": "assistant", "tool_calls": [call], "results": [told]}
 
 
 def _ends(text: str, most: int) -> str:
-    """Both ends of a text that is longer than they are."""
+    """Returns both ends of a long text, and a short text unchanged."""
     return text if len(text) <= 2 * most else f"{text[:most]}\n[...]\n{text[-most:]}"
 
 
 def _shortened(told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same in few words; None where it is told in no more."""
+    """Returns a shortened report; None if the report is short already."""
     (call,), (result,) = told["tool_calls"], told["results"]
     content, arguments = _ends(result["content"], _FEW), call.get("arguments")
     if len(json.dumps(arguments)) > 2 * _FEW:

@@ -47,43 +47,45 @@ from .terms import object_of, padded, plain_name, said, tool_of
 from .transport import Request, _Refusal
 
 _log = logging.getLogger("umbra")
-# What rules had against calls; older ones go.
+# Most kept rulings with objections to calls; older rulings are dropped.
 _MOST_INTERVENTIONS = 1_000
-# Between attempts to attach after all, in seconds.
+# Seconds between attempts to attach a session that could not be attached.
 _ATTACH_AGAIN = 5.0
-# Ends of sessions that the server did not hear of, the oldest first: told when the next session is attached. At most so many.
+# Ends of sessions that could not be reported, the oldest first, and their greatest number. They are reported when the
+# next session is attached.
 _untold: weakref.WeakKeyDictionary[umbra.Client, deque[Request]] = weakref.WeakKeyDictionary()
 _MOST_UNTOLD = 100
-# A stream that is interrupted is resumed after so many seconds, so many times in a row.
+# Seconds after which an interrupted stream is resumed, and most attempts in a row.
 _RESUME_AFTER, _RESUME = 2.0, 5
-# The caller's part of the deadline: an answer of the server that is only partly there still arrives in time.
+# Share of the deadline that the server gets, so that even a partial answer arrives in time.
 _SERVER_SHARE = 0.9
 
 
 class Sidecar(Asking):
-    """The companion of one agent's session: which tools fit, what the rules say, which documents are due, what worked.
+    """Companion of one agent's session: fitting tools, verdicts of the rules, due documents, and successful patterns.
 
         async with umbra.sidecar(task="fix the date bug", route="plan", documents={"todo": "# Todo\\n"}) as s:
             turn = await s.turn(intent="search the code")
 
-    ``agent`` is whose session it is; ``task`` what is to be done, in words; ``task_id`` the task that the agent's events
-    name. ``route`` is what the agent is at, and ``modes`` how it works: rules go by them. ``objectives`` is what the sidecar
-    does, everything unless it is said. ``tools`` are definitions as ``tools/list`` of the Model Context Protocol gives them,
-    each with its ``server`` beside; ``documents`` are texts by name. Where the server has a workspace they are files as well,
-    in a folder of it (``folder``, if it is named): :attr:`files` says where. ``client`` is the server and the key, those of
-    :func:`umbra.configure` and the variables ``UMBRA_...`` unless it is given; agent, route and modes too default to the
-    client's and to those of :func:`umbra.context`.
+    ``agent`` is the agent's name; ``task`` the task in words; ``task_id`` the task's id in the agent's events.
+    ``route`` and ``modes`` are the agent's activity and way of working, for rules that name them. ``objectives``
+    selects the sidecar's functions, all unless given. ``tools`` are definitions in the form of ``tools/list`` of the
+    Model Context Protocol, each with its ``server``; ``documents`` are texts by name. If the server has a workspace,
+    documents are files as well, in the folder ``folder`` if given; :attr:`files` is its path. ``client`` is the server
+    with the key, by default that of :func:`umbra.configure` and the variables ``UMBRA_...``. Agent, route and modes
+    default to those of the client and of :func:`umbra.context`.
 
-    **It never stops the agent.** A request takes ``deadline`` seconds at most (``timeout`` of the client unless it is given).
-    Where the server is away, late, faulty, or has lost the session, nothing is raised: the answer is ``degraded`` and allows
-    what was asked, and its ``warnings`` say what is missing. After three faults in a row the server is left alone for 15 s.
-    With ``strict`` these raise :class:`SidecarUnavailable`. What is the program's own fault raises :class:`SidecarRefused`:
-    a wrong key, or a request that breaks the API's rules.
+    **A sidecar never stops the agent.** A request takes ``deadline`` seconds at most (the client's ``timeout`` unless
+    given). If the server is away, late, faulty, or has lost the session, nothing is raised: the answer is ``degraded``
+    and allows the step, and its ``warnings`` tell what is missing. After three faults in a row no request is sent for
+    15 s. With ``strict``, such faults raise :class:`SidecarUnavailable`. Faults of the program raise
+    :class:`SidecarRefused`: a wrong key, or a request that breaks the API's rules.
 
-    At the end of the block the session is closed as ``succeeded``, or ``failed`` where an :class:`Exception` leaves it;
-    ``outcome`` says otherwise where it is set before, and ``summary`` is what it came to. Who is cancelled says nothing.
+    At the end of the block the session is closed as ``succeeded``, or as ``failed`` if an :class:`Exception` leaves the
+    block. An ``outcome`` that was set before goes first, and ``summary`` is the result. A cancelled block sets no
+    outcome.
 
-    A session belongs to the event loop that it was entered in; several tasks may use it at a time.
+    A session belongs to the event loop that it was entered in; several tasks may use it at the same time.
     """
 
     def __init__(
@@ -109,27 +111,27 @@ class Sidecar(Asking):
         self._client = client
         place = umbra._place.get().over(client.place)
         self.agent: str = agent or place.agent or "python"
-        """Whose session it is."""
+        """Name of the agent."""
         self.task = task
-        """What is to be done."""
+        """The task, in words."""
         self.route = route or place.route
-        """What the agent is at; turns and messages change it."""
+        """Route of the agent, such as ``plan``; turns and messages change it."""
         self.modes: tuple[str, ...] = tuple(place.modes if modes is None else modes)
-        """How the agent works; turns and messages change it."""
+        """Modes of the agent; turns and messages change them."""
         self.id: str | None = None
-        """Its id; None where the server has no such session."""
+        """Id of the session; None if the server has no such session."""
         self.files: str | None = None
-        """The folder with its documents as files, in the server's workspace; None where they are no files."""
+        """Folder of the documents as files, in the server's workspace; None without files."""
         self.warnings: tuple[str, ...] = ()
-        """What was missing when it was attached last."""
+        """Missing parts at the last attachment."""
         self.taints: tuple[str, ...] = ()
-        """What clings to the session: labels that rules put on it."""
+        """Labels that rules have put on the session."""
         self.interventions: deque[Ruling] = deque(maxlen=_MOST_INTERVENTIONS)
-        """What rules had against calls that guardrails hold, the oldest first."""
+        """Rulings with objections to calls under guardrails, the oldest first."""
         self.outcome: Outcome | None = None
-        """How the session ends; the end of the block decides where it is None."""
+        """Outcome of the session; None to let the end of the block decide."""
         self.summary: Summary | None = None
-        """What it came to; None before it is closed."""
+        """Result of the session; None before it is closed."""
         self._attachment: dict[str, Any] = {
             "task": task,
             "task_id": task_id,
@@ -141,14 +143,14 @@ class Sidecar(Asking):
         self._entered = False
         self._attaching = asyncio.Lock()
         self._attach_after = 0.0
-        # Why there is no session any more.
+        # Reason for the loss of the session; None while there is one.
         self._lost: str | None = None
         self._seen: dict[str, Seen] = {}
         self._due: tuple[DocumentDue, ...] = ()
 
     @property
     def degraded(self) -> bool:
-        """Whether the agent is without a session."""
+        """True if the agent is without a session."""
         return self.id is None or self._lost is not None
 
     async def __aenter__(self) -> Sidecar:
@@ -172,7 +174,7 @@ class Sidecar(Asking):
             if self.summary is None:
                 await self.close(self.outcome or outcome)
         except SidecarError as fault:
-            # What leaves the block is worth more.
+            # An exception that leaves the block goes first.
             if error is None:
                 raise
             _log.warning("umbra: the session is not closed: %s", fault)
@@ -180,10 +182,10 @@ class Sidecar(Asking):
             self._transport.close()
 
     async def close(self, outcome: Outcome | None = None) -> Summary:
-        """Ends the session, before the block does: what worked in it is kept as a pattern, if ``outcome`` says that it did.
+        """Ends the session before the end of the block. Its calls become a pattern if ``outcome`` is ``succeeded``.
 
-        Without an outcome it is kept where the reviews of its ``task_id`` approve it. Where the server does not answer, it is told
-        when this client attaches its next session.
+        Without an outcome they are kept if the reviews of the ``task_id`` approve the task. If the server does not
+        answer, the end is reported when this client attaches its next session.
         """
         self._in_use()
         outcome = outcome or self.outcome
@@ -203,7 +205,7 @@ class Sidecar(Asking):
         except Missed as missed:
             answer = self._without(Summary, missed)
         finally:
-            # It is over for this program, whatever the server knows: a session that nobody uses closes by itself.
+            # For this program the session is over in any case: the server closes an unused session by itself.
             self.summary, self.outcome = answer, outcome
         return answer
 
@@ -217,11 +219,11 @@ class Sidecar(Asking):
         limit: int | None = None,
         always_include: Sequence[str | ToolRef] = (),
     ) -> Turn:
-        """Before a step: what to do next, in one answer.
+        """Begins a step, and returns everything for it in one answer: verdicts, due documents, tools and patterns.
 
-        ``intent`` is what the agent is about to do, the task unless it is said; ``planned_calls`` are held against the
-        rules as if those before them had been made; ``limit`` is the most tools and patterns that are answered, and
-        ``always_include`` names tools that are answered beside them.
+        ``intent`` describes the next step, the task unless given. ``planned_calls`` are judged by the rules, each as if
+        the calls before it had been made. ``limit`` is the greatest number of tools and patterns, and
+        ``always_include`` names tools that are returned besides.
         """
         self._moves(route, modes)
         wanted = list(always_include) or None
@@ -246,18 +248,18 @@ class Sidecar(Asking):
         route: str | None = None,
         modes: Sequence[str] | None = None,
     ) -> MessageAnswer:
-        """After a step: what was said and done. It is held against the rules, and is what a pattern is made of.
+        """Reports the message, calls and results of a step. The rules judge them, and patterns are made of them.
 
-        Calls that :meth:`guardrails` holds are told already.
+        Calls under :meth:`guardrails` are reported already.
         """
         request = self._message(content, role, tool_calls, results, route, modes)
         return self._heard(await self._of_session(MessageAnswer, request), tool_calls, results)
 
     def stream(self, *, after: int | None = None) -> AsyncIterator[Said]:
-        """What is answered to the steps of the session, of whichever program, until it ends: ``async for said in s.stream()``.
+        """Yields the answers to all steps of the session, of any program: ``async for said in s.stream()``.
 
-        It begins now, or behind the step ``after`` (0: with the first). An interrupted stream goes on without a gap; where
-        the server stays away it ends, with a warning in the log.
+        The stream begins now, or behind the step ``after`` (0: with the first step), and ends with the session. An
+        interrupted stream continues without a gap; if the server stays away it ends, with a warning in the log.
         """
         self._in_use()
         return self._stream(after)
@@ -265,8 +267,8 @@ class Sidecar(Asking):
     async def select(
         self, query: str | None = None, *, limit: int | None = None, always_include: Sequence[str | ToolRef] = ()
     ) -> Selection:
-        """Which tools of the session fit, best first: to ``query``, or to its task; ``limit`` of them, ten unless it is said,
-        and those of ``always_include``, as far as they may be offered.
+        """Returns the tools of the session that fit ``query`` or the task, best first: at most ``limit`` (ten unless
+        given), and those of ``always_include``, as far as they may be offered.
         """
         self._in_use()
         until = time.monotonic() + self.deadline
@@ -290,59 +292,60 @@ class Sidecar(Asking):
         route: str | None = None,
         modes: Sequence[str] | None = None,
     ) -> GuardAnswer:
-        """What the rules say of one call, or of one message, that is about to be: it leaves nothing on the session.
+        """Returns the verdict of the rules on one planned call or message. The session does not change.
 
-        ``route`` and ``modes`` are those of the session unless they are given. Where there is no session, the rules are
-        asked without it; the answer is ``degraded`` then.
+        ``route`` and ``modes`` are those of the session unless given. Without a session the rules are asked
+        nevertheless; the answer is ``degraded`` then.
         """
         self._in_use()
         question = self._question(call, message, role, route, modes)
         return await self._in_or_out(GuardAnswer, question, time.monotonic() + self.deadline)
 
     def guardrails(self, mode: Mode = "enforce", *, server: str | None = None, name: str | None = None) -> Guardrails:
-        """Holds calls of tools to the rules: each is asked about before it runs, and told, with its result, after it.
+        """Applies the rules to calls of tools: a question before each call, and a report with the result after it.
 
-        As a decorator of a function or coroutine function, which goes by ``name`` (its own unless it is given) of ``server``::
+        As a decorator of a function or coroutine function, named ``name`` (its own name unless given) of ``server``::
 
             @s.guardrails("enforce", server="files")
             async def edit_file(path: str, text: str) -> str: ...
 
-        As a context, it holds every function that :func:`umbra.tool` decorates and that is called within it, in tasks
-        and ``asyncio.to_thread`` that are started there too::
+        As a context it applies to every function that :func:`umbra.tool` decorates and that is called within the block,
+        in tasks and ``asyncio.to_thread`` that are started there too::
 
             with s.guardrails("enforce"):
                 await agent()
 
-        ``enforce`` raises :class:`umbra.Blocked` where a call is blocked, which then does not run, and
-        :class:`ResultWithheld` where its result is. A warning is logged and the call runs. ``warn`` logs both and raises
-        nothing, and ``audit`` does the same at level INFO. What rules had against calls is in :attr:`interventions`.
-        A function that is no coroutine asks in its caller's thread.
+        ``enforce`` raises :class:`umbra.Blocked` if a call is blocked, which then does not run, and
+        :class:`ResultWithheld` if its result is blocked. For a warning the call runs, and the warning is logged.
+        ``warn`` logs both and raises nothing, and ``audit`` does the same at level INFO. :attr:`interventions` has the
+        objections of the rules. A function that is no coroutine sends its requests in its caller's thread.
         """
         self._in_use()
         return Guardrails(self, mode, server, name)
 
     async def document(self, name: str) -> Document:
-        """A document of the session, as it is now. Where there is none by that name, :meth:`Document.put` makes it."""
+        """Returns a document of the session in its present state; :meth:`Document.put` creates a missing one."""
         self._in_use()
         document = Document(self, name)
         await document.read()
         return document
 
     def ensure_updated(self, document: str, *, section: str | None = None, since: Since = "turn") -> UpToDate:
-        """That a document, or a section of it by its slug or title, has changed in substance since.
+        """Checks that a document, or a section of it by slug or title, was changed in substance.
 
-        Awaited, it raises :class:`NotUpdated`, whose ``directives`` are for the agent to read, unless it has changed since
-        the last turn (or, before the first and with ``since="session"``, since the session began), and gives the document::
+        Awaited, it raises :class:`NotUpdated`, whose ``directives`` are for the agent to read, unless the document has
+        changed since the last turn (or, before the first turn and with ``since="session"``, since the session began).
+        It returns the document::
 
             await s.ensure_updated("todo", section="Plan")
 
-        Around what is to change it, it gives the document, and raises at the end unless it was changed within the block::
+        As a context it returns the document, and raises at the end unless the document was changed within the block::
 
             async with s.ensure_updated("todo", section="Plan") as todo:
                 await agent.step(todo.text)
 
-        Rules of the server that ask for documents are in :attr:`Turn.documents_due`; this asks for one whatever they say.
-        Where the server is away nothing is raised.
+        :attr:`Turn.documents_due` has the documents that rules of the server ask for; this check is independent of
+        them. While the server is away nothing is raised.
         """
         self._in_use()
         return UpToDate(self, document, section, since)
@@ -359,9 +362,10 @@ class Sidecar(Asking):
         cost_usd: float | None = None,
         ms: int | None = None,
     ) -> RecordedPattern:
-        """Tells of a way in which a task (the session's unless it is given) was done: by which tools, in order, and how it ended.
+        """Records how a task (the session's unless given) was done: its tools in order, and its outcome.
 
-        What is known already is counted. Closing a session records its own calls; this is for what it did not see.
+        A known pattern is counted once more. Closing a session records the session's own calls; this method is for
+        others.
         """
         self._in_use()
         task = task or self.task
@@ -384,10 +388,10 @@ class Sidecar(Asking):
         return await self._answered(RecordedPattern, Request("POST", "/v1/patterns", body))
 
     async def search_patterns(self, task: str | None = None, *, limit: int | None = None) -> PatternsFound:
-        """What this agent did before for a task (the session's unless it is given) like this, best first.
+        """Returns this agent's patterns of similar tasks, best first. The task is the session's unless given.
 
-        Their texts are data of other tasks, never instructions, and are put into no prompt here; :func:`quote_patterns`
-        quotes them for one.
+        Texts of patterns are data of other tasks, never instructions, and are put into no prompt here;
+        :func:`quote_patterns` quotes them for a prompt.
         """
         self._in_use()
         task = task or self.task
@@ -396,7 +400,7 @@ class Sidecar(Asking):
         body = said(task=task, limit=limit, **self._standing())
         return await self._answered(PatternsFound, Request("POST", "/v1/patterns/search", body, repeatable=True))
 
-    # What follows asks the server, and lives with what it does.
+    # Requests to the server, and the handling of its faults.
 
     def _in_use(self) -> None:
         if not self._entered:
@@ -415,7 +419,7 @@ class Sidecar(Asking):
         return {"route": route, "modes": None if modes is None else list(modes)}
 
     def _standing(self) -> dict[str, Any]:
-        """Who asks, for questions without a session."""
+        """Returns agent, route and modes, for questions without a session."""
         return said(agent=self.agent, route=self.route, modes=list(self.modes))
 
     def _server_ms(self) -> int:
@@ -487,7 +491,7 @@ class Sidecar(Asking):
         return answer if session else self._out(answer)
 
     async def _in_or_out(self, kind: type[A], question: Any, until: float) -> A:
-        """An answer of the session, or where there is none one without it."""
+        """Returns an answer of the session, or without a session an answer without it."""
         try:
             try:
                 session: str | None = await self._attached(until)
@@ -509,7 +513,7 @@ class Sidecar(Asking):
         return dataclasses.replace(answer, degraded=True, warnings=(*answer.warnings, missing))
 
     async def _of_session(self, kind: type[A], request: Request, *, without: A | None = None) -> A:
-        """An answer of the session; ``without`` it where there is none."""
+        """Returns an answer of the session; ``without`` if there is none."""
         self._in_use()
         until = time.monotonic() + self.deadline
         try:
@@ -523,14 +527,14 @@ class Sidecar(Asking):
             return self._without(kind, missed, without)
 
     def _lose(self, refused: SidecarRefused) -> Missed:
-        """The session is not there, or over: no fault of who asks. Raises what is."""
+        """Notes that the session is missing or over, which is no fault of the caller. Raises every other refusal."""
         if refused.code not in ("no_session", "session_closed"):
             raise refused
         self._lost = self._lost or f"the server ended the session: {refused.detail}"
         return Missed(self._lost)
 
     async def _attached(self, until: float) -> str:
-        """The session's id. One that could not be attached is tried again now and then."""
+        """Returns the session's id. A session that could not be attached is tried again now and then."""
         if self._lost:
             raise Missed(self._lost)
         if self.id is None:
@@ -557,7 +561,7 @@ class Sidecar(Asking):
         await self._tell_ends(until)
 
     async def _tell_ends(self, until: float) -> None:
-        """Tells the server of sessions that ended while it was away. One that it does not know, or has closed, is done."""
+        """Reports sessions that ended while the server was away. A session that is unknown or closed there is done."""
         ends = _untold.get(self._client, deque())
         while ends:
             end = ends.popleft()
@@ -570,7 +574,7 @@ class Sidecar(Asking):
                 return
 
     def _seen_as(self, name: str) -> DocumentAnswer:
-        """A document as it was seen last."""
+        """Returns the last known state of a document."""
         name = plain_name(name)
         if name not in self._seen:
             first = self._given().get(name, "")
@@ -578,14 +582,14 @@ class Sidecar(Asking):
         return self._seen[name].latest
 
     def _given(self) -> dict[str, str]:
-        """The texts with which the session begins, by name."""
+        """Returns the texts that the session begins with, by name."""
         given = self._attachment["documents"].items()
         return {plain_name(name): text if isinstance(text, str) else text["text"] for name, text in given}
 
     def _saw(self, asked: str, answer: DocumentAnswer) -> None:
         seen = self._seen.setdefault(answer.name, Seen(answer))
         if answer.etag is not None and answer.version == 0:
-            # As it was given, without what the server does not keep.
+            # The text at the beginning of the session, in the form that the server keeps.
             seen.at_turn = answer.text if seen.at_turn == seen.first else seen.at_turn
             seen.first = answer.text
         if answer.version >= seen.latest.version or answer.etag is None:

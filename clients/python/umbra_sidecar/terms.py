@@ -1,4 +1,4 @@
-"""What is asked, in the API's own terms: names, tools, and members that are there."""
+"""Parts of requests in the API's terms: names, tools, and members with a value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .answers import Call, Result, Ruling, ToolName, ToolRef
 
 
 def said(**members: Any) -> dict[str, Any]:
-    """Members that are there."""
+    """Returns the members that have a value."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def padded(rulings: tuple[Ruling, ...], asked: Sequence[Call] | Sequence[Result]) -> tuple[Ruling, ...]:
-    """A ruling for each: who is not asked forbids nothing."""
+    """Returns one ruling for each subject: those that the server did not judge are allowed."""
     return (*rulings, *(Ruling(tool=ToolName(**tool_of(one["tool"]))) for one in asked[len(rulings) :]))
 
 
@@ -28,7 +28,7 @@ def tool_of(tool: str | ToolRef | ToolName) -> dict[str, Any]:
 
 
 def plain_name(name: str) -> str:
-    """A document's name as the server has it: without the ending of its format."""
+    """Returns a document's name in the server's form: without the ending of its format."""
     name = name.lower()
     return next((name[: -len(end)] for end in (".md", ".yaml", ".yml") if name.endswith(end)), name)
 

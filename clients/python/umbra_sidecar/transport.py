@@ -1,7 +1,7 @@
-"""HTTP/1.1 over asyncio's streams: a request within one deadline, connections that are kept, events that are followed.
+"""HTTP/1.1 over asyncio's streams: requests within a deadline, kept connections, and server-sent events.
 
-Streams and not threads: a request that is cancelled or late ends at once, and leaves neither a thread nor a task. Tools
-that are no coroutines are the exception: they ask in their own thread, as the boundary does (``umbra.Client``).
+Streams instead of threads: a request that is cancelled or late ends at once, and leaves neither a thread nor a task.
+Tools that are no coroutines are the exception: they send requests in their own thread (``umbra.Client``).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ import umbra
 
 T = TypeVar("T")
 
-# A connection that is kept is used again within so many seconds.
+# Seconds in which a kept connection is used again.
 _KEPT = 30.0
 _MOST_BODY = 16 * 1024 * 1024
-# Who comes back so many seconds late was held up by the program itself: what has arrived meanwhile is not yet read.
+# Seconds of delay from which the program itself held the event loop up: bytes that arrived meanwhile are not read yet.
 _HELD_UP = 0.05
-# The server gives a sign of life every 15 s; a stream that is silent for so many seconds is dead.
+# Seconds of silence after which a stream is dead; the server sends a keep-alive message every 15 s.
 _SILENCE = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked of the server."""
+    """A request to the server."""
 
     method: str
     path: str
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     repeatable: bool = False
-    """Whether it may be sent again where a kept connection turns out to be closed."""
+    """True if the request may be sent again when a kept connection turns out to be closed."""
 
     @functools.cached_property
     def data(self) -> bytes:
-        """The body as it is sent: JSON in UTF-8, or nothing."""
+        """Body in the form that is sent: JSON in UTF-8, or nothing."""
         if self.body is None:
             return b""
         plain = _without_nul(umbra._plain(self.body))
@@ -51,38 +51,38 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """What the server answers."""
+    """A response of the server."""
 
     status: int
     body: Mapping[str, Any]
 
 
 class Transport(Protocol):
-    """The way to a server. What keeps it from answering is ``umbra._NoAnswer``."""
+    """Connection to a server. Without a response it raises ``umbra._NoAnswer``."""
 
     async def request(self, request: Request, seconds: float) -> Response:
-        """The answer, within so many seconds."""
+        """Sends a request and returns the response, within ``seconds``."""
         ...
 
     def request_now(self, request: Request, seconds: float) -> Response:
-        """The same for who is no coroutine."""
+        """Does the same as :meth:`request`, for functions that are no coroutines."""
         ...
 
     def events(self, path: str, after: int | None, seconds: float) -> AsyncGenerator[tuple[str, str, str], None]:
-        """Server-sent events as (id, event, data); the stream answers within so many seconds."""
+        """Yields server-sent events as (id, event, data); the stream begins within ``seconds``."""
         ...
 
     def close(self) -> None:
-        """Drops every connection."""
+        """Closes every connection."""
         ...
 
 
 class Health:
-    """Whether a server is worth asking: after faults in a row it is left alone, and then one request tries it."""
+    """Circuit breaker of a server: after faults in a row no request is sent for a while, then one request tries it."""
 
     FAULTS = 3
     PASSIVE = 15.0
-    """Seconds."""
+    """Length of the pause, in seconds."""
 
     def __init__(self, faults: int | None = None) -> None:
         self.most = faults or self.FAULTS
@@ -91,7 +91,7 @@ class Health:
         self._until = 0.0
 
     def may_ask(self, seconds: float, alone: bool = True) -> bool:
-        """Whether to ask now; who asks after a pause keeps others from it for so many seconds, if it is to be ``alone``."""
+        """Returns True if a request may be sent. After a pause an ``alone`` one holds others back for ``seconds``."""
         with self._lock:
             if self._faults < self.most:
                 return True
@@ -107,7 +107,7 @@ class Health:
             self._faults = 0
 
     def failed(self) -> int:
-        """Notes a fault; how many there were in a row."""
+        """Notes a fault, and returns the number of faults in a row."""
         with self._lock:
             self._faults += 1
             if self._faults >= self.most:
@@ -116,7 +116,7 @@ class Health:
 
 
 class Http:
-    """A server over HTTP, as a client of the boundary names it."""
+    """Transport over HTTP to the server of an ``umbra.Client``."""
 
     def __init__(self, client: umbra.Client) -> None:
         self._client = client
@@ -159,7 +159,7 @@ class Http:
         self._kept.clear()
 
     async def _request(self, request: Request) -> Response:
-        # By then the loop knows which connections were closed meanwhile.
+        # After this step the event loop knows the connections that were closed meanwhile.
         await asyncio.sleep(0)
         while self._kept:
             kept = self._kept.pop()
@@ -223,7 +223,7 @@ class Http:
 
 
 def _without_nul(value: Any) -> Any:
-    """The server stores no U+0000, and what a tool answers may hold some: U+FFFD stands for it."""
+    """Replaces U+0000 by U+FFFD: the server cannot store it, and results of tools may hold it."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
     if isinstance(value, dict):
@@ -232,11 +232,11 @@ def _without_nul(value: Any) -> Any:
 
 
 class _Closed(umbra._NoAnswer):
-    """A connection was closed before anything was answered."""
+    """The connection was closed before the first byte of a response."""
 
 
 class _Refusal(Exception):
-    """A stream is answered by something else."""
+    """The response to a request for a stream is no stream."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -253,7 +253,7 @@ class _Connection:
         return not gone and time.monotonic() - self.used < _KEPT
 
     async def send(self, data: bytes) -> tuple[int, _Body]:
-        """Sends a request, and reads the answer up to its body."""
+        """Sends a request, and reads the response up to its body."""
         status = 100
         while 100 <= status < 200:
             try:
@@ -278,20 +278,20 @@ class _Connection:
 
 
 class _Body:
-    """What is answered, piece by piece."""
+    """Body of a response, read piece by piece."""
 
     def __init__(self, reader: asyncio.StreamReader, headers: Mapping[str, str], closes: bool) -> None:
         self._reader = reader
         self._chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         length = headers.get("content-length")
-        # Bytes that are left, of the body or of its chunk; unknown where it ends with the connection.
+        # Bytes that are left of the body or of its chunk; None if the body ends with the connection.
         self._left = None if length is None else int(length)
         if self._chunked:
             self._left = 0
         self.closes = closes or self._left is None
 
     async def piece(self) -> bytes:
-        """The next bytes; none at the end."""
+        """Returns the next bytes; none at the end."""
         if self._chunked and self._left == 0:
             size = int((await self._reader.readuntil(b"\r\n")).partition(b";")[0], 16)
             if size == 0:
@@ -321,13 +321,13 @@ class _Body:
 
 
 class _Lines:
-    """What is answered, line by line."""
+    """Body of a response, read line by line."""
 
     def __init__(self, body: _Body) -> None:
         self._body, self._rest = body, b""
 
     async def next(self) -> str | None:
-        """The next line; None at the end."""
+        """Returns the next line; None at the end."""
         while b"\n" not in self._rest:
             piece = await self._body.piece()
             if not piece:
@@ -340,9 +340,9 @@ class _Lines:
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of some work within so many seconds; whatever else comes of it is ``umbra._NoAnswer``.
+    """Returns the result of some work within ``seconds``. Raises ``umbra._NoAnswer`` without one.
 
-    Not ``asyncio.wait_for``: before Python 3.12 it can swallow the cancellation of who waits.
+    ``asyncio.wait_for`` is not used: before Python 3.12 it can swallow the cancellation of its caller.
     """
     task = asyncio.ensure_future(work)
     left = max(0.0, seconds)
@@ -355,7 +355,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
                 break
             left = min(late, seconds)
     finally:
-        # Nothing that the work does on its way out waits for anybody, so this ends in the same moment.
+        # The cancelled work waits for nothing, so it ends at once.
         task.cancel()
         await asyncio.wait({task})
         gone = None if task.cancelled() else task.exception()

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::{
-    Global, answer, answer_json,
+    BenchGlobalOptions, answer, answer_json,
     load::{self, Load, NUMBER},
     progress, requests,
     testbed::Testbed,
@@ -26,7 +26,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 
 /// Options of the bench.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct DecideBenchOptions {
     /// Seconds that each server is measured, in five rounds.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -43,7 +43,7 @@ struct Figures {
     p99_ms: f64,
 }
 
-pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+pub async fn run(global: &BenchGlobalOptions, options: &DecideBenchOptions) -> anyhow::Result<()> {
     let bed = Testbed::open(global).await?;
     let measured = measure(&bed, options).await;
     bed.close().await;
@@ -63,7 +63,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<[Figures; 2]> {
+async fn measure(bed: &Testbed, options: &DecideBenchOptions) -> anyhow::Result<[Figures; 2]> {
     let shadows = bed.shadows(None)?;
     let real = bed.serve("bench_decide", &shadows, &[]).await?;
     let nodb = bed.serve_variant("bench_nodb", &shadows, "nodb").await?;

@@ -24,10 +24,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::{
-    Global,
+    BenchGlobalOptions,
     load::{self, Load},
     progress,
-    report::{Report, Round},
+    report::{IngestReport, Round},
     requests,
     testbed::{Server, Testbed},
     usage,
@@ -47,7 +47,7 @@ const SCHEMAS: [&str; 3] = ["bench_nodb", "bench_naive", "bench_real"];
 
 /// Options of the bench.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct IngestBenchOptions {
     /// Seconds that each variant is measured, in five rounds.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -69,7 +69,7 @@ struct Variant {
     rounds: Vec<Round>,
 }
 
-pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+pub async fn run(global: &BenchGlobalOptions, options: &IngestBenchOptions) -> anyhow::Result<()> {
     let bed = Testbed::open(global).await?;
     let measured = measure(&bed, options).await;
     bed.close().await;
@@ -77,7 +77,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
 }
 
 /// Measures between the start of Postgres and its stop; the servers stop at the end.
-async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Report> {
+async fn measure(bed: &Testbed, options: &IngestBenchOptions) -> anyhow::Result<IngestReport> {
     let shadows = bed.shadows(options.shadows.as_deref())?;
     let servers = [
         bed.serve_variant(SCHEMAS[0], &shadows, "nodb").await?,
@@ -116,7 +116,7 @@ async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Report> {
     }
     count_stored(bed, &variants).await?;
     let rounds: BTreeMap<_, _> = variants.into_iter().map(|variant| (variant.name, variant.rounds)).collect();
-    Ok(Report::new(["naive", "nodb", "real", "real_batch"], &rounds, rss_mib))
+    Ok(IngestReport::new(["naive", "nodb", "real", "real_batch"], &rounds, rss_mib))
 }
 
 fn variant(

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Global, answer, answer_json,
+    BenchGlobalOptions, answer, answer_json,
     load::{self, Load},
     progress, requests,
     testbed::{Server, Testbed},
@@ -33,7 +33,7 @@ const CATCH_UP: Duration = Duration::from_mins(5);
 
 /// Options of the bench.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct LooksBenchOptions {
     /// Events a second that are posted; several times for several rates.
     #[arg(long = "rate", value_name = "N", default_values_t = [2_000, 4_000, 8_000], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rates: Vec<u32>,
@@ -68,7 +68,7 @@ struct Counters {
     passed_over: u64,
 }
 
-pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+pub async fn run(global: &BenchGlobalOptions, options: &LooksBenchOptions) -> anyhow::Result<()> {
     let bed = Testbed::open(global).await?;
     let measured = measure(&bed, options).await;
     bed.close().await;
@@ -93,7 +93,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<Vec<Figures>> {
+async fn measure(bed: &Testbed, options: &LooksBenchOptions) -> anyhow::Result<Vec<Figures>> {
     let shadows = bed.shadows(options.shadows.as_deref())?;
     let mut measured = Vec::with_capacity(options.rates.len());
     for (at, rate) in options.rates.iter().enumerate() {

@@ -27,14 +27,14 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[command(name = "umbra-bench", version, after_help = "Exit codes: 0 done, 1 faults, 2 wrong usage.")]
 struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: BenchGlobalOptions,
     #[command(subcommand)]
-    what: What,
+    what: BenchCommand,
 }
 
 /// Options of every bench.
 #[derive(Debug, Clone, Args)]
-struct Global {
+struct BenchGlobalOptions {
     /// Program to measure; the `umbra` beside this program when not given.
     #[arg(long, global = true, value_name = "PATH")]
     umbra: Option<PathBuf>,
@@ -47,23 +47,23 @@ struct Global {
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum BenchCommand {
     /// Post events to the service, and to two servers that do less, on one Postgres with fsync on.
-    Ingest(ingest::Options),
+    Ingest(ingest::IngestBenchOptions),
     /// Decide calls of tools with a durable audit, and without a database.
-    Decide(decide::Options),
+    Decide(decide::DecideBenchOptions),
     /// Post watched events at fixed rates, and count what the built-in checks look at and what they pass over.
-    Looks(looks::Options),
+    Looks(looks::LooksBenchOptions),
     /// Take steps of agents beside their sidecar, with few and many tools, and with the database stopped.
-    Sidecar(sidecar::Options),
+    Sidecar(sidecar::SidecarBenchOptions),
     /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
-    Fidelity(fidelity::Options),
+    Fidelity(fidelity::FidelityOptions),
     /// Serve a variant to compare with; `ingest` and `decide` start it.
     #[command(hide = true)]
-    ServeVariant(variants::Options),
+    ServeVariant(variants::VariantOptions),
 }
 
-impl What {
+impl BenchCommand {
     /// Returns the threads of a bench that only sends and waits: half as many as there are processors. With more, the
     /// bench would compete for processors with the server that it measures.
     fn threads(&self) -> Option<usize> {
@@ -91,12 +91,12 @@ fn main() -> ExitCode {
 
 async fn run(Cli { global, what }: Cli) -> anyhow::Result<()> {
     match what {
-        What::Ingest(options) => ingest::run(&global, &options).await,
-        What::Decide(options) => decide::run(&global, &options).await,
-        What::Looks(options) => looks::run(&global, &options).await,
-        What::Sidecar(options) => sidecar::run(&global, &options).await,
-        What::Fidelity(options) => fidelity::run(&global, &options),
-        What::ServeVariant(options) => variants::serve(&global, options).await,
+        BenchCommand::Ingest(options) => ingest::run(&global, &options).await,
+        BenchCommand::Decide(options) => decide::run(&global, &options).await,
+        BenchCommand::Looks(options) => looks::run(&global, &options).await,
+        BenchCommand::Sidecar(options) => sidecar::run(&global, &options).await,
+        BenchCommand::Fidelity(options) => fidelity::run(&global, &options),
+        BenchCommand::ServeVariant(options) => variants::serve(&global, options).await,
     }
 }
 

@@ -45,7 +45,7 @@ impl Round {
 
 /// Medians of a variant.
 #[derive(Debug, Clone, Serialize)]
-struct Row {
+struct VariantMedians {
     name: &'static str,
     req_per_s: f64,
     events_per_s: f64,
@@ -59,15 +59,15 @@ struct Row {
 
 /// Figures of all variants.
 #[derive(Debug)]
-pub(super) struct Report {
-    rows: Vec<Row>,
+pub(super) struct IngestReport {
+    rows: Vec<VariantMedians>,
     rss_mib: Option<f64>,
 }
 
-impl Report {
+impl IngestReport {
     /// Computes the medians of these variants. `rss_mib` is the peak memory of the real server.
     pub fn new(names: [&'static str; 4], rounds: &BTreeMap<&'static str, Vec<Round>>, rss_mib: Option<f64>) -> Self {
-        let rows = names.into_iter().filter_map(|name| Some(Row::of(name, rounds.get(name)?))).collect();
+        let rows = names.into_iter().filter_map(|name| Some(VariantMedians::of(name, rounds.get(name)?))).collect();
         Self { rows, rss_mib: rss_mib.map(|mib| rounded(mib, 1)) }
     }
 
@@ -119,7 +119,7 @@ impl Report {
     }
 }
 
-impl Row {
+impl VariantMedians {
     fn of(name: &'static str, rounds: &[Round]) -> Self {
         let of = |figure: fn(&Round) -> Option<f64>| median(rounds.iter().filter_map(figure).collect());
         let whole = |figure: Option<f64>| figure.unwrap_or_default();

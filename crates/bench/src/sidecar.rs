@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    Global, answer, answer_json,
+    BenchGlobalOptions, answer, answer_json,
     load::{self, Answered, Load},
     progress, requests,
     testbed::Testbed,
@@ -36,7 +36,7 @@ const RULES: &str = include_str!("sidecar.yaml");
 
 /// Options of the bench.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct SidecarBenchOptions {
     /// Seconds that each variant is measured, in five rounds, and as many with the database stopped.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -67,7 +67,7 @@ struct Stopped {
     passive: u64,
 }
 
-pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+pub async fn run(global: &BenchGlobalOptions, options: &SidecarBenchOptions) -> anyhow::Result<()> {
     let bed = Testbed::open(global).await?;
     let measured = measure(&bed, options).await;
     bed.close().await;
@@ -95,7 +95,7 @@ pub async fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(bed: &Testbed, options: &Options) -> anyhow::Result<([Figures; 3], Stopped)> {
+async fn measure(bed: &Testbed, options: &SidecarBenchOptions) -> anyhow::Result<([Figures; 3], Stopped)> {
     let shadows = bed.shadows(None)?;
     let rules = bed.write("sidecar.yaml", RULES)?;
     let settings = bed.write("umbra.yaml", &json!({"sidecar": {"path": rules}}).to_string())?;

@@ -18,13 +18,13 @@ use tokio::{
     time::timeout,
 };
 use umbra::{
-    app::{Database, Overrides, Setup},
+    app::{CommandLineOverrides, Database, Setup},
     lifecycle::Tasks,
 };
 use umbra_config::Environment;
 use umbra_domain::clock::Clock;
 
-use crate::{Global, progress};
+use crate::{BenchGlobalOptions, progress};
 
 /// Longest time until a server must listen.
 const START: Duration = Duration::from_mins(1);
@@ -48,7 +48,7 @@ impl Testbed {
     ///
     /// # Errors
     /// There is no program to measure, or Postgres cannot be started.
-    pub async fn open(global: &Global) -> anyhow::Result<Self> {
+    pub async fn open(global: &BenchGlobalOptions) -> anyhow::Result<Self> {
         let umbra = match &global.umbra {
             Some(path) => path.clone(),
             None => std::env::current_exe()?.with_file_name("umbra"),
@@ -63,7 +63,7 @@ impl Testbed {
         tasks.listen()?;
         let base = global.data_dir.clone().unwrap_or_else(std::env::temp_dir);
         let scratch = Scratch::make(&base, &Clock::system().new_id().simple().to_string())?;
-        let overrides = Overrides { data_dir: Some(scratch.0.clone()), ..Overrides::default() };
+        let overrides = CommandLineOverrides { data_dir: Some(scratch.0.clone()), ..CommandLineOverrides::default() };
         let mut setup = Setup::read(None, Environment::of_process(), overrides)?;
         setup.settings.database.url = None;
         setup.start_logs("warn");

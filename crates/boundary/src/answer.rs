@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::{
-    decide::{Decided, Decision},
+    decide::{CallDecision, Decision},
     execution::ExecutionSource,
 };
 use umbra_domain::{ApprovalId, Call, DecisionId, Effect, EffectSource, Execution, Guard, audit::DecisionEffects};
@@ -102,7 +102,7 @@ pub struct ApprovalAnswer {
 
 impl Answer {
     /// Builds the answer to a caller.
-    pub fn of(id: DecisionId, call: &Call, decided: &Decided) -> Self {
+    pub fn of(id: DecisionId, call: &Call, decided: &CallDecision) -> Self {
         let stub = decided.stub.as_ref().map(|stub| StubAnswer {
             contract: Some(stub.contract.clone()),
             result: stub.result.clone(),

@@ -151,8 +151,8 @@ impl CheckpointGaps {
             && own.iter().all(|one| one.key() != key)
         {
             missing.faults.push(format!(
-                "{path} has no checkpoint by the key beside it ({}): {KEY} has replaced another key; restore that \
-                 key, or if the change was intended, start the server, which then signs with the new key",
+                "{path} has no checkpoint by the key beside it ({}): {KEY} has replaced another key; restore that key, \
+                 or if the change was intended, start the server, which then signs with the new key",
                 named(key)
             ));
         }
@@ -267,6 +267,7 @@ fn existing(path: &Path) -> io::Result<Option<Ed25519KeyPair>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => read?,
     };
-    let none = |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is not an Ed25519 key", path.display()));
+    let none =
+        |_| io::Error::new(io::ErrorKind::InvalidData, format!("{}: this is not an Ed25519 key", path.display()));
     Ed25519KeyPair::from_pkcs8(&bytes).map(Some).map_err(none)
 }

@@ -13,8 +13,8 @@ use super::{
     drift::bypass::Required,
     execution::{CallOwner, ConfiguredExecution, Effective, InheritedExecution, effective},
     gate::Standards,
-    overlay::{Merge, OverlayAnswer},
-    stub::{Recorded, RunState, Stub, StubError},
+    overlay::{OverlayAnswer, OverlayMerge},
+    stub::{RecordedResult, RunState, Stub, StubError},
     tools::{CallInput, Tools, begin},
 };
 pub use umbra_domain::Decision;
@@ -22,7 +22,7 @@ use umbra_domain::{ApprovalId, ApprovalState, Call, Effect, EffectSource, Execut
 
 /// Rules in force.
 #[derive(Debug)]
-pub struct Rules {
+pub struct BoundaryRules {
     /// Execution as configured before the server started.
     pub configured: ConfiguredExecution,
     /// Effects, contracts and rules about tools.
@@ -58,7 +58,7 @@ pub struct DecisionContext<'a> {
     /// State of the run's stubs; none before the first stub.
     pub run: Option<RunState>,
     /// Recorded live results of the tool, by any agent, from which a stub may be inferred.
-    pub recorded: &'a [Recorded],
+    pub recorded: &'a [RecordedResult],
     /// Labels of the session.
     pub taints: &'a [String],
     /// The session's ways to write that cannot be intercepted.
@@ -73,7 +73,7 @@ pub struct DecisionContext<'a> {
 
 /// A decision with the changes that it causes.
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct CallDecision {
     /// Decision for the call.
     pub decision: Decision,
     /// Stable code of the reason why the call may not run.
@@ -95,7 +95,7 @@ pub struct Decided {
     /// Address where the call can be tried without consequences, by the contract of a stubbed call.
     pub sandbox: Option<String>,
     /// Changes to merge into the result of a read that runs.
-    pub merge: Option<Merge>,
+    pub merge: Option<OverlayMerge>,
     /// Steps of the decision, for a person.
     pub explain: Vec<String>,
     /// New state of the run's stubs; none if unchanged.
@@ -107,8 +107,8 @@ pub struct Decided {
 }
 
 /// Decides a call.
-pub fn decide(rules: &Rules, call: &Call, standing: DecisionContext<'_>) -> Decided {
-    let Rules { configured, tools, .. } = rules;
+pub fn decide(rules: &BoundaryRules, call: &Call, standing: DecisionContext<'_>) -> CallDecision {
+    let BoundaryRules { configured, tools, .. } = rules;
     let tool = tools.readings(&call.tool);
     let whose = CallOwner {
         agent: Some(&call.agent),
@@ -121,7 +121,7 @@ pub fn decide(rules: &Rules, call: &Call, standing: DecisionContext<'_>) -> Deci
     let args = Value::Object(call.arguments.clone());
     let given = CallInput { call, args: &args, recorded: standing.recorded };
     let guard = tools.judge(given, rated.effect, standing.taints);
-    let mut decided = Decided {
+    let mut decided = CallDecision {
         decision: Decision::Block,
         reason: None,
         detail: None,
@@ -149,7 +149,7 @@ pub fn decide(rules: &Rules, call: &Call, standing: DecisionContext<'_>) -> Deci
     decided
 }
 
-impl Decided {
+impl CallDecision {
     /// Appends to `detail` of a stopped call that its arguments raised the effect above read: some callers see only
     /// that.
     pub fn tell_of_arguments(&mut self) {
@@ -211,9 +211,9 @@ impl Decided {
             return;
         }
         if let Some(path) = standing.uninterceptable.first() {
-            let what =
-                format!("the session can write by {path}, which Umbra cannot intercept, so the call cannot run safely in \
-                     shadow");
+            let what = format!(
+                "the session can write by {path}, which Umbra cannot intercept, so the call cannot run safely in shadow"
+            );
             return self.block("uninterceptable", what);
         }
         let state = standing.run.unwrap_or_else(|| begin(given.call, standing.now));

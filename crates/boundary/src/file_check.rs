@@ -28,7 +28,7 @@ const AGAIN: &str =
     "move that file and the later files away, and restart the server, which writes them again from the database";
 
 /// One file, up to the length that it had when it was opened.
-struct Source {
+struct AuditFileReader {
     path: PathBuf,
     reader: BufReader<io::Take<File>>,
     /// Last row by the name of a full file; none for the current file.
@@ -49,8 +49,8 @@ pub type LineFault = (Option<i64>, String);
 
 /// Reader of an audit's files, side by side with its rows.
 pub struct FileCheck {
-    sources: vec::IntoIter<Source>,
-    source: Option<Source>,
+    sources: vec::IntoIter<AuditFileReader>,
+    source: Option<AuditFileReader>,
     next: Option<Next>,
     /// Last row whose line lies in files that were moved away.
     moved: i64,
@@ -88,7 +88,7 @@ impl FileCheck {
             let about = file.metadata()?;
             if seen.insert((about.dev(), about.ino())) {
                 let (named, reader) = (last_of(&path), BufReader::new(file.take(about.len())));
-                sources.push(Source { path, reader, named, line: 0, last: 0 });
+                sources.push(AuditFileReader { path, reader, named, line: 0, last: 0 });
             }
         }
         sources.sort_by_key(|source| source.named.unwrap_or(i64::MAX));
@@ -165,8 +165,8 @@ impl FileCheck {
                 self.faults.push((Some(first), what));
             }
             Some((first, last)) => self.warnings.push(format!(
-                "rows {first} to {last} are not in the files yet: a running server writes them within seconds; if \
-                 not, check the free disk space"
+                "rows {first} to {last} are not in the files yet: a running server writes them within seconds; if not, \
+                 check the free disk space"
             )),
             None => {}
         }
@@ -256,8 +256,8 @@ impl FileCheck {
         let rows = if first == last { format!("row {first} is") } else { format!("rows {first} to {last} are") };
         let what = if first == self.moved + 1 && self.compared == 0 {
             format!(
-                "{rows} in no file, and the first line is {place}: if full files were moved away, name their folder \
-                 by --files, or their last row by --moved"
+                "{rows} in no file, and the first line is {place}: if full files were moved away, name their folder by \
+                 --files, or their last row by --moved"
             )
         } else {
             format!("{rows} missing before {place}: {AGAIN}")

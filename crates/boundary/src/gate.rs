@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    decide::Rules,
+    decide::BoundaryRules,
     execution::{CallOwner, ConfiguredExecution, Effective, effective, named, same_environment},
 };
 use umbra_domain::nearest::misspelling_of;
@@ -103,7 +103,7 @@ pub struct Gate {
 }
 
 /// Judges an environment. Missing facts are a reason by themselves: overrides are not known then.
-pub fn judge(environment: &str, rules: &Rules, facts: Result<&GateFacts, String>) -> Gate {
+pub fn judge(environment: &str, rules: &BoundaryRules, facts: Result<&GateFacts, String>) -> Gate {
     let configured = configured(environment, rules);
     let mut reasons = Vec::new();
     let none = GateFacts::default();
@@ -141,16 +141,14 @@ pub fn judge(environment: &str, rules: &Rules, facts: Result<&GateFacts, String>
         reasons.push(reason("unexpected_call", tool, detail));
     }
     if let Some(problem) = problem {
-        let detail = format!(
-            "does not answer, so overrides, called tools and their results are unknown: {problem}"
-        );
+        let detail = format!("does not answer, so overrides, called tools and their results are unknown: {problem}");
         reasons.push(reason("database", "database", detail));
     }
     Gate { environment: environment.to_owned(), pass: reasons.is_empty(), reasons }
 }
 
 /// Notes an unknown environment that resembles a known one: a typo such as `prodution` must not pass.
-fn misspelt(environment: &str, rules: &Rules, facts: &GateFacts, reasons: &mut Vec<Reason>) {
+fn misspelt(environment: &str, rules: &BoundaryRules, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     let overridden = facts.overrides.iter().filter(|one| one.scope == OverrideScope::Environment).map(|one| &one.value);
     let known = rules.gate.shadow_environments.iter().chain([&rules.configured.environment]).chain(overridden);
     let known: Vec<&str> = known.map(String::as_str).chain(["production"]).collect();
@@ -168,7 +166,7 @@ fn reason(rule: &'static str, subject: &str, detail: String) -> Reason {
 }
 
 /// Execution as configured for this environment.
-fn configured(environment: &str, rules: &Rules) -> ConfiguredExecution {
+fn configured(environment: &str, rules: &BoundaryRules) -> ConfiguredExecution {
     let in_shadow = rules.gate.shadow_environments.iter().any(|name| same_environment(name, environment));
     ConfiguredExecution {
         environment: environment.to_owned(),
@@ -253,7 +251,7 @@ fn expiring(configured: &ConfiguredExecution, within: Duration, facts: &GateFact
 }
 
 /// Notes tools that change something and whose answers no contract describes.
-fn without_contract(rules: &Rules, facts: &GateFacts, reasons: &mut Vec<Reason>) {
+fn without_contract(rules: &BoundaryRules, facts: &GateFacts, reasons: &mut Vec<Reason>) {
     let mut tools: BTreeMap<String, Effect> = BTreeMap::new();
     for known in &facts.tools {
         let name = known.tool.to_string();

@@ -28,17 +28,17 @@ pub struct Journal {
     dir: PathBuf,
     max_bytes: u64,
     _lock: File,
-    open: Option<Open>,
+    open: Option<OpenAuditFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenAuditFile {
     file: File,
     len: u64,
     last: i64,
 }
 
-impl Open {
+impl OpenAuditFile {
     /// True if the file at this path is still the open one, with the length that we left.
     fn is_at(&self, path: &Path) -> bool {
         let (Ok(there), Ok(ours)) = (fs::metadata(path), self.file.metadata()) else { return false };
@@ -121,7 +121,7 @@ impl Journal {
         fs::rename(self.dir.join(FILE), self.dir.join(format!("audit-{:019}.jsonl", full.last)))?;
         File::open(&self.dir)?.sync_all()?;
         let file = self.file()?;
-        self.open = Some(Open { file, len: 0, last: full.last });
+        self.open = Some(OpenAuditFile { file, len: 0, last: full.last });
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Journal {
         OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(self.dir.join(FILE))
     }
 
-    fn opened(&mut self) -> io::Result<&mut Open> {
+    fn opened(&mut self) -> io::Result<&mut OpenAuditFile> {
         if self.open.is_none() {
             let file = self.file()?;
             let (len, seq) = whole(&file)?;
@@ -138,7 +138,7 @@ impl Journal {
                 Some(seq) => seq,
                 None => full(&self.dir)?.iter().filter_map(|path| last_of(path)).max().unwrap_or(0),
             };
-            self.open = Some(Open { file, len, last });
+            self.open = Some(OpenAuditFile { file, len, last });
         }
         self.open.as_mut().ok_or_else(|| io::Error::other("the file is not open"))
     }

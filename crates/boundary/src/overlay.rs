@@ -10,19 +10,19 @@ use serde_json::{Map, Value, json};
 use super::{
     contract::{CompiledContract, CompiledPut, Contracts},
     stub::{
-        Call, RunState, SharedMint, Stub, StubError, ValidatedAgainst, eval,
+        RunState, SharedMint, Stub, StubCall, StubError, ValidatedAgainst, eval,
         template::{self, RenderError, Template},
         tool_variable,
     },
 };
-use umbra_policy::{EvalError, Expression, Scope};
+use umbra_policy::{EvalError, EvaluationScope, Expression};
 
 /// Error of a read of a record that the run removed.
 const NOT_FOUND: &str = "not_found";
 
 /// A tool that reads one record of a collection.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct RecordReader {
     pub tool: String,
     pub contract: String,
     pub collection: String,
@@ -46,7 +46,7 @@ pub(super) struct Lister {
 
 /// Changes to merge into the result of a read that ran live: of a list, or of one record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Merge {
+pub struct OverlayMerge {
     /// Path of the list or record in the result, as `data.items`; empty for the result itself.
     pub items: String,
     /// Key field of an item; empty where the result is one record.
@@ -71,7 +71,7 @@ pub struct Merge {
 #[serde(default)]
 pub struct TextMerge {
     /// Replacements, in order; one whose text is absent changes nothing.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<TextReplacement>,
     /// Lines to remove.
     pub remove: Vec<String>,
     /// Lines to append, unless they are present.
@@ -80,7 +80,7 @@ pub struct TextMerge {
 
 /// Replacement of a text where it occurs first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Edit {
+pub struct TextReplacement {
     /// Replaced text.
     #[serde(rename = "oldText")]
     pub old: String,
@@ -95,7 +95,7 @@ impl TextMerge {
     }
 
     fn apply(&self, text: &mut String) {
-        for Edit { old, new } in &self.edits {
+        for TextReplacement { old, new } in &self.edits {
             *text = text.replacen(old, new, 1);
         }
         if self.remove.is_empty() && self.add.is_empty() {
@@ -119,17 +119,21 @@ pub enum OverlayAnswer {
     /// The run wrote or removed this very record, which answers the read.
     Stub(Stub),
     /// The call runs live, and these changes are merged into its result.
-    Merge(Merge),
+    Merge(OverlayMerge),
 }
 
 /// Looks up the run's own records that a read asks for.
 ///
 /// # Errors
 /// The record cannot be rendered as the reading tool would answer; the run is unchanged then.
-pub fn read_overlay(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<OverlayAnswer, StubError> {
+pub fn read_overlay(
+    contracts: &Contracts,
+    call: &StubCall<'_>,
+    state: &mut RunState,
+) -> Result<OverlayAnswer, StubError> {
     let name = call.tool.to_string();
     let tool = tool_variable(call.tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
     template::add_text_functions(&mut scope);
@@ -141,11 +145,19 @@ pub fn read_overlay(contracts: &Contracts, call: &Call<'_>, state: &mut RunState
         };
         if let (true, Some(record @ Value::Array(_))) = (state.is_partial(&reader.collection, &key), record) {
             let text = TextMerge { edits: edits(record).unwrap_or_default(), ..TextMerge::default() };
-            return Ok(OverlayAnswer::Merge(Merge { items: reader.at.clone(), text, ..Merge::default() }));
+            return Ok(OverlayAnswer::Merge(OverlayMerge {
+                items: reader.at.clone(),
+                text,
+                ..OverlayMerge::default()
+            }));
         }
         if state.is_partial(&reader.collection, &key) {
             let patch = record.iter().map(|fields| (key.clone(), fields.clone())).collect();
-            return Ok(OverlayAnswer::Merge(Merge { items: reader.at.clone(), patch, ..Merge::default() }));
+            return Ok(OverlayAnswer::Merge(OverlayMerge {
+                items: reader.at.clone(),
+                patch,
+                ..OverlayMerge::default()
+            }));
         }
         let mint = SharedMint::of(state);
         let mut stub = show(contracts, reader, call, record.as_ref(), &mint)?;
@@ -158,8 +170,8 @@ pub fn read_overlay(contracts: &Contracts, call: &Call<'_>, state: &mut RunState
     Ok(listed(contracts, &name, call, state).map_or(OverlayAnswer::Live, OverlayAnswer::Merge))
 }
 
-fn listed(contracts: &Contracts, name: &str, call: &Call<'_>, state: &RunState) -> Option<Merge> {
-    let mut all: Option<Merge> = None;
+fn listed(contracts: &Contracts, name: &str, call: &StubCall<'_>, state: &RunState) -> Option<OverlayMerge> {
+    let mut all: Option<OverlayMerge> = None;
     for merge in contracts.listers(name).filter_map(|lister| gather(lister, call, state)) {
         match &mut all {
             None => all = Some(merge),
@@ -180,15 +192,15 @@ fn listed(contracts: &Contracts, name: &str, call: &Call<'_>, state: &RunState) 
 /// Renders a record as the reading tool returns it.
 fn show(
     contracts: &Contracts,
-    reader: &Reader,
-    call: &Call<'_>,
+    reader: &RecordReader,
+    call: &StubCall<'_>,
     record: Option<&Value>,
     mint: &SharedMint,
 ) -> Result<Stub, StubError> {
     let own = contracts.find(call.tool);
     let id = own.map_or_else(|| reader.contract.clone(), |own| own.id().to_owned());
     let tool = tool_variable(call.tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
     template::add_functions(&mut scope, mint);
@@ -229,14 +241,14 @@ fn show(
 }
 
 /// Collects the records that the run wrote and removed, for a list; none if there are no such records.
-fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
+fn gather(lister: &Lister, call: &StubCall<'_>, state: &RunState) -> Option<OverlayMerge> {
     let records = state.records.get(&lister.collection).filter(|records| !records.is_empty())?;
     let (items, key, more) = (lister.items.clone(), lister.key.clone(), lister.more.clone());
-    let mut merge = Merge { items, key, more, ..Merge::default() };
+    let mut merge = OverlayMerge { items, key, more, ..OverlayMerge::default() };
     let tool = tool_variable(call.tool);
     for (key, record) in records {
         let (name, known) = (json!(key), record.as_ref().unwrap_or(&Value::Null));
-        let mut scope = Scope::new();
+        let mut scope = EvaluationScope::new();
         for (variable, value) in [("args", call.args), ("tool", &tool), ("key", &name), ("record", known)] {
             scope.set(variable, value);
         }
@@ -273,7 +285,7 @@ fn gather(lister: &Lister, call: &Call<'_>, state: &RunState) -> Option<Merge> {
 
 /// Merges a run's changes into a live result: of a list (changed, removed, replaced, added on the last page), or of one
 /// record (changed fields). A result without such a list or record stays as it is.
-pub fn merge(mut result: Value, merge: &Merge) -> Value {
+pub fn merge(mut result: Value, merge: &OverlayMerge) -> Value {
     let follows = merge.more.as_ref().and_then(|more| steps(more).try_fold(&result, |at, step| at.get(step)));
     let is_last = follows.is_none_or(|more| more.is_null() || *more == false || *more == "" || *more == 0);
     match steps(&merge.items).try_fold(&mut result, |at, step| at.get_mut(step)) {
@@ -288,7 +300,7 @@ pub fn merge(mut result: Value, merge: &Merge) -> Value {
     result
 }
 
-fn merge_items(items: &mut Vec<Value>, merge: &Merge, is_last: bool) {
+fn merge_items(items: &mut Vec<Value>, merge: &OverlayMerge, is_last: bool) {
     let key = |item: &Value| item.get(&merge.key).and_then(key_text);
     let removed: BTreeSet<&str> = merge.remove.iter().map(String::as_str).collect();
     items.retain(|item| key(item).is_none_or(|key| !removed.contains(key.as_str())));
@@ -330,7 +342,7 @@ fn steps(path: &str) -> impl DoubleEndedIterator<Item = &str> {
 /// Stores in the run's state the records that a call would have written or removed.
 pub(super) fn store_records(
     contract: &CompiledContract,
-    call: &Call<'_>,
+    call: &StubCall<'_>,
     result: &Value,
     state: &mut RunState,
     mint: &SharedMint,
@@ -339,7 +351,7 @@ pub(super) fn store_records(
         return Ok(());
     }
     let tool = tool_variable(call.tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     for (name, value) in [("args", call.args), ("tool", &tool), ("result", result)] {
         scope.set(name, value);
     }
@@ -364,8 +376,8 @@ pub(super) fn store_records(
             state.record(&delete.collection, key, None)?;
         }
         match put {
-            Some((put, key, Record::Part(fields))) => state.record_part(&put.collection, key, fields),
-            Some((put, key, Record::Whole(value))) => state.record(&put.collection, key, Some(value)),
+            Some((put, key, OverlayRecord::Part(fields))) => state.record_part(&put.collection, key, fields),
+            Some((put, key, OverlayRecord::Whole(value))) => state.record(&put.collection, key, Some(value)),
             None => Ok(()),
         }
     };
@@ -373,7 +385,7 @@ pub(super) fn store_records(
 }
 
 /// A record that a call leaves.
-enum Record {
+enum OverlayRecord {
     /// The whole record.
     Whole(Value),
     /// Only the changes of a live record: fields, or edits of a text.
@@ -383,7 +395,7 @@ enum Record {
 /// Evaluates the overlay of a call that writes.
 struct Writing<'a> {
     contract: &'a CompiledContract,
-    scope: &'a Scope<'a>,
+    scope: &'a EvaluationScope<'a>,
 }
 
 impl Writing<'_> {
@@ -408,7 +420,7 @@ impl Writing<'_> {
         wanted: &Expression,
         key: &str,
         state: &RunState,
-    ) -> Result<Option<Record>, StubError> {
+    ) -> Result<Option<OverlayRecord>, StubError> {
         let place = "put.edits";
         let failed = |why: &str| self.failed(place, eval(wanted.source(), EvalError::Failed(why.to_owned())));
         let new = self.value(place, wanted)?;
@@ -420,13 +432,13 @@ impl Writing<'_> {
                 }
                 let mut text = text.clone();
                 TextMerge { edits: replacements, ..TextMerge::default() }.apply(&mut text);
-                Ok(Some(Record::Whole(text.into())))
+                Ok(Some(OverlayRecord::Whole(text.into())))
             }
             Some(Some(Value::Array(before))) => {
                 let all = before.iter().chain(new.as_array().into_iter().flatten()).cloned().collect();
-                Ok(Some(Record::Part(Value::Array(all))))
+                Ok(Some(OverlayRecord::Part(Value::Array(all))))
             }
-            None if !replacements.is_empty() => Ok(Some(Record::Part(new))),
+            None if !replacements.is_empty() => Ok(Some(OverlayRecord::Part(new))),
             _ => Ok(None),
         }
     }
@@ -437,9 +449,9 @@ impl Writing<'_> {
         put: &CompiledPut,
         key: &str,
         state: &RunState,
-        (call, result, tool): (&Call<'_>, &Value, &Value),
+        (call, result, tool): (&StubCall<'_>, &Value, &Value),
         mint: &SharedMint,
-    ) -> Result<Option<Record>, StubError> {
+    ) -> Result<Option<OverlayRecord>, StubError> {
         let from = put.from.as_ref().map(|from| self.key("put.from", from)).transpose()?;
         let source = from.as_deref().unwrap_or(key);
         let known = state.records.get(&put.collection).and_then(|records| records.get(source));
@@ -450,7 +462,7 @@ impl Writing<'_> {
         let record = known.cloned().flatten().unwrap_or_else(|| json!({}));
         let value = match &put.value {
             Some(value) => {
-                let mut scope = Scope::new();
+                let mut scope = EvaluationScope::new();
                 for (name, value) in [("args", call.args), ("tool", tool), ("result", result), ("record", &record)] {
                     scope.set(name, value);
                 }
@@ -460,12 +472,12 @@ impl Writing<'_> {
             None => result.clone(),
         };
         Ok(match (put.partial && value.is_object(), known) {
-            (false, _) => Some(Record::Whole(value)),
-            (true, None) => Some(Record::Part(value)),
+            (false, _) => Some(OverlayRecord::Whole(value)),
+            (true, None) => Some(OverlayRecord::Part(value)),
             (true, Some(Some(_))) => {
                 let mut laid = record;
                 lay_over(&mut laid, &value);
-                Some(if is_partial { Record::Part(laid) } else { Record::Whole(laid) })
+                Some(if is_partial { OverlayRecord::Part(laid) } else { OverlayRecord::Whole(laid) })
             }
             // A record that the run removed has no fields to change.
             (true, Some(None)) => None,
@@ -474,7 +486,7 @@ impl Writing<'_> {
 }
 
 /// Parses a list of `{oldText, newText}`; none for any other value.
-fn edits(value: &Value) -> Option<Vec<Edit>> {
+fn edits(value: &Value) -> Option<Vec<TextReplacement>> {
     Vec::deserialize(value).ok()
 }
 

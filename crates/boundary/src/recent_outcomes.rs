@@ -13,14 +13,14 @@ use umbra_domain::{Effect, Execution};
 
 /// First and last time of a kind of outcome since the last executed call that changes something.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct OutcomePeriod {
     first: Timestamp,
     last: Timestamp,
 }
 
 /// Recent stubs and recent live reads, each as a stretch of time.
 #[derive(Debug, Default)]
-pub struct RecentOutcomes(Mutex<[Option<Stretch>; 2]>);
+pub struct RecentOutcomes(Mutex<[Option<OutcomePeriod>; 2]>);
 
 impl RecentOutcomes {
     /// Records a decision.
@@ -36,24 +36,23 @@ impl RecentOutcomes {
             (Decision::Stub, _) => stubs,
             _ => return,
         };
-        stretch.get_or_insert(Stretch { first: at, last: at }).last = at;
+        stretch.get_or_insert(OutcomePeriod { first: at, last: at }).last = at;
     }
 
     /// Readiness complaint while only stubs, or only reads, have run for the limit. Cleared by the next call that
     /// changes something, or after as long without stubs or reads, so that new calls can arrive.
     pub fn complaint(&self, standards: &Standards, now: Timestamp) -> Option<&'static str> {
         let [stubs, reads] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let lasts = |stretch: Option<Stretch>, limit: Option<Duration>| {
-            let (Some(Stretch { first, last }), Some(limit)) = (stretch, limit) else { return false };
+        let lasts = |stretch: Option<OutcomePeriod>, limit: Option<Duration>| {
+            let (Some(OutcomePeriod { first, last }), Some(limit)) = (stretch, limit) else { return false };
             let reaches = |from: Timestamp, to: Timestamp| from.saturating_add(limit).is_ok_and(|end| end <= to);
             reaches(first, last) && !reaches(last, now)
         };
         if lasts(stubs, standards.only_stubs_for) {
             return Some("tool calls have been answered only by stubs for longer than boundary.gate.only_stubs_for");
         }
-        lasts(reads, standards.no_side_effect_for).then_some(
-            "no call that changes something has run for longer than boundary.gate.no_side_effect_for",
-        )
+        lasts(reads, standards.no_side_effect_for)
+            .then_some("no call that changes something has run for longer than boundary.gate.no_side_effect_for")
     }
 }
 

@@ -61,13 +61,15 @@ impl AuditedBindings {
         let RunRow { agent, run, mac, .. } = row;
         let named = format!("the run {run:?} of {agent:?}");
         if mac.is_some() && !row.is_bound() && self.runs.contains(&(agent.clone(), run.clone())) {
-            return RowCheck::Contradicted(format!("{named} is not in shadow, but the audit says that it stays in shadow"));
+            return RowCheck::Contradicted(format!(
+                "{named} is not in shadow, but the audit says that it stays in shadow"
+            ));
         }
         match key {
             _ if mac.is_none() => RowCheck::WithoutMac,
-            Some(key) if !key.is_authentic_run(row) => RowCheck::OtherKey(format!(
-                "{named} fails authentication by this key: it counts as shadow"
-            )),
+            Some(key) if !key.is_authentic_run(row) => {
+                RowCheck::OtherKey(format!("{named} fails authentication by this key: it counts as shadow"))
+            }
             _ => RowCheck::Fits,
         }
     }

@@ -10,7 +10,7 @@ use super::{
     drift::{self, StaleContract},
     effects::{CallDeclarations, EffectOf, Overrides, classify, effect_of},
     overlay::{self, OverlayAnswer},
-    stub::{self, Recorded, RunState, Stub, StubError},
+    stub::{self, RecordedResult, RunState, Stub, StubError},
 };
 use umbra_domain::{
     Call, Effect, EffectSource, Guard, PolicyRule, ToolDeclarations, ToolName,
@@ -64,17 +64,17 @@ pub struct CallInput<'a> {
     /// Arguments of the call.
     pub args: &'a Value,
     /// Live calls of the tool by any agent, and their results, oldest first.
-    pub recorded: &'a [Recorded],
+    pub recorded: &'a [RecordedResult],
 }
 
 impl<'a> CallInput<'a> {
     /// The call as stubs see it, under this tool name.
-    fn stub<'b>(self, tool: &'b ToolName) -> stub::Call<'b>
+    fn stub<'b>(self, tool: &'b ToolName) -> stub::StubCall<'b>
     where
         'a: 'b,
     {
         let Call { output_schema, stub_fallback, .. } = self.call;
-        stub::Call {
+        stub::StubCall {
             tool,
             args: self.args,
             output_schema: output_schema.as_ref(),

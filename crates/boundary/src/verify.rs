@@ -186,7 +186,8 @@ impl Verifier {
         let rows: Vec<AuditRow> = records.iter().map(|record| record.row.clone()).collect();
         self.chain = block(&self.chain, self.blocks, &rows).to_vec();
         if self.chain != seal.hash {
-            let what = format!("rows {} to {} are not the rows that block {} sealed", seal.first, seal.last, self.blocks);
+            let what =
+                format!("rows {} to {} are not the rows that block {} sealed", seal.first, seal.last, self.blocks);
             self.fault(Some(seal.first), what);
             // Go on from the stored hash, so that one missing row is reported once.
             self.chain.clone_from(&seal.hash);
@@ -286,7 +287,9 @@ impl Verifier {
             match (payload, &row.payload_mac) {
                 (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),
                 (Some(payload), Some(mac)) if payload_mac(payload) == *mac => {}
-                (Some(_), _) => self.fault(Some(row.seq), format!("the payload of row {} is not the one that was signed", row.seq)),
+                (Some(_), _) => {
+                    self.fault(Some(row.seq), format!("the payload of row {} is not the one that was signed", row.seq))
+                }
                 (None, None) => {}
             }
             if row.kind == AuditKind::Erasure && counts {

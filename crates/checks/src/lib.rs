@@ -54,13 +54,13 @@ use serde_json::Value;
 use self::rules::in_force;
 pub use self::{
     loops::Loops,
-    rules::{Misjudged, Rules, example, faults, misjudged},
+    rules::{MisjudgedExample, Rules, example, faults, misjudged},
 };
 use umbra_domain::{CheckName, Event, Hit, Mark, Redacted, Shadow, StoredEvent, TriggerMark};
 
 /// An event that is fit to be stored, with its marks and triggers.
 #[derive(Debug, Clone)]
-pub struct Screened {
+pub struct ScreenedEvent {
     /// The event without hidden characters and credentials.
     pub event: Event,
     /// Removals, with offsets into the texts of `event`. Marks in texts that [`Event::for_each_text`] does not visit
@@ -71,7 +71,7 @@ pub struct Screened {
 }
 
 /// Makes an event fit to be stored: normalizes, redacts, derives triggers. A second run changes no text.
-pub fn screen(event: Event) -> Screened {
+pub fn screen(event: Event) -> ScreenedEvent {
     screened(event, None)
 }
 
@@ -88,28 +88,33 @@ pub struct SecretDigest {
 /// Screens an event with markers that tell secrets of one kind apart, as in `[secret:github_token:3f]`, and with values
 /// in the marks. `digest` must be keyed: without the key it reveals nothing. Names (agent, task, tool, keys of objects)
 /// carry no tag.
-pub fn screen_tagged(event: Event, digest: &dyn Fn(&str) -> SecretDigest) -> Screened {
+pub fn screen_tagged(event: Event, digest: &dyn Fn(&str) -> SecretDigest) -> ScreenedEvent {
     screened(event, Some(digest))
 }
 
-fn screened(mut event: Event, digester: screening::Digester<'_>) -> Screened {
+fn screened(mut event: Event, digester: screening::Digester<'_>) -> ScreenedEvent {
     let marks = screening::screen(&mut event, digester);
-    let triggers = triggers::of(&event, &marks);
-    Screened { event, marks, triggers }
+    let triggers = triggers::derive_triggers(&event, &marks);
+    ScreenedEvent { event, marks, triggers }
 }
 
 /// Returns the hits of the selected checks in a stored event: its marks, then hits in the stored text. Any host is
 /// allowed.
 pub fn review(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>) -> Vec<Hit> {
-    look(event, marks, which, None)
+    run_checks(event, marks, which, None)
 }
 
 /// Returns the hits of a shadow's checks in a stored event.
 pub fn by_shadow(stored: &StoredEvent, shadow: &Shadow) -> Vec<Hit> {
-    look(&stored.event, &stored.marks, &shadow.checks, shadow.allowed_hosts.as_deref())
+    run_checks(&stored.event, &stored.marks, &shadow.checks, shadow.allowed_hosts.as_deref())
 }
 
-fn look(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>, allowed_hosts: Option<&[String]>) -> Vec<Hit> {
+fn run_checks(
+    event: &Event,
+    marks: &[Mark],
+    which: &BTreeSet<CheckName>,
+    allowed_hosts: Option<&[String]>,
+) -> Vec<Hit> {
     let rules = in_force();
     let mut hits: Vec<Hit> = marks.iter().filter(|mark| which.contains(&mark.check)).cloned().collect();
     for check in which {

@@ -36,14 +36,14 @@ pub struct Loops {
 /// Last calls of one agent.
 #[derive(Debug, Default)]
 struct Calls {
-    last: VecDeque<Call>,
+    last: VecDeque<CallHashes>,
     /// True if the current loop was reported.
     reported: bool,
 }
 
 /// Hashes of a call, and of its outcome.
 #[derive(Debug, Clone, Copy)]
-struct Call {
+struct CallHashes {
     asked: u64,
     outcome: u64,
 }
@@ -58,7 +58,7 @@ impl Loops {
         let calls = self.agents.entry(event.agent.clone()).or_default();
         // JSON without white space, with sorted keys: the same arguments are the same text.
         let asked = hash(&(&tool.name, tool.args.to_string()));
-        calls.last.push_back(Call { asked, outcome: hash(&(&tool.result, &tool.error, tool.exit_code)) });
+        calls.last.push_back(CallHashes { asked, outcome: hash(&(&tool.result, &tool.error, tool.exit_code)) });
         if calls.last.len() > ROUNDS * LONGEST_ROUND {
             calls.last.pop_front();
         }
@@ -87,8 +87,8 @@ impl Loops {
 impl Calls {
     /// Returns the length of the shortest round that the last calls repeat, and true if the results repeat as well.
     fn looping(&self) -> Option<(usize, bool)> {
-        let newest: Vec<Call> = self.last.iter().rev().copied().collect();
-        let repeats = |round: usize, of: fn(&Call) -> u64| {
+        let newest: Vec<CallHashes> = self.last.iter().rev().copied().collect();
+        let repeats = |round: usize, of: fn(&CallHashes) -> u64| {
             let Some(calls) = newest.get(..ROUNDS * round) else { return false };
             calls.iter().zip(calls.iter().skip(round)).all(|(later, earlier)| of(later) == of(earlier))
         };

@@ -8,7 +8,7 @@ use umbra_domain::Severity;
 
 /// A kind of hidden character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum HiddenCharacterKind {
     /// Tag characters (U+E0000 block), which spell invisible ASCII.
     Tags,
     /// Controls of writing direction, which reorder the shown text (CVE-2021-42574).
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Control,
 }
 
-impl Kind {
+impl HiddenCharacterKind {
     const ALL: [Self; 5] = [Self::Tags, Self::Bidi, Self::ZeroWidth, Self::Ansi, Self::Control];
 
     /// The rule's name.
@@ -54,10 +54,10 @@ impl Kind {
 
 /// Removals from a text: the first place of each kind, as a byte offset into the cleaned text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Removed(pub(super) Vec<(Kind, usize)>);
+pub(super) struct Removed(pub(super) Vec<(HiddenCharacterKind, usize)>);
 
 impl Removed {
-    fn note(&mut self, kind: Kind, at: usize) {
+    fn note(&mut self, kind: HiddenCharacterKind, at: usize) {
         if !self.0.iter().any(|(known, _)| *known == kind) {
             self.0.push((kind, at));
         }
@@ -89,7 +89,7 @@ pub(super) fn clean(text: &str) -> (Cow<'_, str>, Removed) {
         return (Cow::Borrowed(text), removed);
     }
     out.push_str(text.get(copied..).unwrap_or_default());
-    removed.0.sort_by_key(|(kind, _)| Kind::ALL.iter().position(|k| k == kind));
+    removed.0.sort_by_key(|(kind, _)| HiddenCharacterKind::ALL.iter().position(|k| k == kind));
     (Cow::Owned(out), removed)
 }
 
@@ -112,7 +112,7 @@ fn next_hidden(text: &str, from: usize) -> Option<(usize, char)> {
 /// Decision on the next bytes: keep them (`None`) or remove them.
 struct Step {
     len: usize,
-    kind: Option<Kind>,
+    kind: Option<HiddenCharacterKind>,
 }
 
 fn step(c: char, rest: &str, before: &str) -> Step {
@@ -120,9 +120,12 @@ fn step(c: char, rest: &str, before: &str) -> Step {
     let next = rest.chars().nth(1);
     match c {
         '\n' | '\t' | '\r' => one(None),
-        '\u{1b}' => Step { len: escape_len(rest), kind: Some(Kind::Ansi) },
-        '\u{9b}' => Step { len: c.len_utf8() + csi_len(rest.get(2..).unwrap_or_default()), kind: Some(Kind::Ansi) },
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => one(Some(Kind::Control)),
+        '\u{1b}' => Step { len: escape_len(rest), kind: Some(HiddenCharacterKind::Ansi) },
+        '\u{9b}' => Step {
+            len: c.len_utf8() + csi_len(rest.get(2..).unwrap_or_default()),
+            kind: Some(HiddenCharacterKind::Ansi),
+        },
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => one(Some(HiddenCharacterKind::Control)),
         '\u{e0000}'..='\u{e0fff}' => {
             if let Some(len) = flag_len(before, rest) {
                 return Step { len, kind: None };
@@ -131,10 +134,10 @@ fn step(c: char, rest: &str, before: &str) -> Step {
             if selector && before.chars().next_back().is_some_and(is_ideograph) {
                 one(None)
             } else {
-                one(Some(if selector { Kind::ZeroWidth } else { Kind::Tags }))
+                one(Some(if selector { HiddenCharacterKind::ZeroWidth } else { HiddenCharacterKind::Tags }))
             }
         }
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => one(Some(Kind::Bidi)),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => one(Some(HiddenCharacterKind::Bidi)),
         // Direction marks are part of ordinary Arabic and Hebrew text.
         '\u{200e}' | '\u{200f}' | '\u{61c}' => {
             // They stand beside digits, brackets and Latin names, but never within an ASCII word.
@@ -142,19 +145,19 @@ fn step(c: char, rest: &str, before: &str) -> Step {
             let amid = before.ends_with(|c: char| c.is_ascii_alphanumeric())
                 && next.is_some_and(|c| c.is_ascii_alphanumeric());
             let near = before.chars().rev().take(NEAR).any(is_rtl) || rest.chars().skip(1).take(NEAR).any(is_rtl);
-            one((!near || amid).then_some(Kind::Bidi))
+            one((!near || amid).then_some(HiddenCharacterKind::Bidi))
         }
         '\u{200c}' | '\u{200d}' => {
             let previous = before.chars().next_back();
             let script = previous.is_some_and(joins) && next.is_some_and(joins);
             let emoji = c == '\u{200d}' && previous.is_some_and(ends_emoji) && next.is_some_and(is_emoji);
-            one((!script && !emoji).then_some(Kind::ZeroWidth))
+            one((!script && !emoji).then_some(HiddenCharacterKind::ZeroWidth))
         }
         '\u{fe00}'..='\u{fe0f}' => {
             let fits = before.chars().next_back().is_some_and(|p| is_emoji(p) || is_ideograph(p) || is_keycap(p));
-            one((!fits).then_some(Kind::ZeroWidth))
+            one((!fits).then_some(HiddenCharacterKind::ZeroWidth))
         }
-        _ if is_invisible(c) => one(Some(Kind::ZeroWidth)),
+        _ if is_invisible(c) => one(Some(HiddenCharacterKind::ZeroWidth)),
         _ => one(None),
     }
 }

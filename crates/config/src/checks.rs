@@ -8,14 +8,14 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Loaded, Report,
-    fault::{Faults, Place, quoted},
+    fault::{Faults, SourcePosition, quoted},
     file::read_text,
     keys::{Keys, Record, Shape, document},
     number::{decimal, whole},
-    shape::{Flag, List, Table, shown, word},
+    shape::{Flag, List, MappingShape, shown, word},
     text::{Text, free_text, text},
     toml::parse,
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 use umbra_domain::{
     AllowList, AllowTarget, CheckName, CheckRule, Checksum, MatchPlace, RuleFault, RuleFile, Sample, Severity,
@@ -59,10 +59,10 @@ pub fn rules_schema() -> serde_json::Value {
 
 /// Notes a fault for each id that a file uses twice.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let mut first = BTreeMap::<&str, Place>::new();
-    let Some(Kind::List(rows)) = root.get("rules").map(|node| &node.kind) else { return };
+    let mut first = BTreeMap::<&str, SourcePosition>::new();
+    let Some(NodeValue::List(rows)) = root.get("rules").map(|node| &node.kind) else { return };
     for (index, row) in rows.iter().enumerate() {
-        let Some(Node { kind: Kind::Text(id), at }) = row.get("id") else { continue };
+        let Some(Node { kind: NodeValue::Text(id), at }) = row.get("id") else { continue };
         if let Some(earlier) = first.get(id.as_str()) {
             let help = format!("the row at line {} has this id: put both into one row", earlier.line);
             let message = format!("the id {} occurs twice", quoted(id));
@@ -79,7 +79,7 @@ fn file(keys: &mut Keys<'_>, name: &str, judge: RowRule<'_>) -> Option<RuleFile>
     let terms = keys.optional(
         "terms",
         "Parts of expressions and patterns, by the name that stands for them in braces, as in {name}.",
-        Table { max: MAX_ITEMS, key: is_term, value: free_text(MAX_TEXT) },
+        MappingShape { max: MAX_ITEMS, key: is_term, value: free_text(MAX_TEXT) },
     );
     let terms = terms.unwrap_or_default();
     let item = Record(|keys: &mut Keys<'_>| row(keys, name, &terms, judge));
@@ -279,7 +279,7 @@ fn allow_list(keys: &mut Keys<'_>) -> Option<Option<AllowList>> {
     let mut left_out = false;
     for key in ["paths", "commits", "targetRules"] {
         if keys.optional(key, "Of gitleaks: not taken over.", texts()).is_some() {
-            let message = format!("`{key}` is ignored: texts of agents have no such property");
+            let message = format!("`{key}` is ignored: it does not apply to texts of agents");
             // With AND, or for named rules, the rest of the list would exempt more than was meant.
             left_out |= all || key == "targetRules";
             keys.warn(key, message, if left_out { "the list is ignored" } else { "the rest of the list applies" });
@@ -322,9 +322,9 @@ impl Shape for OneSample {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Sample> {
         let parts = match &node.kind {
-            Kind::Text(text) => return Some(Sample::Whole(text.clone())),
-            Kind::List(parts) => {
-                parts.iter().map(|part| if let Kind::Text(text) = &part.kind { Some(text.clone()) } else { None })
+            NodeValue::Text(text) => return Some(Sample::Whole(text.clone())),
+            NodeValue::List(parts) => {
+                parts.iter().map(|part| if let NodeValue::Text(text) = &part.kind { Some(text.clone()) } else { None })
             }
             _ => {
                 faults.fault(

@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::{
     Report,
-    fault::{Faults, Place, Show},
+    fault::{Faults, ShownPart, SourcePosition},
     settings_schema,
-    tree::{Entry, Kind, Node, parse},
+    tree::{MappingEntry, Node, NodeValue, parse},
 };
 use umbra_domain::{ModelSpec, nearest::nearest};
 
@@ -130,7 +130,7 @@ impl Environment {
             if self.get(name).is_some_and(|key| !key.trim().chars().all(|c| matches!(c, ' '..='~'))) {
                 let at = faults.add_variable(name);
                 let message = "the key has a line break or another character that is not allowed in a header";
-                faults.fault_showing(at, Show::Nothing, message, "set the variable to the key and nothing else");
+                faults.fault_showing(at, ShownPart::Nothing, message, "set the variable to the key and nothing else");
             }
         }
         faults.finish(Some(())).map(drop)
@@ -143,7 +143,7 @@ impl Environment {
         for (name, path) in ALIASES {
             if let Some(value) = self.get(name) {
                 let at = faults.add_variable(name);
-                put(root, path, at, Kind::Text(value.to_owned()), at.source, faults);
+                put(root, path, at, NodeValue::Text(value.to_owned()), at.source, faults);
             }
         }
         // Settings of this layer drop the `_file` twins of earlier layers, but not each other's.
@@ -184,7 +184,7 @@ impl Environment {
             match meant {
                 Some((_, variable)) => {
                     let help = format!("did you mean {variable}? {form}");
-                    faults.fault_showing(at, Show::Nothing, "no setting has this name", help);
+                    faults.fault_showing(at, ShownPart::Nothing, "no setting has this name", help);
                 }
                 None => faults.warn(at, "no setting has this name, and no setting refers to this variable", form),
             }
@@ -210,9 +210,9 @@ fn is_of_cluster(name: &str, value: &str) -> bool {
 /// True if any setting holds the variable's name: the key of a provider, the secret of a webhook.
 fn mentions(node: &Node, name: &str) -> bool {
     match &node.kind {
-        Kind::Text(text) => text == name,
-        Kind::List(items) => items.iter().any(|item| mentions(item, name)),
-        Kind::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
+        NodeValue::Text(text) => text == name,
+        NodeValue::List(items) => items.iter().any(|item| mentions(item, name)),
+        NodeValue::Map(entries) => entries.iter().any(|entry| mentions(&entry.value, name)),
         _ => false,
     }
 }
@@ -228,23 +228,23 @@ fn paths(schema: &Value, section: &str, found: &mut Vec<(String, String)>) {
 }
 
 /// Parses a value as YAML, or takes it as plain text.
-fn value_of(value: &str, source: usize) -> Kind {
+fn value_of(value: &str, source: usize) -> NodeValue {
     // Faults of the attempt are dropped: what is not YAML is text.
-    parse(source, value, &mut Faults::default()).map_or_else(|| Kind::Text(value.to_owned()), |node| node.kind)
+    parse(source, value, &mut Faults::default()).map_or_else(|| NodeValue::Text(value.to_owned()), |node| node.kind)
 }
 
 /// Sets one value in the tree and creates the mappings on the way to it. Twins (`key_file` of `key`, and the reverse)
 /// from sources before `layer` are removed: the later layer decides alone. A key below a value that is no mapping is a
 /// fault.
-fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize, faults: &mut Faults) {
+fn put(node: &mut Node, path: &[&str], at: SourcePosition, kind: NodeValue, layer: usize, faults: &mut Faults) {
     let Some((key, rest)) = path.split_first() else {
         *node = Node { kind, at };
         return;
     };
-    if node.kind == Kind::Null {
-        *node = Node { kind: Kind::Map(Vec::new()), at };
+    if node.kind == NodeValue::Null {
+        *node = Node { kind: NodeValue::Map(Vec::new()), at };
     }
-    let Kind::Map(entries) = &mut node.kind else {
+    let NodeValue::Map(entries) = &mut node.kind else {
         let message = format!("`{key}` cannot be set within {}", node.kind.describe());
         return faults.fault(at, message, "set the whole value, or keys within it, not both");
     };
@@ -256,8 +256,8 @@ fn put(node: &mut Node, path: &[&str], at: Place, kind: Kind, layer: usize, faul
         entry.at = at;
         put(&mut entry.value, rest, at, kind, layer, faults);
     } else {
-        let mut value = Node { kind: Kind::Null, at };
+        let mut value = Node { kind: NodeValue::Null, at };
         put(&mut value, rest, at, kind, layer, faults);
-        entries.push(Entry { key: (*key).to_owned(), at, value });
+        entries.push(MappingEntry { key: (*key).to_owned(), at, value });
     }
 }

@@ -128,7 +128,7 @@ impl std::error::Error for Report {}
 
 /// Position of a node: a source's number, a line and a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
+pub(super) struct SourcePosition {
     /// Index into the sources of [`Faults`].
     pub source: usize,
     /// Line, from 1; 0 is the source as a whole.
@@ -139,7 +139,7 @@ pub(super) struct Place {
 
 /// Part of the line that a fault may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Show {
+pub(super) enum ShownPart {
     /// The whole line.
     Line,
     /// So many characters from the column on: the value behind a mistaken key may be a secret.
@@ -155,7 +155,7 @@ pub(super) struct Faults {
     sources: Vec<(String, String)>,
     /// The path of the key that is being read: `.name` and `[index]` parts.
     path: Vec<String>,
-    found: Vec<(Place, Fault)>,
+    found: Vec<(SourcePosition, Fault)>,
 }
 
 impl Faults {
@@ -166,8 +166,8 @@ impl Faults {
     }
 
     /// Adds an environment variable as a source, whose value is never shown, and returns the place of its value.
-    pub fn add_variable(&mut self, name: &str) -> Place {
-        Place { source: self.add_source(name, ""), line: 1, column: 1 }
+    pub fn add_variable(&mut self, name: &str) -> SourcePosition {
+        SourcePosition { source: self.add_source(name, ""), line: 1, column: 1 }
     }
 
     /// Runs `read` with one more part in the path.
@@ -179,18 +179,24 @@ impl Faults {
     }
 
     /// Notes a fault.
-    pub fn fault(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
-        self.note(Level::Fault, at, Show::Line, message.into(), help.into());
+    pub fn fault(&mut self, at: SourcePosition, message: impl Into<String>, help: impl Into<String>) {
+        self.note(Level::Fault, at, ShownPart::Line, message.into(), help.into());
     }
 
     /// Notes a fault with a limited snippet.
-    pub fn fault_showing(&mut self, at: Place, show: Show, message: impl Into<String>, help: impl Into<String>) {
+    pub fn fault_showing(
+        &mut self,
+        at: SourcePosition,
+        show: ShownPart,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         self.note(Level::Fault, at, show, message.into(), help.into());
     }
 
     /// Notes a warning.
-    pub fn warn(&mut self, at: Place, message: impl Into<String>, help: impl Into<String>) {
-        self.note(Level::Warning, at, Show::Line, message.into(), help.into());
+    pub fn warn(&mut self, at: SourcePosition, message: impl Into<String>, help: impl Into<String>) {
+        self.note(Level::Warning, at, ShownPart::Line, message.into(), help.into());
     }
 
     /// Ends the reading: returns the value, or the report of its faults. A `None` without a fault is reported too,
@@ -205,7 +211,7 @@ impl Faults {
         }
     }
 
-    fn note(&mut self, level: Level, at: Place, show: Show, message: String, help: String) {
+    fn note(&mut self, level: Level, at: SourcePosition, show: ShownPart, message: String, help: String) {
         let (file, text) = self.sources.get(at.source).map_or(("", ""), |(name, text)| (name.as_str(), text.as_str()));
         let key = clean(&self.path.concat());
         let fault = Fault {
@@ -223,12 +229,12 @@ impl Faults {
 }
 
 /// Returns the line at `at` with a caret below its column, cut to a window around it.
-fn snippet(text: &str, at: Place, show: Show) -> Option<String> {
+fn snippet(text: &str, at: SourcePosition, show: ShownPart) -> Option<String> {
     let line = text.trim_start_matches('\u{feff}').lines().nth(at.line.checked_sub(1)?)?;
     let until = match show {
-        Show::Line => usize::MAX,
-        Show::Upto(chars) => at.column.saturating_sub(1).saturating_add(chars),
-        Show::Nothing => return None,
+        ShownPart::Line => usize::MAX,
+        ShownPart::Upto(chars) => at.column.saturating_sub(1).saturating_add(chars),
+        ShownPart::Nothing => return None,
     };
     let start = at.column.saturating_sub(SNIPPET_CHARS * 2 / 3);
     let shown: String = line.chars().take(until).skip(start).take(SNIPPET_CHARS).collect();

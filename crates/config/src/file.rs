@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read, path::Path};
 
 use super::{
-    fault::{Faults, Place},
+    fault::{Faults, SourcePosition},
     tree::{MAX_FILE_BYTES, Node, parse},
 };
 
@@ -45,7 +45,7 @@ pub(super) struct Refused {
 impl Refused {
     /// Notes the reason as a fault of the source.
     pub(super) fn note(self, source: usize, faults: &mut Faults) {
-        faults.fault(Place { source, line: self.line, column: self.column }, self.message, self.help);
+        faults.fault(SourcePosition { source, line: self.line, column: self.column }, self.message, self.help);
     }
 }
 

@@ -7,8 +7,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    fault::{Faults, Place, Show, listed, quoted},
-    tree::{Entry, Kind, Node},
+    fault::{Faults, ShownPart, SourcePosition, listed, quoted},
+    tree::{MappingEntry, Node, NodeValue},
 };
 use umbra_domain::nearest::nearest;
 
@@ -31,7 +31,7 @@ impl<V, F: FnMut(&mut Keys<'_>) -> Option<V>> Shape for Record<F> {
     type Value = V;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<V> {
-        let Kind::Map(entries) = &node.kind else {
+        let NodeValue::Map(entries) = &node.kind else {
             let message = format!("expected keys with values, found {}", node.kind.describe());
             faults.fault(node.at, message, "write `key: value` lines, indented below it");
             return None;
@@ -66,7 +66,7 @@ pub(super) struct Keys<'a> {
 }
 
 enum Work<'a> {
-    Read { at: Place, entries: &'a [Entry], faults: &'a mut Faults },
+    Read { at: SourcePosition, entries: &'a [MappingEntry], faults: &'a mut Faults },
     Describe { properties: Map<String, Value>, required: Vec<&'static str> },
 }
 
@@ -96,7 +96,7 @@ impl Keys<'_> {
         shape: S,
     ) -> Option<Value> {
         if let Work::Read { entries, .. } = &self.work
-            && entries.iter().any(|entry| entry.key == key && entry.value.kind == Kind::Null)
+            && entries.iter().any(|entry| entry.key == key && entry.value.kind == NodeValue::Null)
         {
             self.known.push(key);
             return Some(Value::Null);
@@ -149,10 +149,10 @@ impl Keys<'_> {
     }
 
     /// Returns the place of the key's value, or of the record where the key is absent.
-    pub fn place(&self, key: &str) -> Place {
+    pub fn place(&self, key: &str) -> SourcePosition {
         match &self.work {
             Work::Read { at, .. } => self.entry(key).map_or(*at, |entry| entry.value.at),
-            Work::Describe { .. } => Place::default(),
+            Work::Describe { .. } => SourcePosition::default(),
         }
     }
 
@@ -169,7 +169,7 @@ impl Keys<'_> {
     /// Notes a fault of one item of a key's list, or of the key where its value is no list.
     pub fn fault_of(&mut self, key: &str, index: Option<usize>, message: impl Into<String>, help: impl Into<String>) {
         let item = self.entry(key).zip(index).and_then(|(entry, index)| match &entry.value.kind {
-            Kind::List(items) => items.get(index).map(|item| (item.at, index)),
+            NodeValue::List(items) => items.get(index).map(|item| (item.at, index)),
             _ => None,
         });
         let Some((at, index)) = item else { return self.fault(key, message, help) };
@@ -186,7 +186,7 @@ impl Keys<'_> {
         }
     }
 
-    fn entry(&self, key: &str) -> Option<&Entry> {
+    fn entry(&self, key: &str) -> Option<&MappingEntry> {
         match &self.work {
             Work::Read { entries, .. } => find(entries, key),
             Work::Describe { .. } => None,
@@ -204,15 +204,15 @@ impl Keys<'_> {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("known keys: {}", listed(known)),
             };
-            let show = Show::Upto(entry.key.chars().count() + 1);
+            let show = ShownPart::Upto(entry.key.chars().count() + 1);
             faults.fault_showing(entry.at, show, format!("unknown key {}", quoted(&entry.key)), help);
         }
     }
 }
 
 /// Finds the entry of a key, unless its value is empty.
-fn find<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
-    entries.iter().find(|entry| entry.key == key && entry.value.kind != Kind::Null)
+fn find<'a>(entries: &'a [MappingEntry], key: &str) -> Option<&'a MappingEntry> {
+    entries.iter().find(|entry| entry.key == key && entry.value.kind != NodeValue::Null)
 }
 
 fn first_sentence(about: &str) -> String {

@@ -10,39 +10,39 @@ use super::{
     keys::Shape,
     quantity::{parse_bytes, parse_duration, show_bytes, show_duration},
     shape::shown,
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 
 /// Shape of a whole number within bounds, read as an integer type that holds them.
-pub(super) struct Whole<T> {
+pub(super) struct WholeNumberShape<T> {
     range: RangeInclusive<u64>,
     hint: &'static str,
     integer: PhantomData<T>,
 }
 
 /// Returns the shape of a whole number within `range`.
-pub(super) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> Whole<T> {
-    Whole { range, hint: "", integer: PhantomData }
+pub(super) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> WholeNumberShape<T> {
+    WholeNumberShape { range, hint: "", integer: PhantomData }
 }
 
-impl<T> Whole<T> {
+impl<T> WholeNumberShape<T> {
     /// Adds advice for a number that is out of bounds.
     pub fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 }
 
-impl<T: TryFrom<u64>> Shape for Whole<T> {
+impl<T: TryFrom<u64>> Shape for WholeNumberShape<T> {
     type Value = T;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
         let (min, max) = (*self.range.start(), *self.range.end());
         let help = format!("write a whole number from {min} to {max}{}", self.hint);
         let number = match node.kind {
-            Kind::Whole(number) => Some(number),
+            NodeValue::Whole(number) => Some(number),
             // `1e12` is a decimal in YAML; as a count it is out of bounds, not of the wrong kind.
             #[expect(clippy::cast_possible_truncation, reason = "saturates, which is out of bounds as well")]
-            Kind::Decimal(number) if number.fract() == 0.0 => Some(number as i128),
+            NodeValue::Decimal(number) if number.fract() == 0.0 => Some(number as i128),
             _ => None,
         };
         bounded(node, number, "a whole number", help, faults, |number| {
@@ -93,8 +93,8 @@ impl<T> Shape for Decimal<T> {
         let (min, max) = (*self.range.start(), *self.range.end());
         let help = format!("write {} from {min} to {max}", self.what);
         let number = match node.kind {
-            Kind::Whole(number) => Some(number as f64),
-            Kind::Decimal(number) => Some(number),
+            NodeValue::Whole(number) => Some(number as f64),
+            NodeValue::Decimal(number) => Some(number),
             _ => None,
         };
         bounded(node, number, self.what, help, faults, |number| {
@@ -117,8 +117,8 @@ impl Shape for Time {
         let (min, max) = (show_duration(*self.0.start()), show_duration(*self.0.end()));
         let help = format!("write {min} to {max} as a number with ms, s, m, h or d: 500ms, 30s, 2h, 1d");
         let time = match &node.kind {
-            Kind::Text(text) => parse_duration(text),
-            Kind::Whole(0) => Some(Duration::ZERO),
+            NodeValue::Text(text) => parse_duration(text),
+            NodeValue::Whole(0) => Some(Duration::ZERO),
             _ => None,
         };
         bounded(node, time, "a duration", help, faults, |time| self.0.contains(&time).then_some(time))
@@ -139,8 +139,8 @@ impl Shape for Bytes {
         let (min, max) = (show_bytes(*self.0.start()), show_bytes(*self.0.end()));
         let help = format!("write {min} to {max} in bytes or with KiB, MiB, GiB: 65536, 4MiB");
         let bytes = match &node.kind {
-            Kind::Text(text) => parse_bytes(text).map(i128::from),
-            Kind::Whole(number) => Some(*number),
+            NodeValue::Text(text) => parse_bytes(text).map(i128::from),
+            NodeValue::Whole(number) => Some(*number),
             _ => None,
         };
         bounded(node, bytes, "a size", help, faults, |bytes| {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use globset::Glob;
 
 use super::{
-    fault::{Faults, Place, is_printable, quoted},
+    fault::{Faults, SourcePosition, is_printable, quoted},
     keys::{Keys, Record},
     shape::{List, word},
     text::{Text, agent_glob, free_text, printable, text},
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 use umbra_domain::{Effect, GuardVerdict, PolicyMode, PolicyRule};
 
@@ -97,11 +97,11 @@ pub(super) fn policies(keys: &mut Keys<'_>, condition: ConditionRule<'_>) -> Vec
 
 /// Notes a fault for each name that occurs twice in these lists: a caller that is stopped is told the rule's name.
 pub(super) fn refuse_twins(root: &Node, lists: &[&str], faults: &mut Faults) {
-    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    let mut first: BTreeMap<&str, SourcePosition> = BTreeMap::new();
     for list in lists {
-        let Some(Kind::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
+        let Some(NodeValue::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
         for (index, rule) in rules.iter().enumerate() {
-            let Some(Node { kind: Kind::Text(name), at }) = rule.get(NAME) else { continue };
+            let Some(Node { kind: NodeValue::Text(name), at }) = rule.get(NAME) else { continue };
             if let Some(earlier) = first.get(name.as_str()) {
                 let message = format!("the name {} occurs twice", quoted(name));
                 let help = format!("the rule at line {} has this name: choose another name", earlier.line);

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::{
     fault::{Faults, listed, quoted},
     keys::Shape,
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 use umbra_domain::nearest::nearest;
 
 /// Returns a node's value for messages.
 pub(super) fn shown(node: &Node) -> String {
     match &node.kind {
-        Kind::Text(text) => quoted(text),
-        Kind::Flag(flag) => flag.to_string(),
-        Kind::Whole(number) => number.to_string(),
-        Kind::Decimal(number) => number.to_string(),
+        NodeValue::Text(text) => quoted(text),
+        NodeValue::Flag(flag) => flag.to_string(),
+        NodeValue::Whole(number) => number.to_string(),
+        NodeValue::Decimal(number) => number.to_string(),
         other => other.describe().to_owned(),
     }
 }
@@ -29,7 +29,7 @@ impl Shape for Flag {
     type Value = bool;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<bool> {
-        let Kind::Flag(flag) = node.kind else {
+        let NodeValue::Flag(flag) = node.kind else {
             faults.fault(node.at, format!("{} is not true or false", shown(node)), "write true or false");
             return None;
         };
@@ -42,16 +42,16 @@ impl Shape for Flag {
 }
 
 /// Shape of `off` (read as `None`) or of a value (read as `Some`).
-pub(super) struct Off<S>(pub S);
+pub(super) struct OffShape<S>(pub S);
 
-impl<S: Shape> Shape for Off<S> {
+impl<S: Shape> Shape for OffShape<S> {
     type Value = Option<S::Value>;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
         match &node.kind {
-            Kind::Flag(false) => Some(None),
-            Kind::Text(text) if text == "off" => Some(None),
-            Kind::Map(_) => self.0.read(node, faults).map(Some),
+            NodeValue::Flag(false) => Some(None),
+            NodeValue::Text(text) if text == "off" => Some(None),
+            NodeValue::Map(_) => self.0.read(node, faults).map(Some),
             _ => {
                 let help = "write off, or its keys: {key: value}; {} takes the default of each";
                 faults.fault(node.at, format!("{} is not off or a mapping", shown(node)), help);
@@ -66,16 +66,16 @@ impl<S: Shape> Shape for Off<S> {
 }
 
 /// Shape of one word out of a few.
-pub(super) struct Word<T> {
+pub(super) struct WordShape<T> {
     words: Vec<(&'static str, T)>,
 }
 
 /// Returns the shape of one of `all`, by its name.
-pub(super) fn word<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Word<T> {
-    Word { words: all.iter().map(|value| (name(*value), *value)).collect() }
+pub(super) fn word<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> WordShape<T> {
+    WordShape { words: all.iter().map(|value| (name(*value), *value)).collect() }
 }
 
-impl<T: Copy> Word<T> {
+impl<T: Copy> WordShape<T> {
     /// Adds one more word.
     pub fn or(mut self, word: &'static str, value: T) -> Self {
         self.words.push((word, value));
@@ -83,11 +83,11 @@ impl<T: Copy> Word<T> {
     }
 }
 
-impl<T: Copy> Shape for Word<T> {
+impl<T: Copy> Shape for WordShape<T> {
     type Value = T;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
-        let word = if let Kind::Text(text) = &node.kind { text.as_str() } else { "" };
+        let word = if let NodeValue::Text(text) = &node.kind { text.as_str() } else { "" };
         let found = self.words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
         if found.is_none() {
             let names: Vec<&str> = self.words.iter().map(|(name, _)| *name).collect();
@@ -121,7 +121,7 @@ impl<S: Shape> Shape for List<S> {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Vec<S::Value>> {
         let items = match &node.kind {
-            Kind::List(items) => items,
+            NodeValue::List(items) => items,
             _ if self.single => return Some(vec![self.item.read(node, faults)?]),
             _ => {
                 faults.fault(
@@ -152,7 +152,7 @@ impl<S: Shape> Shape for List<S> {
 }
 
 /// Shape of a mapping with keys of the user's own.
-pub(super) struct Table<S> {
+pub(super) struct MappingShape<S> {
     /// Most entries.
     pub max: usize,
     /// Judges a key; the error gives advice.
@@ -161,11 +161,11 @@ pub(super) struct Table<S> {
     pub value: S,
 }
 
-impl<S: Shape> Shape for Table<S> {
+impl<S: Shape> Shape for MappingShape<S> {
     type Value = BTreeMap<String, S::Value>;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Self::Value> {
-        let Kind::Map(entries) = &node.kind else {
+        let NodeValue::Map(entries) = &node.kind else {
             faults.fault(node.at, format!("{} is not a mapping", shown(node)), "write `name: value` lines");
             return None;
         };

@@ -8,10 +8,10 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{
-    fault::{Faults, Show, is_printable},
+    fault::{Faults, ShownPart, is_printable},
     keys::Shape,
     shape::shown,
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 
 /// Shape of a text that `parse` understands.
@@ -38,8 +38,9 @@ impl<T> Shape for Text<T> {
     type Value = T;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<T> {
-        let (show, value) = if self.secret { (Show::Nothing, "this".to_owned()) } else { (Show::Line, shown(node)) };
-        let Kind::Text(text) = &node.kind else {
+        let (show, value) =
+            if self.secret { (ShownPart::Nothing, "this".to_owned()) } else { (ShownPart::Line, shown(node)) };
+        let NodeValue::Text(text) = &node.kind else {
             faults.fault_showing(node.at, show, format!("{value} is not text"), "put it in quotes");
             return None;
         };

@@ -6,8 +6,8 @@ use ::toml::{
 };
 
 use super::{
-    fault::{Faults, Place},
-    tree::{Entry, Kind, Node},
+    fault::{Faults, SourcePosition},
+    tree::{MappingEntry, Node, NodeValue},
 };
 
 /// Reads a whole source and notes every fault of its syntax.
@@ -35,38 +35,38 @@ impl<'t> Lines<'t> {
         Self { source, text, starts }
     }
 
-    fn place(&self, at: usize) -> Place {
+    fn place(&self, at: usize) -> SourcePosition {
         let line = self.starts.partition_point(|start| *start <= at);
         let start = line.checked_sub(1).and_then(|before| self.starts.get(before)).copied().unwrap_or_default();
         let column = self.text.get(start..at).map_or(1, |before| before.chars().count() + 1);
-        Place { source: self.source, line, column }
+        SourcePosition { source: self.source, line, column }
     }
 }
 
 fn node(value: Spanned<DeValue<'_>>, lines: &Lines<'_>) -> Node {
     let at = lines.place(value.span().start);
     let kind = match value.into_inner() {
-        DeValue::String(text) => Kind::Text(text.into_owned()),
-        DeValue::Boolean(flag) => Kind::Flag(flag),
+        DeValue::String(text) => NodeValue::Text(text.into_owned()),
+        DeValue::Boolean(flag) => NodeValue::Flag(flag),
         DeValue::Integer(number) => {
             let whole = i128::from_str_radix(number.as_str(), number.radix());
-            whole.map_or_else(|_| Kind::Text(number.to_string()), Kind::Whole)
+            whole.map_or_else(|_| NodeValue::Text(number.to_string()), NodeValue::Whole)
         }
         DeValue::Float(number) => {
-            number.as_str().parse().map_or_else(|_| Kind::Text(number.to_string()), Kind::Decimal)
+            number.as_str().parse().map_or_else(|_| NodeValue::Text(number.to_string()), NodeValue::Decimal)
         }
-        DeValue::Datetime(time) => Kind::Text(time.to_string()),
-        DeValue::Array(items) => Kind::List(items.into_iter().map(|item| node(item, lines)).collect()),
+        DeValue::Datetime(time) => NodeValue::Text(time.to_string()),
+        DeValue::Array(items) => NodeValue::List(items.into_iter().map(|item| node(item, lines)).collect()),
         DeValue::Table(table) => entries(table, lines),
     };
     Node { kind, at }
 }
 
-fn entries(table: DeTable<'_>, lines: &Lines<'_>) -> Kind {
-    let entries = table.into_iter().map(|(key, value)| Entry {
+fn entries(table: DeTable<'_>, lines: &Lines<'_>) -> NodeValue {
+    let entries = table.into_iter().map(|(key, value)| MappingEntry {
         at: lines.place(key.span().start),
         key: key.into_inner().into_owned(),
         value: node(value, lines),
     });
-    Kind::Map(entries.collect())
+    NodeValue::Map(entries.collect())
 }

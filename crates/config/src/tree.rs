@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, de};
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Spanned, budget::BudgetBreach};
 
-use super::fault::{Faults, Place, Show};
+use super::fault::{Faults, ShownPart, SourcePosition};
 
 /// Largest file, in bytes.
 pub(super) const MAX_FILE_BYTES: usize = 2 * 1024 * 1024;
@@ -28,14 +28,14 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     /// The value.
-    pub kind: Kind,
+    pub kind: NodeValue,
     /// Place of the value.
-    pub at: Place,
+    pub at: SourcePosition,
 }
 
 /// Value of a node.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum NodeValue {
     /// Nothing, or `null`.
     Null,
     /// `true` or `false`.
@@ -49,16 +49,16 @@ pub(super) enum Kind {
     /// A list.
     List(Vec<Node>),
     /// Keys and values, in the order of the file.
-    Map(Vec<Entry>),
+    Map(Vec<MappingEntry>),
 }
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct MappingEntry {
     /// The key.
     pub key: String,
     /// Place of the key.
-    pub at: Place,
+    pub at: SourcePosition,
     /// Value of the key.
     pub value: Node,
 }
@@ -66,12 +66,12 @@ pub(super) struct Entry {
 impl Node {
     /// Returns the value of a key, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
-        let Kind::Map(entries) = &self.kind else { return None };
+        let NodeValue::Map(entries) = &self.kind else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 }
 
-impl Kind {
+impl NodeValue {
     /// Returns the kind of the value, for messages.
     pub fn describe(&self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Kind {
 
 /// Reads a whole source. Notes the first fault of syntax or budget, and returns `None` for it.
 pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<Node> {
-    let whole = Place { source, line: 0, column: 0 };
+    let whole = SourcePosition { source, line: 0, column: 0 };
     if text.len() > MAX_FILE_BYTES {
         let message = format!("the file has {} bytes; at most {MAX_FILE_BYTES} are read", text.len());
         faults.fault(whole, message, "split the file, or remove what does not belong here");
@@ -121,7 +121,7 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
         with_snippet: false,
     };
     match serde_saphyr::from_str_with_options::<Node>(text, options) {
-        Ok(Node { kind: Kind::Null, .. }) => {
+        Ok(Node { kind: NodeValue::Null, .. }) => {
             faults.fault(whole, "the file is empty", "write the file as the example in config/, or do not name it");
             None
         }
@@ -131,8 +131,8 @@ pub(super) fn parse(source: usize, text: &str, faults: &mut Faults) -> Option<No
         }
         Err(error) => {
             let (message, help) = explain(&error);
-            let at = error.location().map_or(whole, |location| Place { source, ..place(location) });
-            faults.fault_showing(at, Show::Line, message, help);
+            let at = error.location().map_or(whole, |location| SourcePosition { source, ..place(location) });
+            faults.fault_showing(at, ShownPart::Line, message, help);
             None
         }
     }
@@ -200,17 +200,17 @@ fn exceeded(breach: &BudgetBreach) -> String {
 }
 
 /// Returns the place within a source whose number is not known yet.
-fn place(location: Location) -> Place {
+fn place(location: Location) -> SourcePosition {
     let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    Place { source: 0, line: whole(location.line()), column: whole(location.column()) }
+    SourcePosition { source: 0, line: whole(location.line()), column: whole(location.column()) }
 }
 
 /// Sets the source of a node and of all nodes below it.
 fn set_source(node: &mut Node, source: usize) {
     node.at.source = source;
     match &mut node.kind {
-        Kind::List(items) => items.iter_mut().for_each(|item| set_source(item, source)),
-        Kind::Map(entries) => entries.iter_mut().for_each(|entry| {
+        NodeValue::List(items) => items.iter_mut().for_each(|item| set_source(item, source)),
+        NodeValue::Map(entries) => entries.iter_mut().for_each(|entry| {
             entry.at.source = source;
             set_source(&mut entry.value, source);
         }),
@@ -225,7 +225,7 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Kind {
+impl<'de> Deserialize<'de> for NodeValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(KindVisitor)
     }
@@ -234,52 +234,52 @@ impl<'de> Deserialize<'de> for Kind {
 struct KindVisitor;
 
 impl<'de> de::Visitor<'de> for KindVisitor {
-    type Value = Kind;
+    type Value = NodeValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Kind, E> {
-        Ok(Kind::Null)
+    fn visit_unit<E>(self) -> Result<NodeValue, E> {
+        Ok(NodeValue::Null)
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Kind, E> {
-        Ok(Kind::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<NodeValue, E> {
+        Ok(NodeValue::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Kind, E> {
-        Ok(Kind::Whole(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Whole(number.into()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Kind, E> {
-        Ok(Kind::Whole(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Whole(number.into()))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Kind, E> {
-        Ok(Kind::Decimal(number))
+    fn visit_f64<E>(self, number: f64) -> Result<NodeValue, E> {
+        Ok(NodeValue::Decimal(number))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Kind, E> {
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<NodeValue, E> {
         if text.len() > MAX_TEXT_BYTES {
             return Err(E::custom(format!("a text of {} bytes; at most {MAX_TEXT_BYTES} are read", text.len())));
         }
-        Ok(Kind::Text(text.to_owned()))
+        Ok(NodeValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Kind, A::Error> {
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<NodeValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Kind::List(list))
+        Ok(NodeValue::List(list))
     }
 
-    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Kind, A::Error> {
+    fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<NodeValue, A::Error> {
         let mut map = Vec::new();
         while let Some((Spanned { value: key, referenced, .. }, value)) = entries.next_entry()? {
-            map.push(Entry { key, at: place(referenced), value });
+            map.push(MappingEntry { key, at: place(referenced), value });
         }
-        Ok(Kind::Map(map))
+        Ok(NodeValue::Map(map))
     }
 }

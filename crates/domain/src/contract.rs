@@ -25,7 +25,7 @@ pub struct ToolContract {
     /// Result shown in the tool's own documentation.
     pub example: Option<Value>,
     /// Answers of the stub; the first that applies is used.
-    pub responses: Vec<Response>,
+    pub responses: Vec<StubResponse>,
     /// Errors that stubs return now and then, if the run asks for them.
     pub faults: Vec<FaultRule>,
     /// Records of calls that did not run, for later reads in the same run.
@@ -69,7 +69,7 @@ impl ToolContract {
 
 /// One answer of a stub.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Response {
+pub struct StubResponse {
     /// Condition under which the answer applies, in CEL; always if absent.
     pub when: Option<String>,
     /// Result: JSON whose strings may hold `{{ CEL }}`.

@@ -98,12 +98,12 @@ impl Coverage {
         let reasons = SkipReason::ALL
             .into_iter()
             .map(|reason| (self.skipped.get(reason.as_str()).copied().unwrap_or_default(), reason.in_words()));
-        let others = [(self.open, "under review"), (self.unwatched, "watched by no shadow")];
+        let others = [(self.open, "under review"), (self.unwatched, "not watched by a shadow")];
         for (n, what) in reasons.chain(others).filter(|(n, _)| *n > 0) {
             let _ = write!(words, ", {n} {what}");
         }
         if self.checked > 0 {
-            let _ = write!(words, "; the built-in checks alone looked at {}", self.checked);
+            let _ = write!(words, "; only the built-in checks examined {}", self.checked);
         }
         words
     }

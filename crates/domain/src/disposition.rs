@@ -51,7 +51,7 @@ impl SkipReason {
     /// Returns the reason as a phrase behind a number of events or steps: "3 below the cost floor".
     pub fn in_words(self) -> &'static str {
         match self {
-            Self::ShadowDisabled => "of a shadow that is switched off",
+            Self::ShadowDisabled => "of a disabled shadow",
             Self::LoopGuard => "held back as Umbra's own traffic",
             Self::NotSampled => "left out by the sample",
             Self::CostBelowFloor => "below the cost floor",

@@ -42,7 +42,7 @@ pub struct AgentGlobs(GlobSet);
 
 /// Error for an agent pattern that is no glob.
 #[derive(Debug, thiserror::Error)]
-#[error("{pattern:?} is no glob: write a name or a pattern such as writer-*")]
+#[error("{pattern:?} is not a glob: write a name, or a pattern such as writer-*")]
 pub struct BadGlob {
     pattern: String,
 }

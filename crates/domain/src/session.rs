@@ -204,7 +204,7 @@ impl Session {
         let first = usize::from(self.notices_left_out > 0);
         if self.notices.len() > first + MOST_NOTICES {
             self.notices_left_out = self.notices_left_out.saturating_add(1);
-            let more = format!("of the files of this session there was more to say, {} times", self.notices_left_out);
+            let more = format!("{} more notices about this session's files were left out", self.notices_left_out);
             self.notices.splice(..=first, [more]);
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!((session.notices.len(), session.notices[0].as_str()), (MOST_NOTICES, "notice 0"));
         session.notices.clear();
         tell(&mut session, MOST_NOTICES + 3);
-        assert!(session.notices[0].contains("3 times"), "{:?}", session.notices);
+        assert!(session.notices[0].contains("3 more notices"), "{:?}", session.notices);
         assert_eq!((session.notices.len(), session.notices[1].as_str()), (MOST_NOTICES + 1, "notice 3"));
         session.notices.clear();
         tell(&mut session, 1);

@@ -58,9 +58,9 @@ pub fn recommend(opinions: &[ReviewOpinion], open: u64, coverage: &Coverage) -> 
     let clean = assessment == Some(Assessment::Approve);
     let recommendation = match (assessment, decisive) {
         (None, _) if open + coverage.open == 0 => format!("Nothing of this task was reviewed: {summary}."),
-        (None, _) => format!("Wait for its reviews: {summary}."),
+        (None, _) => format!("Wait for the task's reviews: {summary}."),
         (Some(Assessment::Approve), _) => {
-            let wait = if open > 0 { " Some of its reviews have not ended yet." } else { "" };
+            let wait = if open > 0 { " Some reviews have not ended yet." } else { "" };
             format!("No concerns found: {summary}.{wait}")
         }
         (Some(Assessment::Checked), _) => format!("No approval, though no concerns were found: {summary}."),
@@ -183,12 +183,12 @@ mod tests {
         let sampled = [(judged(), 2), (skipped(SkipReason::NotSampled, true), 1)];
         let (recommendation, reasons) = said(&approved, 0, &sampled);
         let expected =
-            "No concerns found: 2 of 3 steps judged, 1 left out by the sample; the built-in checks alone looked at 1.";
+            "No concerns found: 2 of 3 steps judged, 1 left out by the sample; only the built-in checks examined 1.";
         assert_eq!((recommendation.as_str(), reasons.len()), (expected, 0));
         assert!(said(&approved, 1, &[(judged(), 1)]).0.ends_with("not ended yet."));
-        assert_eq!(said(&[], 1, &[(open(), 2)]).0, "Wait for its reviews: 0 of 2 steps judged, 2 under review.");
+        assert_eq!(said(&[], 1, &[(open(), 2)]).0, "Wait for the task's reviews: 0 of 2 steps judged, 2 under review.");
         let unwatched = StepCoverage::default();
-        let nothing = "Nothing of this task was reviewed: 0 of 1 step judged, 1 watched by no shadow.";
+        let nothing = "Nothing of this task was reviewed: 0 of 1 step judged, 1 not watched by a shadow.";
         assert_eq!(said(&[], 0, &[(unwatched, 1)]).0, nothing);
     }
 }

@@ -97,19 +97,18 @@ impl DecidedBy {
     pub fn sentence(self, assessment: Assessment) -> Option<&'static str> {
         Some(match (self, assessment) {
             (Self::SecondCall, _) => {
-                "The model's FLAG is about what cannot be quoted: a second call that knew nothing of the first agrees."
+                "The model's FLAG is about something that cannot be quoted: a second, independent call agrees."
             }
-            (Self::Unconfirmed, _) => "The model's FLAG was confirmed by no second call: it counts as SUGGEST.",
+            (Self::Unconfirmed, _) => "The model's FLAG was not confirmed by a second call: it counts as SUGGEST.",
             (Self::OnUnfounded, Assessment::Flag) => {
-                "The model's FLAG rests on no evidence found in the text: it stands, since on_unfounded says reject."
+                "The model's FLAG has no evidence in the text: it stands because on_unfounded is reject."
             }
             (Self::OnUnfounded, _) => {
-                "The model's FLAG rests on no evidence found in the text: it counts as SUGGEST, since on_unfounded says \
-                 suggest."
+                "The model's FLAG has no evidence in the text: it counts as SUGGEST because on_unfounded is suggest."
             }
             (Self::Given, _) => {
-                "What would reject this stands in what the agent was given, and is no fault of the agent's: it counts as \
-                 SUGGEST."
+                "The grounds for rejection are in data that the agent was given, and are no fault of the agent: they \
+                 count as SUGGEST."
             }
             _ => return None,
         })
@@ -215,7 +214,7 @@ impl VerdictInput {
     fn ruling_at(&self, now: Timestamp) -> Option<FinalVerdict> {
         let Self { shadow, by, rules, .. } = self;
         let by_rule = |decided_by, rule, otherwise: FallbackVerdict, why: &str| {
-            let reason = format!("{shadow}: {why}, and {rule} says {}", otherwise.as_str());
+            let reason = format!("{shadow}: {why}, and {rule} is {}", otherwise.as_str());
             self.ruling(decided_by, otherwise, vec![reason])
         };
         let on_inconclusive = |decided_by, why| by_rule(decided_by, "on_inconclusive", rules.on_inconclusive, why);
@@ -229,7 +228,9 @@ impl VerdictInput {
                     }
                     ruling
                 }
-                Assessment::Inconclusive => on_inconclusive(DecidedBy::OnInconclusive, "the review could not tell"),
+                Assessment::Inconclusive => {
+                    on_inconclusive(DecidedBy::OnInconclusive, "the review gave no clear verdict")
+                }
                 Assessment::Checked => {
                     on_inconclusive(DecidedBy::ChecksOnly, "the built-in checks found nothing and no model judged it")
                 }
@@ -241,7 +242,7 @@ impl VerdictInput {
                 Some(self.ruling(DecidedBy::Checks, FallbackVerdict::Reject, self.certain.clone()))
             }
             ReviewProgress::GivenUp(why) => Some(on_timeout(&format!("the review was given up ({why})"))),
-            _ if now > *by => Some(on_timeout("no review came in time")),
+            _ if now > *by => Some(on_timeout("no review ended in time")),
             _ => None,
         }
     }
@@ -340,10 +341,10 @@ mod tests {
     #[test]
     fn deciding_rule_precedes_the_finding_in_reasons() {
         for (decided_by, assessment, standing, said) in [
-            (DecidedBy::SecondCall, Assessment::Flag, VerdictState::Rejected, "a second call"),
-            (DecidedBy::OnUnfounded, Assessment::Flag, VerdictState::Rejected, "on_unfounded says reject"),
-            (DecidedBy::OnUnfounded, Assessment::Suggest, VerdictState::Accepted, "on_unfounded says suggest"),
-            (DecidedBy::Unconfirmed, Assessment::Suggest, VerdictState::Accepted, "no second call"),
+            (DecidedBy::SecondCall, Assessment::Flag, VerdictState::Rejected, "a second, independent call"),
+            (DecidedBy::OnUnfounded, Assessment::Flag, VerdictState::Rejected, "on_unfounded is reject"),
+            (DecidedBy::OnUnfounded, Assessment::Suggest, VerdictState::Accepted, "on_unfounded is suggest"),
+            (DecidedBy::Unconfirmed, Assessment::Suggest, VerdictState::Accepted, "not confirmed by a second call"),
             (DecidedBy::Given, Assessment::Suggest, VerdictState::Accepted, "was given"),
         ] {
             let one = VerdictInput { decided_by, ..opinion("a", ReviewProgress::Done(at(5), assessment)) };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     Finish, Request, Usage, effort,
-    protocol::{Answer, Protocol, join, sensitive},
+    protocol::{Protocol, ProtocolAnswer, join, sensitive},
 };
 
 pub(super) struct Anthropic;
@@ -49,7 +49,7 @@ impl Protocol for Anthropic {
         body
     }
 
-    fn read(&self, body: &[u8]) -> Option<Answer> {
+    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer> {
         let message: Message = serde_json::from_slice(body).ok()?;
         let text =
             message.content.iter().filter(|block| block.kind == "text").filter_map(|block| block.text.as_deref());
@@ -59,7 +59,12 @@ impl Protocol for Anthropic {
             Some("refusal") => Finish::Refused,
             _ => Finish::Other,
         };
-        Some(Answer { text: text.collect(), usage: message.usage.and_then(usage), finish, model: message.model })
+        Some(ProtocolAnswer {
+            text: text.collect(),
+            usage: message.usage.and_then(usage),
+            finish,
+            model: message.model,
+        })
     }
 }
 
@@ -82,7 +87,7 @@ struct Block {
 /// Token counts. Tokens served from a cache or written to one are not in `input_tokens`.
 #[derive(Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the provider's own names")]
-struct Counts {
+struct AnthropicUsage {
     input_tokens: u64,
     output_tokens: u64,
     cache_creation_input_tokens: Option<u64>,
@@ -90,7 +95,7 @@ struct Counts {
 }
 
 fn usage(counts: Value) -> Option<Usage> {
-    let tokens: Counts = serde_json::from_value(counts).ok()?;
+    let tokens: AnthropicUsage = serde_json::from_value(counts).ok()?;
     let cached = [tokens.cache_creation_input_tokens, tokens.cache_read_input_tokens];
     let input_tokens = cached.into_iter().flatten().fold(tokens.input_tokens, u64::saturating_add);
     Some(Usage { input_tokens, output_tokens: tokens.output_tokens })

@@ -25,7 +25,7 @@ const WHILE_PROBING: Duration = Duration::from_secs(5);
 
 /// Outcome of a call, as far as the provider's health is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ProviderCallOutcome {
     /// The provider answered.
     Answered,
     /// The provider did not answer, or reported that it cannot. `not_before` is the wait that it asked for.
@@ -66,7 +66,7 @@ enum Phase {
 /// State of a breaker, as shown outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    pub state: State,
+    pub state: ProviderBreakerState,
     pub in_a_row: u32,
     pub last_error: Option<String>,
     /// Remaining time that the breaker stays open.
@@ -76,7 +76,7 @@ pub(super) struct Snapshot {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ProviderBreakerState {
     Closed,
     Open,
     HalfOpen,
@@ -102,9 +102,9 @@ impl Breaker {
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let inner = self.inner();
         let (state, rest) = match inner.phase {
-            Phase::Closed => (State::Closed, None),
-            Phase::Open { until } if until > now => (State::Open, Some(until - now)),
-            Phase::Open { .. } | Phase::Probing => (State::HalfOpen, None),
+            Phase::Closed => (ProviderBreakerState::Closed, None),
+            Phase::Open { until } if until > now => (ProviderBreakerState::Open, Some(until - now)),
+            Phase::Open { .. } | Phase::Probing => (ProviderBreakerState::HalfOpen, None),
         };
         let barred = inner.barred && rest.is_some();
         Snapshot { state, in_a_row: inner.in_a_row, last_error: inner.last_error.clone(), rest, barred }
@@ -125,7 +125,7 @@ pub(super) struct Permit<'a> {
 
 impl Permit<'_> {
     /// Records the outcome of the call.
-    pub fn settle(mut self, outcome: Outcome, now: Instant) {
+    pub fn settle(mut self, outcome: ProviderCallOutcome, now: Instant) {
         let probe = self.probe.take().is_some();
         self.breaker.inner().settle(outcome, probe, now);
     }
@@ -140,14 +140,14 @@ impl Drop for Permit<'_> {
 }
 
 impl Inner {
-    fn settle(&mut self, outcome: Outcome, probe: bool, now: Instant) {
+    fn settle(&mut self, outcome: ProviderCallOutcome, probe: bool, now: Instant) {
         // A call from before the breaker opened says nothing about the time since.
         if !probe && !matches!(self.phase, Phase::Closed) {
             return;
         }
-        self.barred = matches!(outcome, Outcome::AccessRefused { .. });
+        self.barred = matches!(outcome, ProviderCallOutcome::AccessRefused { .. });
         match outcome {
-            Outcome::Answered => {
+            ProviderCallOutcome::Answered => {
                 if probe {
                     *self = Self::default();
                 }
@@ -155,18 +155,18 @@ impl Inner {
                 self.last_error = None;
                 self.remember(now, true);
             }
-            Outcome::CallerFault { why } => {
+            ProviderCallOutcome::CallerFault { why } => {
                 if probe {
                     *self = Self::default();
                 }
                 self.last_error = Some(why);
             }
-            Outcome::AccessRefused { why } => {
+            ProviderCallOutcome::AccessRefused { why } => {
                 self.in_a_row = self.in_a_row.saturating_add(1);
                 self.last_error = Some(why);
                 self.open_until(now + LONGEST_OPEN);
             }
-            Outcome::Failed { why, not_before } => {
+            ProviderCallOutcome::Failed { why, not_before } => {
                 self.in_a_row = self.in_a_row.saturating_add(1);
                 self.last_error = Some(why);
                 self.remember(now, false);

@@ -26,7 +26,7 @@ pub enum ClientError {
     #[error(transparent)]
     Url(#[from] UrlRefused),
     /// The TLS library did not start, mostly because root certificates are missing.
-    #[error("no HTTPS here: install the system's CA certificates")]
+    #[error("HTTPS is not available: install the system's CA certificates")]
     Tls(#[source] reqwest::Error),
 }
 

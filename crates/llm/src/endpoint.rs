@@ -20,7 +20,7 @@ use super::{
     Failure, FailureKind, OutboundPolicy, Reply, Request,
     connect::{self, ClientError},
     gateway::GatewayError,
-    protocol::{self, Answer, Protocol},
+    protocol::{self, Protocol, ProtocolAnswer},
     retry_after, schema,
 };
 
@@ -59,7 +59,7 @@ impl PartialEq for Identity {
 
 /// A model that can be called.
 #[derive(Clone)]
-pub(super) struct Endpoint {
+pub(super) struct ModelEndpoint {
     protocol: &'static dyn Protocol,
     client: Client,
     base: Url,
@@ -69,7 +69,7 @@ pub(super) struct Endpoint {
     key: Option<SecretString>,
 }
 
-impl Endpoint {
+impl ModelEndpoint {
     /// Builds the endpoint. The inner error is the reason why there is no model to call, although the settings are
     /// valid.
     pub fn new(
@@ -78,7 +78,7 @@ impl Endpoint {
         policy: &OutboundPolicy,
     ) -> Result<Result<Self, String>, GatewayError> {
         let Some(protocol) = protocol::of(identity.provider) else {
-            return Ok(Err(format!("`{alias}` is no model: the built-in checks review alone")));
+            return Ok(Err(format!("`{alias}` is not a model: only the built-in checks review")));
         };
         let base = identity.base_url.as_deref().unwrap_or_else(|| protocol.default_base());
         let (client, base) = match connect::client(base, policy) {
@@ -119,10 +119,10 @@ impl Endpoint {
         let (media, body) = self.post(self.url.clone(), &body, LONGEST_ANSWER).await?;
         let answer = self.protocol.read(&body).ok_or_else(|| {
             if is_json(media.as_ref(), &body) {
-                let message = "the answer is not of the provider's protocol: check provider and base_url";
+                let message = "the answer does not follow the provider's protocol: check provider and base_url";
                 Failure::after_sending(FailureKind::BadReply, message)
             } else {
-                Failure::free(FailureKind::BadReply, "the answer is a page, not a model's reply: check base_url")
+                Failure::free(FailureKind::BadReply, "the answer is a web page, not a model's reply: check base_url")
             }
         })?;
         Ok(self.reply(answer, started.elapsed()))
@@ -144,7 +144,7 @@ impl Endpoint {
         Ok((media, read(&mut response, most).await?))
     }
 
-    fn reply(&self, answer: Answer, latency: Duration) -> Reply {
+    fn reply(&self, answer: ProtocolAnswer, latency: Duration) -> Reply {
         let named = answer.model.filter(|name| {
             !name.is_empty() && name.len() <= LONGEST_MODEL_NAME && name.chars().all(|c| c.is_ascii_graphic())
         });
@@ -169,7 +169,7 @@ fn is_json(media: Option<&HeaderValue>, body: &[u8]) -> bool {
 
 async fn within<T>(deadline: Duration, asking: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     timeout(deadline, asking).await.unwrap_or_else(|_| {
-        let message = format!("no answer within {deadline:?}: raise the model's timeout if that is too short");
+        let message = format!("no answer within {deadline:?}: raise the model's timeout if the model needs longer");
         Err(Failure::after_sending(FailureKind::Timeout, message))
     })
 }
@@ -214,7 +214,10 @@ fn broken(error: &reqwest::Error) -> Failure {
     }
     if error.is_connect() || error.is_builder() {
         let what = if error.is_timeout() { "the connection timed out" } else { "no connection" };
-        return Failure::free(FailureKind::Connect, format!("{what}: check base_url and that the provider is up"));
+        return Failure::free(
+            FailureKind::Connect,
+            format!("{what}: check base_url, and that the provider is running"),
+        );
     }
     Failure::after_sending(FailureKind::Connect, "the connection broke before the whole answer was read")
 }

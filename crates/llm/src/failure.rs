@@ -9,7 +9,7 @@ use memchr::memmem;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::{breaker::Outcome, retry_after};
+use super::{breaker::ProviderCallOutcome, retry_after};
 
 /// A call that brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,7 +93,7 @@ impl Failure {
     /// Builds the failure of an HTTP status other than 2xx. `wait` is the wait that the headers ask for. `secret`, our
     /// key, is never repeated, even if the provider repeats it.
     pub(super) fn of_status(status: StatusCode, wait: Option<Duration>, body: &[u8], secret: Option<&str>) -> Self {
-        let fault = Fault::read(body);
+        let fault = ProviderErrorBody::read(body);
         let wait = wait.or(fault.wait);
         let kind = match status.as_u16() {
             300..=399 => FailureKind::Refused,
@@ -127,29 +127,29 @@ impl Failure {
         let windows = self.message.as_bytes().windows(2 * STEP).step_by(STEP);
         if windows.into_iter().any(|window| memmem::find(prompt.as_bytes(), window).is_some()) {
             let head = self.message.split_once(": ").map_or("the provider failed", |(head, _)| head);
-            self.message = format!("{head}; its message repeats the prompt and is left out");
+            self.message = format!("{head}; the message repeats the prompt and is left out");
         }
         self
     }
 
     /// Returns the outcome for the provider's health. A 429 that names its own end does not count: the provider is
     /// well, and the job comes back when told.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> ProviderCallOutcome {
         let why = self.message.clone();
         match self.kind {
-            FailureKind::Auth | FailureKind::SpendLimit => Outcome::AccessRefused { why },
+            FailureKind::Auth | FailureKind::SpendLimit => ProviderCallOutcome::AccessRefused { why },
             FailureKind::BadRequest | FailureKind::NotFound | FailureKind::Refused | FailureKind::BreakerOpen => {
-                Outcome::CallerFault { why }
+                ProviderCallOutcome::CallerFault { why }
             }
-            FailureKind::RateLimited if self.retry_after.is_some() => Outcome::CallerFault { why },
-            _ => Outcome::Failed { why, not_before: self.retry_after },
+            FailureKind::RateLimited if self.retry_after.is_some() => ProviderCallOutcome::CallerFault { why },
+            _ => ProviderCallOutcome::Failed { why, not_before: self.retry_after },
         }
     }
 }
 
 /// Error body of a provider, in any of the known shapes.
 #[derive(Debug, Default)]
-struct Fault {
+struct ProviderErrorBody {
     message: String,
     /// Machine-readable words: `type`, `code`, `status`, `reason`.
     codes: Vec<String>,
@@ -157,7 +157,7 @@ struct Fault {
     wait: Option<Duration>,
 }
 
-impl Fault {
+impl ProviderErrorBody {
     fn read(body: &[u8]) -> Self {
         let mut fault = Self::default();
         let Ok(body) = serde_json::from_slice::<Value>(body) else { return fault };

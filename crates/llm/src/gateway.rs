@@ -18,8 +18,8 @@ use umbra_domain::{ModelKind, ModelSpec, NanoUsd, Provider};
 
 use super::{
     Charge, Failure, FailureKind, OutboundPolicy, Reply, Request, UrlRefused, Usage,
-    breaker::{Breaker, Outcome, State},
-    endpoint::{Endpoint, Identity},
+    breaker::{Breaker, ProviderBreakerState, ProviderCallOutcome},
+    endpoint::{Identity, ModelEndpoint},
     prices,
 };
 
@@ -31,7 +31,7 @@ const FRAME_TOKENS: u64 = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Two models share an alias.
-    #[error("model `{0}` is declared twice: give each alias once")]
+    #[error("model `{0}` is declared twice: declare each alias once")]
     Twice(String),
     /// The base URL is not allowed.
     #[error("model `{alias}`: base_url")]
@@ -42,7 +42,7 @@ pub enum GatewayError {
         source: UrlRefused,
     },
     /// The key holds characters that an HTTP header cannot have.
-    #[error("model `{alias}`: the key in {env} holds a line break or another character that no header may have")]
+    #[error("model `{alias}`: the key in {env} has a line break or another character that is not allowed in a header")]
     Key {
         /// Alias of the model.
         alias: String,
@@ -139,7 +139,7 @@ struct Route {
 struct Link {
     identity: Identity,
     /// The endpoint, or the reason why there is none.
-    endpoint: Result<Endpoint, String>,
+    endpoint: Result<ModelEndpoint, String>,
     breaker: Arc<Breaker>,
 }
 
@@ -169,7 +169,7 @@ impl Gateway {
                 (Some(link), _) => link,
                 (None, Some(link)) if previous.is_some_and(|gateway| gateway.policy == policy) => link,
                 (None, before) => {
-                    let endpoint = Endpoint::new(&spec.alias, &identity, &policy)?;
+                    let endpoint = ModelEndpoint::new(&spec.alias, &identity, &policy)?;
                     let breaker = before.map(|link| Arc::clone(&link.breaker)).unwrap_or_default();
                     Arc::new(Link { identity, endpoint, breaker })
                 }
@@ -292,9 +292,9 @@ impl Gateway {
         links.into_iter().map(|(link, aliases)| link.health(aliases, Instant::now())).collect()
     }
 
-    fn callable(&self, alias: &str, kind: ModelKind) -> Result<(&Route, &Endpoint), Failure> {
+    fn callable(&self, alias: &str, kind: ModelKind) -> Result<(&Route, &ModelEndpoint), Failure> {
         let route = self.routes.get(alias).ok_or_else(|| {
-            Failure::free(FailureKind::NotFound, format!("no model `{alias}`: declare it under `models`"))
+            Failure::free(FailureKind::NotFound, format!("model `{alias}` not found: declare it under `models`"))
         })?;
         if route.spec.kind != kind {
             let message = format!("`{alias}` is a model of the kind {}", route.spec.kind.as_str());
@@ -320,7 +320,7 @@ impl Route {
         let breaker = &self.link.breaker;
         let permit = breaker.admit(Instant::now()).map_err(|rest| breaker_open_failure(breaker, rest))?;
         let result = asking.await.map_err(|failure| failure.without_quotes_of(prompt));
-        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| Outcome::Answered);
+        let outcome = result.as_ref().map_or_else(Failure::outcome, |_| ProviderCallOutcome::Answered);
         permit.settle(outcome, Instant::now());
         result
     }
@@ -336,9 +336,9 @@ impl Link {
         let state = match snapshot.state {
             _ if self.missing_key().is_some() => ProviderState::NoKey,
             _ if self.endpoint.is_err() => ProviderState::Checks,
-            State::Closed => ProviderState::Ok,
-            State::Open => ProviderState::Open,
-            State::HalfOpen => ProviderState::HalfOpen,
+            ProviderBreakerState::Closed => ProviderState::Ok,
+            ProviderBreakerState::Open => ProviderState::Open,
+            ProviderBreakerState::HalfOpen => ProviderState::HalfOpen,
         };
         ProviderHealth {
             aliases,
@@ -356,7 +356,7 @@ fn breaker_open_failure(breaker: &Breaker, rest: Duration) -> Failure {
     let last = breaker.snapshot(Instant::now()).last_error.unwrap_or_default();
     Failure {
         kind: FailureKind::BreakerOpen,
-        message: format!("not asked, it failed before ({last}): next try in {} s", rest.as_secs().max(1)),
+        message: format!("not called because it failed before ({last}): next try in {} s", rest.as_secs().max(1)),
         retry_after: Some(rest),
         charge: Charge::None,
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     Finish, Request, Usage, effort,
-    protocol::{Answer, Protocol, join, sensitive},
+    protocol::{Protocol, ProtocolAnswer, join, sensitive},
 };
 
 pub(super) struct Gemini;
@@ -52,14 +52,14 @@ impl Protocol for Gemini {
         body
     }
 
-    fn read(&self, body: &[u8]) -> Option<Answer> {
+    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer> {
         let response: Response = serde_json::from_slice(body).ok()?;
         let usage = response.usage_metadata.and_then(usage);
         let model = response.model_version;
         let Some(candidate) = response.candidates.into_iter().next() else {
             // A prompt that was stopped by the filter has no candidate at all.
             response.prompt_feedback?.block_reason?;
-            return Some(Answer { text: String::new(), usage, finish: Finish::Refused, model });
+            return Some(ProtocolAnswer { text: String::new(), usage, finish: Finish::Refused, model });
         };
         let finish = match candidate.finish_reason.as_deref() {
             Some("STOP") => Finish::Stop,
@@ -69,7 +69,7 @@ impl Protocol for Gemini {
         };
         let parts = candidate.content.map(|content| content.parts).unwrap_or_default();
         let text = parts.into_iter().filter(|part| !part.thought).filter_map(|part| part.text).collect();
-        Some(Answer { text, usage, finish, model })
+        Some(ProtocolAnswer { text, usage, finish, model })
     }
 }
 
@@ -112,7 +112,7 @@ struct Feedback {
 /// Token counts. Cached tokens are part of the prompt's; those of tools and thoughts are separate. Zeros are left out.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Tokens {
+struct GeminiUsage {
     #[serde(rename = "promptTokenCount")]
     prompt: u64,
     #[serde(rename = "toolUsePromptTokenCount")]
@@ -124,7 +124,7 @@ struct Tokens {
 }
 
 fn usage(counts: Value) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_value(counts).ok()?;
+    let tokens: GeminiUsage = serde_json::from_value(counts).ok()?;
     Some(Usage {
         input_tokens: tokens.prompt.saturating_add(tokens.tool_prompt),
         output_tokens: tokens.candidates.saturating_add(tokens.thoughts),

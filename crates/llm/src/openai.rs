@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Finish, Request, Usage, effort,
-    protocol::{Answer, Protocol, join, sensitive},
+    protocol::{Protocol, ProtocolAnswer, join, sensitive},
 };
 
 pub(super) struct Openai;
@@ -61,7 +61,7 @@ impl Protocol for Openai {
         body
     }
 
-    fn read(&self, body: &[u8]) -> Option<Answer> {
+    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer> {
         let completion: Completion = serde_json::from_slice(body).ok()?;
         let choice = completion.choices.into_iter().next()?;
         let refused = choice.message.refusal.is_some_and(|reason| !reason.is_empty());
@@ -72,7 +72,7 @@ impl Protocol for Openai {
             Some("content_filter") => Finish::Refused,
             _ => Finish::Other,
         };
-        Some(Answer {
+        Some(ProtocolAnswer {
             text: choice.message.content.unwrap_or_default(),
             usage: completion.usage.and_then(usage),
             finish,
@@ -110,13 +110,13 @@ struct Message {
 
 /// Token counts. Cached and reasoning tokens are part of these.
 #[derive(Deserialize)]
-struct Tokens {
+struct OpenaiUsage {
     prompt_tokens: u64,
     #[serde(default)]
     completion_tokens: u64,
 }
 
 fn usage(counts: Value) -> Option<Usage> {
-    let tokens: Tokens = serde_json::from_value(counts).ok()?;
+    let tokens: OpenaiUsage = serde_json::from_value(counts).ok()?;
     Some(Usage { input_tokens: tokens.prompt_tokens, output_tokens: tokens.completion_tokens })
 }

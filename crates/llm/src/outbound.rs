@@ -43,10 +43,10 @@ pub enum UrlRefused {
     #[error("a URL must not carry a user name or password: put the key into an environment variable")]
     Credentials,
     /// The host is an unusual form of an address: hexadecimal, octal, one number, or with parts left out.
-    #[error("the host is an unusual way of writing {0}: write that address itself")]
+    #[error("the host is an unusual form of {0}: write that address itself")]
     OddHost(IpAddr),
     /// The address lies in a network that is not public.
-    #[error("{host} is a private address ({address}): list `{host}` in outbound.allow if that is intended")]
+    #[error("{host} is a private address ({address}): list `{host}` in outbound.allow if this is intended")]
     Private {
         /// Host, as in the URL.
         host: String,
@@ -54,10 +54,10 @@ pub enum UrlRefused {
         address: IpAddr,
     },
     /// The host is the unspecified address (`0.0.0.0` or `::`), which belongs to no host.
-    #[error("{0} is an address to listen on, of no host: write 127.0.0.1 if the model runs on this machine")]
+    #[error("{0} is only an address to listen on: write 127.0.0.1 if the model runs on this machine")]
     Unspecified(IpAddr),
     /// The address is never allowed.
-    #[error("{host} leads to {address}, a link-local or IPv4-mapped address: these are never allowed")]
+    #[error("{host} resolves to {address}, a link-local or IPv4-mapped address, which is never allowed")]
     Never {
         /// Host, as in the URL.
         host: String,

@@ -29,11 +29,11 @@ pub(super) trait Protocol: Send + Sync {
     fn body(&self, base: &Url, model: &str, request: &Request, schema: Value, max_output_tokens: u32) -> Value;
 
     /// Reads the answer of a 2xx status; `None` if it is not of this protocol.
-    fn read(&self, body: &[u8]) -> Option<Answer>;
+    fn read(&self, body: &[u8]) -> Option<ProtocolAnswer>;
 }
 
 /// Parts of an answer, read by its protocol.
-pub(super) struct Answer {
+pub(super) struct ProtocolAnswer {
     pub text: String,
     pub usage: Option<Usage>,
     pub finish: Finish,

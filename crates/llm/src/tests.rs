@@ -11,8 +11,8 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use super::{
-    Charge, Failure, FailureKind, Finish, OutboundPolicy, Request, Usage, breaker::Outcome, builtin_models, check_url,
-    cost, effort, failure::presentable, protocol, retry_after, schema,
+    Charge, Failure, FailureKind, Finish, OutboundPolicy, Request, Usage, breaker::ProviderCallOutcome, builtin_models,
+    check_url, cost, effort, failure::presentable, protocol, retry_after, schema,
 };
 use umbra_domain::{NanoUsd, Provider};
 
@@ -60,10 +60,13 @@ fn http_status_and_body_decide_the_failure_kind() {
     for (status, kind) in [(400, BadRequest), (413, BadRequest), (422, BadRequest), (418, BadRequest), (404, NotFound)]
     {
         let outcome = check(status, None, "", kind, false).outcome();
-        assert!(matches!(outcome, Outcome::CallerFault { .. }), "{status}");
+        assert!(matches!(outcome, ProviderCallOutcome::CallerFault { .. }), "{status}");
     }
     for (status, kind) in [(401, Auth), (403, Auth), (402, SpendLimit)] {
-        assert!(matches!(check(status, None, "", kind, false).outcome(), Outcome::AccessRefused { .. }), "{status}");
+        assert!(
+            matches!(check(status, None, "", kind, false).outcome(), ProviderCallOutcome::AccessRefused { .. }),
+            "{status}"
+        );
     }
     for (status, kind) in [
         (408, Timeout),
@@ -73,9 +76,12 @@ fn http_status_and_body_decide_the_failure_kind() {
         (503, Overloaded),
         (529, Overloaded),
     ] {
-        assert!(matches!(check(status, None, "not json", kind, true).outcome(), Outcome::Failed { .. }), "{status}");
+        assert!(
+            matches!(check(status, None, "not json", kind, true).outcome(), ProviderCallOutcome::Failed { .. }),
+            "{status}"
+        );
     }
-    assert!(matches!(check(429, Some(3), "", RateLimited, true).outcome(), Outcome::CallerFault { .. }));
+    assert!(matches!(check(429, Some(3), "", RateLimited, true).outcome(), ProviderCallOutcome::CallerFault { .. }));
     check(307, None, "", Refused, false);
 
     let spent = [

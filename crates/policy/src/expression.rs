@@ -44,7 +44,7 @@ fn language() -> Env {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ExpressionError {
     /// The text is empty or too long.
-    #[error("an expression of {0} bytes; write 1 to {MAX_SOURCE_BYTES}")]
+    #[error("the expression has {0} bytes: write 1 to {MAX_SOURCE_BYTES} bytes")]
     Length(usize),
     /// The text does not follow the grammar.
     #[error("{message} (line {line}, column {column} of the expression); {help}")]
@@ -59,10 +59,10 @@ pub enum ExpressionError {
         help: &'static str,
     },
     /// The expression is nested too deeply.
-    #[error("the expression is nested more than {MAX_DEPTH} deep; split it into several rules or responses")]
+    #[error("the expression is nested more than {MAX_DEPTH} deep: split it into several rules or responses")]
     Depth,
     /// The expression has too many parts.
-    #[error("the expression has more than {MAX_NODES} parts; split it into several rules or responses")]
+    #[error("the expression has more than {MAX_NODES} parts: split it into several rules or responses")]
     Size,
     /// The expression calls an unknown function, or a known one in a wrong way.
     #[error("{0}")]
@@ -74,7 +74,7 @@ pub enum ExpressionError {
     #[error("{0}")]
     Pattern(String),
     /// The expression names an unknown variable.
-    #[error("no variable `{name}` is known here; known are {known}")]
+    #[error("variable `{name}` not found; the variables: {known}")]
     Variable {
         /// Unknown variable.
         name: String,
@@ -103,10 +103,10 @@ pub enum EvalError {
     #[error("{0}")]
     Failed(String),
     /// The result of a predicate is neither true nor false.
-    #[error("the expression gives {0}, where true or false is needed; compare it with something")]
+    #[error("the expression gives {0} instead of true or false: write a comparison")]
     NotBoolean(&'static str),
     /// The result cannot be written as JSON.
-    #[error("the expression gives {0}, which JSON cannot hold")]
+    #[error("the expression gives {0}, which is not a JSON value")]
     NotJson(&'static str),
 }
 
@@ -184,7 +184,7 @@ impl Expression {
     ///
     /// # Errors
     /// The evaluation fails, or might exceed its bounds.
-    pub fn value(&self, scope: &Scope<'_>) -> Result<Value, EvalError> {
+    pub fn value(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvalError> {
         values::to_json(&self.evaluate(scope)?)
     }
 
@@ -192,32 +192,32 @@ impl Expression {
     ///
     /// # Errors
     /// The evaluation fails, might exceed its bounds, or gives neither true nor false. An error is not `false`.
-    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, EvalError> {
+    pub fn holds(&self, scope: &EvaluationScope<'_>) -> Result<bool, EvalError> {
         match self.evaluate(scope)? {
             cel::Value::Bool(holds) => Ok(holds),
             other => Err(EvalError::NotBoolean(values::describe(&other))),
         }
     }
 
-    fn evaluate(&self, scope: &Scope<'_>) -> Result<cel::Value, EvalError> {
+    fn evaluate(&self, scope: &EvaluationScope<'_>) -> Result<cel::Value, EvalError> {
         cost::check_cost(&self.root, &scope.variables)?;
         cel::Value::resolve(&self.root, &scope.context).map_err(|error| failure(&error, &self.source))
     }
 }
 
 /// Variables and functions of an evaluation. One scope serves many expressions.
-pub struct Scope<'v> {
+pub struct EvaluationScope<'v> {
     context: Context<'v, 'v>,
     variables: BTreeMap<String, &'v Value>,
 }
 
-impl Default for Scope<'_> {
+impl Default for EvaluationScope<'_> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<'v> Scope<'v> {
+impl<'v> EvaluationScope<'v> {
     /// Returns a scope without variables.
     pub fn new() -> Self {
         let mut context = Context::with_env(Arc::clone(&LANGUAGE));
@@ -251,7 +251,7 @@ impl<'v> Scope<'v> {
                 .collect::<Result<Vec<_>, _>>()?;
             let result = function(&arguments).map_err(|message| refuse(&message))?;
             if cost::weight(&result) > cost::MAX_FUNCTION_BYTES {
-                return Err(refuse("its result is too large"));
+                return Err(refuse("the result is too large"));
             }
             Ok(values::to_value(&result))
         };
@@ -277,7 +277,7 @@ fn syntax(source: &str, errors: &cel::ParseErrors) -> ExpressionError {
         ("'=", "compare with =="),
         ("' and '", "write &&"),
         ("' or '", "write ||"),
-        ("'", "see the language's definition at cel.dev"),
+        ("'", "see the definition of CEL at cel.dev"),
     ];
     let help = known_help.iter().find(|(sign, _)| first.msg.contains(sign)).map_or("see cel.dev", |(_, help)| help);
     let (line, column) = first.pos;
@@ -300,9 +300,9 @@ fn failure(error: &ExecutionError, source: &str) -> EvalError {
     EvalError::Failed(match error {
         ExecutionError::NoSuchKey(name) => {
             let name = Some(named(name)).filter(|name| !name.is_empty());
-            format!("there is no{}; ask with has(...) first", name.as_deref().unwrap_or(" such key"))
+            format!("missing{}; check with has(...) first", name.as_deref().unwrap_or(" key"))
         }
-        ExecutionError::UndeclaredReference(name) => format!("no variable or function{} is known", named(name)),
+        ExecutionError::UndeclaredReference(name) => format!("variable or function{} not found", named(name)),
         ExecutionError::NoSuchOverload(error) => {
             format!("`{}` does not take ({})", error.function(), error.argument_types().join(", "))
         }
@@ -314,7 +314,7 @@ fn failure(error: &ExecutionError, source: &str) -> EvalError {
             format!("`{operator}` does not take values of these types; convert one, as in double(args.amount)")
         }
         ExecutionError::FunctionError { function, .. } => format!("`{function}` cannot take this value"),
-        ExecutionError::DuplicateKey(_) => "a mapping names a key twice".to_owned(),
+        ExecutionError::DuplicateKey(_) => "a mapping has a key twice".to_owned(),
         _ => "a value has a type that does not fit here".to_owned(),
     })
 }

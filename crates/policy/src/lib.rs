@@ -7,6 +7,6 @@ pub mod expression;
 pub mod reach;
 pub mod rules;
 
-pub use expression::{EvalError, Expression, ExpressionError, Scope};
-pub use reach::{Reach, by_tool};
+pub use expression::{EvalError, EvaluationScope, Expression, ExpressionError};
+pub use reach::{RuleReach, by_tool};
 pub use rules::{BadRule, CallFacts, Policy, check_condition};

@@ -9,13 +9,13 @@ use umbra_domain::tool::{BadPattern, ToolPatterns};
 
 /// Agents, routes and modes that a rule is about. A list without patterns matches all.
 #[derive(Debug)]
-pub struct Reach {
+pub struct RuleReach {
     agents: Option<GlobSet>,
     routes: Option<GlobSet>,
     modes: Option<GlobSet>,
 }
 
-impl Reach {
+impl RuleReach {
     /// Compiles the lists of a rule.
     ///
     /// # Errors

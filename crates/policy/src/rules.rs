@@ -8,8 +8,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    expression::{Expression, ExpressionError, Scope},
-    reach::{Reach, by_tool},
+    expression::{EvaluationScope, Expression, ExpressionError},
+    reach::{RuleReach, by_tool},
 };
 use umbra_domain::{
     Effect, Guard, PolicyMode, PolicyRule, ToolName,
@@ -26,7 +26,7 @@ pub enum BadRule {
     #[error("the rules cannot be written as JSON ({0}): this is a fault in Umbra, please report it")]
     Unserialisable(#[from] serde_json::Error),
     /// A pattern is no glob.
-    #[error("rule {rule:?}: {pattern:?} is no glob: write a name, or a pattern such as github.delete_*")]
+    #[error("rule {rule:?}: {pattern:?} is not a glob: write a name, or a pattern such as github.delete_*")]
     Glob {
         /// The rule.
         rule: String,
@@ -77,7 +77,7 @@ pub struct Policy {
 #[derive(Debug)]
 struct Rule {
     source: PolicyRule,
-    reach: Reach,
+    reach: RuleReach,
     /// Tools that the rule leaves out.
     except: ToolPatterns,
     when: Option<Expression>,
@@ -144,7 +144,7 @@ impl Policy {
                 match when.holds(scope.get_or_insert_with(|| variables.scope(asked.args))) {
                     Ok(true) => {}
                     Ok(false) => continue,
-                    Err(error) => doubt = format!(", since its condition cannot be evaluated: {error}"),
+                    Err(error) => doubt = format!(", because its condition cannot be evaluated: {error}"),
                 }
             }
             let (name, mode, verdict) = (&source.name, source.mode.as_str(), source.verdict.as_str());
@@ -180,7 +180,7 @@ impl Policy {
 
 impl Rule {
     fn compile(source: PolicyRule) -> Result<Self, BadRule> {
-        let reach = Reach::compile(&source.name, &source.agents, &source.routes, &source.modes)?;
+        let reach = RuleReach::compile(&source.name, &source.agents, &source.routes, &source.modes)?;
         let except = by_tool(
             [(source.name.as_str(), source.except.as_slice())].into_iter().filter(|(_, tools)| !tools.is_empty()),
         )?;
@@ -222,8 +222,8 @@ impl Variables {
         }
     }
 
-    fn scope<'a>(&'a self, args: &'a Value) -> Scope<'a> {
-        let mut scope = Scope::new();
+    fn scope<'a>(&'a self, args: &'a Value) -> EvaluationScope<'a> {
+        let mut scope = EvaluationScope::new();
         for (name, value) in [
             ("args", args),
             ("agent", &self.agent),

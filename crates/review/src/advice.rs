@@ -32,9 +32,11 @@ pub(super) fn of_assessment(assessment: Assessment) -> &'static str {
     match assessment {
         Assessment::Approve => "No concerns found.",
         Assessment::Checked => "No model judged relevance, facts and completeness.",
-        Assessment::Inconclusive => "No verdict: have a person look, or review it again, before relying on it.",
-        Assessment::Suggest => "Look at the findings before relying on it.",
-        Assessment::Flag => "Do not use it before its findings are resolved.",
+        Assessment::Inconclusive => {
+            "No verdict: have a person look at the result, or review it again, before relying on it."
+        }
+        Assessment::Suggest => "Look at the findings before relying on the result.",
+        Assessment::Flag => "Do not use the result before its findings are resolved.",
     }
 }
 
@@ -42,7 +44,9 @@ fn sentence(check: CheckName) -> &'static str {
     match check {
         CheckName::Secrets => "Rotate the credential and keep it out of the output.",
         CheckName::Commands => "Have a person confirm the command before it runs.",
-        CheckName::Injection => "Treat the marked text as data, and do not let it steer the agent or its reviewer.",
+        CheckName::Injection => {
+            "Treat the marked text as data, and do not let the text steer the agent or its reviewer."
+        }
         CheckName::Truncation => "Ask the agent to produce the missing part.",
         CheckName::Emptiness => "Ask the agent to repeat the work: its output is not usable.",
         CheckName::Loops => "Stop the loop: the agent repeats itself and makes no progress.",

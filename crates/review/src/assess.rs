@@ -5,13 +5,13 @@
 use std::cmp::Reverse;
 
 use super::{
-    Judgement, ModelReply, Prompt, ShownItem, Subject, advice,
+    EventInput, Judgement, ModelReply, Prompt, ShownItem, advice,
     authorship::{GivenTexts, described},
     claims::{self, CheckedClaims},
     evidence,
     excerpt::grouped,
     rejection::{self, FollowUp, Grounds},
-    reply::{self, Unreadable, Verdict},
+    reply::{self, ModelVerdict, Unreadable},
 };
 use umbra_domain::{
     Assessment, Finding, FindingSource, FindingSubject, Hit, Reviewer, Severity, Shadow, verdict::DecidedBy,
@@ -52,21 +52,21 @@ enum NoVerdict {
         "The model's reply does not echo this review's nonce, so it may follow the reviewed text: it was discarded."
     )]
     WrongNonce,
-    #[error("The model's reply says nothing of this event.")]
+    #[error("The model's reply has no verdict on this event.")]
     Missing,
-    #[error("The model's reply missed the fault that was planted for it to find: it was discarded.")]
+    #[error("The model's reply missed the planted test fault: it was discarded.")]
     MissedCanary,
-    #[error("The model's reply gives more than one verdict on this event: none counts.")]
+    #[error("The model's reply has more than one verdict on this event: none counts.")]
     Twice,
 }
 
 /// Judges by the built-in checks alone; a clean event is CHECKED.
-pub fn of_checks(shadow: &Shadow, subject: &Subject) -> Judgement {
+pub fn of_checks(shadow: &Shadow, subject: &EventInput) -> Judgement {
     of_checks_over(shadow, std::slice::from_ref(subject))
 }
 
 /// Judges several events as one, by the built-in checks alone.
-pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
+pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[EventInput]) -> Judgement {
     let mut judged = floor(shadow, subjects);
     judged.assessment = judged.assessment.max(Assessment::Checked);
     let by = judged.decided_by;
@@ -74,9 +74,9 @@ pub(super) fn of_checks_over(shadow: &Shadow, subjects: &[Subject]) -> Judgement
 }
 
 /// Returns the checks' part of a judgement: no reply of a model goes below it.
-fn floor(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
+fn floor(shadow: &Shadow, subjects: &[EventInput]) -> Judgement {
     let given = GivenTexts::of(subjects.iter().map(|subject| subject.event));
-    let mut worst: Vec<(&Subject, &Hit, FindingSubject)> = Vec::new();
+    let mut worst: Vec<(&EventInput, &Hit, FindingSubject)> = Vec::new();
     for subject in subjects {
         worst.extend(subject.hits.iter().map(|hit| (subject, hit, about(subject, hit, &given))));
     }
@@ -110,18 +110,18 @@ fn floor(shadow: &Shadow, subjects: &[Subject]) -> Judgement {
 }
 
 /// Judges by the checks and a model's reply to `prompt`.
-pub fn of_reply(shadow: &Shadow, subject: &Subject, prompt: &Prompt, reply: ModelReply) -> Judgement {
+pub fn of_reply(shadow: &Shadow, subject: &EventInput, prompt: &Prompt, reply: ModelReply) -> Judgement {
     of_reply_over(shadow, &[(None, *subject)], prompt, reply)
 }
 
 /// Judges several events as one by the checks and a reply, each event with the number of its step.
 pub(super) fn of_reply_over(
     shadow: &Shadow,
-    steps: &[(Option<usize>, Subject)],
+    steps: &[(Option<usize>, EventInput)],
     prompt: &Prompt,
     reply: ModelReply,
 ) -> Judgement {
-    let subjects: Vec<Subject> = steps.iter().map(|(_, subject)| *subject).collect();
+    let subjects: Vec<EventInput> = steps.iter().map(|(_, subject)| *subject).collect();
     let Some(shown) = prompt.shown.first() else { return of_checks_over(shadow, &subjects) };
     let checks = as_model_review(floor(shadow, &subjects), shown);
     let read = whole(reply).and_then(|text| {
@@ -137,14 +137,14 @@ pub(super) fn of_reply_over(
 /// Judges each event of a batch by the checks and by its verdict in one reply.
 pub(super) fn of_batch_reply(
     shadow: &Shadow,
-    subjects: &[Subject],
+    subjects: &[EventInput],
     prompt: &Prompt,
     reply: ModelReply,
 ) -> Vec<Judgement> {
     let mut read = whole(reply).and_then(|text| Ok(reply::parse_batch(text)?));
     // A reply with more verdicts than events has judged something that is none of the events.
     let surplus = read.as_ref().is_ok_and(|verdicts| verdicts.len() > subjects.len());
-    let mut judge = |(subject, shown): (&Subject, &ShownItem)| {
+    let mut judge = |(subject, shown): (&EventInput, &ShownItem)| {
         let checks = as_model_review(floor(shadow, std::slice::from_ref(subject)), shown);
         let verdicts = match &mut read {
             Ok(verdicts) => verdicts,
@@ -208,10 +208,10 @@ fn without_verdict(mut checks: Judgement, reason: &NoVerdict) -> Judgement {
 
 fn with_verdict(
     shadow: &Shadow,
-    steps: &[(Option<usize>, Subject)],
+    steps: &[(Option<usize>, EventInput)],
     shown: &ShownItem,
     checks: Judgement,
-    verdict: Verdict,
+    verdict: ModelVerdict,
 ) -> Judgement {
     let score = verdict.score();
     let CheckedClaims { found, unknown_steps, told } = claims::look_up(steps, shown, verdict.findings);
@@ -237,7 +237,7 @@ fn with_verdict(
         notes.push(format!("{} not in the text.", of_the_models("quotes", misquoted)));
     }
     if unknown_steps > 0 {
-        notes.push(format!("{} about steps that it was not shown.", of_the_models("findings", unknown_steps)));
+        notes.push(format!("{} about steps that the model was not shown.", of_the_models("findings", unknown_steps)));
     }
     let doubtful_score = word == Assessment::Approve && score < APPROVE_SCORE;
     if doubtful_score {
@@ -301,12 +301,12 @@ fn weight(finding: &Finding, shadow: &Shadow) -> Assessment {
 }
 
 /// Returns the author of the words or acts that a hit is about: the agent, or the source that it was given.
-fn about(subject: &Subject, hit: &Hit, given: &GivenTexts) -> FindingSubject {
+fn about(subject: &EventInput, hit: &Hit, given: &GivenTexts) -> FindingSubject {
     let words = evidence::of_hit(subject.event, hit).map(|evidence| evidence.quote).unwrap_or_default();
     given.about_hit(hit.check, &hit.field, &words)
 }
 
-fn from_hit(subject: &Subject, hit: &Hit, about: FindingSubject) -> Finding {
+fn from_hit(subject: &EventInput, hit: &Hit, about: FindingSubject) -> Finding {
     let evidence = evidence::of_hit(subject.event, hit);
     Finding {
         event_id: subject.event_id,

@@ -4,10 +4,10 @@
 //! people.
 
 use super::{
-    FENCE_MARK, ShownItem, Subject,
+    EventInput, FENCE_MARK, ShownItem,
     authorship::{GivenTexts, described},
     evidence,
-    reply::Claim,
+    reply::FindingClaim,
     sections::stored_texts,
 };
 use umbra_domain::{Finding, FindingSource, FindingSubject};
@@ -30,7 +30,11 @@ pub(super) struct CheckedClaims {
 }
 
 /// Looks up the quotes of claims in the texts of these events, each with the number of its step.
-pub(super) fn look_up(steps: &[(Option<usize>, Subject)], shown: &ShownItem, claims: Vec<Claim>) -> CheckedClaims {
+pub(super) fn look_up(
+    steps: &[(Option<usize>, EventInput)],
+    shown: &ShownItem,
+    claims: Vec<FindingClaim>,
+) -> CheckedClaims {
     let fields: Vec<_> = steps.iter().map(|(_, subject)| stored_texts(subject.event)).collect();
     let of_task = steps.iter().any(|(number, _)| number.is_some());
     let last = steps.len().saturating_sub(1);

@@ -5,11 +5,11 @@
 use minijinja::{Value, context};
 
 use super::{
-    Judgement, ModelReply, Prompt, PromptError, ShownItem, Subject, assess,
+    EventInput, Judgement, ModelReply, Prompt, PromptError, ShownItem, assess,
     excerpt::grouped,
-    prompt::{self, GROUP_FACTS, Part, baseline, facts, fit, refuse_known, render, system, tag},
+    prompt::{self, GROUP_FACTS, PromptSection, baseline, facts, fit, refuse_known, render, system, tag},
     reply,
-    sections::{Section, sections},
+    sections::{EventSection, sections},
 };
 use umbra_domain::{Event, ReviewScope, Shadow};
 
@@ -20,18 +20,18 @@ const MAX_FACTS: usize = 24;
 #[derive(Clone)]
 pub enum ReviewSubject<'a> {
     /// One event.
-    Event(Subject<'a>),
+    Event(EventInput<'a>),
     /// Events that share a call. Each is judged by itself, with its own nonce and tag.
-    Batch(Vec<Subject<'a>>),
+    Batch(Vec<EventInput<'a>>),
     /// A task, judged as a whole.
-    Trajectory(Trajectory<'a>),
+    Trajectory(TaskInput<'a>),
 }
 
 /// A task, by the steps that the model is shown.
 #[derive(Clone)]
-pub struct Trajectory<'a> {
+pub struct TaskInput<'a> {
     /// Steps that are shown, in order. Steps with hits of a warning or worse are among them.
-    pub steps: Vec<Step<'a>>,
+    pub steps: Vec<StepInput<'a>>,
     /// Number of steps of the task.
     pub total: usize,
     /// Notes for people on parts of the task that were not looked at.
@@ -40,15 +40,15 @@ pub struct Trajectory<'a> {
 
 /// One step of a task.
 #[derive(Clone, Copy)]
-pub struct Step<'a> {
+pub struct StepInput<'a> {
     /// Number of the step, counted from 1.
     pub number: usize,
     /// Event of the step.
-    pub subject: Subject<'a>,
+    pub subject: EventInput<'a>,
 }
 
-impl Trajectory<'_> {
-    fn subjects(&self) -> Vec<(Option<usize>, Subject<'_>)> {
+impl TaskInput<'_> {
+    fn subjects(&self) -> Vec<(Option<usize>, EventInput<'_>)> {
         self.steps.iter().map(|step| (Some(step.number), step.subject)).collect()
     }
 
@@ -122,7 +122,7 @@ impl ReviewSubject<'_> {
             Self::Event(subject) => vec![assess::of_checks(shadow, subject)],
             Self::Batch(subjects) => subjects.iter().map(|subject| assess::of_checks(shadow, subject)).collect(),
             Self::Trajectory(task) => {
-                let subjects: Vec<Subject> = task.steps.iter().map(|step| step.subject).collect();
+                let subjects: Vec<EventInput> = task.steps.iter().map(|step| step.subject).collect();
                 vec![task.with_coverage_notes(assess::of_checks_over(shadow, &subjects), false)]
             }
         }
@@ -140,8 +140,12 @@ impl ReviewSubject<'_> {
     }
 }
 
-fn of_batch(shadow: &Shadow, subjects: &[Subject], nonce: &mut impl FnMut() -> String) -> Result<Prompt, PromptError> {
-    let all: Vec<Vec<Section>> = subjects.iter().map(|subject| sections(subject.event)).collect();
+fn of_batch(
+    shadow: &Shadow,
+    subjects: &[EventInput],
+    nonce: &mut impl FnMut() -> String,
+) -> Result<Prompt, PromptError> {
+    let all: Vec<Vec<EventSection>> = subjects.iter().map(|subject| sections(subject.event)).collect();
     let fences = subjects.iter().map(|subject| {
         let nonce = nonce();
         let tag = tag(&nonce, subject)?;
@@ -150,9 +154,9 @@ fn of_batch(shadow: &Shadow, subjects: &[Subject], nonce: &mut impl FnMut() -> S
     });
     let fences = fences.collect::<Result<Vec<_>, PromptError>>()?;
     let parts = all.iter().zip(subjects).zip(&fences).flat_map(|((sections, subject), (shown, _))| {
-        sections.iter().map(|section| Part { step: None, section, hits: subject.hits, marks: &shown.marks })
+        sections.iter().map(|section| PromptSection { step: None, section, hits: subject.hits, marks: &shown.marks })
     });
-    let parts: Vec<Part> = parts.collect();
+    let parts: Vec<PromptSection> = parts.collect();
     let mut fitted = fit(&parts, shadow.max_input_chars as usize).into_iter();
     let (mut items, mut shown) = (Vec::new(), Vec::new());
     for ((subject, sections), (mut own, tag)) in subjects.iter().zip(&all).zip(fences) {
@@ -174,17 +178,18 @@ fn of_batch(shadow: &Shadow, subjects: &[Subject], nonce: &mut impl FnMut() -> S
     Ok(Prompt { system: system(shadow, ReviewScope::Batch)?, user, schema, shown })
 }
 
-fn of_task(shadow: &Shadow, task: &Trajectory, nonce: &str) -> Result<Prompt, PromptError> {
+fn of_task(shadow: &Shadow, task: &TaskInput, nonce: &str) -> Result<Prompt, PromptError> {
     let Some(first) = task.steps.first() else { return Err(PromptError::Empty) };
     let tag = tag(nonce, &first.subject)?;
-    let all: Vec<Vec<Section>> = task.steps.iter().map(|step| sections(step.subject.event)).collect();
+    let all: Vec<Vec<EventSection>> = task.steps.iter().map(|step| sections(step.subject.event)).collect();
     all.iter().try_for_each(|sections| refuse_known(sections, nonce, &tag))?;
     let mut own = ShownItem::new(shadow, nonce);
     let parts = all.iter().zip(&task.steps).flat_map(|(sections, step)| {
-        let part = |section| Part { step: Some(step.number), section, hits: step.subject.hits, marks: &own.marks };
+        let part =
+            |section| PromptSection { step: Some(step.number), section, hits: step.subject.hits, marks: &own.marks };
         sections.iter().map(part)
     });
-    let parts: Vec<Part> = parts.collect();
+    let parts: Vec<PromptSection> = parts.collect();
     let mut fitted = fit(&parts, shadow.max_input_chars as usize).into_iter();
     let (mut steps, mut left_out, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for (step, sections) in task.steps.iter().zip(&all) {

@@ -41,9 +41,9 @@ mod excerpt;
 mod fingerprint;
 mod group;
 mod members;
-mod memory;
 mod prompt;
 mod rejection;
+mod reminders;
 mod reply;
 mod sections;
 #[cfg(test)]
@@ -56,10 +56,12 @@ use umbra_domain::{Assessment, Event, EventId, Finding, Hit, Reviewer, Trigger, 
 pub use assess::{of_checks, of_reply, score_stands};
 pub use baseline::{FallRules, compare, score_of_checks};
 pub use fingerprint::fingerprint;
-pub use group::{ReviewSubject, Step, Trajectory};
-pub use memory::{Case, Lesson, recall};
-pub use prompt::{Omission, PROMPT_VERSION, Prompt, PromptError, ShownItem, prompt, repair_prompt, worst_prompt_bytes};
+pub use group::{ReviewSubject, StepInput, TaskInput};
+pub use prompt::{
+    OmittedText, PROMPT_VERSION, Prompt, PromptError, ShownItem, prompt, repair_prompt, worst_prompt_bytes,
+};
 pub use rejection::FollowUp;
+pub use reminders::{JudgedFinding, Lesson, select_reminders};
 pub use reply::CRITERIA;
 
 /// Beginning of every block's tag. An incoming event that holds it is a copy of a reviewer's prompt, or poses as one.
@@ -67,7 +69,7 @@ pub const FENCE_MARK: &str = "umbra-fence";
 
 /// One event to judge, with its context.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct EventInput<'a> {
     /// Id of the event.
     pub event_id: EventId,
     /// Event as stored: normalised and redacted.

@@ -7,13 +7,13 @@ use std::{cmp::Reverse, fmt, sync::LazyLock};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::{
-    Baseline, FENCE_MARK, Subject, canary,
+    Baseline, EventInput, FENCE_MARK, canary,
     canary::Canary,
     datamark::{LINE_BYTES, Marks, SPACE_BYTES},
     excerpt::{MAX_WINDOWS, NOTICE_BYTES, excerpt, grouped, share},
-    memory::{MEMORY_BYTES, MEMORY_LINES},
+    reminders::{MEMORY_BYTES, MEMORY_LINES},
     reply,
-    sections::{MAX_SECTIONS, Section, public_place, sections, text_bytes},
+    sections::{EventSection, MAX_SECTIONS, public_place, sections, text_bytes},
 };
 use umbra_domain::{Datamark, Event, Hit, ReviewScope, Shadow};
 
@@ -71,7 +71,7 @@ pub enum PromptError {
     #[error("the nonce occurs in the reviewed text: draw another")]
     NonceInText,
     /// There is nothing to show.
-    #[error("the task has no step that could be shown")]
+    #[error("the task has no step that can be shown")]
     Empty,
     /// A template failed.
     #[error("the prompt's template failed ({0:?}): most likely the shadow has far too many criteria")]
@@ -80,7 +80,7 @@ pub enum PromptError {
 
 /// A text that the model was shown only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Omission {
+pub struct OmittedText {
     /// Step of a task that it belongs to.
     pub step: Option<usize>,
     /// Name of the section, such as `output` or `tool.args`.
@@ -89,7 +89,7 @@ pub struct Omission {
     pub chars: usize,
 }
 
-impl fmt::Display for Omission {
+impl fmt::Display for OmittedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = self.step {
             write!(f, "step {}, ", grouped(step))?;
@@ -108,7 +108,7 @@ pub struct ShownItem {
     /// Marks on the data.
     pub(super) marks: Marks,
     /// Texts that were cut for `max_input_chars`.
-    pub omitted: Vec<Omission>,
+    pub omitted: Vec<OmittedText>,
     /// Number of steps of a task that were left out whole.
     pub unseen_steps: usize,
 }
@@ -166,7 +166,7 @@ impl Prompt {
 }
 
 /// Writes the prompt for one review. `nonce` is 32 hex digits in lower case, drawn at random for this call alone.
-pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt, PromptError> {
+pub fn prompt(shadow: &Shadow, subject: &EventInput, nonce: &str) -> Result<Prompt, PromptError> {
     let tag = tag(nonce, subject)?;
     let sections = sections(subject.event);
     refuse_known(&sections, nonce, &tag)?;
@@ -174,17 +174,17 @@ pub fn prompt(shadow: &Shadow, subject: &Subject, nonce: &str) -> Result<Prompt,
         return Err(PromptError::NonceInText);
     }
     let mut shown = ShownItem::new(shadow, nonce);
-    let part = |section| Part { step: None, section, hits: subject.hits, marks: &shown.marks };
-    let parts: Vec<Part> = sections.iter().map(part).collect();
+    let part = |section| PromptSection { step: None, section, hits: subject.hits, marks: &shown.marks };
+    let parts: Vec<PromptSection> = sections.iter().map(part).collect();
     let (texts, omitted): (Vec<_>, Vec<_>) = fit(&parts, shadow.max_input_chars as usize).into_iter().unzip();
-    let omitted: Vec<Omission> = omitted.into_iter().flatten().collect();
+    let omitted: Vec<OmittedText> = omitted.into_iter().flatten().collect();
     let user = render(
         "user",
         context! {
             fence => shown.fence(&tag),
             trigger => subject.trigger.as_str(),
             facts => facts(subject.hits, MAX_FACTS),
-            omitted => omitted.iter().map(Omission::to_string).collect::<Vec<_>>(),
+            omitted => omitted.iter().map(OmittedText::to_string).collect::<Vec<_>>(),
             baseline => subject.baseline.map(baseline),
             memory => subject.memory.iter().map(|line| shown.marks.put(line)).collect::<Vec<_>>(),
             sections => texts,
@@ -202,8 +202,8 @@ pub(super) fn system(shadow: &Shadow, scope: ReviewScope) -> Result<String, Prom
 }
 
 /// Refuses texts that hold the nonce or the tag: they could close their block.
-pub(super) fn refuse_known(sections: &[Section], nonce: &str, tag: &str) -> Result<(), PromptError> {
-    let known = |section: &Section| section.text.contains(nonce) || section.text.contains(tag);
+pub(super) fn refuse_known(sections: &[EventSection], nonce: &str, tag: &str) -> Result<(), PromptError> {
+    let known = |section: &EventSection| section.text.contains(nonce) || section.text.contains(tag);
     if sections.iter().any(known) { Err(PromptError::NonceInText) } else { Ok(()) }
 }
 
@@ -258,7 +258,7 @@ fn datamarks(shadow: &Shadow, events: &[&Event], sections: usize, bytes: usize) 
 
 /// Draws the tag of an item's blocks from the nonce. The tag differs from the nonce, so a model that copies the tag for
 /// the nonce is noticed.
-pub(super) fn tag(nonce: &str, subject: &Subject) -> Result<String, PromptError> {
+pub(super) fn tag(nonce: &str, subject: &EventInput) -> Result<String, PromptError> {
     if nonce.len() != 32 || !nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return Err(PromptError::BadNonce);
     }
@@ -267,19 +267,19 @@ pub(super) fn tag(nonce: &str, subject: &Subject) -> Result<String, PromptError>
 }
 
 /// A section, with the hits of the checks in its event.
-pub(super) struct Part<'a> {
+pub(super) struct PromptSection<'a> {
     /// Step of a task that it belongs to.
     pub step: Option<usize>,
-    pub section: &'a Section<'a>,
+    pub section: &'a EventSection<'a>,
     pub hits: &'a [Hit],
     pub marks: &'a Marks,
 }
 
 /// Cuts the sections to `budget` characters in all, and returns each with its omission.
-pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>)> {
+pub(super) fn fit(parts: &[PromptSection], budget: usize) -> Vec<(Value, Option<OmittedText>)> {
     let lengths: Vec<usize> = parts.iter().map(|part| part.section.text.chars().count()).collect();
     let mut shown = Vec::with_capacity(parts.len());
-    for (Part { step, section, hits, marks: datamarks }, chars) in parts.iter().zip(share(&lengths, budget)) {
+    for (PromptSection { step, section, hits, marks: datamarks }, chars) in parts.iter().zip(share(&lengths, budget)) {
         let marks = || {
             let mut marks: Vec<_> = hits.iter().filter(|hit| public_place(&hit.field) == section.label).collect();
             marks.sort_by_key(|hit| Reverse(hit.severity));
@@ -287,7 +287,7 @@ pub(super) fn fit(parts: &[Part], budget: usize) -> Vec<(Value, Option<Omission>
             marks.into_iter().filter_map(|hit| Some((hit.severity, section.place(hit)?))).collect()
         };
         let cut = excerpt(&section.text, chars, marks);
-        let omitted = Omission { step: *step, field: section.label, chars: cut.omitted };
+        let omitted = OmittedText { step: *step, field: section.label, chars: cut.omitted };
         shown.push((
             context! { label => section.label, text => datamarks.put(&cut.text) },
             (cut.omitted > 0).then_some(omitted),

@@ -36,17 +36,17 @@ pub(super) static SCHEMA_BYTES: LazyLock<usize> =
     LazyLock::new(|| SCHEMAS.iter().map(|schema| schema.to_string().len()).max().unwrap_or_default());
 
 /// A model's verdict as it came, with its strings cleaned.
-pub(super) struct Verdict {
+pub(super) struct ModelVerdict {
     pub nonce: String,
     pub assessment: Assessment,
     /// Score, 0 to 100, checked by [`parse`].
     score: f64,
     pub recommendation: String,
-    pub findings: Vec<Claim>,
+    pub findings: Vec<FindingClaim>,
 }
 
 /// A finding as the model states it, before its quote is looked up.
-pub(super) struct Claim {
+pub(super) struct FindingClaim {
     pub severity: Severity,
     pub category: FindingCategory,
     pub description: String,
@@ -74,7 +74,7 @@ pub(super) enum Unreadable {
     Member(String, String),
 }
 
-impl Verdict {
+impl ModelVerdict {
     /// Returns the score as a whole number from 0 to 100.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`parse` admits 0 to 100 only")]
     pub(super) fn score(&self) -> u8 {
@@ -89,7 +89,7 @@ impl Verdict {
             assessment: verdict.word("assessment", &Assessment::OF_MODELS, Assessment::as_str)?,
             score: verdict.number("score", 0.0..=100.0)?,
             recommendation: verdict.text_or_empty("recommendation")?,
-            findings: verdict.objects("findings")?.iter().map(Claim::read).collect::<Result<_, _>>()?,
+            findings: verdict.objects("findings")?.iter().map(FindingClaim::read).collect::<Result<_, _>>()?,
         };
         read.tidy();
         Ok(read)
@@ -100,7 +100,7 @@ impl Verdict {
         self.recommendation = clean(&self.recommendation, RECOMMENDATION_CHARS);
         // The canary's claim comes first, and takes no other's place.
         self.findings.sort_by_key(|claim| (!claim.is_canary(), Reverse(claim.severity)));
-        let canary = usize::from(self.findings.first().is_some_and(Claim::is_canary));
+        let canary = usize::from(self.findings.first().is_some_and(FindingClaim::is_canary));
         self.findings.truncate(MAX_FINDINGS + canary);
         for claim in &mut self.findings {
             claim.description = clean(&claim.description, DESCRIPTION_CHARS);
@@ -111,7 +111,7 @@ impl Verdict {
     }
 }
 
-impl Claim {
+impl FindingClaim {
     fn read(finding: &Members) -> Result<Self, Unreadable> {
         Ok(Self {
             severity: finding.word("severity", &Severity::ALL, Severity::as_str)?,
@@ -136,13 +136,13 @@ impl Claim {
 
 /// Reads the one JSON object of a reply. Code fences and prose may surround it. Another brace may not: it could be a
 /// second verdict, and either may come from the author of the reviewed text.
-pub(super) fn parse(text: &str) -> Result<Verdict, Unreadable> {
-    Verdict::read(&Members::of(&object(text)?))
+pub(super) fn parse(text: &str) -> Result<ModelVerdict, Unreadable> {
+    ModelVerdict::read(&Members::of(&object(text)?))
 }
 
 /// Reads the reply to a batch, by the same rules.
-pub(super) fn parse_batch(text: &str) -> Result<Vec<Verdict>, Unreadable> {
-    Members::of(&object(text)?).required_objects("events")?.iter().map(Verdict::read).collect()
+pub(super) fn parse_batch(text: &str) -> Result<Vec<ModelVerdict>, Unreadable> {
+    Members::of(&object(text)?).required_objects("events")?.iter().map(ModelVerdict::read).collect()
 }
 
 /// Returns the reply without the thoughts of a reasoning model before it. Some servers open the thoughts in the prompt,

@@ -11,7 +11,7 @@ use umbra_domain::{Event, FieldName, Hit, json::encoded_len};
 pub(super) const MAX_SECTIONS: usize = 8;
 
 /// One text of the event, as shown to the model.
-pub(super) struct Section<'a> {
+pub(super) struct EventSection<'a> {
     /// Constant name of the section.
     pub label: &'static str,
     /// Text of the section; JSON for `about` and `tool.args`.
@@ -28,7 +28,7 @@ struct Leaf<'a> {
     opens: usize,
 }
 
-impl Section<'_> {
+impl EventSection<'_> {
     /// Returns the byte range of a hit in this section's text.
     pub(super) fn place(&self, hit: &Hit) -> Option<Range<usize>> {
         if hit.field.as_str() == self.label {
@@ -42,8 +42,8 @@ impl Section<'_> {
 }
 
 /// Returns the event's sections in reading order; empty ones are kept, absent ones are not.
-pub(super) fn sections(event: &Event) -> Vec<Section<'_>> {
-    let mut all = vec![Section { label: "about", text: Cow::Owned(about(event)), leaves: Vec::new() }];
+pub(super) fn sections(event: &Event) -> Vec<EventSection<'_>> {
+    let mut all = vec![EventSection { label: "about", text: Cow::Owned(about(event)), leaves: Vec::new() }];
     let tool = event.tool.as_ref();
     all.extend(plain("task", event.task.as_ref()));
     all.extend(plain("input", event.input.as_ref()));
@@ -118,12 +118,12 @@ fn about(event: &Event) -> String {
     Value::Object(known.collect()).to_string()
 }
 
-fn plain<'a>(label: &'static str, text: Option<&'a String>) -> Option<Section<'a>> {
-    text.map(|text| Section { label, text: Cow::Borrowed(text), leaves: Vec::new() })
+fn plain<'a>(label: &'static str, text: Option<&'a String>) -> Option<EventSection<'a>> {
+    text.map(|text| EventSection { label, text: Cow::Borrowed(text), leaves: Vec::new() })
 }
 
-fn arguments(args: &Value) -> Section<'_> {
-    let mut section = Section { label: "tool.args", text: Cow::Borrowed(""), leaves: Vec::new() };
+fn arguments(args: &Value) -> EventSection<'_> {
+    let mut section = EventSection { label: "tool.args", text: Cow::Borrowed(""), leaves: Vec::new() };
     let mut text = String::new();
     write_json(args, "tool.args", &mut text, &mut section.leaves);
     section.text = Cow::Owned(text);

@@ -8,4 +8,4 @@ pub mod document;
 pub mod guard;
 pub mod patterns;
 pub mod tools;
-mod words;
+mod word_stems;

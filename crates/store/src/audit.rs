@@ -82,7 +82,7 @@ pub(super) const COLUMNS_OF_RUN: &str =
 pub(super) fn record(row: &PgRow) -> Result<AuditRecord, StoreError> {
     let kind: String = row.try_get("kind")?;
     let kind = AuditKind::parse(&kind)
-        .ok_or_else(|| StoreError::Inconsistent { table: "audit", problem: "a kind that is not known".into() })?;
+        .ok_or_else(|| StoreError::Inconsistent { table: "audit", problem: "unknown kind".into() })?;
     let salt: Option<Vec<u8>> = row.try_get("salt")?;
     let payload: Option<String> = row.try_get("payload")?;
     Ok(AuditRecord {

@@ -25,10 +25,10 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// State of the circuit breaker. Cheap to clone; all clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Availability(Arc<State>);
+pub(super) struct Availability(Arc<AvailabilityState>);
 
 #[derive(Debug)]
-struct State {
+struct AvailabilityState {
     /// Start of the outage; `None` while the database answers.
     away: watch::Sender<Option<Instant>>,
     suspicions: Notify,
@@ -38,7 +38,7 @@ struct State {
 impl Availability {
     /// Starts with an available database. After `patience` an answer is overdue, also the answer to a probe.
     pub fn new(patience: Duration) -> Self {
-        Self(Arc::new(State { away: watch::Sender::new(None), suspicions: Notify::new(), patience }))
+        Self(Arc::new(AvailabilityState { away: watch::Sender::new(None), suspicions: Notify::new(), patience }))
     }
 
     /// True while the database is known to be away.
@@ -135,7 +135,7 @@ impl Store {
         loop {
             self.availability.0.suspicions.notified().await;
             if let Err(error) = self.availability.probe(&target).await {
-                tracing::warn!(%error, "the database does not answer; it is asked again four times a second");
+                tracing::warn!(%error, "the database does not answer; trying again four times a second");
                 self.availability.set_away(true);
                 self.renew_pools();
                 report(true);

@@ -94,7 +94,7 @@ impl ReviewStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn usual(self, key: &ScoreKey, window: Duration) -> Result<Option<ScoreBaseline>, StoreError> {
+    pub async fn score_baseline(self, key: &ScoreKey, window: Duration) -> Result<Option<ScoreBaseline>, StoreError> {
         let (mean, spread, count): (Option<f64>, Option<f64>, i64) = sqlx::query_as(
             "/* baselines.usual */
              SELECT avg(score)::float8, stddev_samp(score)::float8, count(*) FROM (

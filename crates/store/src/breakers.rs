@@ -76,7 +76,7 @@ pub struct BreakerFilter {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct StoredBreakerRow {
     agent: String,
     shadow: String,
     history: String,
@@ -141,7 +141,7 @@ impl FollowerPage {
             "/* breakers.hold */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY agent, shadow FOR UPDATE"
         );
         let query = sqlx::AssertSqlSafe(query);
-        let breakers: Vec<Row> = sqlx::query_as(query).bind(agents).fetch_all(&mut *self.tx).await?;
+        let breakers: Vec<StoredBreakerRow> = sqlx::query_as(query).bind(agents).fetch_all(&mut *self.tx).await?;
         let rows = rows.into_iter().map(Into::into).collect();
         Ok((rows, breakers.into_iter().map(Into::into).collect()))
     }
@@ -253,7 +253,8 @@ impl BreakerStore<'_> {
     /// The database does not answer.
     pub async fn of(self, agents: &[String]) -> Result<(Vec<BreakerRow>, Timestamp), StoreError> {
         let query = format!("/* breakers.of */ SELECT {COLUMNS} FROM breaker WHERE agent = ANY($1) ORDER BY shadow");
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agents).fetch_all(&self.0.read).await?;
+        let rows: Vec<StoredBreakerRow> =
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agents).fetch_all(&self.0.read).await?;
         Ok((rows.into_iter().map(Into::into).collect(), self.0.now().await?))
     }
 
@@ -339,8 +340,8 @@ async fn announced(
     Ok(())
 }
 
-impl From<Row> for BreakerRow {
-    fn from(row: Row) -> Self {
+impl From<StoredBreakerRow> for BreakerRow {
+    fn from(row: StoredBreakerRow) -> Self {
         let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
         Self {
             agent: row.agent,

@@ -91,7 +91,7 @@ pub struct AgentCounts {
 /// A fault that was found more than once in an agent's work, without passive shadows and false positives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = RecurringFault)]
-pub struct Recurring {
+pub struct RecurringFault {
     /// The agent.
     pub agent: String,
     /// Fingerprint that findings of the same fault share.
@@ -113,7 +113,7 @@ pub struct Recurring {
 /// An agent whose breaker is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = TroubledAgent)]
-pub struct Troubled {
+pub struct TroubledAgent {
     /// The agent.
     pub agent: String,
     /// `open` or `half_open`.
@@ -233,7 +233,7 @@ impl BriefingStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn troubled_agents(self, most: i64) -> Result<Vec<Troubled>, StoreError> {
+    pub async fn troubled_agents(self, most: i64) -> Result<Vec<TroubledAgent>, StoreError> {
         let rows: Vec<(String, String, Option<jiff_sqlx::Timestamp>, bool)> = sqlx::query_as(
             "/* briefings.breakers */
              SELECT agent, recommendation, troubled_since, acknowledged_at IS NOT NULL FROM breaker_agent
@@ -242,11 +242,8 @@ impl BriefingStore<'_> {
         .bind(most)
         .fetch_all(&self.0.read)
         .await?;
-        let row = |(agent, recommendation, since, acknowledged): (_, _, Option<jiff_sqlx::Timestamp>, _)| Troubled {
-            agent,
-            recommendation,
-            since: since.map(jiff_sqlx::Timestamp::to_jiff),
-            acknowledged,
+        let row = |(agent, recommendation, since, acknowledged): (_, _, Option<jiff_sqlx::Timestamp>, _)| {
+            TroubledAgent { agent, recommendation, since: since.map(jiff_sqlx::Timestamp::to_jiff), acknowledged }
         };
         Ok(rows.into_iter().map(row).collect())
     }
@@ -324,7 +321,7 @@ impl BriefingStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn recurring(self, first: Date, last: Date, most: i64) -> Result<Vec<Recurring>, StoreError> {
+    pub async fn recurring(self, first: Date, last: Date, most: i64) -> Result<Vec<RecurringFault>, StoreError> {
         let found = findings_of_days();
         let sql = format!(
             "/* briefings.recurring */
@@ -354,7 +351,7 @@ impl BriefingStore<'_> {
             .await?;
         Ok(rows
             .into_iter()
-            .map(|row| Recurring {
+            .map(|row| RecurringFault {
                 agent: row.agent,
                 fingerprint: row.fingerprint,
                 rule: row.rule,

@@ -9,7 +9,7 @@ pub const MAX_CALLS: i64 = 3;
 
 /// A request to hold the worst-case cost of a call under the caps of the day.
 #[derive(Debug, Clone, Copy)]
-pub struct Hold<'a> {
+pub struct HoldRequest<'a> {
     /// The review that makes the call.
     pub review: ReviewId,
     /// The lease token.
@@ -48,7 +48,7 @@ impl ReviewStore<'_> {
     ///
     /// # Errors
     /// The database does not answer: do not call.
-    pub async fn hold(self, hold: &Hold<'_>) -> Result<HoldOutcome, StoreError> {
+    pub async fn hold(self, hold: &HoldRequest<'_>) -> Result<HoldOutcome, StoreError> {
         let (usd, tokens) = (hold.worst.0.0, to_i64(hold.worst.1));
         let usd_cap = hold.caps.0.map_or(i64::MAX, |cap| cap.0);
         let token_cap = hold.caps.1.map_or(i64::MAX, to_i64);

@@ -110,7 +110,7 @@ impl ContractStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn know(self, editions: &[(String, u32)]) -> Result<(), StoreError> {
+    pub async fn record_editions(self, editions: &[(String, u32)]) -> Result<(), StoreError> {
         let (tools, versions): (Vec<&str>, Vec<i64>) =
             editions.iter().map(|(tool, version)| (tool.as_str(), i64::from(*version))).unzip();
         sqlx::query(
@@ -326,7 +326,7 @@ impl ContractPage {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn enqueue(&mut self, message: &webhooks::Outgoing) -> Result<(), StoreError> {
+    pub async fn enqueue(&mut self, message: &webhooks::OutgoingMessage) -> Result<(), StoreError> {
         webhooks::enqueue(&mut self.tx, message).await
     }
 
@@ -334,7 +334,7 @@ impl ContractPage {
     ///
     /// # Errors
     /// The database does not answer: the rows may come again.
-    pub async fn done(mut self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
         let mut columns: (Vec<&str>, Vec<&str>, Vec<i64>, Vec<_>, Vec<_>) = Default::default();
         for (tool, (effect, calls, first, last)) in &self.seen {
             columns.0.push(tool);

@@ -10,7 +10,7 @@ use umbra_domain::{Assessment, Mode, ReviewScope, SkipReason, StepCoverage};
 /// Number of steps of one agent in a task that have the same coverage.
 #[derive(FromRow)]
 #[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
-struct Row {
+struct CoverageRow {
     task_id: String,
     agent: String,
     watched: bool,
@@ -87,7 +87,7 @@ impl EventStore<'_> {
         let looked_at: Vec<i16> =
             SkipReason::ALL.into_iter().filter(|reason| reason.leaves_checks()).map(SkipReason::code).collect();
         let query = sqlx::AssertSqlSafe(format!("/* coverage.steps */ {STEPS}"));
-        let rows: Vec<Row> = sqlx::query_as(query)
+        let rows: Vec<CoverageRow> = sqlx::query_as(query)
             .bind(tasks)
             .bind(modes)
             .bind(Assessment::Inconclusive.as_str())
@@ -96,7 +96,7 @@ impl EventStore<'_> {
             .fetch_all(&self.0.read)
             .await?;
         let mut covered: HashMap<_, Vec<_>> = HashMap::new();
-        for Row { task_id, agent, watched, judged, checked, open, skipped, steps } in rows {
+        for CoverageRow { task_id, agent, watched, judged, checked, open, skipped, steps } in rows {
             let skipped = skipped.into_iter().filter_map(SkipReason::from_code).collect();
             let step = StepCoverage { watched, judged, checked, open, skipped };
             covered.entry((task_id, agent)).or_default().push((step, u64::try_from(steps).unwrap_or_default()));

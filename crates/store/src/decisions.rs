@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{
     StoreError,
     aggregates::DecisionStore,
-    execution::StoredOverride,
+    execution::UnverifiedOverride,
     signed::RowSigner,
     transaction::{Tx, begin, begin_on},
 };
@@ -160,7 +160,7 @@ pub struct StoredState {
     /// The database's time.
     pub now: Timestamp,
     /// Overrides that have not expired.
-    pub overrides: Vec<StoredOverride>,
+    pub overrides: Vec<UnverifiedOverride>,
     /// Calls that were decided before, by agent and id.
     pub calls: HashMap<Named, KnownCall>,
     /// Runs, by agent and name.
@@ -196,15 +196,15 @@ pub struct RecordedCall {
 }
 
 /// An open transaction of decisions. Dropping it decides nothing.
-pub struct Deciding(Tx, RowSigner);
+pub struct DecisionTransaction(Tx, RowSigner);
 
 impl DecisionStore<'_> {
     /// Begins a transaction of decisions.
     ///
     /// # Errors
     /// The database does not answer, or the execution is being changed.
-    pub async fn begin_deciding(self) -> Result<Deciding, StoreError> {
-        Ok(Deciding(begin_on(self.0.decisions.take().await?, BEGIN).await?, self.0.stamper.clone()))
+    pub async fn begin_deciding(self) -> Result<DecisionTransaction, StoreError> {
+        Ok(DecisionTransaction(begin_on(self.0.decisions.take().await?, BEGIN).await?, self.0.stamper.clone()))
     }
 
     /// Returns the idle connection to its pool.
@@ -230,10 +230,10 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn overrides(self) -> Result<Vec<StoredOverride>, StoreError> {
+    pub async fn overrides(self) -> Result<Vec<UnverifiedOverride>, StoreError> {
         let wanted = DecisionKeys::default();
         let row: ReadRow = read(&wanted, Vec::new()).fetch_one(&self.0.read).await?;
-        let mut overrides: Vec<StoredOverride> = parse("execution_override", &row.1)?;
+        let mut overrides: Vec<UnverifiedOverride> = parse("execution_override", &row.1)?;
         overrides.sort_by_key(|one| (one.said.scope, one.said.set_at, one.said.id.0));
         Ok(overrides)
     }
@@ -301,7 +301,7 @@ impl DecisionStore<'_> {
     }
 }
 
-impl Deciding {
+impl DecisionTransaction {
     /// Locks runs, and reads the state that decisions depend on.
     ///
     /// # Errors

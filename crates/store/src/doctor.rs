@@ -28,7 +28,7 @@ struct Invariant {
 const INVARIANTS: [Invariant; 18] = [
     Invariant {
         name: "meters_equal_reviews",
-        promise: "a day's meter counts exactly the reviews that hold its units",
+        promise: "a day's meter equals the number of its reviews",
         sql:
             "SELECT format('%s %s %s: meter %s, reviews %s', shadow, coalesce(nullif(m.agent, ''), '*'), m.day, m.used,
                      coalesce(r.n, 0))
@@ -40,7 +40,7 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "money_equals_calls",
-        promise: "held and spent money and tokens of a day are exactly those of its provider calls",
+        promise: "reserved and spent money and tokens of a day equal those of its provider calls",
         sql: "SELECT format('%s %s: meter holds %s and spent %s, calls hold %s and spent %s', shadow, day, m.held_usd,
                      m.spent_usd, coalesce(c.held, 0), coalesce(c.spent, 0))
               FROM (SELECT * FROM meter WHERE agent = '' AND trigger = '') m
@@ -57,7 +57,7 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "no_call_beyond_its_hold",
-        promise: "no call is settled at more than was held for it",
+        promise: "no call is charged more than was reserved for it",
         sql: "SELECT format('review %s, call %s: held %s and %s tokens, settled at %s and %s tokens', review_id, n,
                      hold_usd, hold_tokens, actual_usd, actual_tokens) FROM provider_call
               WHERE actual_usd NOT BETWEEN 0 AND hold_usd OR actual_tokens NOT BETWEEN 0 AND hold_tokens",
@@ -71,7 +71,7 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "queued_pairs_have_reviews",
-        promise: "each pair that was queued has its review, and no other pair has one but by later request",
+        promise: "each pair that was queued has its review, and no other pair has a review except by later request",
         sql: "SELECT format('event %s, shadow version %s: queued %s, reviews %s', event, shadow, coalesce(p.n, 0),
                      coalesce(r.n, 0))
               FROM (SELECT e.id AS event, u.shadow, count(*) AS n FROM event e,
@@ -86,7 +86,7 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "audit_has_no_gap",
-        promise: "the audit has every row that was numbered, from the first on",
+        promise: "the audit has every numbered row",
         sql: "SELECT format('%s rows up to %s, %s were numbered', n, newest, numbered)
               FROM (SELECT count(*) AS n, coalesce(max(seq), 0) AS newest,
                            (SELECT last FROM feed WHERE name = 'audit') AS numbered FROM audit) a
@@ -101,13 +101,13 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "batches_count_their_events",
-        promise: "a review counts exactly the events that hold it",
+        promise: "a review's count of events equals its events",
         sql: "SELECT format('review %s counts %s, holds %s', r.id, r.events, count(e.event_id)) FROM review r
               LEFT JOIN review_event e ON e.review_id = r.id GROUP BY r.id HAVING r.events <> count(e.event_id)",
     },
     Invariant {
         name: "batches_assess_each_event",
-        promise: "a batch that is done has an assessment of each of its events, and no other review has any",
+        promise: "a finished batch has an assessment of each of its events, and no other review has such assessments",
         sql:
             "SELECT format('review %s, event %s', coalesce(e.review_id, a.review_id), coalesce(e.event_id, a.event_id))
               FROM (SELECT e.review_id, e.event_id FROM review_event e JOIN review r ON r.id = e.review_id
@@ -117,21 +117,21 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "no_job_of_a_dead_worker",
-        promise: "no running review belongs to a worker that has been silent for longer than it takes to be relieved",
+        promise: "no running review belongs to a worker that has been silent for longer than dead_after",
         sql: "SELECT format('review %s of worker %s', r.id, r.worker) FROM review r
               LEFT JOIN worker w ON w.id = r.worker
               WHERE r.state = 'running' AND coalesce(w.heartbeat_at, r.started_at) < clock() - $1",
     },
     Invariant {
         name: "no_open_call_without_a_runner",
-        promise: "a held call belongs to a review that is running",
+        promise: "a reserved call belongs to a running review",
         sql: "SELECT format('call %s of review %s (%s)', c.n, c.review_id, r.state) FROM provider_call c
               LEFT JOIN review r ON r.id = c.review_id
               WHERE c.state = 'sent' AND r.state IS DISTINCT FROM 'running'",
     },
     Invariant {
         name: "backtests_equal_their_calls",
-        promise: "a backtest's held and spent money and tokens equal its calls, and do not exceed its budget",
+        promise: "a backtest's reserved and spent money and tokens equal its calls, and do not exceed its budget",
         sql: "SELECT format('backtest %s: held %s, calls %s; spent %s, calls %s; at most %s', b.id, b.held_usd,
                      coalesce(c.held, 0), b.spent_usd, coalesce(c.spent, 0), coalesce(b.max_usd::text, '-'))
               FROM backtest b LEFT JOIN (SELECT backtest,
@@ -160,21 +160,22 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "findings_have_reviews",
-        promise: "each finding belongs to a review that is done, or to a look of the built-in checks",
+        promise: "each finding belongs to a finished review, or to an examination by the built-in checks",
         sql: "SELECT format('finding %s of review %s', f.id, coalesce(f.review_id::text, '-')) FROM finding f
               LEFT JOIN review r ON r.id = f.review_id AND r.state = 'done'
               WHERE r.id IS NULL AND (f.review_id IS NOT NULL OR f.collapse_key IS NULL)",
     },
     Invariant {
         name: "repeats_have_findings",
-        promise: "each event that repeats a finding of a look repeats one that is there, and is another event than its own",
+        promise: "each event that repeats a finding of the built-in checks repeats an existing finding of another \
+                  event",
         sql: "SELECT format('event %s of finding %s', o.event_id, o.finding_id) FROM finding_occurrence o
               LEFT JOIN finding f ON f.id = o.finding_id AND f.event_id <> o.event_id
               WHERE f.id IS NULL AND o.finding_id >= (SELECT first_id FROM retention WHERE kind = 'review')",
     },
     Invariant {
         name: "looks_come_in_order",
-        promise: "looks are not ahead of the events, and what they passed over lies behind them",
+        promise: "the built-in checks are not ahead of the events, and skipped events lie behind them",
         sql:
             "SELECT format('looks %s, last event %s, passed over up to %s', f.seq, i.last, coalesce(max(b.last_seq), 0))
               FROM follower f JOIN feed i ON i.name = 'intake' LEFT JOIN check_backlog b ON true
@@ -183,7 +184,7 @@ const INVARIANTS: [Invariant; 18] = [
     },
     Invariant {
         name: "patterns_count_their_tasks",
-        promise: "a pattern went well at least as often as the tasks say that it was counted for",
+        promise: "a pattern has at least as many successes as its tasks count",
         sql: "SELECT format('pattern %s: %s successes, its tasks have %s', p.id, p.body::json->>'successes', u.n)
               FROM (SELECT pattern, sum(successes) AS n FROM pattern_use GROUP BY pattern) u
               JOIN pattern p ON p.id = u.pattern WHERE u.n > (p.body::json->>'successes')::bigint",

@@ -14,7 +14,7 @@ use super::{
     decisions::{Named, NewAudit, approval_json, override_json, parse, run_json},
     pool::Connection,
     transaction::begin,
-    webhooks::{Outgoing, enqueue},
+    webhooks::{OutgoingMessage, enqueue},
 };
 use umbra_domain::{
     ApprovalId, ApprovalRow, ApprovalState, HexBytes, Override, OverrideScope, RunRow,
@@ -65,7 +65,7 @@ pub struct ApprovalItem {
 
 /// A stored override, not authenticated.
 #[derive(Debug, Clone, Deserialize)]
-pub struct StoredOverride {
+pub struct UnverifiedOverride {
     /// Content of the override.
     #[serde(flatten)]
     pub said: Override,
@@ -77,7 +77,7 @@ pub struct StoredOverride {
 
 /// A stored approval with the call that asks for it, not authenticated.
 #[derive(Debug, Clone, Deserialize)]
-pub struct StoredApproval {
+pub struct UnverifiedApproval {
     /// The row.
     #[serde(flatten)]
     pub row: ApprovalRow,
@@ -121,7 +121,7 @@ pub struct ApprovalFilter {
     pub limit: i64,
 }
 
-impl StoredApproval {
+impl UnverifiedApproval {
     /// Returns the approval as the API shows it.
     pub fn item(self) -> ApprovalItem {
         let Self { row, is_past, answered_at, answered_by, note, call_id, session, run, payload } = self;
@@ -162,7 +162,7 @@ pub struct ApprovalChange<'c> {
     /// The person's key.
     pub by: Option<String>,
     /// Message about the answer.
-    pub message: Option<&'c Outgoing>,
+    pub message: Option<&'c OutgoingMessage>,
 }
 
 /// Filter of a list of runs.
@@ -332,7 +332,7 @@ impl DecisionStore<'_> {
         .fetch_optional(&mut *tx)
         .await?;
         let Some(row) = row else { return Ok(None) };
-        let StoredOverride { said: one, ended, .. } = parse("execution_override", &row)?;
+        let UnverifiedOverride { said: one, ended, .. } = parse("execution_override", &row)?;
         let mut said = said(&one);
         if !ended {
             said.id = one.id.0;
@@ -345,7 +345,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn standing(self) -> Result<AuditedTables, StoreError> {
+    pub async fn audited_tables(self) -> Result<AuditedTables, StoreError> {
         let (now, seq, overrides, approvals): (jiff_sqlx::Timestamp, i64, String, String) = sqlx::query_as(
             "/* execution.standing */ SELECT clock(), (SELECT last FROM feed WHERE name = 'audit'),
              (SELECT coalesce(json_agg(json_build_object('id', 'ovr_' || replace(id::text, '-', ''), 'scope', scope,
@@ -395,7 +395,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn approval(self, id: ApprovalId) -> Result<Option<StoredApproval>, StoreError> {
+    pub async fn approval(self, id: ApprovalId) -> Result<Option<UnverifiedApproval>, StoreError> {
         let row: Option<String> = sqlx::query_scalar(concat!(
             "/* execution.approval */ SELECT (",
             stored_approval_json!(),
@@ -412,7 +412,7 @@ impl DecisionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer, or a row cannot be read.
-    pub async fn approvals(self, filter: &ApprovalFilter) -> Result<Vec<StoredApproval>, StoreError> {
+    pub async fn approvals(self, filter: &ApprovalFilter) -> Result<Vec<UnverifiedApproval>, StoreError> {
         let rows: Vec<String> = sqlx::query_scalar(concat!(
             "/* execution.approvals */ SELECT (",
             stored_approval_json!(),
@@ -439,7 +439,7 @@ impl DecisionStore<'_> {
     pub async fn tell_approvals(
         self,
         limit: i64,
-        message: impl Fn(StoredApproval) -> Option<Outgoing>,
+        message: impl Fn(UnverifiedApproval) -> Option<OutgoingMessage>,
     ) -> Result<usize, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let rows: Vec<String> = sqlx::query_scalar(concat!(

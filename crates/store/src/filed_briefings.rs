@@ -7,7 +7,7 @@ use super::{
     StoreError,
     aggregates::BriefingStore,
     transaction::begin,
-    webhooks::{Outgoing, enqueue},
+    webhooks::{OutgoingMessage, enqueue},
 };
 
 impl BriefingStore<'_> {
@@ -30,7 +30,7 @@ impl BriefingStore<'_> {
         kind: &str,
         first: Date,
         body: &str,
-        message: Option<&Outgoing>,
+        message: Option<&OutgoingMessage>,
     ) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let filed = sqlx::query(

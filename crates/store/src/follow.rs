@@ -146,7 +146,7 @@ impl FollowerPage {
     ///
     /// # Errors
     /// The database does not answer: the page may come again.
-    pub async fn done(mut self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
         if self.follower == Follower::Patterns {
             self.patterns().number().await?;
         }

@@ -13,7 +13,7 @@ use umbra_domain::{FindingId, Mode, Severity};
 /// One of the gravest findings of a day or week. Findings of the same fault of an agent are merged into the gravest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = GravestFinding)]
-pub struct Gravest {
+pub struct GravestFinding {
     /// Id of the finding.
     #[schema(value_type = String)]
     pub id: FindingId,
@@ -41,7 +41,7 @@ pub struct Gravest {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct GravestFindingRow {
     id: Uuid,
     severity: i16,
     category: String,
@@ -54,7 +54,7 @@ struct Row {
     times: i64,
 }
 
-impl Gravest {
+impl GravestFinding {
     /// True if a model made the finding and quoted no evidence that stands in the text.
     pub fn is_doubtful(&self) -> bool {
         !self.verified && self.source == "model"
@@ -67,7 +67,7 @@ impl BriefingStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn gravest(self, first: Date, last: Date, most: i64) -> Result<Vec<Gravest>, StoreError> {
+    pub async fn gravest(self, first: Date, last: Date, most: i64) -> Result<Vec<GravestFinding>, StoreError> {
         let found = findings_of_days();
         let sql = format!(
             "/* briefings.gravest */
@@ -81,14 +81,14 @@ impl BriefingStore<'_> {
              SELECT id, severity, category, description, agent, task_id, shadow, verified, source, times FROM fault
              ORDER BY severity DESC, verified OR source = 'check' DESC, times DESC, seq DESC LIMIT $4"
         );
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        let rows: Vec<GravestFindingRow> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
             .bind(first.to_sqlx())
             .bind(last.to_sqlx())
             .bind(Mode::Passive.priority())
             .bind(most)
             .fetch_all(&self.0.read)
             .await?;
-        let gravest = |row: Row| Gravest {
+        let gravest = |row: GravestFindingRow| GravestFinding {
             id: FindingId(row.id),
             path: format!("/v1/findings/{}", FindingId(row.id)),
             severity: Severity::from_code(row.severity).unwrap_or(Severity::Critical),

@@ -65,7 +65,7 @@ pub mod unguarded;
 pub mod verdicts;
 pub mod versions;
 pub mod waiting;
-pub mod wake;
+pub mod wake_ups;
 pub mod webhooks;
 pub mod windows;
 pub mod workers;
@@ -88,7 +88,7 @@ const LAST_TRY: Duration = Duration::from_secs(2);
 const TO_CLOSE: Duration = Duration::from_secs(1);
 
 /// Location of the database.
-pub enum Target<'a> {
+pub enum DatabaseLocation<'a> {
     /// A server of the operator, by URL.
     Url(&'a str),
     /// The private server in the data directory.
@@ -140,7 +140,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Refused`] with what to do where the server is too old, `fsync` is off or the role is a
     /// superuser; otherwise the error of the database.
-    pub async fn open(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
+    pub async fn open(target: DatabaseLocation<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
         let mut store = Self::connect(target, options).await?;
         store.degraded = migrate::refuse_unsafe(&store.control.raw(), options.allow_unsafe).await?;
         migrate::run(&store.control.raw(), &store.schema).await?;
@@ -151,10 +151,10 @@ impl Store {
     ///
     /// # Errors
     /// The URL is malformed, or the server does not answer.
-    pub async fn connect(target: Target<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
+    pub async fn connect(target: DatabaseLocation<'_>, options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = match target {
-            Target::Url(url) => parse_url(url)?,
-            Target::Private(server) => server.connect_options(),
+            DatabaseLocation::Url(url) => parse_url(url)?,
+            DatabaseLocation::Private(server) => server.connect_options(),
         };
         let connect = connect.application_name("umbra").options([("search_path", options.schema.as_str())]);
         let bounded = |lock: &str, statement: &str, idle: &str| {
@@ -222,7 +222,7 @@ impl Store {
         let lanes = join(self.writer.close(), self.decisions.close());
         let pools = join(join(self.later.close(), self.work.close()), join(self.read.close(), self.control.close()));
         if timeout(TO_CLOSE, join(lanes, pools)).await.is_err() {
-            tracing::debug!("connections that the database does not close are left alone");
+            tracing::debug!("connections that the database does not close are abandoned");
         }
     }
 
@@ -247,13 +247,14 @@ impl Store {
 }
 
 fn parse_url(url: &str) -> Result<PgConnectOptions, StoreError> {
-    let form = "postgres://user:password@host:5432/name is the form";
+    let form = "write postgres://user:password@host:5432/name";
     // The library accepts any scheme.
     if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(StoreError::Refused(format!("the database URL is not that of a Postgres: {form}")));
+        return Err(StoreError::Refused(format!("the database URL is not the URL of a Postgres: {form}")));
     }
-    PgConnectOptions::from_str(url)
-        .map_err(|_| StoreError::Refused(format!("the database URL is malformed: {form}, with signs percent-encoded")))
+    PgConnectOptions::from_str(url).map_err(|_| {
+        StoreError::Refused(format!("the database URL is malformed: {form}, with special characters percent-encoded"))
+    })
 }
 
 /// Makes the error that names the unreachable server and the cause.
@@ -272,10 +273,10 @@ async fn unreached(connect: &PgConnectOptions, error: sqlx::Error) -> StoreError
         .map_or_else(|| format!("{}:{}", connect.get_host(), connect.get_port()), |dir| dir.display().to_string());
     match error {
         sqlx::Error::Io(cause) => StoreError::Refused(format!(
-            "no Postgres can be reached at {place} ({cause}): start it, or correct the host and port of the URL"
+            "no Postgres can be reached at {place} ({cause}): start Postgres, or correct the host and port of the URL"
         )),
         sqlx::Error::Database(refusal) => StoreError::Refused(format!(
-            "the Postgres at {place} does not let us in ({}): check user, password and database name of the URL",
+            "the Postgres at {place} refuses the login ({}): check user, password and database name of the URL",
             refusal.message()
         )),
         other => other.into(),

@@ -10,7 +10,7 @@ use super::{
     StoreError,
     aggregates::LookStore,
     events::received_at,
-    new_findings::{self, Repeat, Row},
+    new_findings::{self, NewFindingRow, Repeat},
     results::NewFinding,
     transaction::{Tx, begin},
     versions,
@@ -274,7 +274,7 @@ impl LookPage {
     ///
     /// # Errors
     /// The database does not answer: the events may come again.
-    pub async fn done(mut self, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
+    pub async fn commit(mut self, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
         let mut new = Vec::new();
         if !found.is_empty() {
             new = store(&mut self.tx, found).await?;
@@ -315,7 +315,7 @@ pub(super) async fn store(tx: &mut Tx, found: &[LookFinding]) -> Result<Vec<usiz
             Some((finding, _)) => repeats.push(Repeat { finding: *finding, event, seq }),
             None => {
                 named.insert(key, (found.id.0, event));
-                rows.push(Row { found, seq, shadow, mode: *mode, look: Some((*version, key)) });
+                rows.push(NewFindingRow { found, seq, shadow, mode: *mode, look: Some((*version, key)) });
                 new.push(at);
             }
         }

@@ -42,8 +42,8 @@ pub(super) async fn run(pool: &PgPool, schema: &str) -> Result<(), StoreError> {
             .await?;
         if !exists {
             return Err(StoreError::Refused(format!(
-                "the schema {schema} is missing and may not be created ({}): \
-                 let an administrator run CREATE SCHEMA {schema} AUTHORIZATION <our role>",
+                "the schema {schema} is missing, and Umbra's role may not create it ({}): let an administrator run \
+                 CREATE SCHEMA {schema} AUTHORIZATION <Umbra's role>",
                 StoreError::from(error)
             )));
         }
@@ -72,16 +72,16 @@ async fn adopt_replaced_schema(connection: &mut PgConnection, schema: &str) -> R
     if applied != replaced {
         let newest = names.last().copied().unwrap_or_default();
         return Err(StoreError::Refused(format!(
-            "the schema {schema} was made by a version of Umbra before 0.1.0 and is not at the last migration of those, \
-             {newest}: start a version that has it on this schema once, and then this one; or keep the data with pg_dump \
-             and begin anew with another database.schema"
+            "the schema {schema} was made by a version of Umbra before 0.1.0 and lacks the last migration of those \
+             versions, {newest}: start a version that has this migration once on this schema, and then this version; \
+             or save the data with pg_dump and start with another database.schema"
         )));
     }
     let mut tx = connection.begin().await?;
     sqlx::query("DELETE FROM _sqlx_migrations").execute(&mut *tx).await?;
     migrations().set_locking(false).skip(&mut *tx, Some(1)).await.map_err(migration_error)?;
     tx.commit().await?;
-    tracing::info!("the schema of a version before 0.1.0 is adopted as it is");
+    tracing::info!("the schema of a version before 0.1.0 is used as it is");
     Ok(())
 }
 
@@ -101,13 +101,13 @@ async fn wait_for_turn(connection: &mut PgConnection, schema: &str) -> Result<()
     while !sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(ask.as_str())).fetch_one(&mut *connection).await? {
         if began.elapsed() > PATIENCE {
             return Err(StoreError::Refused(format!(
-                "another process has been bringing the schema {schema} up to date for {} minutes: look in pg_stat_activity \
-                 at what it waits for, and start again when it is done",
+                "another process has been migrating the schema {schema} for {} minutes: see in pg_stat_activity what \
+                 it waits for, and start again when the migration is done",
                 PATIENCE.as_secs() / 60
             )));
         }
         if !std::mem::replace(&mut told, true) {
-            tracing::info!("another process is bringing the schema up to date; waiting for it");
+            tracing::info!("another process is migrating the schema; waiting for it");
         }
         tokio::time::sleep(BETWEEN_TRIES).await;
     }
@@ -130,14 +130,15 @@ pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<bool, St
     }
     let mut faults = Vec::new();
     if fsync != "on" || full_page_writes != "on" {
-        faults.push("it runs with fsync or full_page_writes off, so a crash loses acknowledged events: switch both on");
+        faults.push("fsync or full_page_writes is off, so a crash loses acknowledged events: switch both on");
     }
     if synchronous_commit == "off" {
-        faults.push("synchronous_commit is off, so a crash loses acknowledged events: set it to on for our role");
+        faults.push("synchronous_commit is off, so a crash loses acknowledged events: set it to on for Umbra's role");
     }
     if privileged {
         faults.push(
-            "our role is a superuser: create a plain one (CREATE ROLE umbra LOGIN; CREATE DATABASE umbra OWNER umbra)",
+            "Umbra's role is a superuser: create a plain role (CREATE ROLE umbra LOGIN; CREATE DATABASE umbra OWNER \
+             umbra)",
         );
     }
     if faults.is_empty() || allow {
@@ -147,7 +148,7 @@ pub(super) async fn refuse_unsafe(pool: &PgPool, allow: bool) -> Result<bool, St
         return Ok(!faults.is_empty());
     }
     Err(StoreError::Refused(format!(
-        "this database is refused: {}. database.allow_unsafe: true overrides it",
+        "this database is refused: {}. database.allow_unsafe: true allows it",
         faults.join("; ")
     )))
 }

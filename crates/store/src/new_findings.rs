@@ -9,7 +9,7 @@ use umbra_domain::{Evidence, FindingSource, ReviewId};
 
 /// A finding with the other columns of its row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row<'a> {
+pub(super) struct NewFindingRow<'a> {
     /// The finding.
     pub found: &'a NewFinding,
     /// Number in feed `result`.
@@ -28,16 +28,16 @@ pub(super) async fn insert(
     tx: &mut Tx,
     review: Option<ReviewId>,
     at: Option<Timestamp>,
-    rows: &[Row<'_>],
+    rows: &[NewFindingRow<'_>],
 ) -> Result<(), StoreError> {
     if rows.is_empty() {
         return Ok(());
     }
     let evidence = |of: fn(&Evidence) -> usize| -> Vec<Option<i64>> {
-        let place = |row: &Row| row.found.finding.evidence.as_ref().map(of);
+        let place = |row: &NewFindingRow| row.found.finding.evidence.as_ref().map(of);
         rows.iter().map(|row| place(row).map(|at| i64::try_from(at).unwrap_or(i64::MAX))).collect()
     };
-    let source = |row: &Row| match row.found.finding.source {
+    let source = |row: &NewFindingRow| match row.found.finding.source {
         FindingSource::Check => "check",
         FindingSource::Model => "model",
     };

@@ -41,7 +41,7 @@ pub struct PatternRow<'p> {
 
 /// Successes that were counted for a pattern in a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatternUse {
+pub struct CountedPattern {
     /// Key that all reports of the pattern share.
     pub key: String,
     /// Successes in the task that still count.
@@ -142,7 +142,7 @@ impl PatternTransaction {
     ///
     /// # Errors
     /// The database does not answer: the patterns may be stored all the same.
-    pub async fn done(mut self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
         self.patterns().number().await?;
         Ok(self.0.commit().await?)
     }
@@ -214,7 +214,7 @@ impl Patterns<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn counted(&mut self, task: &str) -> Result<Vec<PatternUse>, StoreError> {
+    pub async fn counted(&mut self, task: &str) -> Result<Vec<CountedPattern>, StoreError> {
         let rows: Vec<(String, i32)> = sqlx::query_as(
             "/* patterns.counted */ SELECT p.key, u.successes FROM pattern_use u JOIN pattern p ON p.id = u.pattern
              WHERE u.task_id = $1 ORDER BY p.key",
@@ -222,7 +222,8 @@ impl Patterns<'_> {
         .bind(task)
         .fetch_all(&mut *self.0)
         .await?;
-        let counted = |(key, successes)| PatternUse { key, successes: u32::try_from(successes).unwrap_or_default() };
+        let counted =
+            |(key, successes)| CountedPattern { key, successes: u32::try_from(successes).unwrap_or_default() };
         Ok(rows.into_iter().map(counted).collect())
     }
 

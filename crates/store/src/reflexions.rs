@@ -14,7 +14,7 @@ use super::{
     paging::{Page, Seek, Span, equals, push_span},
     pool::Connection,
     transaction::begin,
-    webhooks::{Outgoing, enqueue},
+    webhooks::{OutgoingMessage, enqueue},
     workers::interval,
 };
 use umbra_domain::{EventId, FindingCategory, FindingId, FindingSource, ReflexionId, ReviewId, Severity};
@@ -139,7 +139,7 @@ struct CountRow {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct StoredReflexionRow {
     seq: i64,
     id: Uuid,
     agent: String,
@@ -247,7 +247,12 @@ impl ReflexionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn open(self, id: ReflexionId, of: &Recurrence, message: Option<&Outgoing>) -> Result<bool, StoreError> {
+    pub async fn open(
+        self,
+        id: ReflexionId,
+        of: &Recurrence,
+        message: Option<&OutgoingMessage>,
+    ) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let opened = open(&mut tx, id, of).await?;
         if let (true, Some(message)) = (opened, message) {
@@ -261,7 +266,7 @@ impl ReflexionStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn close(self, id: ReflexionId, message: Option<&Outgoing>) -> Result<bool, StoreError> {
+    pub async fn close(self, id: ReflexionId, message: Option<&OutgoingMessage>) -> Result<bool, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let done = sqlx::query(
             "/* reflexions.close */
@@ -291,7 +296,7 @@ impl ReflexionStore<'_> {
         seek.push(&mut query, "x.seq");
         let mut tx = begin(&self.0.read).await?;
         newest_first(&mut tx).await?;
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
+        let rows: Vec<StoredReflexionRow> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 
@@ -311,7 +316,7 @@ impl ReflexionStore<'_> {
         query.push(" ORDER BY x.last_at DESC LIMIT ").push_bind(most);
         let mut tx = begin(&self.0.work).await?;
         newest_first(&mut tx).await?;
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&mut *tx).await?;
+        let rows: Vec<StoredReflexionRow> = query.build_query_as().fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
@@ -454,8 +459,8 @@ impl From<CountRow> for Recurrence {
     }
 }
 
-impl From<Row> for ReflexionRow {
-    fn from(row: Row) -> Self {
+impl From<StoredReflexionRow> for ReflexionRow {
+    fn from(row: StoredReflexionRow) -> Self {
         Self {
             id: ReflexionId(row.id),
             key: FaultKey { agent: row.agent, task_type: row.task_type, fingerprint: row.fingerprint },

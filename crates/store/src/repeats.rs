@@ -18,7 +18,7 @@ pub struct Repeat {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct RepeatRow {
     original: Uuid,
     conflicts: bool,
 }
@@ -50,7 +50,7 @@ impl EventStore<'_> {
     /// The database does not answer.
     pub async fn repeat_of(self, id: EventId) -> Result<Option<Repeat>, StoreError> {
         let query = sqlx::query_as("/* repeats.of */ SELECT original, conflicts FROM spooled_repeat WHERE id = $1");
-        let row: Option<Row> = query.bind(id.0).fetch_optional(&self.0.read).await?;
-        Ok(row.map(|Row { original, conflicts }| Repeat { id, original: EventId(original), conflicts }))
+        let row: Option<RepeatRow> = query.bind(id.0).fetch_optional(&self.0.read).await?;
+        Ok(row.map(|RepeatRow { original, conflicts }| Repeat { id, original: EventId(original), conflicts }))
     }
 }

@@ -9,7 +9,7 @@ use super::{
     StoreError,
     aggregates::ReviewStore,
     jobs::Lease,
-    new_findings::{self, Row},
+    new_findings::{self, NewFindingRow},
     transaction::{Tx, begin},
 };
 use umbra_domain::{
@@ -177,11 +177,17 @@ async fn insert_findings(
     findings: &[NewFinding],
 ) -> Result<(), StoreError> {
     let known = adopt(tx, review, ended, findings).await?;
-    let rows: Vec<Row> = findings
+    let rows: Vec<NewFindingRow> = findings
         .iter()
         .zip(0..)
         .filter(|(_, at)| !known.contains(at))
-        .map(|(found, at)| Row { found, seq: base + 1 + at, shadow: &ended.shadow, mode: ended.mode, look: None })
+        .map(|(found, at)| NewFindingRow {
+            found,
+            seq: base + 1 + at,
+            shadow: &ended.shadow,
+            mode: ended.mode,
+            look: None,
+        })
         .collect();
     new_findings::insert(tx, Some(review), Some(ended.at.to_jiff()), &rows).await
 }

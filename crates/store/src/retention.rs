@@ -31,7 +31,7 @@ const OF_EVENTS: [&str; 1] = ["verdict"];
 
 umbra_domain::words! {
     /// Kind of data with an age limit.
-    pub enum Kind {
+    pub enum RetentionKind {
         /// Events.
         Event = "event",
         /// Reviews and their rows.
@@ -42,7 +42,7 @@ umbra_domain::words! {
 }
 
 /// The exclusive right to delete old data; dropping it releases the lock.
-pub struct Sweep {
+pub struct RetentionLock {
     connection: Connection,
 }
 
@@ -51,7 +51,7 @@ impl UpkeepStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn sweep(self) -> Result<Option<Sweep>, StoreError> {
+    pub async fn sweep(self) -> Result<Option<RetentionLock>, StoreError> {
         let mut connection = self.0.control.acquire().await?;
         // Closing the connection ends its time limits and its lock.
         connection.close_on_drop();
@@ -62,14 +62,14 @@ impl UpkeepStore<'_> {
             sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended(current_schema() || '.retention', 0))")
                 .fetch_one(&mut connection)
                 .await?;
-        Ok(ours.then_some(Sweep { connection }))
+        Ok(ours.then_some(RetentionLock { connection }))
     }
 
     /// Returns the day since which all data of a kind is kept, and the first id that is kept; older rows may be gone.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn kept_since(self, kind: Kind) -> Result<(Date, Uuid), StoreError> {
+    pub async fn kept_since(self, kind: RetentionKind) -> Result<(Date, Uuid), StoreError> {
         let (before, first_id): (jiff_sqlx::Date, Uuid) =
             sqlx::query_as("/* retention.since */ SELECT before, first_id FROM retention WHERE kind = $1")
                 .bind(kind.as_str())
@@ -79,14 +79,14 @@ impl UpkeepStore<'_> {
     }
 }
 
-impl Sweep {
+impl RetentionLock {
     /// Drops the partitions of events received more than `days` ago; returns how many.
     ///
     /// # Errors
     /// The database does not answer, or the locks were not available: try again later.
     pub async fn drop_partitions(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
-        self.note(Kind::Event, before, first_id_of(before)).await?;
+        self.note(RetentionKind::Event, before, first_id_of(before)).await?;
         let (mut dropped, mut tries) = (0, 0);
         while let Some(partition) = self.oldest_partition(before).await? {
             match partition.take_off(&mut self.connection).await {
@@ -111,7 +111,7 @@ impl Sweep {
     pub async fn delete_reviews(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
         let first_id = first_id_of(before.checked_sub(SLACK_DAYS.days()).unwrap_or(Date::MIN));
-        self.note(Kind::Review, before, first_id).await?;
+        self.note(RetentionKind::Review, before, first_id).await?;
         sqlx::query("BEGIN").execute(&mut self.connection).await?;
         let ids: Vec<Uuid> = sqlx::query_scalar(
             "/* retention.reviews */ SELECT id FROM review
@@ -157,7 +157,7 @@ impl Sweep {
     /// The database does not answer, or the locks were not available: try again later.
     pub async fn delete_counts(&mut self, days: u32) -> Result<u64, StoreError> {
         let before = self.day_before(days).await?;
-        self.note(Kind::Count, before, first_id_of(before)).await?;
+        self.note(RetentionKind::Count, before, first_id_of(before)).await?;
         let meters = sqlx::query(
             "/* retention.meters */ DELETE FROM meter WHERE ctid = ANY(ARRAY(SELECT ctid FROM meter
              WHERE trigger = '' AND day > 'epoch' AND day < $1 AND held_usd = 0 AND held_tokens = 0
@@ -277,7 +277,7 @@ impl Sweep {
     }
 
     /// Records, before anything is deleted, that rows before a day may be gone. The recorded day only moves forward.
-    async fn note(&mut self, kind: Kind, before: Date, first_id: Uuid) -> Result<(), StoreError> {
+    async fn note(&mut self, kind: RetentionKind, before: Date, first_id: Uuid) -> Result<(), StoreError> {
         sqlx::query(
             "/* retention.note */ UPDATE retention SET before = greatest(before, $2), first_id = greatest(first_id, $3)
              WHERE kind = $1 AND (before < $2 OR first_id < $3)",

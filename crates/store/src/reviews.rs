@@ -113,7 +113,7 @@ pub struct EventAssessment {
 
 /// One [`EventAssessment`], as aggregated by the query.
 #[derive(Deserialize)]
-struct Part {
+struct AssessmentRow {
     event_id: Uuid,
     assessment: Assessment,
     decided_by: Option<DecidedBy>,
@@ -122,9 +122,9 @@ struct Part {
     notes: String,
 }
 
-impl From<Part> for EventAssessment {
-    fn from(part: Part) -> Self {
-        let Part { event_id, assessment, decided_by, score, recommendation, notes } = part;
+impl From<AssessmentRow> for EventAssessment {
+    fn from(part: AssessmentRow) -> Self {
+        let AssessmentRow { event_id, assessment, decided_by, score, recommendation, notes } = part;
         let notes = serde_json::from_str(&notes).unwrap_or_default();
         Self { event_id: EventId(event_id), assessment, decided_by, score, recommendation, notes }
     }
@@ -133,7 +133,7 @@ impl From<Part> for EventAssessment {
 /// Returns the review's assessments of its events; for a review of one event, the review's own.
 fn assessments(row: &ReviewRow) -> Vec<EventAssessment> {
     if let Some(parts) = &row.parts {
-        let parts: Vec<Part> = serde_json::from_str(parts).unwrap_or_default();
+        let parts: Vec<AssessmentRow> = serde_json::from_str(parts).unwrap_or_default();
         return parts.into_iter().map(Into::into).collect();
     }
     let event = row.events.first().filter(|_| ReviewScope::from_code(row.scope) == Some(ReviewScope::Event));

@@ -351,7 +351,7 @@ fn step_of(row: &PgRow) -> Result<StoredStep, StoreError> {
     let kind: String = row.try_get("kind")?;
     let at: jiff_sqlx::Timestamp = row.try_get("at")?;
     let kind = StepKind::parse(&kind)
-        .ok_or_else(|| StoreError::Inconsistent { table: "sidecar_step", problem: "an unknown kind".into() })?;
+        .ok_or_else(|| StoreError::Inconsistent { table: "sidecar_step", problem: "unknown kind".into() })?;
     let (number, body, chain) = (row.try_get("number")?, row.try_get("body")?, row.try_get("chain")?);
     Ok(StoredStep { number, kind, at: at.to_jiff(), body, chain })
 }

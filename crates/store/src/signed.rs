@@ -22,7 +22,7 @@ impl RowSigner {
     /// Returns one signature over these rows, which are written together; the first of them stores it.
     pub fn stamp(&self, rows: &[NewAudit]) -> Option<Vec<u8>> {
         let signer = self.0.get().filter(|_| !rows.is_empty())?;
-        Some(signer(&rows.iter().map(NewAudit::said).collect::<Vec<_>>()))
+        Some(signer(&rows.iter().map(NewAudit::signed_content).collect::<Vec<_>>()))
     }
 }
 

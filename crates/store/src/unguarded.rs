@@ -174,7 +174,7 @@ impl UnguardedPage {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn enqueue(&mut self, message: &webhooks::Outgoing) -> Result<(), StoreError> {
+    pub async fn enqueue(&mut self, message: &webhooks::OutgoingMessage) -> Result<(), StoreError> {
         webhooks::enqueue(&mut self.tx, message).await
     }
 
@@ -190,7 +190,7 @@ impl UnguardedPage {
     ///
     /// # Errors
     /// The database does not answer: the events may come again.
-    pub async fn done(mut self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
         sqlx::query("/* unguarded.done */ UPDATE follower SET seq = $1 WHERE name = 'unguarded' AND seq < $1")
             .bind(self.until)
             .execute(&mut *self.tx)

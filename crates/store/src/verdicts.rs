@@ -51,12 +51,12 @@ impl VerdictItem {
     /// or if none watches it.
     pub fn not_reviewed(event_id: EventId, dispositions: &[Disposition]) -> Self {
         let skipped = dispositions.iter().filter(|disposition| disposition.mode == Mode::Active).map(|disposition| {
-            let reason = disposition.reason.map_or("no reason is known", SkipReason::as_str);
-            format!("{}: it was skipped ({reason})", disposition.shadow)
+            let reason = disposition.reason.map_or("unknown reason", SkipReason::as_str);
+            format!("{}: the event was skipped ({reason})", disposition.shadow)
         });
         let mut reasons: Vec<String> = skipped.collect();
         let decided_by = if reasons.is_empty() {
-            reasons.push("No active shadow watches this event: others comment, and give no verdict.".to_owned());
+            reasons.push("No active shadow watches this event: other shadows comment, and give no verdict.".to_owned());
             DecidedBy::NoActiveShadow
         } else {
             DecidedBy::Skipped
@@ -235,7 +235,7 @@ impl VerdictStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn undecided(self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
+    pub async fn list_undecided(self, since: std::time::Duration, most: i64) -> Result<Vec<EventId>, StoreError> {
         let events: Vec<Uuid> = sqlx::query_scalar(
             "/* verdicts.undecided */
              SELECT DISTINCT e.event_id FROM review r JOIN review_event e ON e.review_id = r.id
@@ -283,7 +283,7 @@ impl From<ActiveRow> for ActiveReview {
             (Some(ReviewState::Done), Some((at, assessment))) => ReviewProgress::Done(at.to_jiff(), assessment),
             (Some(ReviewState::Failed | ReviewState::Released), _) => {
                 let reason = row.reason.and_then(SkipReason::from_code);
-                ReviewProgress::GivenUp(reason.map_or("no reason is known", SkipReason::as_str).to_owned())
+                ReviewProgress::GivenUp(reason.map_or("unknown reason", SkipReason::as_str).to_owned())
             }
             _ => ReviewProgress::Open,
         };

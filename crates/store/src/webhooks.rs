@@ -20,7 +20,7 @@ const MAX_FAILURE_CHARS: usize = 300;
 
 /// A message to be stored, with its addressees.
 #[derive(Debug, Clone)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// Message id, the same for each attempt and endpoint.
     pub id: Uuid,
     /// Message type, sent as `type`.
@@ -99,7 +99,7 @@ struct DeliveryRow {
 ///
 /// # Errors
 /// The database does not answer.
-pub async fn enqueue(tx: &mut Connection, message: &Outgoing) -> Result<(), StoreError> {
+pub async fn enqueue(tx: &mut Connection, message: &OutgoingMessage) -> Result<(), StoreError> {
     let (names, hashes): (Vec<&str>, Vec<&str>) =
         message.to.iter().map(|to| (to.endpoint.as_str(), to.url_hash.as_str())).unzip();
     // The delivery's id is derived from the message's: as unique, and the caller need not make one for each endpoint.
@@ -128,7 +128,7 @@ impl FollowerPage {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn enqueue(&mut self, message: &Outgoing) -> Result<(), StoreError> {
+    pub async fn enqueue(&mut self, message: &OutgoingMessage) -> Result<(), StoreError> {
         enqueue(&mut self.tx, message).await
     }
 }

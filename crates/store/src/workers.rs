@@ -83,7 +83,7 @@ impl QueueStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn rescue(
+    pub async fn take_over_from_silent(
         self,
         own: WorkerId,
         dead_after: std::time::Duration,

@@ -88,7 +88,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
     let limit = limit.or(newest_first.then_some(NEWEST));
     let after = after.unwrap_or(0);
     let mut reader =
-        Reader { api, search, after, newest_first, left: limit, follow, ready: VecDeque::new(), ended: true };
+        AuditStream { api, search, after, newest_first, left: limit, follow, ready: VecDeque::new(), ended: true };
     // The first page is read at once: a database that is away is a problem, not an empty answer.
     reader.read().await?;
     let mut headers = HeaderMap::from_iter([
@@ -103,7 +103,7 @@ pub async fn get_audit(State(api): State<Api>, caller: Caller, mut params: Param
             headers.insert(WARNING, value);
         }
     }
-    Ok((headers, Body::new(Lines(Box::pin(reader.next())))).into_response())
+    Ok((headers, Body::new(AuditLinesBody(Box::pin(reader.next())))).into_response())
 }
 
 /// Reads the filters of a request; faults are kept in `params`.
@@ -143,7 +143,7 @@ fn kinds(word: &str) -> Option<Vec<AuditKind>> {
 }
 
 /// State of one answer.
-struct Reader {
+struct AuditStream {
     api: Api,
     search: AuditSearch,
     /// Number of the last row that was read.
@@ -157,9 +157,9 @@ struct Reader {
     ended: bool,
 }
 
-type Piece = Option<Result<(Bytes, Reader), StoreError>>;
+type Piece = Option<Result<(Bytes, AuditStream), StoreError>>;
 
-impl Reader {
+impl AuditStream {
     async fn read(&mut self) -> Result<(), StoreError> {
         let store = &self.api.flows.boundary.store;
         // Reads names that came since the last read, too.
@@ -212,9 +212,9 @@ impl Reader {
 
 /// Response body that reads on only when the connection asks for more. It breaks off when the database goes away: a
 /// part cannot pass for the whole.
-struct Lines(Pin<Box<dyn Future<Output = Piece> + Send>>);
+struct AuditLinesBody(Pin<Box<dyn Future<Output = Piece> + Send>>);
 
-impl hyper::body::Body for Lines {
+impl hyper::body::Body for AuditLinesBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -24,7 +24,7 @@ use umbra_boundary::{
 };
 use umbra_config::{
     Fault,
-    tools::{self, Rules},
+    tools::{self, ToolsFileValidators},
 };
 use umbra_domain::{
     Effect, ToolContract,
@@ -206,7 +206,7 @@ pub async fn post_lint(State(api): State<Api>, caller: Caller, request: Request)
     };
     let linted = spawn_blocking(move || {
         let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-        match tools::load("body", &text, Rules { contract: &faults, condition: &condition }) {
+        match tools::load("body", &text, ToolsFileValidators { contract: &faults, condition: &condition }) {
             Ok(loaded) => {
                 Lint { contracts: loaded.value.contracts.len(), faults: Vec::new(), warnings: loaded.warnings }
             }
@@ -330,7 +330,7 @@ pub async fn post_confirm(
         let right = format!("1 to {REASON_CHARS} characters, without U+0000");
         return Err(Problem::invalid_request("a reason is wanted").at("/reason", "range", right));
     }
-    let missing = || Problem::not_found("no such contract is in force; GET /v1/contracts lists them");
+    let missing = || Problem::not_found("contract not in force; GET /v1/contracts lists the contracts in force");
     let rules = api.flows.boundary.rules.load_full();
     let found = rules.tools.contracts().all().find(|one| one.id() == contract).ok_or_else(missing)?;
     api.flows.boundary.confirm_contract(found.contract(), &reason, caller.key()).await?;

@@ -15,7 +15,7 @@ use crate::{
         Api,
         auth::Caller,
         body::{Media, expect_media},
-        entrance::Arrived,
+        entrance::ArrivalTime,
         events::invalid_request,
         params::PathPart,
         problem::Problem,
@@ -136,7 +136,7 @@ pub struct OutcomeSchema {
 pub async fn post_decide(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Decide)?;
     expect_media(request.headers(), &[Media::Json])?;
-    let asked = request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0);
+    let asked = request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0);
     let body = api.bodies.read(request).await?;
     let CallRequest { mut call, digest_input } = ingest::call_request(&body, &api.limits).map_err(invalid_request)?;
     caller.speak_for(&call.agent)?;

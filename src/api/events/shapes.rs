@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     api::problem::{FieldError, Problem},
     flows::{
-        events::{Accepted, Durability},
+        events::{Durability, EventReceipt},
         followers::open_breakers::BreakerAdvice,
     },
 };
@@ -198,9 +198,9 @@ pub struct AcceptedEvent {
     pub breaker: Option<BreakerAdvice>,
 }
 
-impl From<Accepted> for AcceptedEvent {
-    fn from(accepted: Accepted) -> Self {
-        let Accepted { id, agent: _, received_at, triggers, dispositions, durability, replayed: _ } = accepted;
+impl From<EventReceipt> for AcceptedEvent {
+    fn from(accepted: EventReceipt) -> Self {
+        let EventReceipt { id, agent: _, received_at, triggers, dispositions, durability, replayed: _ } = accepted;
         let spooled = durability != Durability::Committed;
         let durability = if spooled { "local" } else { "committed" };
         Self { id, received_at, durability, spooled, triggers, dispositions, verdict: None, breaker: None }

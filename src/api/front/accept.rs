@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Limits, connection};
+use super::{ConnectionLimits, connection};
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
@@ -29,7 +29,7 @@ const PACE: Duration = Duration::from_millis(100);
 const RESERVED: usize = 256;
 
 /// Accepts connections until the soft stop, then those that the system had already accepted.
-pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, limits: Limits) {
+pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, limits: ConnectionLimits) {
     let room = within_descriptors(limits.max_connections);
     let door = Acceptor {
         room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
@@ -80,7 +80,7 @@ fn within_descriptors(wanted: usize) -> usize {
 struct Acceptor {
     room: Arc<Semaphore>,
     refusals: Arc<Semaphore>,
-    limits: Arc<Limits>,
+    limits: Arc<ConnectionLimits>,
     routes: Router,
     tasks: Tasks,
 }

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{
-    Limits,
+    ConnectionLimits,
     stream::{Phase, TimedStream},
     wire_checks::TwoLengths,
 };
@@ -41,7 +41,7 @@ pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
     routes: Router,
-    limits: Arc<Limits>,
+    limits: Arc<ConnectionLimits>,
     soft: CancellationToken,
 ) {
     // Before the first byte a connection holds no buffer: thousands of silent ones cost little.
@@ -76,7 +76,7 @@ pub(super) async fn serve(
 }
 
 /// Waits for the first byte; false if it does not come in time.
-async fn spoke(socket: &TcpStream, limits: &Limits, soft: &CancellationToken) -> bool {
+async fn spoke(socket: &TcpStream, limits: &ConnectionLimits, soft: &CancellationToken) -> bool {
     let mut first = [0_u8; 1];
     let mut peek = pin!(timeout(limits.first_byte, socket.peek(&mut first)));
     let peeked = tokio::select! {
@@ -96,7 +96,7 @@ async fn answer(
     routes: Router,
     phase: Phase,
     soft: CancellationToken,
-) -> Result<Response<Answer>, Infallible> {
+) -> Result<Response<TrackedBody>, Infallible> {
     phase.begin();
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
@@ -107,16 +107,16 @@ async fn answer(
     if soft.is_cancelled() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| Answer { body, phase }))
+    Ok(response.map(|body| TrackedBody { body, phase }))
 }
 
 /// Response body that marks the end of the request when it is sent or given up.
-struct Answer {
+struct TrackedBody {
     body: Body,
     phase: Phase,
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -133,7 +133,7 @@ impl hyper::body::Body for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for TrackedBody {
     fn drop(&mut self) {
         self.phase.end();
     }

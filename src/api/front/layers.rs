@@ -20,7 +20,7 @@ use tower_http::{
 };
 
 use super::{
-    guard::{self, HostGuard},
+    origin_check::{self, HostGuard},
     trace,
 };
 use crate::api::problem::{Problem, method_not_allowed, not_found};
@@ -44,7 +44,7 @@ pub(super) fn around(routes: Router, guard: HostGuard, clock: Clock) -> Router {
         .layer(unless_set(header::REFERRER_POLICY, "no-referrer"))
         // The panic's payload is withheld: it may quote what an agent wrote.
         .layer(CatchPanicLayer::custom(|_| Problem::internal("panicked").into_response()))
-        .layer(from_fn_with_state(Arc::new(guard), guard::check));
+        .layer(from_fn_with_state(Arc::new(guard), origin_check::check));
     let routes = routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed);
     // A router within a router: the header `Allow` is set last, and the problem of a wrong method names its value.
     Router::new().fallback_service(routes).layer(layers)

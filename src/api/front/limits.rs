@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Limits of connections, and of what arrives on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Most connections open at once; one more gets a 503 and is closed. Lowered to what the process may open.
     pub max_connections: usize,
     /// Longest time from connecting to the first byte.
@@ -26,7 +26,7 @@ pub struct Limits {
     pub drain_idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     /// 10,000 idle connections must not shut out the others, hence 12,000; a client's pool keeps connections for 60 to
     /// 90 s, hence 75 s (as nginx has it); the rest is what the reliability promises name.
     fn default() -> Self {

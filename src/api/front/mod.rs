@@ -22,9 +22,9 @@
 mod accept;
 mod connection;
 pub(in crate::api) mod decode;
-mod guard;
 mod layers;
 mod limits;
+mod origin_check;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -36,8 +36,8 @@ use std::{io, net::SocketAddr};
 use axum::Router;
 use tokio::net::{TcpListener, TcpSocket};
 
-pub use guard::HostGuard;
-pub use limits::{BodyLimits, Limits};
+pub use limits::{BodyLimits, ConnectionLimits};
+pub use origin_check::HostGuard;
 pub use trace::{RequestId, TraceParent};
 
 use crate::lifecycle::Tasks;
@@ -73,7 +73,7 @@ impl Front {
 
     /// Serves these routes, behind the layers of every request, until the soft stop; open requests are finished after
     /// it, within the time that shutdown gives. The clock makes request ids.
-    pub fn serve(self, routes: Router, guard: HostGuard, clock: Clock, tasks: &Tasks, limits: Limits) {
+    pub fn serve(self, routes: Router, guard: HostGuard, clock: Clock, tasks: &Tasks, limits: ConnectionLimits) {
         let routes = layers::around(routes, guard, clock);
         tasks.spawn_essential("http front", accept::run(self.listener, routes, tasks.clone(), limits));
     }

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    Limits,
+    ConnectionLimits,
     wire_checks::{LengthConflictDetector, problem_for},
 };
 
@@ -77,7 +77,7 @@ enum ExpectedInput {
 pub(super) struct TimedStream {
     socket: TcpStream,
     phase: Phase,
-    limits: Arc<Limits>,
+    limits: Arc<ConnectionLimits>,
     owed: ExpectedInput,
     /// Timer of the deadline, made when first needed.
     alarm: Alarm,
@@ -92,7 +92,7 @@ pub(super) struct TimedStream {
 
 impl TimedStream {
     /// Returns a stream over a socket whose first byte has arrived.
-    pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<Limits>) -> Self {
+    pub(super) fn new(socket: TcpStream, phase: Phase, limits: Arc<ConnectionLimits>) -> Self {
         let owed = ExpectedInput::Headers(Instant::now() + limits.headers);
         let (alarm, stall_alarm) = (Alarm::default(), Alarm::default());
         Self {

@@ -48,13 +48,13 @@ pub struct BatchAnswer {
     /// Number of reviews refused by caps.
     pub refused: usize,
     /// One item for each event, newest first; fewer than `max` if no more events without a review were found.
-    pub items: Vec<BatchItem>,
+    pub items: Vec<CaughtUpEvent>,
 }
 
 /// Event, and the result of the request to review it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CaughtUpEvent)]
-pub struct BatchItem {
+pub struct CaughtUpEvent {
     /// Id of the event.
     #[schema(value_type = String, example = "evt_0197a3c1d2e47f00a1b2c3d4e5f60718")]
     pub event_id: EventId,
@@ -70,7 +70,7 @@ pub struct BatchItem {
     pub disposition: Disposition,
 }
 
-impl From<CaughtUp> for BatchItem {
+impl From<CaughtUp> for CaughtUpEvent {
     fn from(CaughtUp { event, agent, task_id, disposition }: CaughtUp) -> Self {
         Self { event_id: event, agent, task_id, received_at: received_at(event), disposition }
     }
@@ -101,7 +101,7 @@ pub async fn post_batch(
         CatchUpError::ShadowDisabled => Problem::conflict(error.to_string()),
         CatchUpError::Store(error) => error.into(),
     })?;
-    let items: Vec<BatchItem> = caught_up.into_iter().map(Into::into).collect();
+    let items: Vec<CaughtUpEvent> = caught_up.into_iter().map(Into::into).collect();
     let queued = items.iter().filter(|item| item.disposition.review_id.is_some()).count();
     if queued > 0 {
         api.flows.intake.wake();

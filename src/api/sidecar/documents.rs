@@ -16,8 +16,8 @@ use crate::{
         Api, Listing,
         auth::Caller,
         body::{Media, expect_media, from_json},
-        missing::PathIdAndName,
         params::{Params, listing},
+        path_ids::PathIdAndName,
         problem::Problem,
     },
     flows::sessions::{

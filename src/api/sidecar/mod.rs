@@ -17,14 +17,14 @@ use super::{
     Api,
     auth::Caller,
     body::{Media, expect_media},
-    entrance::Arrived,
+    entrance::ArrivalTime,
     events::invalid_request,
     problem::Problem,
 };
 use crate::{
-    api::missing::Addressed,
+    api::path_ids::Addressed,
     flows::sessions::attach::StepError,
-    ingest::{Fault, Limits},
+    ingest::{Limits, RequestFault},
 };
 use umbra_domain::{SessionId, key::Scope};
 
@@ -35,14 +35,14 @@ const LONGER: usize = 8;
 
 /// Returns the time at which a request arrived.
 fn arrived(request: &Request) -> Instant {
-    request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0)
+    request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0)
 }
 
 /// Reads the body of a step with a reader of `ingest`.
 async fn read<T>(
     api: &Api,
     request: Request,
-    rule: impl FnOnce(&[u8], &Limits) -> Result<T, Vec<Fault>>,
+    rule: impl FnOnce(&[u8], &Limits) -> Result<T, Vec<RequestFault>>,
 ) -> Result<T, Problem> {
     expect_media(request.headers(), &[Media::Json])?;
     let body = api.bodies.read(request).await?;
@@ -53,7 +53,7 @@ async fn read<T>(
 async fn read_wide<T>(
     api: &Api,
     request: Request,
-    rule: impl FnOnce(&[u8], &Limits) -> Result<T, Vec<Fault>>,
+    rule: impl FnOnce(&[u8], &Limits) -> Result<T, Vec<RequestFault>>,
 ) -> Result<T, Problem> {
     expect_media(request.headers(), &[Media::Json])?;
     let limits = widened(api, WIDER);

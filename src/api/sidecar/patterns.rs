@@ -78,7 +78,7 @@ pub async fn post_pattern(State(api): State<Api>, caller: Caller, request: Reque
     }
     caller.speak_for(&new.agent)?;
     let by = caller.key().map_or_else(|| "no key".to_owned(), |key| key.to_string());
-    let told = api.flows.sidecar.tell(asked, new, &by).await;
+    let told = api.flows.sidecar.record_pattern(asked, new, &by).await;
     let status = if told.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(told)).into_response())
 }

@@ -17,7 +17,7 @@ use crate::{
     api::{
         Api,
         auth::Caller,
-        missing::{Addressed, PathId},
+        path_ids::{Addressed, PathId},
         problem::Problem,
         stream::frames,
     },
@@ -95,7 +95,7 @@ pub async fn get_messages(
         None => last,
     };
     let opening = VecDeque::from([format!("retry: 2000\nid: {after}\n\n")]);
-    let listener = Listener {
+    let listener = SessionStepStream {
         keep_alive: api.stream_keep_alive,
         api,
         id,
@@ -109,11 +109,11 @@ pub async fn get_messages(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
-    Ok((headers, Body::new(frames(listener, Listener::next))).into_response())
+    Ok((headers, Body::new(frames(listener, SessionStepStream::next))).into_response())
 }
 
 /// State of one stream.
-struct Listener {
+struct SessionStepStream {
     api: Api,
     id: SessionId,
     after: i32,
@@ -123,7 +123,7 @@ struct Listener {
     quiet: Duration,
 }
 
-impl Listener {
+impl SessionStepStream {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let draining = self.api.draining.clone();
         loop {

@@ -9,12 +9,15 @@ fn rules(max_events: u32, max_chars: u32, wait_ms: u64) -> BatchRules {
     BatchRules { max_events, max_chars, max_wait: Duration::from_millis(wait_ms) }
 }
 
-fn small(chars: u64) -> Candidate {
-    Candidate { company: Grouping::Batch(chars), ..candidate("a", &[Trigger::Error]) }
+fn small(chars: u64) -> ReviewCandidate {
+    ReviewCandidate { company: Grouping::Batch(chars), ..candidate("a", &[Trigger::Error]) }
 }
 
-fn of_task(completes: bool) -> Candidate {
-    Candidate { company: Grouping::Task { id: "t".into(), completes }, ..candidate("a", &[Trigger::TaskComplete]) }
+fn of_task(completes: bool) -> ReviewCandidate {
+    ReviewCandidate {
+        company: Grouping::Task { id: "t".into(), completes },
+        ..candidate("a", &[Trigger::TaskComplete])
+    }
 }
 
 /// Keeps the reviews that the store would still find waiting at this moment: due ones have begun.
@@ -28,36 +31,36 @@ fn later(meters: &mut Meters, now: Timestamp) {
 #[test]
 fn joining_a_batch_uses_no_further_unit() {
     let control = CostControl { batch: Some(rules(3, 100, 1_000)), max_reviews_per_day: Some(1), ..unlimited() };
-    let mut meters = meters(0, 0, Worst::default());
+    let mut meters = meters(0, 0, WorstCaseCost::default());
     let ask = |meters: &mut Meters, chars| decide_alone(&control, &small(chars), meters, noon());
-    assert_eq!(ask(&mut meters, 10), Decision::Open(date(2026, 3, 1), 0));
-    assert_eq!((ask(&mut meters, 10), ask(&mut meters, 10)), (Decision::Join(0), Decision::Join(0)));
+    assert_eq!(ask(&mut meters, 10), BudgetDecision::Open(date(2026, 3, 1), 0));
+    assert_eq!((ask(&mut meters, 10), ask(&mut meters, 10)), (BudgetDecision::Join(0), BudgetDecision::Join(0)));
     assert_eq!(meters.days[&0].used, 1);
     let full = &meters.waitings.all()[0];
     assert_eq!((full.events, full.chars, full.run_at), (3, 30, noon()), "full, it runs at once");
-    assert_eq!(ask(&mut meters, 10), Decision::Skip(SkipReason::DailyCap), "another would be another unit");
+    assert_eq!(ask(&mut meters, 10), BudgetDecision::Skip(SkipReason::DailyCap), "another would be another unit");
 }
 
 #[test]
 fn oversized_event_gets_its_own_review_beside_the_batch() {
     let control = CostControl { batch: Some(rules(9, 100, 1_000)), ..unlimited() };
-    let mut meters = meters(0, 0, Worst::default());
+    let mut meters = meters(0, 0, WorstCaseCost::default());
     let mut ask = |chars| decide_alone(&control, &small(chars), &mut meters, noon());
     let asked = [ask(10), ask(101), ask(90), ask(1)];
-    let open = |place| Decision::Open(date(2026, 3, 1), place);
-    assert_eq!(asked, [open(0), RESERVED, Decision::Join(0), open(1)]);
+    let open = |place| BudgetDecision::Open(date(2026, 3, 1), place);
+    assert_eq!(asked, [open(0), RESERVED, BudgetDecision::Join(0), open(1)]);
     assert_eq!(meters.waitings.all()[0].run_at, noon());
 }
 
 #[test]
 fn task_is_reviewed_on_completion_and_once_more() {
     let control = CostControl { cooldown: Duration::from_hours(2), ..unlimited() };
-    let mut meters = meters(0, 0, Worst::default());
+    let mut meters = meters(0, 0, WorstCaseCost::default());
     let ask = |meters: &mut Meters, completes| decide_alone(&control, &of_task(completes), meters, noon());
-    let open = |place| Decision::Open(date(2026, 3, 1), place);
-    assert_eq!(ask(&mut meters, false), Decision::Pass);
-    assert_eq!((ask(&mut meters, true), ask(&mut meters, true)), (open(0), Decision::Join(0)));
-    assert_eq!((ask(&mut meters, false), meters.waitings.all()[0].run_at), (Decision::Pass, noon()));
+    let open = |place| BudgetDecision::Open(date(2026, 3, 1), place);
+    assert_eq!(ask(&mut meters, false), BudgetDecision::Pass);
+    assert_eq!((ask(&mut meters, true), ask(&mut meters, true)), (open(0), BudgetDecision::Join(0)));
+    assert_eq!((ask(&mut meters, false), meters.waitings.all()[0].run_at), (BudgetDecision::Pass, noon()));
     // The review has begun.
     let begun = |rounds| {
         let mut waitings = WaitingReviews::default();
@@ -65,11 +68,11 @@ fn task_is_reviewed_on_completion_and_once_more() {
         waitings
     };
     meters.waitings = begun(1);
-    assert_eq!((ask(&mut meters, false), ask(&mut meters, false)), (open(0), Decision::Pass));
+    assert_eq!((ask(&mut meters, false), ask(&mut meters, false)), (open(0), BudgetDecision::Pass));
     assert_eq!(meters.waitings.all()[0].run_at, noon() + SignedDuration::from_secs(10));
     meters.waitings = begun(2);
-    assert_eq!(ask(&mut meters, false), Decision::Pass);
-    assert_eq!(ask(&mut meters, true), Decision::Skip(SkipReason::Cooldown));
+    assert_eq!(ask(&mut meters, false), BudgetDecision::Pass);
+    assert_eq!(ask(&mut meters, true), BudgetDecision::Skip(SkipReason::Cooldown));
     assert_eq!(meters.days[&0].used, 2);
 }
 
@@ -83,14 +86,14 @@ proptest! {
     ) {
         let rules = rules(max_events, 100, wait_ms);
         let control = CostControl { batch: Some(rules), cooldown: Duration::from_millis(cooldown_ms), ..unlimited() };
-        let mut meters = meters(0, 0, Worst::default());
+        let mut meters = meters(0, 0, WorstCaseCost::default());
         let (mut now, mut units, mut last_run) = (noon(), 0, None::<Timestamp>);
         for (after, chars) in asked {
             now += millis(after);
             later(&mut meters, now);
             let was_ahead = meters.waitings.is_ahead(0, "a");
             let decision = decide_alone(&control, &small(chars), &mut meters, now);
-            let (Decision::Open(_, place) | Decision::Join(place)) = decision else {
+            let (BudgetDecision::Open(_, place) | BudgetDecision::Join(place)) = decision else {
                 let alone = chars > 100;
                 prop_assert!(alone || cooldown_ms > 0 && was_ahead, "{decision:?}: skipped though there was room");
                 units += i64::from(decision == RESERVED);
@@ -104,7 +107,7 @@ proptest! {
             if batch.events == max_events || batch.chars == 100 {
                 prop_assert_eq!(batch.run_at, batch.not_before.max(now), "full");
             }
-            if matches!(decision, Decision::Open(..)) {
+            if matches!(decision, BudgetDecision::Open(..)) {
                 units += 1;
                 prop_assert!(!was_ahead || cooldown_ms == 0 || batch.not_before >= now);
                 if let Some(last) = last_run {

@@ -35,7 +35,7 @@ fn floor_check_uses_the_known_task_cost() {
         let held = candidate("a", &[Trigger::Error]).held_to_floor(&floor, cost);
         assert_eq!(held.floor.is_some(), expected != Passed, "{cost:?}");
         assert_eq!(held.is_below_floor(), expected == Below, "{cost:?}");
-        let summed = |sum| Candidate { task_cost: Some(NanoUsd(sum)), ..held.clone() }.is_below_floor();
+        let summed = |sum| ReviewCandidate { task_cost: Some(NanoUsd(sum)), ..held.clone() }.is_below_floor();
         assert_eq!((summed(9), summed(10)), (expected != Passed, false), "{cost:?}");
     }
 }
@@ -54,15 +54,18 @@ fn tasks_that_have_passed_the_highest_floor_are_remembered() {
     assert!(PassedTasks::under(&[floor(5, false)]).contains("t"), "there is no floor");
 }
 
-fn marked(marks: &[&str]) -> Candidate {
-    Candidate { critical: marks.iter().map(|mark| (*mark).to_owned()).collect(), ..candidate("a", &[Trigger::Error]) }
+fn marked(marks: &[&str]) -> ReviewCandidate {
+    ReviewCandidate {
+        critical: marks.iter().map(|mark| (*mark).to_owned()).collect(),
+        ..candidate("a", &[Trigger::Error])
+    }
 }
 
 #[test]
 fn each_critical_mark_overrides_the_cooldown_once() {
     let control = CostControl { cooldown: Duration::from_hours(2), max_reviews_per_day: Some(3), ..unlimited() };
-    let refused = |reason| Decision::Skip(reason);
-    let mut meters = meters(0, 0, Worst::default());
+    let refused = |reason| BudgetDecision::Skip(reason);
+    let mut meters = meters(0, 0, WorstCaseCost::default());
     let mut ask = |marks: &[&str], after: i64| {
         decide_alone(&control, &marked(marks), &mut meters, noon() + SignedDuration::from_mins(after))
     };
@@ -79,27 +82,28 @@ fn each_critical_mark_overrides_the_cooldown_once() {
 #[test]
 fn critical_mark_overrides_the_floor_once_an_hour() {
     let control = CostControl { skip_if_task_cost_below: Some(NanoUsd(10)), ..unlimited() };
-    let held = |marks: &[&str]| Candidate { floor: Some(NanoUsd(10)), task_cost: Some(NanoUsd(1)), ..marked(marks) };
-    let below = Decision::Skip(SkipReason::CostBelowFloor);
-    let mut meters = meters(0, 0, Worst::default());
+    let held =
+        |marks: &[&str]| ReviewCandidate { floor: Some(NanoUsd(10)), task_cost: Some(NanoUsd(1)), ..marked(marks) };
+    let below = BudgetDecision::Skip(SkipReason::CostBelowFloor);
+    let mut meters = meters(0, 0, WorstCaseCost::default());
     let mut ask = |marks: &[&str], after: i64| {
         decide_alone(&control, &held(marks), &mut meters, noon() + SignedDuration::from_mins(after))
     };
     assert_eq!([ask(&[], 0), ask(&["x"], 1), ask(&["x"], 59), ask(&["x"], 60)], [below, RESERVED, below, RESERVED]);
-    let step = Candidate { company: Grouping::Task { id: "t".into(), completes: false }, ..held(&[]) };
-    assert_eq!(decide_alone(&control, &step, &mut meters, noon()), Decision::Pass, "a step matches nothing");
+    let step = ReviewCandidate { company: Grouping::Task { id: "t".into(), completes: false }, ..held(&[]) };
+    assert_eq!(decide_alone(&control, &step, &mut meters, noon()), BudgetDecision::Pass, "a step matches nothing");
 }
 
 #[test]
 fn event_that_overrides_a_cooldown_does_not_wait_in_a_batch() {
     let rules = BatchRules { max_events: 3, max_chars: 100, max_wait: Duration::from_secs(9) };
     let control = CostControl { batch: Some(rules), cooldown: Duration::from_hours(2), ..unlimited() };
-    let small = |marks: &[&str]| Candidate { company: Grouping::Batch(10), ..marked(marks) };
-    let mut meters = meters(0, 0, Worst::default());
+    let small = |marks: &[&str]| ReviewCandidate { company: Grouping::Batch(10), ..marked(marks) };
+    let mut meters = meters(0, 0, WorstCaseCost::default());
     cool(&mut meters, Trigger::Error, noon() + SignedDuration::from_hours(1));
     let mut ask = |marks: &[&str]| decide_alone(&control, &small(marks), &mut meters, noon());
     assert_eq!(ask(&["x"]), RESERVED);
-    assert_eq!([ask(&["x"]), ask(&[])], [Decision::Open(date(2026, 3, 1), 0), Decision::Join(0)]);
+    assert_eq!([ask(&["x"]), ask(&[])], [BudgetDecision::Open(date(2026, 3, 1), 0), BudgetDecision::Join(0)]);
 }
 
 #[test]
@@ -113,11 +117,11 @@ fn a_decision_names_the_first_trigger_that_does_not_cool() {
         (&[CodeWritten, SecurityRisk, Error], false, CodeWritten),
         (&[CodeWritten], true, CodeWritten),
     ] {
-        let mut meters = meters(0, 0, Worst::default());
+        let mut meters = meters(0, 0, WorstCaseCost::default());
         for trigger in cooling {
             cool(&mut meters, *trigger, noon() + millis(1));
         }
-        let asked = Candidate { on_demand, ..candidate("a", &[CodeWritten, SecurityRisk, Error]) };
+        let asked = ReviewCandidate { on_demand, ..candidate("a", &[CodeWritten, SecurityRisk, Error]) };
         let decided = decide(&[&control], &[asked], &mut meters, noon(), false)[0];
         assert_eq!(decided.trigger, Some(expected), "{cooling:?}");
     }

@@ -3,14 +3,14 @@
 use jiff::tz::TimeZone;
 use proptest::{prelude::*, sample::subsequence};
 
-use super::{super::memory::Memory, *};
+use super::{super::refusal_memory::RefusalMemory, *};
 
 const AGENTS: [&str; 2] = ["a", "b"];
 
 /// Reservation in the history.
 #[derive(Debug, Clone)]
 struct Reserved {
-    by: Candidate,
+    by: ReviewCandidate,
     at: Timestamp,
     day: Date,
 }
@@ -20,7 +20,7 @@ struct Reserved {
 struct Ledger(Vec<Reserved>);
 
 impl Ledger {
-    fn of(&self, shadow: usize, day: Date) -> impl Iterator<Item = &Candidate> {
+    fn of(&self, shadow: usize, day: Date) -> impl Iterator<Item = &ReviewCandidate> {
         let reserved = self.0.iter().filter(move |reserved| reserved.by.shadow == shadow && reserved.day == day);
         reserved.map(|reserved| &reserved.by)
     }
@@ -41,7 +41,7 @@ impl Ledger {
 
     /// Returns the end of a cooldown, or the epoch if it never began.
     fn end(&self, controls: &[CostControl], shadow: usize, agent: &str, trigger: Trigger) -> Timestamp {
-        let same = |by: &Candidate| by.shadow == shadow && by.agent == agent && by.matched.contains(&trigger);
+        let same = |by: &ReviewCandidate| by.shadow == shadow && by.agent == agent && by.matched.contains(&trigger);
         let last = self.0.iter().filter(|reserved| same(&reserved.by)).map(|reserved| reserved.at).max();
         let cooldown = controls[shadow].cooldown;
         last.filter(|_| !cooldown.is_zero()).map_or(Timestamp::UNIX_EPOCH, |last| last + cooldown)
@@ -65,7 +65,13 @@ impl Ledger {
     }
 
     /// Returns the expected refusal of a candidate, computed from the history, in which `settled` reviews are paid.
-    fn refusal(&self, controls: &[CostControl], c: &Candidate, now: Timestamp, settled: usize) -> Option<SkipReason> {
+    fn refusal(
+        &self,
+        controls: &[CostControl],
+        c: &ReviewCandidate,
+        now: Timestamp,
+        settled: usize,
+    ) -> Option<SkipReason> {
         let control = &controls[c.shadow];
         let day = local_date(control, now);
         let full = |used: i64, cap: Option<u32>| cap.is_some_and(|cap| used + 1 > i64::from(cap));
@@ -120,8 +126,8 @@ prop_compose! {
         usd in 0..20_i64,
         tokens in 0..20_u64,
         on_demand in prop::bool::weighted(0.15),
-    ) -> Candidate {
-        Candidate { shadow, worst: Worst { usd: NanoUsd(usd), tokens }, on_demand, ..candidate(agent, &matched) }
+    ) -> ReviewCandidate {
+        ReviewCandidate { shadow, worst: WorstCaseCost { usd: NanoUsd(usd), tokens }, on_demand, ..candidate(agent, &matched) }
     }
 }
 
@@ -141,7 +147,7 @@ prop_compose! {
 #[derive(Debug, Clone)]
 struct Flush {
     wait: SignedDuration,
-    candidates: Vec<Candidate>,
+    candidates: Vec<ReviewCandidate>,
     overloaded: bool,
     rolled_back: bool,
     released: bool,
@@ -176,11 +182,11 @@ proptest! {
             let mut meters = ledger.meters(&controls, now);
             let decisions = decide(&shared, &flush.candidates, &mut meters, now, flush.overloaded);
             prop_assert_eq!(decisions.len(), flush.candidates.len());
-            for (candidate, Decided { decision, .. }) in flush.candidates.iter().zip(decisions) {
+            for (candidate, TriggeredDecision { decision, .. }) in flush.candidates.iter().zip(decisions) {
                 let overload = flush.overloaded.then_some(SkipReason::Overload);
                 let refusal = ledger.refusal(&controls, candidate, now, settled).or(overload);
                 let day = local_date(&controls[candidate.shadow], now);
-                prop_assert_eq!(decision, refusal.map_or(Decision::Reserve(day), Decision::Skip), "{:?}", candidate);
+                prop_assert_eq!(decision, refusal.map_or(BudgetDecision::Reserve(day), BudgetDecision::Skip), "{:?}", candidate);
                 if refusal.is_none() {
                     ledger.0.push(Reserved { by: candidate.clone(), at: now, day });
                 }
@@ -223,7 +229,7 @@ proptest! {
     #[test]
     fn remembered_refusals_agree_with_the_meters((controls, start, flushes) in any_history()) {
         let shared: Vec<&CostControl> = controls.iter().collect();
-        let (memory, mut ledger) = (Memory::default(), Ledger::default());
+        let (memory, mut ledger) = (RefusalMemory::default(), Ledger::default());
         let mut now = start;
         let mut releases = 0;
         for flush in flushes {
@@ -256,12 +262,12 @@ proptest! {
             if flush.rolled_back {
                 continue;
             }
-            for (candidate, Decided { decision, .. }) in asking.into_iter().zip(decisions) {
+            for (candidate, TriggeredDecision { decision, .. }) in asking.into_iter().zip(decisions) {
                 match decision {
-                    Decision::Skip(reason) => {
+                    BudgetDecision::Skip(reason) => {
                         memory.note(era, &controls[candidate.shadow], &candidate, &meters, reason, now);
                     }
-                    Decision::Reserve(day) => ledger.0.push(Reserved { by: candidate, at: now, day }),
+                    BudgetDecision::Reserve(day) => ledger.0.push(Reserved { by: candidate, at: now, day }),
                     shared => panic!("nothing here may share a review: {shared:?}"),
                 }
             }

@@ -5,11 +5,11 @@ use jiff::{
     tz::{self, TimeZone},
 };
 
-use super::{super::memory::Memory, *};
+use super::{super::refusal_memory::RefusalMemory, *};
 
 /// Returns a memory that has missed no release so far.
-fn confirmed(at: Timestamp) -> Memory {
-    let memory = Memory::default();
+fn confirmed(at: Timestamp) -> RefusalMemory {
+    let memory = RefusalMemory::default();
     memory.confirm(7, at);
     memory
 }
@@ -26,7 +26,7 @@ fn known(control: &CostControl, reason: SkipReason, meters: &Meters, noted: Time
 
 #[test]
 fn lifetime_of_a_refusal_depends_on_its_reason() {
-    let meters = meters(1, 1, Worst::default());
+    let meters = meters(1, 1, WorstCaseCost::default());
     for reason in SkipReason::ALL.iter().copied() {
         use SkipReason::{DailyCap, TargetCap, TokenCap, UsdCap};
         for (after_ms, is_soon) in [(0, true), (500, true), (890, true), (1_000, false), (60_000, false)] {
@@ -43,13 +43,13 @@ fn lifetime_of_a_refusal_depends_on_its_reason() {
 
 #[test]
 fn cap_refusal_holds_only_while_releases_are_confirmed() {
-    let (meters, pair) = (meters(1, 1, Worst::default()), candidate("a", &[Trigger::Error]));
-    let recalled = |memory: &Memory, after_ms| memory.recall(&pair, noon() + millis(after_ms)).is_some();
-    let noted = |memory: Memory| {
+    let (meters, pair) = (meters(1, 1, WorstCaseCost::default()), candidate("a", &[Trigger::Error]));
+    let recalled = |memory: &RefusalMemory, after_ms| memory.recall(&pair, noon() + millis(after_ms)).is_some();
+    let noted = |memory: RefusalMemory| {
         memory.note(memory.era(), &unlimited(), &pair, &meters, SkipReason::DailyCap, noon());
         memory
     };
-    let never_confirmed = noted(Memory::default());
+    let never_confirmed = noted(RefusalMemory::default());
     assert!(!recalled(&never_confirmed, 0), "nobody asked for releases");
     let memory = noted(confirmed(noon()));
     assert!(recalled(&memory, 890) && !recalled(&memory, 900), "and then nobody asked any more");
@@ -61,8 +61,8 @@ fn cap_refusal_holds_only_while_releases_are_confirmed() {
 
 #[test]
 fn refusal_from_before_a_release_is_not_remembered() {
-    let (meters, pair) = (meters(1, 1, Worst::default()), candidate("a", &[Trigger::Error]));
-    for release in [|memory: &Memory| memory.forget(), |memory: &Memory| memory.confirm(8, noon())] {
+    let (meters, pair) = (meters(1, 1, WorstCaseCost::default()), candidate("a", &[Trigger::Error]));
+    for release in [|memory: &RefusalMemory| memory.forget(), |memory: &RefusalMemory| memory.confirm(8, noon())] {
         let memory = confirmed(noon());
         let locked = memory.era();
         release(&memory);
@@ -75,7 +75,7 @@ fn refusal_from_before_a_release_is_not_remembered() {
 fn a_cooldown_is_remembered_until_shortly_before_its_end() {
     let hour = SignedDuration::from_hours(1);
     let control = CostControl { cooldown: Duration::from_hours(2), ..unlimited() };
-    let mut meters = meters(1, 1, Worst::default());
+    let mut meters = meters(1, 1, WorstCaseCost::default());
     cool(&mut meters, Trigger::Error, noon() + hour);
     for (after, stands) in
         [(SignedDuration::ZERO, true), (hour - millis(101), true), (hour - millis(100), false), (hour, false)]
@@ -99,7 +99,7 @@ fn cooldown_of_several_triggers_holds_while_all_cool() {
         (&[(Error, 9), (CodeWritten, -9)], false),
         (&[], false),
     ] {
-        let mut meters = meters(1, 1, Worst::default());
+        let mut meters = meters(1, 1, WorstCaseCost::default());
         for (trigger, seconds) in ends {
             cool(&mut meters, *trigger, noon() + SignedDuration::from_secs(*seconds));
         }
@@ -118,12 +118,19 @@ fn money_or_token_refusal_holds_for_equal_or_costlier_reviews() {
         [(UsdCap, false, true), (TokenCap, true, false), (DailyCap, true, true), (TargetCap, true, true)]
     {
         let ask = |usd, tokens| {
-            let costing = |usd, tokens| Candidate {
-                worst: Worst { usd: NanoUsd(usd), tokens },
+            let costing = |usd, tokens| ReviewCandidate {
+                worst: WorstCaseCost { usd: NanoUsd(usd), tokens },
                 ..candidate("a", &[Trigger::Error])
             };
             let memory = confirmed(noon());
-            memory.note(memory.era(), &unlimited(), &costing(50, 50), &meters(1, 1, Worst::default()), reason, noon());
+            memory.note(
+                memory.era(),
+                &unlimited(),
+                &costing(50, 50),
+                &meters(1, 1, WorstCaseCost::default()),
+                reason,
+                noon(),
+            );
             memory.recall(&costing(usd, tokens), noon()).is_some()
         };
         assert!(ask(50, 50) && ask(51, 51), "{reason:?}");
@@ -134,9 +141,9 @@ fn money_or_token_refusal_holds_for_equal_or_costlier_reviews() {
 #[test]
 fn refusal_applies_to_one_shadow_agent_and_trigger_set() {
     use Trigger::{CodeWritten, Error};
-    let (memory, meters) = (confirmed(noon()), meters(1, 1, Worst::default()));
+    let (memory, meters) = (confirmed(noon()), meters(1, 1, WorstCaseCost::default()));
     let noted = candidate("a", &[Error, CodeWritten]);
-    let asked_for = Candidate { on_demand: true, ..candidate("b", &[Error]) };
+    let asked_for = ReviewCandidate { on_demand: true, ..candidate("b", &[Error]) };
     for candidate in [&noted, &asked_for] {
         memory.note(memory.era(), &unlimited(), candidate, &meters, SkipReason::DailyCap, noon());
     }
@@ -145,8 +152,8 @@ fn refusal_applies_to_one_shadow_agent_and_trigger_set() {
         (candidate("a", &[CodeWritten, Error]), true),
         (candidate("a", &[Error]), false),
         (candidate("b", &[Error, CodeWritten]), false),
-        (Candidate { shadow: 1, ..noted.clone() }, false),
-        (Candidate { on_demand: true, ..noted.clone() }, false),
+        (ReviewCandidate { shadow: 1, ..noted.clone() }, false),
+        (ReviewCandidate { on_demand: true, ..noted.clone() }, false),
         // Other candidates may have an earlier reason than one that a person asked for: the cooldown.
         (candidate("b", &[Error]), false),
     ] {
@@ -159,7 +166,7 @@ fn refusal_applies_to_one_shadow_agent_and_trigger_set() {
 /// Recalls around the end of `day`, which is `end`: no decision of that day is recalled after it.
 fn check_end_of_day(zone: &str, day: Date, end: Timestamp) {
     let control = CostControl { time_zone: zone.into(), ..unlimited() };
-    let mut meters = meters(1, 1, Worst::default());
+    let mut meters = meters(1, 1, WorstCaseCost::default());
     meters.days.entry(0).and_modify(|meter| meter.day = day);
     for (noted, asked, stands) in [
         (-5_000, -4_200, true),
@@ -220,7 +227,7 @@ fn local_days_end_at_the_date_change_in_every_zone() {
 
 #[test]
 fn memory_is_bounded() {
-    let (memory, meters) = (confirmed(noon()), meters(1, 1, Worst::default()));
+    let (memory, meters) = (confirmed(noon()), meters(1, 1, WorstCaseCost::default()));
     let stranger = |i: usize| candidate(&format!("agent-{i}"), &[Trigger::Error]);
     let strangers = 60_000;
     for i in 0..strangers {

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::super::{
-    Failure, Global, answer, complain,
+    CommandFailure, GlobalOptions, answer, complain,
     remote::{Server, cell},
     table,
 };
@@ -14,7 +14,7 @@ use super::super::{
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
-pub(in super::super) struct Options {
+pub(in super::super) struct AuditListOptions {
     #[command(flatten)]
     server: Server,
     /// Agent, or a glob of agents.
@@ -55,9 +55,22 @@ pub(in super::super) struct Options {
     follow: bool,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
-    let Options { server, agent, tool, session, run, decision, effect, execution, kind, since, until, limit, follow } =
-        options;
+pub(super) async fn run(global: &GlobalOptions, options: AuditListOptions) -> Result<(), CommandFailure> {
+    let AuditListOptions {
+        server,
+        agent,
+        tool,
+        session,
+        run,
+        decision,
+        effect,
+        execution,
+        kind,
+        since,
+        until,
+        limit,
+        follow,
+    } = options;
     let newest = (!follow).then(|| "desc".to_owned());
     let query = vec![
         ("agent", agent),
@@ -91,7 +104,7 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
             }
         }
         if rest.len() > LONGEST_LINE {
-            return Err(Failure::Error(anyhow::anyhow!("a row is longer than {LONGEST_LINE} bytes")));
+            return Err(CommandFailure::Error(anyhow::anyhow!("a row is longer than {LONGEST_LINE} bytes")));
         }
     }
     if !global.json && !follow {

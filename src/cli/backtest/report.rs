@@ -5,7 +5,7 @@ use umbra_domain::{AssessmentChange, Forecast, Shadow, backtest::Basis};
 use umbra_store::backtests::Backtest;
 
 /// Renders the forecast.
-pub(super) fn foretell(shadow: &Shadow, forecast: &Forecast) -> String {
+pub(super) fn render_forecast(shadow: &Shadow, forecast: &Forecast) -> String {
     let Forecast { events, watched, reviews, calls, max_calls, .. } = forecast;
     let mut lines = vec![format!("{}: {events} events, {watched} watched, {reviews} to be reviewed", shadow.name)];
     if !forecast.skips.is_empty() {

@@ -11,8 +11,8 @@ use clap::Args;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    super::{Failure, Global, answer, answer_json, complain},
-    labelled::{self, LabelledEvent, Row},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain},
+    labelled::{self, LabelledEvent, LabelledText},
     plot,
     scores::RowJudgement,
     sets::{self, Set},
@@ -23,7 +23,7 @@ use umbra_domain::{CheckName, Severity, Trigger};
 
 /// Labelled sets to measure on.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct ChecksBenchOptions {
     /// Labelled sets, or folders of them: secrets*.jsonl, commands*.jsonl, injection*.jsonl, … for the checks of these
     /// names, triggers*.jsonl for triggers of events.
     #[arg(required = true, value_name = "DIR")]
@@ -48,13 +48,13 @@ pub(in crate::cli) struct Options {
 /// Name of the set of events that are labelled with their triggers.
 const TRIGGERS: &str = "triggers";
 
-pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+pub(in crate::cli) fn run(global: &GlobalOptions, options: &ChecksBenchOptions) -> Result<(), CommandFailure> {
     // Texts are judged by the rules that the settings name.
     global.quiet_setup()?;
     let forced = match options.check.as_deref() {
         None => None,
         Some(word) => Some(own_check(word).ok_or_else(|| {
-            Failure::Usage(format!("--check: check {word:?} not found; the checks: {}", known_checks()))
+            CommandFailure::Usage(format!("--check: check {word:?} not found; the checks: {}", known_checks()))
         })?),
     };
     let mut sets = Vec::new();
@@ -83,7 +83,7 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
         texts.extend(rows.into_iter().map(|row| row.text));
     }
     if sets.is_empty() {
-        return Err(Failure::Usage(format!("no set has the name of a check; {}", known_checks())));
+        return Err(CommandFailure::Usage(format!("no set has the name of a check; {}", known_checks())));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let speed = (!options.skip_throughput && !texts.is_empty()).then(|| Speed::measure(&texts));
@@ -136,7 +136,7 @@ fn said(check: CheckName, text: &str) -> RowJudgement {
 }
 
 /// Returns a set for each trigger, measured on events that show it and events that do not.
-fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Failure> {
+fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, CommandFailure> {
     let mut derived = Vec::with_capacity(events.len());
     for one in events {
         derived.push(triggers_of(&one.event).with_context(|| format!("{}: event", one.place))?);
@@ -152,7 +152,7 @@ fn of_triggers(events: &[LabelledEvent], mistakes: bool) -> Result<Vec<Set>, Fai
         for (one, triggers) in events.iter().zip(&derived) {
             let Some(bad) = one.labels.get(trigger.as_str()).copied() else { continue };
             let (id, source, text) = (one.id.clone(), one.source.clone(), one.event.get().to_owned());
-            rows.push(Row { id, text, bad, source });
+            rows.push(LabelledText { id, text, bad, source });
             let flagged = triggers.contains(&trigger);
             said.push(RowJudgement { flagged, abstained: false, rank: f64::from(u8::from(flagged)) });
         }

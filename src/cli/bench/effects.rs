@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    super::{Failure, Global, answer, answer_json, table},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, table},
     labelled,
 };
 use umbra_boundary::effects::{CallDeclarations, classify, effect_of};
@@ -21,7 +21,7 @@ use umbra_domain::{Effect, ToolName};
 
 /// Tools to measure on.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct EffectsBenchOptions {
     /// Tools with their effect: a JSON object `{name, effect, server, description, input_schema, id}` each line.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -39,7 +39,7 @@ struct Labelled {
 
 /// Results of the classifier: counts, and a recall.
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct EffectsReport {
     n: usize,
     reads: usize,
     destructive: usize,
@@ -63,8 +63,8 @@ struct Mistake {
     why: String,
 }
 
-pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let report = Report::of(&rows(options)?);
+pub(in crate::cli) fn run(global: &GlobalOptions, options: &EffectsBenchOptions) -> Result<(), CommandFailure> {
+    let report = EffectsReport::of(&rows(options)?);
     if global.json {
         return answer_json(&report);
     }
@@ -72,7 +72,7 @@ pub(in crate::cli) fn run(global: &Global, options: &Options) -> Result<(), Fail
     Ok(())
 }
 
-fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
+fn rows(options: &EffectsBenchOptions) -> anyhow::Result<Vec<Labelled>> {
     #[derive(Deserialize)]
     struct Line {
         id: Option<String>,
@@ -101,7 +101,7 @@ fn rows(options: &Options) -> anyhow::Result<Vec<Labelled>> {
     })
 }
 
-impl Report {
+impl EffectsReport {
     fn of(rows: &[Labelled]) -> Self {
         let mut report = Self { n: rows.len(), ..Self::default() };
         let mut seen = 0_u32;

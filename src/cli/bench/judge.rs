@@ -17,16 +17,16 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{
-    super::{Failure, Global, answer, answer_json, complain, progress},
-    labelled::{self, Row},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, progress},
+    labelled::{self, LabelledText},
     plot,
-    replies::{Bill, Found, Replies, Reply},
+    replies::{Found, JudgeReply, JudgementCost, Replies},
     scores::RowJudgement,
     sets::{self, Set},
 };
 use crate::{
     app::Setup,
-    flows::reviews::trial::{self, TrialBudget, TrialUsage, Tried},
+    flows::reviews::trial::{self, TrialBudget, TrialOutcome, TrialUsage},
 };
 use umbra_config::{Models, shadows::load};
 use umbra_domain::{Assessment, Event, NanoUsd, Provider, Shadow};
@@ -52,7 +52,7 @@ shadow_agents:
 
 /// Texts to judge, and the model and shadow that judge them.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct JudgeBenchOptions {
     /// Labelled texts, a JSON object each line: text, label (1 bad, 0 benign), source and id if known.
     file: PathBuf,
     /// Alias of the model that reviews; `checks` is the built-in checks alone.
@@ -90,7 +90,7 @@ pub(in crate::cli) struct Options {
     svg: Option<PathBuf>,
 }
 
-pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+pub(in crate::cli) async fn run(global: &GlobalOptions, options: &JudgeBenchOptions) -> Result<(), CommandFailure> {
     let setup = global.quiet_setup()?;
     let shadow = Arc::new(shadow(&setup, options)?);
     let gateway = Arc::new(setup.gateway(None)?);
@@ -112,7 +112,7 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
         Some(path) => Replies::open(path).map(|(file, known)| (Some(file), known))?,
     };
     known.retain(|_, reply| reply.failure.is_none());
-    let key = |row: &Row| {
+    let key = |row: &LabelledText| {
         let parts = [&shadow.version(), spec.name.as_str(), &row.text];
         blake3::hash(parts.join("\0").as_bytes()).to_hex().chars().take(32).collect::<String>()
     };
@@ -120,7 +120,7 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
     // A text that occurs twice is sent once.
     let mut listed: HashSet<&str> = known.keys().map(String::as_str).collect();
     let new = rows.iter().zip(&keys).filter(|(_, key)| listed.insert(key));
-    let waiting: Vec<(String, Row)> = new.map(|(row, key)| (key.clone(), row.clone())).collect();
+    let waiting: Vec<(String, LabelledText)> = new.map(|(row, key)| (key.clone(), row.clone())).collect();
     let solvent = ask(&gateway, &shadow, &tab, waiting, options.concurrency, |reply| {
         if let Some(file) = &mut file {
             file.add(&reply)?;
@@ -134,12 +134,15 @@ pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<()
 }
 
 /// Returns the shadow that judges, with the chosen model.
-fn shadow(setup: &Setup, options: &Options) -> Result<Shadow, Failure> {
+fn shadow(setup: &Setup, options: &JudgeBenchOptions) -> Result<Shadow, CommandFailure> {
     let specs = setup.models();
     if !specs.contains_key(&options.model) {
         let known: Vec<&str> = specs.keys().map(String::as_str).collect();
         let known = known.join(", ");
-        return Err(Failure::Usage(format!("--model: model {:?} not found; the models: {known}", options.model)));
+        return Err(CommandFailure::Usage(format!(
+            "--model: model {:?} not found; the models: {known}",
+            options.model
+        )));
     }
     let shadows = if options.shadow.is_some() {
         setup.shadows()?.value
@@ -150,25 +153,30 @@ fn shadow(setup: &Setup, options: &Options) -> Result<Shadow, Failure> {
     let names: Vec<String> = shadows.iter().map(|shadow| shadow.name.clone()).collect();
     let wanted = |shadow: &Shadow| options.shadow.as_ref().is_none_or(|name| shadow.name == *name);
     let mut found = shadows.into_iter().find(wanted).ok_or_else(|| {
-        Failure::Usage(format!("--shadow: shadow not found in the file; the shadows: {}", names.join(", ")))
+        CommandFailure::Usage(format!("--shadow: shadow not found in the file; the shadows: {}", names.join(", ")))
     })?;
     found.model.clone_from(&options.model);
     Ok(found)
 }
 
 /// Returns the budget of the run; `None` is unbounded, for models that cost nothing or have unknown prices.
-fn budget(options: &Options, gateway: &Gateway, shadow: &Shadow, rows: &[Row]) -> Result<Option<NanoUsd>, Failure> {
+fn budget(
+    options: &JudgeBenchOptions,
+    gateway: &Gateway,
+    shadow: &Shadow,
+    rows: &[LabelledText],
+) -> Result<Option<NanoUsd>, CommandFailure> {
     let events: Vec<Event> = rows.iter().map(event).collect();
     let worst = trial::worst_cost(gateway, shadow, &events);
     match (options.budget_usd, worst) {
         (Some(usd), Some(_)) => NanoUsd::from_usd(usd)
             .map(Some)
-            .ok_or_else(|| Failure::Usage(format!("--budget-usd: {usd} is not an amount in dollars"))),
-        (Some(_), None) => Err(Failure::Usage(format!(
+            .ok_or_else(|| CommandFailure::Usage(format!("--budget-usd: {usd} is not an amount in dollars"))),
+        (Some(_), None) => Err(CommandFailure::Usage(format!(
             "--budget-usd: the prices of {} are unknown: declare them under `models`, or leave the budget out",
             shadow.model
         ))),
-        (None, Some(worst)) if worst > NanoUsd::ZERO => Err(Failure::Usage(format!(
+        (None, Some(worst)) if worst > NanoUsd::ZERO => Err(CommandFailure::Usage(format!(
             "the model {} costs money, for these {} rows {:.2} USD at most: set a budget with --budget-usd",
             shadow.model,
             rows.len(),
@@ -178,7 +186,7 @@ fn budget(options: &Options, gateway: &Gateway, shadow: &Shadow, rows: &[Row]) -
     }
 }
 
-fn event(row: &Row) -> Event {
+fn event(row: &LabelledText) -> Event {
     Event { agent: "bench".into(), output: Some(row.text.clone()), ..Event::default() }
 }
 
@@ -187,9 +195,9 @@ async fn ask(
     gateway: &Arc<Gateway>,
     shadow: &Arc<Shadow>,
     tab: &Arc<TrialBudget>,
-    waiting: Vec<(String, Row)>,
+    waiting: Vec<(String, LabelledText)>,
     at_once: u16,
-    mut said: impl FnMut(Reply) -> anyhow::Result<()>,
+    mut said: impl FnMut(JudgeReply) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let bar = progress::bar(waiting.len() as u64, "texts");
     let mut waiting = waiting.into_iter();
@@ -219,14 +227,14 @@ async fn ask(
 }
 
 /// Converts the result of a trial; `None` where there was no money for it.
-fn reply(key: String, id: String, tried: Tried) -> Option<Reply> {
+fn reply(key: String, id: String, tried: TrialOutcome) -> Option<JudgeReply> {
     let (judgement, took, failure) = match tried {
-        Tried::Judged(judgement, took) => (judgement, took, None),
-        Tried::NoOpinion(judgement, took, why) => (judgement, took, Some(why)),
-        Tried::NoMoney => return None,
+        TrialOutcome::Judged(judgement, took) => (judgement, took, None),
+        TrialOutcome::NoOpinion(judgement, took, why) => (judgement, took, Some(why)),
+        TrialOutcome::NoMoney => return None,
     };
     let TrialUsage { calls, cost, tokens, time } = took;
-    Some(Reply {
+    Some(JudgeReply {
         key,
         id,
         assessment: judgement.assessment,
@@ -253,7 +261,7 @@ fn reply(key: String, id: String, tried: Tried) -> Option<Reply> {
 }
 
 /// Ranks rows by their assessment, then by how low the score is.
-fn said(reply: &Reply, bad_from: Assessment) -> RowJudgement {
+fn said(reply: &JudgeReply, bad_from: Assessment) -> RowJudgement {
     let rank = Assessment::ALL.iter().filter(|other| **other < reply.assessment).count();
     let rank = u32::try_from(rank).unwrap_or_default() * 200;
     RowJudgement {
@@ -265,16 +273,16 @@ fn said(reply: &Reply, bad_from: Assessment) -> RowJudgement {
 
 /// Prints the results. `model` is `None` without a model; otherwise it is true if the model's prices are known.
 fn show(
-    global: &Global,
-    options: &Options,
-    rows: &[Row],
+    global: &GlobalOptions,
+    options: &JudgeBenchOptions,
+    rows: &[LabelledText],
     keys: &[String],
-    known: &HashMap<String, Reply>,
+    known: &HashMap<String, JudgeReply>,
     model: Option<bool>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let bad_from = if options.flag_at == "suggest" { Assessment::Suggest } else { Assessment::Flag };
     let replied = || rows.iter().zip(keys).filter_map(|(row, key)| Some((row, known.get(key)?)));
-    let judged: Vec<Row> = replied().map(|(row, _)| row.clone()).collect();
+    let judged: Vec<LabelledText> = replied().map(|(row, _)| row.clone()).collect();
     let said: Vec<RowJudgement> = replied().map(|(_, reply)| said(reply, bad_from)).collect();
     let left = rows.len() - judged.len();
     if judged.is_empty() {
@@ -283,7 +291,7 @@ fn show(
     let name = options.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
     let set = Set::of(name, options.model.clone(), &judged, &said, options.mistakes);
-    let bill = Bill::of(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
+    let bill = JudgementCost::of(&replied().map(|(_, reply)| reply).collect::<Vec<_>>(), left, model);
     let sets = [set];
     if let Some(path) = &options.svg {
         let picture = plot::svg(&format!("{} on labelled texts", options.model), &sets);
@@ -306,12 +314,12 @@ fn show(
 /// Reports rows without an opinion, and the reason. Fails where rows were not sent, or the model gave no opinion at
 /// all.
 fn told_apart(
-    options: &Options,
-    rows: &[Row],
+    options: &JudgeBenchOptions,
+    rows: &[LabelledText],
     keys: &[String],
-    known: &HashMap<String, Reply>,
+    known: &HashMap<String, JudgeReply>,
     solvent: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let left = keys.iter().filter(|key| !known.contains_key(*key)).count();
     let failures: Vec<&str> =
         keys.iter().filter_map(|key| known.get(key)).filter_map(|reply| reply.failure.as_deref()).collect();
@@ -328,5 +336,5 @@ fn told_apart(
         let why = if solvent { "the model does not answer" } else { "the budget does not cover another call" };
         complain(&format!("{left} rows were not judged because {why}: {how}"));
     }
-    if left > 0 || failures.len() == rows.len() { Err(Failure::AlreadyReported) } else { Ok(()) }
+    if left > 0 || failures.len() == rows.len() { Err(CommandFailure::AlreadyReported) } else { Ok(()) }
 }

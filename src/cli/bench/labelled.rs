@@ -13,7 +13,7 @@ use serde_json::{Value, value::RawValue};
 
 /// Text that is known to be bad or benign.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct LabelledText {
     /// Unique in its set; the place in the file where the file gives none.
     pub id: String,
     pub text: String,
@@ -64,7 +64,7 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<Pa
 }
 
 /// Reads the rows `{"text": …, "label": 0 or 1}` of a file.
-pub(super) fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
+pub(super) fn rows(path: &Path) -> anyhow::Result<Vec<LabelledText>> {
     #[derive(Deserialize)]
     struct Line {
         id: Option<String>,
@@ -76,7 +76,7 @@ pub(super) fn rows(path: &Path) -> anyhow::Result<Vec<Row>> {
     lines(path, |place, line: Line| {
         let bad = label(&line.label).with_context(|| format!("{place}: label"))?;
         let (id, source) = (line.id.unwrap_or_else(|| place.to_owned()), line.source.unwrap_or_default());
-        Ok(Row { id, text: line.text, bad, source })
+        Ok(LabelledText { id, text: line.text, bad, source })
     })
 }
 
@@ -115,7 +115,7 @@ fn label(value: &Value) -> anyhow::Result<bool> {
 }
 
 /// Samples so many rows, from each source and label in proportion, in the order of the file.
-pub(super) fn drawn(rows: Vec<Row>, limit: usize, seed: u64) -> Vec<Row> {
+pub(super) fn drawn(rows: Vec<LabelledText>, limit: usize, seed: u64) -> Vec<LabelledText> {
     let total = rows.len();
     if limit >= total {
         return rows;

@@ -16,7 +16,7 @@ use umbra_domain::{Assessment, FindingCategory, NanoUsd, Severity};
 
 /// Reply about one text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Reply {
+pub(super) struct JudgeReply {
     /// Hash of text, model and shadow, made in `judge.rs`.
     pub key: String,
     /// Id of the row.
@@ -56,7 +56,7 @@ impl Replies {
     /// # Errors
     /// The file cannot be written, or a line is no reply: it is another file, and stays unchanged. An incomplete last
     /// line is removed, since its run was ended while writing.
-    pub fn open(path: &Path) -> anyhow::Result<(Self, HashMap<String, Reply>)> {
+    pub fn open(path: &Path) -> anyhow::Result<(Self, HashMap<String, JudgeReply>)> {
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -68,7 +68,7 @@ impl Replies {
         let mut known = HashMap::new();
         let mut whole = 0;
         for (number, line) in text.split_inclusive('\n').enumerate() {
-            match serde_json::from_str::<Reply>(line) {
+            match serde_json::from_str::<JudgeReply>(line) {
                 Ok(reply) if line.ends_with('\n') => {
                     known.insert(reply.key.clone(), reply);
                 }
@@ -87,7 +87,7 @@ impl Replies {
     }
 
     /// Appends a reply.
-    pub fn add(&mut self, reply: &Reply) -> anyhow::Result<()> {
+    pub fn add(&mut self, reply: &JudgeReply) -> anyhow::Result<()> {
         let mut line = serde_json::to_vec(reply)?;
         line.push(b'\n');
         self.0.write_all(&line).context("the file of replies cannot be written")
@@ -96,7 +96,7 @@ impl Replies {
 
 /// Cost of the judgements, including rows that the file of replies already had.
 #[derive(Debug, Serialize)]
-pub(super) struct Bill {
+pub(super) struct JudgementCost {
     pub usd: f64,
     /// `None` where the model's prices are unknown.
     pub usd_per_1000: Option<f64>,
@@ -111,10 +111,10 @@ pub(super) struct Bill {
     pub left: usize,
 }
 
-impl Bill {
+impl JudgementCost {
     /// Sums the replies. `model` is `None` without a model; otherwise it is true if the model's prices are known.
     #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
-    pub fn of(replies: &[&Reply], left: usize, model: Option<bool>) -> Self {
+    pub fn of(replies: &[&JudgeReply], left: usize, model: Option<bool>) -> Self {
         let mut cost = NanoUsd::ZERO;
         let (mut tokens, mut calls) = (0_u64, 0);
         let mut latencies: Vec<u64> = Vec::new();

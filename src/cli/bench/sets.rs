@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::{
     super::{answer, table},
-    labelled::Row,
+    bag_of_words::bag_of_words,
+    labelled::LabelledText,
     scores::{Counts, RowJudgement, Scores},
-    words::bag_of_words,
 };
 
 /// Results of a judge on one set.
@@ -49,7 +49,7 @@ pub(super) struct Mistake {
 
 impl Set {
     /// Computes the results from rows and their judgements.
-    pub fn of(name: String, judge: String, rows: &[Row], said: &[RowJudgement], mistakes: bool) -> Self {
+    pub fn of(name: String, judge: String, rows: &[LabelledText], said: &[RowJudgement], mistakes: bool) -> Self {
         let judged: Vec<(bool, RowJudgement)> = rows.iter().map(|row| row.bad).zip(said.iter().copied()).collect();
         let mut sources: BTreeMap<&str, (Counts, usize)> = BTreeMap::new();
         for (row, (bad, said)) in rows.iter().zip(&judged) {

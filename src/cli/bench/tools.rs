@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    super::{Failure, Global, answer, answer_json, table},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, table},
     labelled,
 };
 use umbra_domain::{Effect, ToolAnnotations, ToolName};
-use umbra_sidecar::tools::{Catalogue, Memory, OfferRules, Parameter, Ranked, Request, Task, Tool, closeness};
+use umbra_sidecar::tools::{Catalogue, Memory, OfferRules, Parameter, Ranked, SelectionRequest, Task, Tool, closeness};
 
 /// Share of common words from which two tasks are nearly the same.
 const NEARLY_THE_SAME: f64 = 0.8;
@@ -35,7 +35,7 @@ const BATCH: usize = 16;
 
 /// Tools and tasks to measure on.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Options {
+pub(in crate::cli) struct ToolsBenchOptions {
     /// Tools: a JSON object `{id, name, description, parameters}` each line, where `parameters` is a JSON Schema or
     /// descriptions by name; or one object of descriptions by name.
     #[arg(long, value_name = "FILE")]
@@ -58,7 +58,7 @@ pub(in crate::cli) struct Options {
 }
 
 /// Tools of a file.
-struct Listed {
+struct ListedTools {
     tools: Vec<Tool>,
     /// Names of tools by id, or by name where the file has no ids.
     by_key: HashMap<String, ToolName>,
@@ -66,7 +66,7 @@ struct Listed {
 
 /// Task with the tools that serve it.
 #[derive(Clone)]
-struct Wanted {
+struct ToolQuery {
     query: String,
     task: Task,
     tools: Vec<ToolName>,
@@ -74,7 +74,7 @@ struct Wanted {
 
 /// Figures of the search for tools.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ToolSearchReport {
     n: usize,
     tools: usize,
     #[serde(rename = "hit@1")]
@@ -101,42 +101,53 @@ struct Report {
     kept_apart: usize,
 }
 
-pub(in crate::cli) async fn run(global: &Global, options: &Options) -> Result<(), Failure> {
-    let listed = Listed::read(&options.tools)?;
+pub(in crate::cli) async fn run(global: &GlobalOptions, options: &ToolsBenchOptions) -> Result<(), CommandFailure> {
+    let listed = ListedTools::read(&options.tools)?;
     let queries = listed.wanted(&options.queries)?;
     let most = options.memory.unwrap_or_default();
     let vectors = if options.embedding { Some(vectors(global, &listed, &queries).await?) } else { None };
     if options.halves {
-        let half = |second: bool| -> Vec<Wanted> {
+        let half = |second: bool| -> Vec<ToolQuery> {
             queries.iter().enumerate().filter(|(at, _)| (at % 2 == 1) == second).map(|(_, one)| one.clone()).collect()
         };
         let of = |asked: bool| {
-            Report::of(listed.tools.clone(), &half(asked), &first_of_each(half(!asked), most), vectors.as_ref())
+            ToolSearchReport::of(
+                listed.tools.clone(),
+                &half(asked),
+                &first_of_each(half(!asked), most),
+                vectors.as_ref(),
+            )
         };
         let halves = [of(false)?, of(true)?];
         if global.json {
             return answer_json(&serde_json::json!({"halves": halves}));
         }
-        Report::show(&halves);
+        ToolSearchReport::show(&halves);
         return Ok(());
     }
     let examples = match &options.examples {
         Some(file) => first_of_each(listed.wanted(file)?, most),
         None => Vec::new(),
     };
-    let report = Report::of(listed.tools, &queries, &examples, vectors.as_ref())?;
+    let report = ToolSearchReport::of(listed.tools, &queries, &examples, vectors.as_ref())?;
     if global.json {
         return answer_json(&report);
     }
-    Report::show(&[report]);
+    ToolSearchReport::show(&[report]);
     Ok(())
 }
 
 /// Computes vectors of all tools and tasks, by their texts.
-async fn vectors(global: &Global, listed: &Listed, queries: &[Wanted]) -> Result<HashMap<String, Vec<f32>>, Failure> {
+async fn vectors(
+    global: &GlobalOptions,
+    listed: &ListedTools,
+    queries: &[ToolQuery],
+) -> Result<HashMap<String, Vec<f32>>, CommandFailure> {
     let gateway = global.setup(None)?.gateway(None)?;
     if gateway.embedding_model().is_none() {
-        return Err(Failure::Usage("--embedding: declare a model with kind: embedding in the settings".to_owned()));
+        return Err(CommandFailure::Usage(
+            "--embedding: declare a model with kind: embedding in the settings".to_owned(),
+        ));
     }
     let catalogue = Catalogue::of(listed.tools.clone());
     let texts = catalogue.summaries().iter().flatten().chain(queries.iter().map(|wanted| &wanted.query));
@@ -149,7 +160,7 @@ async fn vectors(global: &Global, listed: &Listed, queries: &[Wanted]) -> Result
     Ok(vectors)
 }
 
-impl Listed {
+impl ListedTools {
     fn read(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Line {
@@ -185,7 +196,7 @@ impl Listed {
         Ok(listed)
     }
 
-    fn wanted(&self, path: &Path) -> anyhow::Result<Vec<Wanted>> {
+    fn wanted(&self, path: &Path) -> anyhow::Result<Vec<ToolQuery>> {
         #[derive(Deserialize)]
         struct Line {
             query: String,
@@ -203,7 +214,7 @@ impl Listed {
             if tools.is_empty() {
                 return Err(anyhow!("{place}: `tool` or `relevant` must name a tool"));
             }
-            Ok(Wanted { task: Task::of(&line.query), query: line.query, tools })
+            Ok(ToolQuery { task: Task::of(&line.query), query: line.query, tools })
         })
     }
 }
@@ -233,10 +244,10 @@ fn parameters_of(given: &Value) -> Vec<Parameter> {
 }
 
 /// Returns the first tasks of each tool, in their order.
-fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
+fn first_of_each(all: Vec<ToolQuery>, most: usize) -> Vec<ToolQuery> {
     let mut counts: HashMap<ToolName, usize> = HashMap::new();
     let mut first = Vec::new();
-    for Wanted { query, task, tools } in all {
+    for ToolQuery { query, task, tools } in all {
         let mut below = |tool: &ToolName| {
             let count = counts.entry(tool.clone()).or_default();
             *count += 1;
@@ -244,16 +255,16 @@ fn first_of_each(all: Vec<Wanted>, most: usize) -> Vec<Wanted> {
         };
         let tools: Vec<_> = tools.into_iter().filter(|tool| below(tool)).collect();
         if !tools.is_empty() {
-            first.push(Wanted { query, task, tools });
+            first.push(ToolQuery { query, task, tools });
         }
     }
     first
 }
 
 /// Builds a memory of these examples.
-fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
+fn memory_of<'a>(examples: impl Iterator<Item = &'a ToolQuery>) -> Memory {
     let mut memory = Memory::new(usize::MAX);
-    for Wanted { task, tools, .. } in examples {
+    for ToolQuery { task, tools, .. } in examples {
         for tool in tools {
             memory.record(tool, task, true);
         }
@@ -261,12 +272,12 @@ fn memory_of<'a>(examples: impl Iterator<Item = &'a Wanted>) -> Memory {
     memory
 }
 
-impl Report {
+impl ToolSearchReport {
     #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     fn of(
         tools: Vec<Tool>,
-        queries: &[Wanted],
-        examples: &[Wanted],
+        queries: &[ToolQuery],
+        examples: &[ToolQuery],
         vectors: Option<&HashMap<String, Vec<f32>>>,
     ) -> anyhow::Result<Self> {
         let (catalogue, limits) = (Catalogue::of(tools), OfferRules::of(&[])?);
@@ -274,8 +285,8 @@ impl Report {
         let (mut times, mut kept_apart) = (Vec::with_capacity(queries.len()), 0);
         let (mut hits, mut mrr, mut ndcg) = ([0_usize; DEPTH], 0.0, 0.0);
         let (mut confidence, mut bands) = (0.0, [0.0_f64; 10]);
-        for Wanted { query, task, tools } in queries {
-            let near = |example: &&Wanted| example.task.likeness(task) >= NEARLY_THE_SAME;
+        for ToolQuery { query, task, tools } in queries {
+            let near = |example: &&ToolQuery| example.task.likeness(task) >= NEARLY_THE_SAME;
             let apart = examples.iter().any(|example| near(&example));
             kept_apart += usize::from(apart);
             let rest = apart.then(|| memory_of(examples.iter().filter(|example| !near(example))));
@@ -284,10 +295,10 @@ impl Report {
             let vector = |text: &String| vectors?.get(text).map(Vec::as_slice);
             let of_tools = || catalogue.summaries().iter().map(|summary| vector(summary.as_ref()?));
             let closeness = vector(query).map(|query| closeness(query, of_tools()));
-            let selection = catalogue.select(&Request {
+            let selection = catalogue.select(&SelectionRequest {
                 limit: DEPTH,
                 closeness: closeness.as_deref(),
-                ..Request::new(task, memory, &limits)
+                ..SelectionRequest::new(task, memory, &limits)
             });
             times.push(started.elapsed());
             let right = |one: &Ranked<'_>| tools.contains(one.tool);

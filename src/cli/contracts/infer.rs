@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::super::{Failure, Global, answer, answer_json, complain};
+use super::super::{CommandFailure, GlobalOptions, answer, answer_json, complain};
 use umbra_boundary::stub::{
     infer::LEAST_RECORDED,
     recordings::{MAX_LINE_BYTES, Recordings},
@@ -22,7 +22,7 @@ use umbra_domain::Effect;
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Args)]
-pub(in super::super) struct Options {
+pub(in super::super) struct InferOptions {
     /// Lines of {"tool": ..., "args": {...}, "result": ...}, oldest first; at least five of a tool.
     file: PathBuf,
     /// Effect of the tools: read, write or destructive; derived from each name unless given.
@@ -34,7 +34,7 @@ fn effect(word: &str) -> Result<Effect, String> {
     Effect::parse(word).ok_or_else(|| "write read, write or destructive".to_owned())
 }
 
-pub(super) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
+pub(super) fn run(global: &GlobalOptions, options: &InferOptions) -> Result<(), CommandFailure> {
     let inferred = read(options)?.infer(options.effect);
     let (contracts, left_out) = (inferred.contracts, inferred.left_out);
     for (tool, why) in &left_out {
@@ -51,7 +51,7 @@ pub(super) fn run(global: &Global, options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(options: &Options) -> anyhow::Result<Recordings> {
+fn read(options: &InferOptions) -> anyhow::Result<Recordings> {
     let name = options.file.display();
     let file = File::open(&options.file).with_context(|| format!("{name} cannot be read"))?;
     let mut lines = BufReader::new(file.take(MAX_BYTES));

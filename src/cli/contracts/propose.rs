@@ -10,14 +10,14 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Failure, Global, answer, answer_json, complain, remote::Server},
+    super::{CommandFailure, GlobalOptions, answer, answer_json, complain, remote::Server},
     read,
 };
-use umbra_config::tools::{self, Rules, replace};
+use umbra_config::tools::{self, ToolsFileValidators, replace};
 use umbra_domain::ToolContract;
 
 #[derive(Debug, Args)]
-pub(in super::super) struct Options {
+pub(in super::super) struct ProposeOptions {
     #[command(flatten)]
     server: Server,
     /// Tool, as its contract names it; all tools with drifting contracts unless given.
@@ -27,7 +27,7 @@ pub(in super::super) struct Options {
     write: Option<PathBuf>,
 }
 
-pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure> {
+pub(super) async fn run(global: &GlobalOptions, options: ProposeOptions) -> Result<(), CommandFailure> {
     let drift = options.server.remote(global)?.get("v1/drift", &Vec::new()).await?;
     let (mut proposed, mut missing) = (Vec::new(), Vec::new());
     for contract in drift["contracts"].as_array().into_iter().flatten() {
@@ -66,12 +66,18 @@ pub(super) async fn run(global: &Global, options: Options) -> Result<(), Failure
 
 /// Returns the one contract of a server's proposal.
 fn contract_in(yaml: &str) -> anyhow::Result<ToolContract> {
-    let loaded = tools::load("the server's proposal", yaml, Rules::NONE).map_err(|report| anyhow!("{report}"))?;
+    let loaded =
+        tools::load("the server's proposal", yaml, ToolsFileValidators::NONE).map_err(|report| anyhow!("{report}"))?;
     loaded.value.contracts.into_iter().next().context("the server proposes an empty file")
 }
 
 /// Writes contracts into a file, if the result has no faults.
-fn put(global: &Global, file: &Path, proposed: &[ToolContract], missing: &[Value]) -> Result<(), Failure> {
+fn put(
+    global: &GlobalOptions,
+    file: &Path,
+    proposed: &[ToolContract],
+    missing: &[Value],
+) -> Result<(), CommandFailure> {
     let name = file.display();
     let before = read(file).map_err(|report| anyhow!("{report}"))?.value.contracts;
     let mut text = fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;

@@ -26,7 +26,7 @@ const FOREIGN: [&str; 9] =
 /// Missing protection of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Missing {
+pub(super) enum MissingProtection {
     /// No guard asks for a decision before it is called.
     Guard,
     /// No contract describes its stub.
@@ -42,7 +42,7 @@ pub(super) struct Unguarded {
     #[serde(flatten)]
     pub found: Registered,
     /// Missing protections.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingProtection>,
 }
 
 impl std::fmt::Display for Unguarded {
@@ -52,10 +52,10 @@ impl std::fmt::Display for Unguarded {
             return write!(f, "{file}:{line}: calls `{name}` around its guard ({WRAPPED})");
         }
         let lacks = match missing.as_slice() {
-            [Missing::Guard] => {
+            [MissingProtection::Guard] => {
                 "no guard: add @umbra.tool(...) below the registration, or put its server behind `umbra mcp`"
             }
-            [Missing::Contract] => "no contract",
+            [MissingProtection::Contract] => "no contract",
             _ => "no guard and no contract",
         };
         write!(f, "{file}:{line}: {by} registers `{name}`, which has {lacks}")
@@ -76,10 +76,10 @@ pub(super) fn unguarded(folder: &Path, contracts: &Contracts) -> anyhow::Result<
         let shown = file.display().to_string();
         for tool in tools {
             let lacks = [
-                (!tool.is_guarded).then_some(Missing::Guard),
-                (tool.by != WRAPPED && !has_contract(contracts, &tool.name)).then_some(Missing::Contract),
+                (!tool.is_guarded).then_some(MissingProtection::Guard),
+                (tool.by != WRAPPED && !has_contract(contracts, &tool.name)).then_some(MissingProtection::Contract),
             ];
-            let missing: Vec<Missing> = lacks.into_iter().flatten().collect();
+            let missing: Vec<MissingProtection> = lacks.into_iter().flatten().collect();
             if !missing.is_empty() {
                 found.push(Unguarded { file: shown.clone(), found: tool, missing });
             }

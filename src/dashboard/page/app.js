@@ -120,7 +120,7 @@ async function show() {
   forget.hidden = !key();
   try {
     const draw = views.get(name);
-    const content = draw ? await draw({ ask, recall, act, argument, query }) : [empty("There is no such view. ", h("a", { href: "#/" }, "Overview"))];
+    const content = draw ? await draw({ ask, recall, act, argument, query }) : [empty("Page not found. ", h("a", { href: "#/" }, "Overview"))];
     if (mine !== turn) return;
     put([content].flat(Infinity).filter(Boolean), address);
     if (!stream) listen();
@@ -152,7 +152,7 @@ function refuse(error, address) {
     if (address !== shown) put([empty("The server does not answer. This page tries again by itself.")], null);
   } else if (error.status === 401) {
     state.textContent = "a key is needed";
-    if (address !== shown) put([empty("This server shows its data to those who have a key. ", h("button", { onclick: () => askForKey("") }, "Enter a key"))], address);
+    if (address !== shown) put([empty("This server requires a key. ", h("button", { onclick: () => askForKey("") }, "Enter a key"))], address);
     if (!asked || key()) askForKey(key() ? error.message : "");
     asked = true;
     sessionStorage.removeItem("key");

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{flows::audit::Audit, telemetry::metric};
 use umbra_boundary::{
-    decide::Rules,
+    decide::BoundaryRules,
     drift::contract::{CheckedResult, learn, misfit, recorded, stale},
 };
 use umbra_domain::{
@@ -41,7 +41,7 @@ type Edition = (String, u32);
 #[derive(Default)]
 struct LearningState {
     /// Rules in force at the last look.
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<BoundaryRules>>,
     /// Contracts that are stale by their age and not yet stored as stale.
     aged: Vec<Edition>,
 }
@@ -79,7 +79,7 @@ impl Audit {
         if !seen.rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, &rules)) {
             let editions: Vec<Edition> = contracts(&rules).map(edition).collect();
             if !editions.is_empty() {
-                self.store.contracts().know(&editions).await?;
+                self.store.contracts().record_editions(&editions).await?;
             }
             if let Some(before) = seen.rules.replace(Arc::clone(&rules)) {
                 metrics::gauge!(metric::ENVIRONMENT, "environment" => before.configured.environment.clone()).set(0.0);
@@ -98,7 +98,7 @@ impl Audit {
     }
 
     /// Puts the list of stale contracts in force. Returns those that are stale by age and not yet stored as stale.
-    async fn note_stale(&self, rules: &Rules) -> Result<Vec<Edition>, StoreError> {
+    async fn note_stale(&self, rules: &BoundaryRules) -> Result<Vec<Edition>, StoreError> {
         let (mut words, mut aged) = (HashMap::new(), Vec::new());
         if contracts(rules).next().is_some() {
             let states = self.store.contracts().states().await?;
@@ -117,7 +117,7 @@ impl Audit {
     }
 
     /// Checks a page of results against their contracts, and stores misfits, staleness and unexpected calls.
-    async fn learn(&self, rules: &Rules, mut page: ContractPage, aged: &[Edition]) -> Result<(), StoreError> {
+    async fn learn(&self, rules: &BoundaryRules, mut page: ContractPage, aged: &[Edition]) -> Result<(), StoreError> {
         let results = std::mem::take(&mut page.results);
         let held = block_in_place(|| hold(rules, &results));
         let mut wanted: Vec<Edition> = held.keys().chain(aged).cloned().collect();
@@ -154,17 +154,17 @@ impl Audit {
                 page.enqueue(&message).await?;
             }
         }
-        page.done().await
+        page.commit().await
     }
 }
 
-fn contracts(rules: &Rules) -> impl Iterator<Item = &ToolContract> {
+fn contracts(rules: &BoundaryRules) -> impl Iterator<Item = &ToolContract> {
     rules.tools.contracts().all().map(|contract| contract.contract())
 }
 
 /// Groups results by the contract edition of their decision. Results decided under an edition that is not in force
 /// here, by a process with another configuration, are left out.
-fn hold(rules: &Rules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<CheckedResult>> {
+fn hold(rules: &BoundaryRules, results: &[LiveResult]) -> BTreeMap<Edition, Vec<CheckedResult>> {
     let mut held: BTreeMap<Edition, Vec<CheckedResult>> = BTreeMap::new();
     for LiveResult { seq, at, tool, contract, decision, outcome } in results {
         let tool = ToolName::bare(tool.clone());

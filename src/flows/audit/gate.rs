@@ -2,7 +2,7 @@
 
 use crate::flows::decisions::authenticate_overrides;
 use umbra_boundary::{
-    decide::Rules,
+    decide::BoundaryRules,
     gate::{Gate, GateFacts, KnownTool, UnguardedTool, judge},
     row_mac::RowKey,
 };
@@ -15,7 +15,7 @@ const MOST_RUNS: i64 = 1_000;
 /// Asks the gate. A database that does not answer is one of the reasons to fail.
 ///
 /// With `key`, overrides are authenticated by their MACs; without, they count as stored.
-pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&RowKey>) -> Gate {
+pub async fn gate(store: &Store, rules: &BoundaryRules, environment: &str, key: Option<&RowKey>) -> Gate {
     match facts(store, rules, key).await {
         Ok(facts) => judge(environment, rules, Ok(&facts)),
         Err(StoreError::Statement(_)) => {
@@ -28,7 +28,7 @@ pub async fn gate(store: &Store, rules: &Rules, environment: &str, key: Option<&
     }
 }
 
-async fn facts(store: &Store, rules: &Rules, key: Option<&RowKey>) -> Result<GateFacts, StoreError> {
+async fn facts(store: &Store, rules: &BoundaryRules, key: Option<&RowKey>) -> Result<GateFacts, StoreError> {
     let called = store.contracts().tools_seen(rules.gate.tools_seen_within).await?;
     let called = called.into_iter().map(|(tool, effect)| KnownTool {
         tool: ToolName::bare(tool),

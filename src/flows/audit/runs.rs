@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use umbra_boundary::diff::{Absorbed, Compared, Difference, Kind, MAX_CALLS, Noise, Run, diff, noise};
+use umbra_boundary::diff::{
+    MAX_CALLS, Noise, Run, RunComparison, RunDifference, RunDifferenceKind, RunNoise, diff, noise,
+};
 use umbra_domain::Share;
 use umbra_store::{Store, StoreError};
 
@@ -35,7 +37,7 @@ pub struct RunsCompared {
     /// Summary of the comparison.
     pub summary: RunsSummary,
     /// The differences, in the order of the runs; at most 10,000.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<RunDifference>,
 }
 
 /// Summary of a comparison of two runs.
@@ -65,9 +67,9 @@ pub struct RunsSummary {
     pub changing: u64,
     /// Number of differences of each kind, including those that are not listed.
     #[schema(value_type = BTreeMap<String, u64>)]
-    pub counts: BTreeMap<Kind, u64>,
+    pub counts: BTreeMap<RunDifferenceKind, u64>,
     /// Differences that the first run and its repetition show as well; left out.
-    pub noise: Vec<Absorbed>,
+    pub noise: Vec<RunNoise>,
     /// Recommendation in words.
     pub recommendation: String,
 }
@@ -152,9 +154,9 @@ async fn read(
     if run.is_empty() { Err(CompareError::Unknown(side)) } else { Ok(run) }
 }
 
-fn summed_up(Runs { a, b, baseline }: Runs, run_a: &Run, run_b: &Run, compared: Compared) -> RunsCompared {
+fn summed_up(Runs { a, b, baseline }: Runs, run_a: &Run, run_b: &Run, compared: RunComparison) -> RunsCompared {
     let recommendation = recommend(&compared, baseline.is_some());
-    let Compared { differences, counts, calls, agreed, changing, noise } = compared;
+    let RunComparison { differences, counts, calls, agreed, changing, noise } = compared;
     let Share { share: agreement, low, high } = Share::of(agreed, calls);
     let summary = RunsSummary {
         a,
@@ -175,10 +177,10 @@ fn summed_up(Runs { a, b, baseline }: Runs, run_a: &Run, run_b: &Run, compared: 
     RunsCompared { summary, differences }
 }
 
-fn recommend(compared: &Compared, has_baseline: bool) -> String {
-    let Compared { calls, agreed, changing, counts, .. } = compared;
+fn recommend(compared: &RunComparison, has_baseline: bool) -> String {
+    let RunComparison { calls, agreed, changing, counts, .. } = compared;
     let differ = calls - agreed;
-    let erased = counts.get(&Kind::Erased).copied().unwrap_or(0);
+    let erased = counts.get(&RunDifferenceKind::Erased).copied().unwrap_or(0);
     let mut words = match (*calls, differ) {
         (0, _) => "Nothing could be compared.".to_owned(),
         (_, 0) => {

@@ -11,7 +11,7 @@ use crate::{
     telemetry::metric,
 };
 use umbra_boundary::{
-    decide::Rules,
+    decide::BoundaryRules,
     drift::bypass::{same_arguments, same_tool},
 };
 use umbra_config::settings::AuditedReads;
@@ -87,7 +87,7 @@ impl Audit {
         Ok(())
     }
 
-    async fn look_at(&self, looks: &Looks, rules: &Rules, mut page: UnguardedPage) -> Result<(), StoreError> {
+    async fn look_at(&self, looks: &Looks, rules: &BoundaryRules, mut page: UnguardedPage) -> Result<(), StoreError> {
         let events = std::mem::take(&mut page.events);
         let shown: Vec<ReportedCall> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
         let named = |shown: &ReportedCall| Some((shown.agent.clone(), shown.call_id.clone()?));
@@ -111,13 +111,13 @@ impl Audit {
             found.extend(finding(looks, &call));
         }
         let new = page.find(&found).await?;
-        page.done().await?;
+        page.commit().await?;
         looks.tell(&found, &new).await;
         Ok(())
     }
 
     /// Returns the call that an event reports, if a decision was required.
-    fn shown(&self, rules: &Rules, event: SeenEvent) -> Option<ReportedCall> {
+    fn shown(&self, rules: &BoundaryRules, event: SeenEvent) -> Option<ReportedCall> {
         let SeenEvent { id, agent, payload, pairs } = event;
         let StoredEvent { event, .. } = serde_json::from_slice(&payload).ok()?;
         let Event { tool, metadata, task_id, task_type, .. } = event;
@@ -139,7 +139,7 @@ impl Audit {
 }
 
 /// True if a decision about the same tool and arguments was made shortly before.
-async fn was_decided(rules: &Rules, page: &mut UnguardedPage, call: &ReportedCall) -> Result<bool, StoreError> {
+async fn was_decided(rules: &BoundaryRules, page: &mut UnguardedPage, call: &ReportedCall) -> Result<bool, StoreError> {
     let since = received_at(call.id).saturating_sub(rules.required.within).unwrap_or(jiff::Timestamp::MIN);
     let decisions = page.decisions(&call.agent, since).await?;
     Ok(decisions.iter().filter(|(tool, _)| same_tool(&call.tool, tool)).any(|(_, payload)| {

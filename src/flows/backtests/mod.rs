@@ -8,19 +8,19 @@
 //! Each event is reviewed alone. Live state is untouched: no meter, no feed of reviews, no finding, no cursor; and a
 //! provider that fails here is not avoided by live reviews.
 
-mod plan;
+mod backtest_plan;
 mod run;
 mod simulate;
 
 pub use self::{
-    plan::{PlanError, PlannedBacktest},
+    backtest_plan::{PlanError, PlannedBacktest},
     run::Stop,
 };
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::flows::rules::RulesInForce;
+use crate::flows::active_configuration::RulesInForce;
 use umbra_domain::clock::Clock;
 use umbra_store::{Store, installation::Installation};
 

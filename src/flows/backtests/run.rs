@@ -8,20 +8,20 @@ use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::plan::lacks_budget;
+use super::backtest_plan::lacks_budget;
 use crate::flows::{
     backtests::Backtests,
     reviews::{
-        call::{Conversation, ModelOutcome},
         call_budget::CallBudget,
+        conversation::{Conversation, ModelOutcome},
     },
 };
 use umbra_domain::{AssessmentChange, BacktestId, ItemOutcome, SkipReason, StoredEvent};
 use umbra_llm::{Gateway, Readiness, SuspensionReason};
-use umbra_review::{Judgement, ReviewSubject, Subject};
+use umbra_review::{EventInput, Judgement, ReviewSubject};
 use umbra_store::{
     StoreError,
-    backtests::{Claim, ItemResult, WaitingItem},
+    backtests::{BacktestClaim, ItemResult, WaitingItem},
 };
 
 /// Events per page: some 16 MiB if all have the largest size that is accepted.
@@ -56,7 +56,7 @@ pub enum Stop {
 struct BacktestRun {
     backtests: Backtests,
     gateway: Gateway,
-    claim: Claim,
+    claim: BacktestClaim,
     /// Cancelled when the process stops.
     leaving: CancellationToken,
     /// Cancelled when the run stops, for that or another reason.
@@ -73,7 +73,7 @@ impl Backtests {
                 Ok(Some(id)) => tracing::info!(backtest = %id, "a backtest is done"),
                 Err(Stop::Failed(why)) => tracing::warn!("a backtest stopped before its end: {why}"),
                 Err(Stop::Store(error)) if !failing => {
-                    tracing::warn!(%error, "backtests cannot run because the database failed; trying again")
+                    tracing::warn!(%error, "backtests cannot run because the database failed; trying again");
                 }
                 Ok(None) | Err(_) => {}
             }
@@ -284,8 +284,8 @@ fn read(item: &WaitingItem) -> Option<StoredEvent> {
     serde_json::from_slice(item.payload.as_deref()?).ok()
 }
 
-fn subject<'a>(item: &WaitingItem, stored: &'a StoredEvent, hits: &'a [umbra_domain::Hit]) -> Subject<'a> {
-    Subject { event_id: item.event, event: &stored.event, trigger: item.trigger, hits, baseline: None, memory: &[] }
+fn subject<'a>(item: &WaitingItem, stored: &'a StoredEvent, hits: &'a [umbra_domain::Hit]) -> EventInput<'a> {
+    EventInput { event_id: item.event, event: &stored.event, trigger: item.trigger, hits, baseline: None, memory: &[] }
 }
 
 fn concluded(item: &WaitingItem, judgement: Judgement) -> ItemResult {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
-use crate::budget::{self, Candidate, DayMeter, Decided, Decision, Facts, Meters, Worst};
+use crate::budget::{self, BudgetDecision, DayMeter, Facts, Meters, ReviewCandidate, TriggeredDecision, WorstCaseCost};
 use umbra_domain::{NanoUsd, Shadow, SkipReason};
 
 /// Position of the shadow in the list of shadows, which has one entry.
@@ -36,8 +36,8 @@ impl<'a> Simulation<'a> {
         &mut self,
         at: Timestamp,
         facts: Facts,
-        candidate: &Candidate,
-        expected: Worst,
+        candidate: &ReviewCandidate,
+        expected: WorstCaseCost,
     ) -> Result<(), SkipReason> {
         if let Some(reason) = budget::gate(self.shadow, facts) {
             return Err(reason);
@@ -50,14 +50,14 @@ impl<'a> Simulation<'a> {
         let candidates = std::slice::from_ref(candidate);
         let decided = budget::decide(&[&self.shadow.cost_control], candidates, &mut self.meters, at, false);
         match decided.first() {
-            Some(Decided { decision: Decision::Reserve(_), .. }) => {
+            Some(TriggeredDecision { decision: BudgetDecision::Reserve(_), .. }) => {
                 if let Some(day) = self.meters.days.get_mut(&SHADOW) {
                     day.spent_usd += expected.usd;
                     day.spent_tokens = day.spent_tokens.saturating_add(expected.tokens);
                 }
                 Ok(())
             }
-            Some(Decided { decision: Decision::Skip(reason), .. }) => Err(*reason),
+            Some(TriggeredDecision { decision: BudgetDecision::Skip(reason), .. }) => Err(*reason),
             // Each event is reviewed alone, so none joins another's review.
             Some(_) | None => Err(SkipReason::Overload),
         }
@@ -98,14 +98,14 @@ mod tests {
         shadow
     }
 
-    fn candidate(agent: &str) -> Candidate {
-        let worst = Worst { usd: NanoUsd(10), tokens: 10 };
+    fn candidate(agent: &str) -> ReviewCandidate {
+        let worst = WorstCaseCost { usd: NanoUsd(10), tokens: 10 };
         let matched = vec![Trigger::Error];
-        Candidate { shadow: SHADOW, agent: agent.into(), matched, worst, ..Candidate::default() }
+        ReviewCandidate { shadow: SHADOW, agent: agent.into(), matched, worst, ..ReviewCandidate::default() }
     }
 
     fn decide(simulation: &mut Simulation, at: &str, agent: &str) -> Result<(), SkipReason> {
-        let expected = Worst { usd: NanoUsd(4), tokens: 4 };
+        let expected = WorstCaseCost { usd: NanoUsd(4), tokens: 4 };
         simulation.decide(at.parse().unwrap(), PASSES, &candidate(agent), expected)
     }
 
@@ -158,7 +158,7 @@ mod tests {
         let mut simulation = Simulation::new(&shadow);
         let mut gate = |facts| {
             let at = "2026-02-28T10:00:00Z".parse().unwrap();
-            simulation.decide(at, facts, &candidate("a"), Worst::default())
+            simulation.decide(at, facts, &candidate("a"), WorstCaseCost::default())
         };
         assert_eq!(gate(Facts { own_traffic: true, sample: 600_000, ..PASSES }), Err(SkipReason::LoopGuard));
         assert_eq!(gate(Facts { sample: 600_000, cost: CHEAP, ..PASSES }), Err(SkipReason::NotSampled));

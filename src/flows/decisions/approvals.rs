@@ -16,7 +16,7 @@ use umbra_domain::{
 };
 use umbra_store::{
     StoreError,
-    execution::{ApprovalChange, ApprovalFilter, ApprovalItem, StoredApproval},
+    execution::{ApprovalChange, ApprovalFilter, ApprovalItem, UnverifiedApproval},
 };
 
 /// Pause between looks for new approvals.
@@ -55,12 +55,12 @@ impl Boundary {
             // Tool names are compared here, and approvals of other tools must not use up the limit.
             filter.limit = MOST_LOOKED;
         }
-        let is_wanted = |stored: &StoredApproval| {
+        let is_wanted = |stored: &UnverifiedApproval| {
             let readings = ToolName::bare(stored.row.tool.as_str()).readings();
             tools.is_none_or(|tools| !tools.restricting(&readings).is_empty()) && self.is_authentic(&stored.row)
         };
         let stored = self.store.decisions().approvals(&filter).await?;
-        Ok(stored.into_iter().filter(is_wanted).take(limit).map(StoredApproval::item).collect())
+        Ok(stored.into_iter().filter(is_wanted).take(limit).map(UnverifiedApproval::item).collect())
     }
 
     /// Returns an approval; `None` if there is none of this id, or its row fails authentication.
@@ -69,7 +69,7 @@ impl Boundary {
     /// The database does not answer.
     pub async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalItem>, StoreError> {
         let stored = self.store.decisions().approval(id).await?;
-        Ok(stored.filter(|stored| self.is_authentic(&stored.row)).map(StoredApproval::item))
+        Ok(stored.filter(|stored| self.is_authentic(&stored.row)).map(UnverifiedApproval::item))
     }
 
     fn is_authentic(&self, row: &ApprovalRow) -> bool {
@@ -128,7 +128,7 @@ impl Boundary {
             match &told {
                 Ok(()) if failing => tracing::info!("requests for approval are delivered again"),
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "requests for approval cannot be delivered; trying again")
+                    tracing::warn!(%error, "requests for approval cannot be delivered; trying again");
                 }
                 _ => {}
             }
@@ -144,7 +144,7 @@ impl Boundary {
         if webhooks.all().is_empty() {
             return Ok(());
         }
-        let message = |stored: StoredApproval| {
+        let message = |stored: UnverifiedApproval| {
             let (agent, at) = (stored.row.agent.clone(), stored.row.asked_at);
             let is_open = stored.row.state == ApprovalState::Pending && !stored.is_past;
             let notice = notice(NoticeKind::ApprovalRequested, at, &agent, shown(&stored.item()));

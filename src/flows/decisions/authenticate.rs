@@ -19,7 +19,7 @@ use umbra_domain::{ApprovalRow, Execution, HexBytes, Override, RunRow, audit::Se
 use umbra_store::{
     StoreError,
     decisions::{KnownCall, Named, OpenApproval, StoredRun, StoredState},
-    execution::StoredOverride,
+    execution::UnverifiedOverride,
 };
 
 /// Reason shown in place of a failed override's own.
@@ -98,9 +98,12 @@ pub(super) fn authenticate_runs(
 }
 
 /// Authenticates overrides, and returns the ids of those that failed. Without a key, only ended overrides fail.
-pub fn authenticate_overrides(key: Option<&RowKey>, stored: Vec<StoredOverride>) -> (Vec<Override>, BTreeSet<Uuid>) {
+pub fn authenticate_overrides(
+    key: Option<&RowKey>,
+    stored: Vec<UnverifiedOverride>,
+) -> (Vec<Override>, BTreeSet<Uuid>) {
     let mut failed = BTreeSet::new();
-    let authenticate = |StoredOverride { said, mac, ended }| {
+    let authenticate = |UnverifiedOverride { said, mac, ended }| {
         let is_authentic = key.is_none_or(|key| mac.is_some_and(|mac| mac == key.of_override(&said)));
         if is_authentic && !ended {
             return said;

@@ -19,7 +19,7 @@ use super::{
 use crate::{flows::serialise::to_json, telemetry::metric};
 use umbra_boundary::{
     answer::Answer,
-    decide::{Decided, Decision, DecisionContext, decide},
+    decide::{CallDecision, Decision, DecisionContext, decide},
     execution::InheritedExecution,
 };
 use umbra_domain::{
@@ -44,7 +44,12 @@ pub(super) struct NoDatabaseReason {
 
 impl Boundary {
     /// Decides a call without the database, shortly after its deadline at the latest.
-    pub(super) async fn closed(&self, question: &Question, closed: NoDatabaseReason, deadline: Instant) -> Answer {
+    pub(super) async fn decide_without_database(
+        &self,
+        question: &Question,
+        closed: NoDatabaseReason,
+        deadline: Instant,
+    ) -> Answer {
         let NoDatabaseReason { reason, words, handed } = closed;
         let (mut decided, known_live) = self.as_last_seen(question);
         let is_read = decided.effect == Effect::Read;
@@ -103,7 +108,7 @@ impl Boundary {
     }
 
     /// Returns the decision by the state that this process saw last, and true if calls are known to be live.
-    fn as_last_seen(&self, question: &Question) -> (Decided, bool) {
+    fn as_last_seen(&self, question: &Question) -> (CallDecision, bool) {
         let call = &question.call;
         let seen = self.last_seen();
         let run = call.run.as_ref().map(|run| (call.agent.clone(), run.clone()));
@@ -131,7 +136,7 @@ impl Boundary {
     async fn note(
         &self,
         question: &Question,
-        decided: &Decided,
+        decided: &CallDecision,
         id: DecisionId,
         instead_of: Option<DecisionId>,
         by: Instant,
@@ -144,7 +149,7 @@ impl Boundary {
     fn later(
         &self,
         question: &Question,
-        decided: &Decided,
+        decided: &CallDecision,
         id: DecisionId,
         instead_of: Option<DecisionId>,
     ) -> Result<SpooledDecision, SpoolAppendError> {
@@ -171,7 +176,7 @@ impl Boundary {
     }
 }
 
-fn refuse(decided: &mut Decided, reason: &'static str, words: &str) {
+fn refuse(decided: &mut CallDecision, reason: &'static str, words: &str) {
     decided.decision = Decision::Block;
     decided.reason = Some(reason);
     decided.detail = Some(format!("{words}, and calls that change something do not run without a stored decision"));

@@ -22,10 +22,10 @@ use super::{
 use crate::flows::serialise::to_json;
 use umbra_boundary::{
     answer::{Answer, ApprovalAnswer},
-    decide::{Approval, Decided, Decision, DecisionContext, decide},
+    decide::{Approval, CallDecision, Decision, DecisionContext, decide},
     execution::{CallOwner, InheritedExecution, effective},
     seal::payload_mac,
-    stub::{Recorded, RunState},
+    stub::{RecordedResult, RunState},
 };
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{
@@ -110,7 +110,7 @@ pub(super) struct DecisionPlan<'b> {
     runs: BTreeMap<Named, PlannedRun>,
     sessions: HashMap<Named, PlannedSession>,
     /// Recorded results, by agent and tool.
-    recorded: HashMap<Named, Vec<Recorded>>,
+    recorded: HashMap<Named, Vec<RecordedResult>>,
     stale: Arc<HashMap<String, String>>,
     pub rows: DecisionRows,
 }
@@ -190,7 +190,7 @@ impl<'b> DecisionPlan<'b> {
     pub fn new(
         boundary: &'b Boundary,
         mut state: DecisionState,
-        recorded: HashMap<Named, Vec<Recorded>>,
+        recorded: HashMap<Named, Vec<RecordedResult>>,
     ) -> Result<Self, StoreError> {
         let run =
             |(name, AuthenticatedRun { run: StoredRun { row, state }, is_authentic }): (Named, AuthenticatedRun)| {
@@ -366,7 +366,7 @@ impl<'b> DecisionPlan<'b> {
     fn update_session_and_run(
         &mut self,
         question: &Question,
-        decided: &Decided,
+        decided: &CallDecision,
         session: Option<Named>,
         run: Option<&Named>,
         descent: Option<InheritedExecution>,
@@ -413,7 +413,7 @@ impl<'b> DecisionPlan<'b> {
     }
 
     /// Returns the approval that the call waits for: an open one, or a new one.
-    fn request_approval(&mut self, question: &Question, decided: &Decided, digest: HexBytes) -> ApprovalAnswer {
+    fn request_approval(&mut self, question: &Question, decided: &CallDecision, digest: HexBytes) -> ApprovalAnswer {
         if let Some(known) = self.state.approvals.get(&digest) {
             return ApprovalAnswer { id: known.id, expires_at: known.expires_at };
         }
@@ -474,7 +474,7 @@ pub(super) fn inconsistent(table: &'static str) -> impl Fn(serde_json::Error) ->
 }
 
 /// True if the call is a read that runs and, by the settings, leaves no row.
-pub(super) fn is_quiet(settings: &BoundarySettings, decided: &Decided, question: &Question) -> bool {
+pub(super) fn is_quiet(settings: &BoundarySettings, decided: &CallDecision, question: &Question) -> bool {
     let runs = decided.effect == Effect::Read && decided.decision == Decision::Execute;
     runs && match settings.reads {
         AuditedReads::None => true,

@@ -22,7 +22,7 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Reason why rows are not merged yet.
 #[derive(Debug, thiserror::Error)]
-enum MergeError {
+enum DecisionMergeError {
     #[error(transparent)]
     File(#[from] io::Error),
     #[error(transparent)]
@@ -44,7 +44,7 @@ impl Boundary {
             match &merged {
                 Ok(0) => {}
                 Ok(rows) => {
-                    tracing::info!(rows, "decisions made while the database did not answer are now in the audit")
+                    tracing::info!(rows, "decisions made while the database did not answer are now in the audit");
                 }
                 Err(error) if !failing => {
                     tracing::warn!(
@@ -61,7 +61,7 @@ impl Boundary {
         }
     }
 
-    async fn merge(&self) -> Result<u64, MergeError> {
+    async fn merge(&self) -> Result<u64, DecisionMergeError> {
         let spool = self.spool.files();
         block_in_place(|| spool.take_over())?;
         let (mut merged, mut refused) = (0, 0);

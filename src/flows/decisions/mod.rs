@@ -51,7 +51,7 @@ use self::{
     spool::DecisionSpool,
     writer::{DecisionRequest, Unanswered},
 };
-use umbra_boundary::{answer::Answer, decide::Rules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
+use umbra_boundary::{answer::Answer, decide::BoundaryRules, recent_outcomes::RecentOutcomes, row_mac::RowKey};
 use umbra_config::settings::AuditedReads;
 use umbra_domain::{Call, DecisionId, Execution, Override, clock::Clock};
 use umbra_store::{Store, decisions::Named, installation::Installation};
@@ -79,10 +79,10 @@ pub struct BoundarySettings {
 
 /// Use case: deciding calls of tools. Cheap to clone.
 #[derive(Clone)]
-pub struct Boundary(Arc<Parts>);
+pub struct Boundary(Arc<BoundaryParts>);
 
 /// The parts of a [`Boundary`].
-pub struct Parts {
+pub struct BoundaryParts {
     /// The database.
     pub store: Store,
     /// The clock.
@@ -90,7 +90,7 @@ pub struct Parts {
     /// Key of this installation's hashes.
     pub installation: Installation,
     /// Tools and rules in force.
-    pub rules: ArcSwap<Rules>,
+    pub rules: ArcSwap<BoundaryRules>,
     /// Stale contracts, with the reason in words; looked up every second.
     pub stale: ArcSwap<HashMap<String, String>>,
     /// Recent stubs and live reads of this process.
@@ -109,8 +109,8 @@ pub struct Parts {
 }
 
 impl std::ops::Deref for Boundary {
-    type Target = Parts;
-    fn deref(&self) -> &Parts {
+    type Target = BoundaryParts;
+    fn deref(&self) -> &BoundaryParts {
         &self.0
     }
 }
@@ -146,7 +146,7 @@ impl LastState {
 pub(in crate::flows) struct Question {
     /// Id of the decision, if the database stores it.
     pub id: DecisionId,
-    pub rules: Arc<Rules>,
+    pub rules: Arc<BoundaryRules>,
     pub call: Call,
     /// Keyed hash of the request.
     pub body: [u8; 32],
@@ -176,7 +176,7 @@ impl Boundary {
         clock: Clock,
         installation: Installation,
         rows: RowKey,
-        rules: Rules,
+        rules: BoundaryRules,
         settings: BoundarySettings,
     ) -> (Self, DecisionWriter) {
         let (waiting, receiver) = mpsc::channel(settings.queue_calls);
@@ -184,7 +184,7 @@ impl Boundary {
         let spool = DecisionSpool::new(&settings.dir, clock.new_id(), Arc::clone(&files));
         let rules = ArcSwap::from_pointee(rules);
         let (seen, stale) = (Mutex::default(), ArcSwap::default());
-        let boundary = Self(Arc::new(Parts {
+        let boundary = Self(Arc::new(BoundaryParts {
             store,
             clock,
             installation,
@@ -223,7 +223,7 @@ impl Boundary {
         let Ok(place) = self.waiting.try_reserve() else {
             let words = "too many calls wait for a decision";
             let closed = NoDatabaseReason { reason: "overloaded", words, handed: false };
-            return Ok(self.closed(&question, closed, deadline).await);
+            return Ok(self.decide_without_database(&question, closed, deadline).await);
         };
         let (answer, mut answered) = oneshot::channel();
         place.send(DecisionRequest::Decide(Arc::clone(&question), answer));
@@ -235,7 +235,7 @@ impl Boundary {
             let Ok(answered) = answered.try_recv() else {
                 let closed =
                     NoDatabaseReason { reason: "deadline", words: "no decision was stored in time", handed: true };
-                return Ok(self.closed(&question, closed, deadline).await);
+                return Ok(self.decide_without_database(&question, closed, deadline).await);
             };
             Some(answered)
         };
@@ -249,12 +249,12 @@ impl Boundary {
                     _ => "the database does not answer",
                 };
                 let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
-                Ok(self.closed(&question, closed, deadline).await)
+                Ok(self.decide_without_database(&question, closed, deadline).await)
             }
             None => {
                 let words = "the decision was cancelled";
                 let closed = NoDatabaseReason { reason: "unavailable", words, handed: true };
-                Ok(self.closed(&question, closed, deadline).await)
+                Ok(self.decide_without_database(&question, closed, deadline).await)
             }
         }
     }

@@ -37,7 +37,7 @@ pub enum ReportError {
 }
 
 /// An outcome on its way to the writer.
-pub(in crate::flows) struct Report {
+pub(in crate::flows) struct OutcomeReport {
     pub agent: String,
     pub call_id: String,
     body: [u8; 32],
@@ -64,7 +64,7 @@ impl Boundary {
         said.extend(result.clone().map(|result| ("result".to_owned(), result)));
         said.extend(error.clone().map(|error| ("error".to_owned(), json!(error))));
         let body = json!([said, duration_ms]).to_string();
-        let report = Report {
+        let report = OutcomeReport {
             agent: self.name(agent),
             call_id: self.name(call_id),
             body: self.installation.hash("outcome", &[body.as_bytes()]),
@@ -82,7 +82,7 @@ impl Boundary {
 }
 
 /// Compares an outcome with the stored state of its call.
-pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> OutcomeJudgement {
+pub(super) fn judge(report: &OutcomeReport, known: Option<&KnownCall>) -> OutcomeJudgement {
     let Some(known) = known else { return OutcomeJudgement::Refused(ReportError::Unknown) };
     let expected = known.decision == StoredDecision::Execute;
     let call_id = report.call_id.clone();
@@ -100,7 +100,7 @@ pub(super) fn judge(report: &Report, known: Option<&KnownCall>) -> OutcomeJudgem
     }
 }
 
-impl Report {
+impl OutcomeReport {
     /// Builds the row in the audit.
     pub fn audit(&self, known: Option<&KnownCall>, body: &Value, boundary: &Boundary) -> NewAudit {
         NewAudit {

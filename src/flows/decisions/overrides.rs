@@ -156,7 +156,7 @@ impl Boundary {
         by: Option<KeyId>,
     ) -> Result<(), StoreError> {
         let ToolContract { tool, version, .. } = contract;
-        self.store.contracts().know(&[(tool.clone(), *version)]).await?;
+        self.store.contracts().record_editions(&[(tool.clone(), *version)]).await?;
         let body = json!({"contract": contract.id(), "decision": "confirm", "note": clean(reason), "by": by});
         let said = self.said(AuditKind::Approval, &body);
         self.store.contracts().confirm(tool, *version, &said).await.map(drop)

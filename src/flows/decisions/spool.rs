@@ -31,10 +31,10 @@ const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Spool of decisions. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct DecisionSpool(Arc<Parts>);
+pub(super) struct DecisionSpool(Arc<DecisionSpoolParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct DecisionSpoolParts {
     files: Spool,
     audit: Arc<AuditFiles>,
     queue: Mutex<Queue>,
@@ -75,7 +75,7 @@ pub(super) struct SpooledDecision {
 impl DecisionSpool {
     pub fn new(dir: &Path, owner: Uuid, audit: Arc<AuditFiles>) -> Self {
         let files = Spool::new(&dir.join(FOLDER), MOST_BYTES, owner);
-        Self(Arc::new(Parts { files, audit, queue: Mutex::default() }))
+        Self(Arc::new(DecisionSpoolParts { files, audit, queue: Mutex::default() }))
     }
 
     /// Returns the files of the spool.

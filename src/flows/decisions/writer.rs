@@ -20,13 +20,13 @@ use super::{
     Boundary, DecideError, LastState, Question,
     authenticate::{authenticate_runs, authenticate_state},
     decision_plan::{DecisionOutcome, DecisionPlan, QuestionNames, Undelivered, decision_keys, default_runs, to_infer},
-    outcome::{Report, ReportError, Reported},
+    outcome::{OutcomeReport, ReportError, Reported},
 };
 use crate::{
     flows::group_commit::{self, Commit, GroupCommit},
     telemetry::metric,
 };
-use umbra_boundary::{answer::Answer, decide::Decision, drift::contract, stub::Recorded};
+use umbra_boundary::{answer::Answer, decide::Decision, drift::contract, stub::RecordedResult};
 use umbra_store::{
     StoreError,
     decisions::{Named, RecordedCall},
@@ -53,7 +53,7 @@ pub(in crate::flows) enum Unanswered {
 /// A caller that waits.
 pub(in crate::flows) enum DecisionRequest {
     Decide(Arc<Question>, oneshot::Sender<Result<Answer, Unanswered>>),
-    Outcome(Box<Report>, oneshot::Sender<Result<Reported, ReportError>>),
+    Outcome(Box<OutcomeReport>, oneshot::Sender<Result<Reported, ReportError>>),
 }
 
 impl DecisionRequest {
@@ -243,8 +243,8 @@ impl DecisionWriter {
 }
 
 /// Groups recorded results by asking agent and tool, oldest first; erased and failed ones are left out.
-fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<Recorded>> {
-    let mut by_name: HashMap<Named, Vec<Recorded>> = HashMap::new();
+fn recorded(calls: Vec<RecordedCall>) -> HashMap<Named, Vec<RecordedResult>> {
+    let mut by_name: HashMap<Named, Vec<RecordedResult>> = HashMap::new();
     let mut others: Vec<String> = Vec::new();
     for RecordedCall { name, agent, decision, outcome } in calls {
         let number = if agent == name.0 {

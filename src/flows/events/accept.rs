@@ -13,20 +13,20 @@ use tokio::{
 };
 
 use crate::{
-    budget::{self, Candidate, Facts, Grouping, SAMPLE_SCALE, TaskCost, Worst},
+    budget::{self, Facts, Grouping, ReviewCandidate, SAMPLE_SCALE, TaskCost, WorstCaseCost},
     flows::{
+        active_configuration::ActiveConfiguration,
         collapse::collapse_key,
         events::{
             Events, nonce,
-            pending::{AcceptError, Accepted, Pair, Pending},
+            pending::{AcceptError, EventReceipt, Pair, Pending},
             spool::{SpooledEvent, SpooledKey},
         },
-        rules::Rules,
     },
     ingest::Incoming,
     watch::Match,
 };
-use umbra_checks::{Screened, SecretDigest};
+use umbra_checks::{ScreenedEvent, SecretDigest};
 use umbra_domain::{Event, EventId, KeyId, Mark, NanoUsd, Severity, Shadow, SkipReason, StoredEvent, Trigger};
 use umbra_llm::{Gateway, Readiness};
 use umbra_store::{installation::Installation, intake::NewKey};
@@ -66,13 +66,13 @@ pub struct OnDemand {
 
 /// An event that was handed to the writer.
 struct Submitted {
-    answer: oneshot::Receiver<Result<Accepted, AcceptError>>,
+    answer: oneshot::Receiver<Result<EventReceipt, AcceptError>>,
     /// Time by which its sender is answered.
     by: Instant,
 }
 
 impl Submitted {
-    async fn answer(self) -> Result<Accepted, AcceptError> {
+    async fn answer(self) -> Result<EventReceipt, AcceptError> {
         match timeout_at(self.by, self.answer).await {
             Ok(Ok(answered)) => answered,
             _ => Err(AcceptError::Unavailable),
@@ -86,7 +86,7 @@ impl Events {
     ///
     /// # Errors
     /// See [`AcceptError`].
-    pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<Accepted, AcceptError> {
+    pub async fn accept(&self, incoming: Incoming, origin: &Origin) -> Result<EventReceipt, AcceptError> {
         self.submit(incoming, origin).await?.answer().await
     }
 
@@ -95,7 +95,7 @@ impl Events {
         &self,
         incoming: impl IntoIterator<Item = Incoming>,
         origin: &Origin,
-    ) -> Vec<Result<Accepted, AcceptError>> {
+    ) -> Vec<Result<EventReceipt, AcceptError>> {
         let mut submitted = Vec::new();
         let mut screened = 0;
         for one in incoming {
@@ -119,7 +119,7 @@ impl Events {
 
     /// Screens an event. Long texts are screened in `block_in_place`, few at a time, so that they do not hold up
     /// requests.
-    async fn screen(&self, id: EventId, event: Event) -> Screened {
+    async fn screen(&self, id: EventId, event: Event) -> ScreenedEvent {
         // A secret has the same tag throughout a task, and another one in each other task.
         let (agent, task) = (event.agent.clone(), event.task_id.clone());
         let digest = |secret: &str| {
@@ -152,7 +152,7 @@ impl Events {
             // The transport's mark is kept in the event, for the worker.
             event.metadata.entry(ORIGIN_MARK).or_insert_with(|| "header".into());
         }
-        let Screened { event, mut marks, triggers } = self.screen(id, event).await;
+        let ScreenedEvent { event, mut marks, triggers } = self.screen(id, event).await;
         if marks.len() > MAX_MARKS {
             marks.sort_by_key(|mark| std::cmp::Reverse(mark.severity));
             marks.truncate(MAX_MARKS);
@@ -188,7 +188,11 @@ impl Events {
     }
 
     /// Rebuilds an event of the spool, to be stored under these rules. Its answer has no receiver.
-    pub(super) fn restore(&self, rules: &Arc<Rules>, spooled: &SpooledEvent<'_>) -> Result<Pending, AcceptError> {
+    pub(super) fn restore(
+        &self,
+        rules: &Arc<ActiveConfiguration>,
+        spooled: &SpooledEvent<'_>,
+    ) -> Result<Pending, AcceptError> {
         let unreadable = |error: serde_json::Error| AcceptError::Unstorable(error.to_string());
         let text = spooled.stored.map_or("", RawValue::get);
         let stored: StoredEvent = serde_json::from_str(text).map_err(unreadable)?;
@@ -221,7 +225,7 @@ impl Events {
 
     fn pairs(
         &self,
-        rules: &Arc<Rules>,
+        rules: &Arc<ActiveConfiguration>,
         id: EventId,
         stored: &StoredEvent,
         own_traffic: bool,
@@ -251,9 +255,9 @@ impl Events {
                 let gated = budget::gate(shadow, facts);
                 let decided = |matched, company| {
                     let candidate = candidate(rules, found.shadow, event, matched, Some(company));
-                    Candidate { critical, ..candidate }.held_to_floor(shadow, cost)
+                    ReviewCandidate { critical, ..candidate }.held_to_floor(shadow, cost)
                 };
-                let company = if own_traffic { Grouping::None } else { company(shadow, event, &found) };
+                let company = if own_traffic { Grouping::None } else { grouping_for(shadow, event, &found) };
                 if found.is_step() {
                     // A step does not match by itself, so a skipped step makes no disposition.
                     gated.is_none().then_some(())?;
@@ -287,7 +291,7 @@ pub(in crate::flows) fn critical_marks(
 }
 
 /// Returns the event's task cost; a task that has passed every floor needs no sum.
-fn cost_of(rules: &Rules, event: &Event) -> TaskCost {
+fn cost_of(rules: &ActiveConfiguration, event: &Event) -> TaskCost {
     match (TaskCost::of(event), &event.task_id) {
         (TaskCost::Summed(_), Some(task)) if rules.passed.contains(task) => TaskCost::Known(None),
         (cost, _) => cost,
@@ -295,7 +299,7 @@ fn cost_of(rules: &Rules, event: &Event) -> TaskCost {
 }
 
 /// Returns the cost that the event adds to the sum of its task, if a sum is kept.
-fn summed_cost(rules: &Rules, event: &Event) -> Option<NanoUsd> {
+fn summed_cost(rules: &ActiveConfiguration, event: &Event) -> Option<NanoUsd> {
     let task = event.task_id.as_deref()?;
     let cost = event.cost_usd?;
     (!rules.passed.contains(task) && rules.watcher.sums_costs_of(&event.agent)).then_some(cost)
@@ -303,26 +307,34 @@ fn summed_cost(rules: &Rules, event: &Event) -> Option<NanoUsd> {
 
 /// Returns the candidate of a pair that passed the gate; without `company` it is a review on demand.
 pub(in crate::flows) fn candidate(
-    rules: &Rules,
+    rules: &ActiveConfiguration,
     shadow: usize,
     event: &Event,
     matched: Vec<Trigger>,
     company: Option<Grouping>,
-) -> Candidate {
-    let worst = rules.shadows.get(shadow).map_or_else(Worst::default, |armed| {
+) -> ReviewCandidate {
+    let worst = rules.shadows.get(shadow).map_or_else(WorstCaseCost::default, |armed| {
         let control = &armed.shadow.cost_control;
         if control.max_usd_per_day.is_none() && control.max_tokens_per_day.is_none() {
-            return Worst::default();
+            return WorstCaseCost::default();
         }
         worst_case(&rules.gateway, &armed.shadow, &[event], 1)
     });
     let on_demand = company.is_none();
     let company = company.unwrap_or_default();
-    Candidate { shadow, agent: event.agent.clone(), matched, worst, on_demand, company, ..Candidate::default() }
+    ReviewCandidate {
+        shadow,
+        agent: event.agent.clone(),
+        matched,
+        worst,
+        on_demand,
+        company,
+        ..ReviewCandidate::default()
+    }
 }
 
 /// Returns the way in which an event may share a review of this shadow: in its task, in a batch, or not at all.
-fn company(shadow: &Shadow, event: &Event, found: &Match) -> Grouping {
+fn grouping_for(shadow: &Shadow, event: &Event, found: &Match) -> Grouping {
     match (&event.task_id, shadow.cost_control.batch) {
         (Some(task), _) if found.of_task => Grouping::Task { id: task.clone(), completes: !found.is_step() },
         (_, Some(_)) => {
@@ -336,14 +348,19 @@ fn company(shadow: &Shadow, event: &Event, found: &Match) -> Grouping {
 
 /// Returns the worst-case cost of one call about these events that asks for `items` judgements; zero if the built-in
 /// checks review alone.
-pub(in crate::flows) fn worst_case(gateway: &Gateway, shadow: &Shadow, events: &[&Event], items: usize) -> Worst {
+pub(in crate::flows) fn worst_case(
+    gateway: &Gateway,
+    shadow: &Shadow,
+    events: &[&Event],
+    items: usize,
+) -> WorstCaseCost {
     if !matches!(gateway.reviewer(&shadow.model), Readiness::Ready) {
-        return Worst::default();
+        return WorstCaseCost::default();
     }
     let bytes = umbra_review::worst_prompt_bytes(shadow, events);
-    gateway
-        .worst_case_of(&shadow.model, bytes, None, items)
-        .map_or_else(Worst::default, |worst| Worst { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens })
+    gateway.worst_case_of(&shadow.model, bytes, None, items).map_or_else(WorstCaseCost::default, |worst| {
+        WorstCaseCost { usd: worst.usd.unwrap_or_default(), tokens: worst.tokens }
+    })
 }
 
 /// True if the content is Umbra's own traffic: an origin mark, which instrumented providers copy, or a prompt of ours.

@@ -12,13 +12,13 @@ use tokio::{sync::oneshot, time::Instant};
 use crate::{
     budget::{TaskCost, floor::FloorCheck},
     flows::{
+        active_configuration::ActiveConfiguration,
         events::{
             AcceptError, Reservations,
             accept::{candidate, is_own_traffic},
+            flush_plan::{Plan, Planned},
             pending::{Pair, Pending},
-            plan::{Plan, Planned},
         },
-        rules::Rules,
     },
     watch::Match,
 };
@@ -103,7 +103,7 @@ impl Reservations {
 
     async fn unreviewed(
         &self,
-        rules: &Arc<Rules>,
+        rules: &Arc<ActiveConfiguration>,
         request: &CatchUp,
         named: Option<usize>,
     ) -> Result<Vec<Pending>, StoreError> {
@@ -179,7 +179,7 @@ impl Reservations {
 /// Returns the event as the writer takes it, without its payload, if a shadow is to review it. `costs` are compared
 /// with the shadows' floors.
 fn to_review(
-    rules: &Arc<Rules>,
+    rules: &Arc<ActiveConfiguration>,
     (id, stored): (EventId, StoredEvent),
     named: Option<usize>,
     costs: Option<&HashMap<String, NanoUsd>>,
@@ -207,7 +207,7 @@ fn to_review(
     let fate = Ok(candidate(rules, shadow, &stored.event, matched, None));
     let pairs = vec![Pair { shadow, trigger, fate }];
     let StoredEvent { event, triggers, .. } = stored;
-    let (answer, _) = oneshot::channel::<Result<crate::flows::events::Accepted, AcceptError>>();
+    let (answer, _) = oneshot::channel::<Result<crate::flows::events::EventReceipt, AcceptError>>();
     let (agent, task_id) = (event.agent, event.task_id);
     let (rules, payload) = (Arc::clone(rules), Vec::new());
     let (key, by, since, cost, on_demand) = (None, None, Instant::now(), None, true);

@@ -88,7 +88,7 @@ impl Filer {
                     Ok(0) => {}
                     Ok(events) => tracing::info!(events, "events that waited for the database are stored"),
                     Err(error) if !failing => {
-                        tracing::warn!(%error, "events of the spool cannot be stored yet; trying again")
+                        tracing::warn!(%error, "events of the spool cannot be stored yet; trying again");
                     }
                     Err(_) => {}
                 }

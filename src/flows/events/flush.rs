@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::{
     flows::events::{
         Reservations,
+        flush_plan::{LateTasks, Plan, Planned},
         pending::Pending,
-        plan::{LateTasks, Plan, Planned},
         task_costs::TaskCosts,
     },
     queue::LeasedJob,

@@ -4,9 +4,9 @@ pub mod accept;
 pub mod catch_up;
 pub mod filer;
 mod flush;
+pub mod flush_plan;
 pub mod nonce;
 pub mod pending;
-pub mod plan;
 pub mod spool;
 mod task_costs;
 pub mod writer;
@@ -19,12 +19,12 @@ use self::pending::Pending;
 pub use self::{
     accept::Origin,
     filer::Filer,
-    pending::{AcceptError, Accepted, Durability},
+    pending::{AcceptError, Durability, EventReceipt},
     spool::{EventSpool, SpoolSettings, SpoolStatus},
     writer::{Writer, WriterSettings},
 };
 use crate::{
-    flows::rules::RulesInForce,
+    flows::active_configuration::RulesInForce,
     queue::{DispatcherHandle, WorkerHeartbeat},
 };
 use umbra_domain::clock::Clock;

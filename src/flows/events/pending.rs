@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::{budget::Candidate, flows::rules::Rules};
+use crate::{budget::ReviewCandidate, flows::active_configuration::ActiveConfiguration};
 use umbra_domain::{Disposition, EventId, KeyId, Mode, NanoUsd, Outcome, SkipReason, Trigger, TriggerMark};
 use umbra_store::intake::NewKey;
 
 /// An event that waits for its transaction.
 pub(in crate::flows) struct Pending {
-    pub rules: Arc<Rules>,
+    pub rules: Arc<ActiveConfiguration>,
     pub id: EventId,
     pub agent: String,
     pub task_id: Option<String>,
@@ -28,7 +28,7 @@ pub(in crate::flows) struct Pending {
     pub cost: Option<NanoUsd>,
     /// True for an event with a review on demand; it is stored only together with that review.
     pub on_demand: bool,
-    pub answer: oneshot::Sender<Result<Accepted, AcceptError>>,
+    pub answer: oneshot::Sender<Result<EventReceipt, AcceptError>>,
 }
 
 impl Pending {
@@ -80,7 +80,7 @@ pub enum Durability {
 
 /// An accepted event. It is stored, unless a review on demand was refused.
 #[derive(Debug, Clone)]
-pub struct Accepted {
+pub struct EventReceipt {
     /// Id of the event.
     pub id: EventId,
     /// Agent, by the name that is stored.
@@ -131,5 +131,5 @@ pub enum AcceptError {
 pub(in crate::flows) struct Pair {
     pub shadow: usize,
     pub trigger: Trigger,
-    pub fate: Result<Candidate, SkipReason>,
+    pub fate: Result<ReviewCandidate, SkipReason>,
 }

@@ -46,10 +46,10 @@ pub struct SpoolSettings {
 
 /// The spool of events. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct EventSpool(Arc<Parts>);
+pub struct EventSpool(Arc<EventSpoolParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct EventSpoolParts {
     files: Spool,
     settings: SpoolSettings,
     clock: Clock,
@@ -142,7 +142,7 @@ impl EventSpool {
     /// Returns a spool in this folder, which is created with the first event.
     pub fn new(dir: &Path, settings: SpoolSettings, clock: Clock) -> Self {
         let files = Spool::new(dir, settings.max_bytes, clock.new_id());
-        Self(Arc::new(Parts {
+        Self(Arc::new(EventSpoolParts {
             files,
             settings,
             clock,
@@ -184,7 +184,7 @@ impl EventSpool {
 
     /// True if the spool takes events that the database cannot take.
     pub fn accepts(&self) -> bool {
-        let Parts { settings, failing, files, .. } = &*self.0;
+        let EventSpoolParts { settings, failing, files, .. } = &*self.0;
         settings.enabled && !failing.load(Ordering::Relaxed) && !self.is_aged() && files.bytes() < settings.max_bytes
     }
 
@@ -195,7 +195,7 @@ impl EventSpool {
 
     /// Returns the state of the spool.
     pub fn status(&self) -> SpoolStatus {
-        let Parts { files, settings, failing, .. } = &*self.0;
+        let EventSpoolParts { files, settings, failing, .. } = &*self.0;
         let events = self.len();
         let state = match (settings.enabled, events) {
             (true, _) if failing.load(Ordering::Relaxed) => "failing",

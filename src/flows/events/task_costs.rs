@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::flows::{events::pending::Pending, rules::Rules};
+use crate::flows::{active_configuration::ActiveConfiguration, events::pending::Pending};
 use umbra_domain::NanoUsd;
 use umbra_store::{StoreError, intake::Flush};
 
@@ -55,7 +55,7 @@ impl TaskCosts {
     }
 
     /// Remembers tasks that have passed every floor. Call it after the commit.
-    pub fn remember(self, rules: &Rules) {
+    pub fn remember(self, rules: &ActiveConfiguration) {
         for (task, sum) in self.sums {
             rules.passed.note(&task, sum);
         }
@@ -63,7 +63,7 @@ impl TaskCosts {
 }
 
 fn asks(pending: &Pending) -> bool {
-    let undecided = |fate: &Result<crate::budget::Candidate, _>| {
+    let undecided = |fate: &Result<crate::budget::ReviewCandidate, _>| {
         fate.as_ref().is_ok_and(|candidate| candidate.floor.is_some() && candidate.task_cost.is_none())
     };
     pending.pairs.iter().any(|pair| undecided(&pair.fate))

@@ -19,7 +19,7 @@ use crate::{
         events::{
             Reservations,
             flush::{EventOutcome, Flushed, Flusher, count, is_duplicate_event},
-            pending::{AcceptError, Accepted, Durability, Pending},
+            pending::{AcceptError, Durability, EventReceipt, Pending},
             spool::{EventSpool, SpoolFate},
         },
         group_commit::{self, Commit, GroupCommit},
@@ -113,14 +113,14 @@ impl Writer {
         Some(Flushed { fates, handed: Vec::new(), unleased: true })
     }
 
-    async fn replay(&self, id: EventId, replayed: bool) -> Result<Accepted, AcceptError> {
+    async fn replay(&self, id: EventId, replayed: bool) -> Result<EventReceipt, AcceptError> {
         let row = self.reservations().store.events().get(id).await.map_err(|_| AcceptError::Unavailable)?;
         let row = row.ok_or_else(|| AcceptError::Unstorable("the stored event of this id no longer exists".into()))?;
         let stored: StoredEvent =
             serde_json::from_slice(&row.payload).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let (dispositions, durability) = (row.dispositions, Durability::Committed);
         let StoredEvent { event: Event { agent, .. }, triggers, .. } = stored;
-        Ok(Accepted { id, agent, received_at: received_at(id), triggers, dispositions, durability, replayed })
+        Ok(EventReceipt { id, agent, received_at: received_at(id), triggers, dispositions, durability, replayed })
     }
 }
 
@@ -160,7 +160,7 @@ impl Commit for Writer {
             let outcome = match fate {
                 EventOutcome::Stored(dispositions) => {
                     let (received_at, durability) = (received_at(id), Durability::Committed);
-                    Ok(Accepted { id, agent, received_at, triggers, dispositions, durability, replayed: false })
+                    Ok(EventReceipt { id, agent, received_at, triggers, dispositions, durability, replayed: false })
                 }
                 EventOutcome::Mismatch(other) => {
                     count("mismatched", 1);
@@ -200,7 +200,7 @@ impl Commit for Writer {
             let Pending { id, agent, triggers, answer, .. } = pending;
             let kept = |id, replayed| {
                 let received_at = received_at(id);
-                Accepted { id, agent, received_at, triggers, dispositions: Vec::new(), durability, replayed }
+                EventReceipt { id, agent, received_at, triggers, dispositions: Vec::new(), durability, replayed }
             };
             let outcome = match fate {
                 SpoolFate::Spooled => Ok(kept(id, false)),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::breaker::Limits;
+use crate::breaker::BreakerLimits;
 use umbra_domain::{BreakerState, ReviewId};
 use umbra_store::breakers::{BreakerAgent, BreakerReset, BreakerRow};
 
@@ -76,7 +76,7 @@ impl BreakerItem {
     }
 
     /// Returns the time of the last opening; `None` if the breaker is closed.
-    pub(super) fn opened(&self, limits: &Limits) -> Option<Timestamp> {
+    pub(super) fn opened(&self, limits: &BreakerLimits) -> Option<Timestamp> {
         match self.recommendation {
             BreakerState::Closed => None,
             BreakerState::HalfOpen => self.since.and_then(|since| since.checked_sub(limits.cool_off).ok()),
@@ -99,7 +99,7 @@ pub(super) fn items(
     rows: Vec<BreakerRow>,
     words: &HashMap<ReviewId, String>,
     now: Timestamp,
-    limits: &Limits,
+    limits: &BreakerLimits,
 ) -> Vec<BreakerItem> {
     let mut by_agent: BTreeMap<String, Vec<BreakerRow>> = BTreeMap::new();
     for mut row in rows {
@@ -119,7 +119,12 @@ pub(super) fn last_reviews(rows: &[BreakerRow]) -> Vec<ReviewId> {
     rows.iter().filter_map(|row| row.rejected_by.last().copied()).collect()
 }
 
-fn item(agent: BreakerAgent, rows: Vec<BreakerRow>, words: &HashMap<ReviewId, String>, limits: &Limits) -> BreakerItem {
+fn item(
+    agent: BreakerAgent,
+    rows: Vec<BreakerRow>,
+    words: &HashMap<ReviewId, String>,
+    limits: &BreakerLimits,
+) -> BreakerItem {
     let mut item = BreakerItem {
         recommendation: BreakerState::Closed,
         consecutive_rejections: rows.iter().map(|row| row.rejections).max().unwrap_or(0),

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 
 use crate::{
-    breaker::{self, BreakerStatus, History, Limits, Opinion},
+    breaker::{self, BreakerLimits, BreakerStatus, History, Opinion},
     flows::followers::{
         Followers,
         breaker_item::{BreakerItem, items, last_reviews, standing},
-        consequences::{self, Judged},
+        consequences::{self, JudgedEvent},
     },
     telemetry::metric,
 };
@@ -26,18 +26,18 @@ const MOST_DUE: i64 = 100;
 
 /// A change of an agent's recommendation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::flows) struct Change {
+pub(in crate::flows) struct BreakerChange {
     pub before: BreakerState,
     pub breaker: BreakerItem,
 }
 
 /// Logs and counts a change. The log omits the agent's name, which the agent chose; `GET /v1/breakers` has it.
-pub(super) fn announce(change: &Change) {
+pub(super) fn announce(change: &BreakerChange) {
     metrics::counter!(metric::BREAKER_CHANGES, "to" => change.breaker.recommendation.as_str()).increment(1);
     match change.breaker.recommendation {
         BreakerState::Open => tracing::warn!("a breaker opened: GET /v1/breakers?recommendation=open names the agent"),
         other => {
-            tracing::info!(from = change.before.as_str(), to = other.as_str(), "a breaker changed its recommendation")
+            tracing::info!(from = change.before.as_str(), to = other.as_str(), "a breaker changed its recommendation");
         }
     }
 }
@@ -55,11 +55,11 @@ impl Followers {
     pub(super) async fn follow_breakers(
         &self,
         page: &mut FollowerPage,
-        judged: &[Judged],
-    ) -> Result<Vec<consequences::Change>, StoreError> {
+        judged: &[JudgedEvent],
+    ) -> Result<Vec<consequences::ReportedChange>, StoreError> {
         let models = self.rules.load().with_models();
         let counting = judged.iter().filter(|one| one.review.mode.is_some_and(|mode| self.counts(mode)));
-        let said: Vec<(&Judged, bool)> =
+        let said: Vec<(&JudgedEvent, bool)> =
             counting.filter_map(|one| Some((one, one.rejects(models.contains(&one.review.shadow))?))).collect();
         let mut agents: BTreeSet<String> = page.agents_to_try(MOST_DUE).await?.into_iter().collect();
         agents.extend(said.iter().map(|(one, _)| one.review.agent.clone()));
@@ -85,7 +85,7 @@ impl Followers {
                     page.announced(&breaker.agent, after, troubled_since).await?;
                 }
                 if before != after {
-                    changes.push(consequences::Change::Breaker(Change { before, breaker }));
+                    changes.push(consequences::ReportedChange::Breaker(BreakerChange { before, breaker }));
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Followers {
             let now = page.now().await?;
             let (known, rows) = page.hold_breakers(&long).await?;
             let told = self.told(page, known, rows, now).await?.into_iter();
-            changes.extend(told.map(|(breaker, _)| consequences::Change::BreakerStays(breaker)));
+            changes.extend(told.map(|(breaker, _)| consequences::ReportedChange::BreakerStays(breaker)));
         }
         Ok(changes)
     }
@@ -205,8 +205,9 @@ impl Followers {
         }
         let known = reset.sign(agent, signed).await?;
         let closed = items(known, reset.rows.clone(), &HashMap::new(), now, &self.settings.breaker).pop();
-        let changed = closed.filter(|_| before != BreakerState::Closed).map(|breaker| Change { before, breaker });
-        let notice = changed.clone().map(consequences::Change::Breaker);
+        let changed =
+            closed.filter(|_| before != BreakerState::Closed).map(|breaker| BreakerChange { before, breaker });
+        let notice = changed.clone().map(consequences::ReportedChange::Breaker);
         let message = notice.and_then(|notice| self.message_of(&notice, now));
         reset.done(agent, message.as_ref()).await?;
         if let Some(change) = changed {
@@ -240,7 +241,7 @@ impl Breakers {
         Ok(Self(histories))
     }
 
-    fn add(&mut self, one: &Judged, rejected: bool, now: Timestamp, limits: &Limits) {
+    fn add(&mut self, one: &JudgedEvent, rejected: bool, now: Timestamp, limits: &BreakerLimits) {
         let review = &one.review;
         let history = self.0.entry((review.agent.clone(), review.shadow.clone())).or_default();
         let opinion = Opinion {
@@ -255,7 +256,7 @@ impl Breakers {
         history.add(opinion, limits);
     }
 
-    fn rows(self, now: Timestamp, limits: &Limits) -> Result<Vec<BreakerRow>, StoreError> {
+    fn rows(self, now: Timestamp, limits: &BreakerLimits) -> Result<Vec<BreakerRow>, StoreError> {
         let rows = self.0.into_iter();
         rows.map(|((agent, shadow), history)| written(&agent, &shadow, &history, now, limits)).collect()
     }
@@ -270,7 +271,7 @@ fn written(
     shadow: &str,
     history: &History,
     now: Timestamp,
-    limits: &Limits,
+    limits: &BreakerLimits,
 ) -> Result<BreakerRow, StoreError> {
     let standing = history.standing(now, limits);
     let (half_open_at, stuck) = (standing.half_open_at(limits), standing.stuck());

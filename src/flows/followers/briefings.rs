@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    briefing::{Briefing, Facts, Period, compose, latest_day, latest_week},
+    briefing::{Briefing, BriefingFacts, Period, compose, latest_day, latest_week},
     flows::{followers::Followers, serialise::to_json},
 };
 use umbra_domain::notice::{Notice, NoticeKind};
@@ -137,7 +137,7 @@ impl Followers {
             self.rules.load().shadows.iter().map(|armed| (armed.shadow.name.clone(), armed.shadow.mode)).collect();
         let (agents, all_agents) = self.store.briefings().agent_counts(first, last, AGENTS).await?;
         let (agents_before, _) = self.store.briefings().agent_counts(earliest, day_before, AGENTS_BEFORE).await?;
-        Ok(compose(&Facts {
+        Ok(compose(&BriefingFacts {
             period,
             complete: latest_day(now, &self.zones(), SignedDuration::ZERO).first >= last,
             made_at: now,

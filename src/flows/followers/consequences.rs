@@ -22,7 +22,7 @@ const CHECK: &str = "check";
 const INJECTION: &str = "injection.";
 
 /// Judgement of a review about one event.
-pub(in crate::flows) struct Judged {
+pub(in crate::flows) struct JudgedEvent {
     pub review: Review,
     pub event: EventId,
     /// The event's number in feed `intake`.
@@ -35,7 +35,7 @@ pub(in crate::flows) struct Judged {
     pub findings: Vec<FindingItem>,
 }
 
-impl Judged {
+impl JudgedEvent {
     /// Returns the worst severity of the verified findings against the agent. If the checks found an order to a model
     /// in what the agent was given, findings by a model do not count, since the order may have told it to reject.
     pub fn verified(&self) -> Option<Severity> {
@@ -63,10 +63,10 @@ impl Judged {
 
 /// A change that messages report; logged and counted once it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::flows) enum Change {
-    Breaker(breakers::Change),
+pub(in crate::flows) enum ReportedChange {
+    Breaker(breakers::BreakerChange),
     BreakerStays(BreakerItem),
-    Reflexion(reflexions::Change),
+    Reflexion(reflexions::ReflexionChange),
 }
 
 impl Followers {
@@ -84,11 +84,11 @@ impl Followers {
             }
         }
         let (more, is_empty) = (page.ended.more, page.is_empty() && changes.is_empty());
-        page.done().await?;
+        page.commit().await?;
         if !is_empty {
             self.outbox.notify_one();
         }
-        if changes.iter().any(|change| matches!(change, Change::Breaker(_))) {
+        if changes.iter().any(|change| matches!(change, ReportedChange::Breaker(_))) {
             self.know_breakers().await;
         }
         changes.iter().for_each(announce);
@@ -97,7 +97,7 @@ impl Followers {
 }
 
 /// Collects the judgements of a page's reviews, event by event.
-async fn judged(page: &mut FollowerPage) -> Result<Vec<Judged>, StoreError> {
+async fn judged(page: &mut FollowerPage) -> Result<Vec<JudgedEvent>, StoreError> {
     if page.ended.reviews.is_empty() {
         return Ok(Vec::new());
     }
@@ -120,7 +120,7 @@ async fn judged(page: &mut FollowerPage) -> Result<Vec<Judged>, StoreError> {
             let of_task = review.scope == Some(ReviewScope::Trajectory);
             let all_found = review.findings.iter().flatten();
             let findings = all_found.filter(|finding| of_task || finding.event_id == *event);
-            all.push(Judged {
+            all.push(JudgedEvent {
                 event: *event,
                 order,
                 stored,
@@ -136,7 +136,7 @@ async fn judged(page: &mut FollowerPage) -> Result<Vec<Judged>, StoreError> {
     Ok(all)
 }
 
-fn scores(judged: &[Judged]) -> Vec<Score> {
+fn scores(judged: &[JudgedEvent]) -> Vec<Score> {
     let scored = judged.iter().filter_map(|one| {
         let reviewer = one.review.reviewer?;
         let score = match reviewer {
@@ -157,10 +157,10 @@ fn scores(judged: &[Judged]) -> Vec<Score> {
     scored.collect()
 }
 
-fn announce(change: &Change) {
+fn announce(change: &ReportedChange) {
     match change {
-        Change::Breaker(change) => breakers::announce(change),
-        Change::BreakerStays(_) => breakers::announce_long(),
-        Change::Reflexion(change) => reflexions::announce(change),
+        ReportedChange::Breaker(change) => breakers::announce(change),
+        ReportedChange::BreakerStays(_) => breakers::announce_long(),
+        ReportedChange::Reflexion(change) => reflexions::announce(change),
     }
 }

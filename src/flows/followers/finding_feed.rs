@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_secs(5);
 
 /// Broadcast of new findings to streams. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Tail(broadcast::Sender<Arc<NewFindings>>);
+pub struct FindingFeed(broadcast::Sender<Arc<NewFindings>>);
 
 /// Findings that have just become visible.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub struct NewFindings {
     pub gap: bool,
 }
 
-impl Default for Tail {
+impl Default for FindingFeed {
     fn default() -> Self {
         Self(broadcast::Sender::new(BEHIND))
     }
 }
 
-impl Tail {
+impl FindingFeed {
     /// Subscribes from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<NewFindings>> {
         self.0.subscribe()
@@ -74,7 +74,7 @@ impl Followers {
 
     /// Sends the findings behind `position` to the streams; returns the number of the last one sent.
     async fn tell_findings(&self, position: Option<i64>) -> Result<Option<i64>, StoreError> {
-        let Tail(streams) = &self.tail;
+        let FindingFeed(streams) = &self.tail;
         // The last receiver may have gone meanwhile; then nothing is lost.
         let tell = |news| drop(streams.send(Arc::new(news)));
         if streams.receiver_count() == 0 {

@@ -35,11 +35,13 @@ impl Followers {
             let followed = self.follow(&artifacts).await;
             match &followed {
                 Ok(_) if failing => {
-                    tracing::info!("breakers, lessons and messages that follow from reviews are up to date again")
+                    tracing::info!("breakers, lessons and messages that follow from reviews are up to date again");
                 }
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "breakers, lessons and messages that follow from reviews are delayed; \
-                                            trying again")
+                    tracing::warn!(
+                        %error,
+                        "breakers, lessons and messages that follow from reviews are delayed; trying again"
+                    );
                 }
                 _ => {}
             }
@@ -81,7 +83,7 @@ impl Followers {
         let rules = self.rules.load();
         let active = rules.shadows.iter().filter(|armed| armed.shadow.mode == umbra_domain::Mode::Active);
         let Some(soonest) = active.map(|armed| armed.shadow.verdict.within).min() else { return Ok(()) };
-        for event in self.store.verdicts().undecided(soonest, OVERDUE).await? {
+        for event in self.store.verdicts().list_undecided(soonest, OVERDUE).await? {
             self.verdicts.verdict(event).await?;
         }
         Ok(())
@@ -94,7 +96,7 @@ async fn write(artifacts: &Arc<Artifacts>, page: FollowerPage) -> Result<bool, F
         let writing = artifacts.write(&page.ended.reviews, &page.ended.looks);
         writing.await.inspect_err(|_| metrics::counter!(metric::ARTIFACT_FAILURES).increment(1))?;
     }
-    page.done().await?;
+    page.commit().await?;
     Ok(more)
 }
 

@@ -17,10 +17,10 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
-pub use self::{finding_feed::Tail, open_breakers::OpenBreakers};
+pub use self::{finding_feed::FindingFeed, open_breakers::OpenBreakers};
 use crate::{
     breaker,
-    flows::{rules::RulesInForce, verdicts::Verdicts},
+    flows::{active_configuration::RulesInForce, verdicts::Verdicts},
     reflexion,
     webhooks::Endpoints,
 };
@@ -43,7 +43,7 @@ pub struct Followers {
     /// Breakers that are not closed, as this process last read them.
     pub open_breakers: OpenBreakers,
     /// Feed of new findings for streams.
-    pub tail: Tail,
+    pub tail: FindingFeed,
     /// Receivers of messages.
     pub webhooks: Arc<ArcSwap<Endpoints>>,
     /// Notified when messages wait in the outbox.
@@ -54,13 +54,13 @@ pub struct Followers {
 #[derive(Debug, Clone)]
 pub struct FollowerSettings {
     /// Faults that open a breaker, and how it closes.
-    pub breaker: breaker::Limits,
+    pub breaker: breaker::BreakerLimits,
     /// Modes of the shadows whose reviews move breakers.
     pub breaker_modes: Vec<Mode>,
     /// Time in a state other than closed after which a breaker is announced again.
     pub alert_after: Duration,
     /// Recurrence that makes a fault a lesson.
-    pub reflexion: reflexion::Limits,
+    pub reflexion: reflexion::ReflexionLimits,
     /// Age up to which scores count for a baseline.
     pub baseline_window: Duration,
 }

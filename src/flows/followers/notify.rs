@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::flows::followers::{Followers, breaker_item::BreakerItem, breakers, consequences::Change, reflexions};
+use crate::flows::followers::{
+    Followers, breaker_item::BreakerItem, breakers, consequences::ReportedChange, reflexions,
+};
 use umbra_domain::{
     Assessment, BreakerState, Mode,
     notice::{Notice, NoticeKind},
@@ -13,7 +15,7 @@ use umbra_store::{
     findings::FindingItem,
     follow::FollowerPage,
     verdicts::{FiledVerdict, VerdictItem},
-    webhooks::Outgoing,
+    webhooks::OutgoingMessage,
 };
 
 impl Followers {
@@ -50,15 +52,15 @@ impl Followers {
     }
 
     /// Returns the message about a change by a person, to be stored with the change; `None` if no endpoint wants it.
-    pub(super) fn message_of(&self, change: &Change, at: Timestamp) -> Option<Outgoing> {
+    pub(super) fn message_of(&self, change: &ReportedChange, at: Timestamp) -> Option<OutgoingMessage> {
         self.webhooks.load().address(&of_change(change, at), self.clock.new_id())
     }
 }
 
 /// Builds the notice of a change to a breaker or a reflexion; the API has the rest.
-pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
+pub(super) fn of_change(change: &ReportedChange, at: Timestamp) -> Notice {
     let (kind, agent, data) = match change {
-        Change::Breaker(breakers::Change { before, breaker }) => {
+        ReportedChange::Breaker(breakers::BreakerChange { before, breaker }) => {
             let kind = match breaker.recommendation {
                 BreakerState::Open => NoticeKind::BreakerOpened,
                 BreakerState::HalfOpen => NoticeKind::BreakerHalfOpen,
@@ -66,8 +68,10 @@ pub(super) fn of_change(change: &Change, at: Timestamp) -> Notice {
             };
             (kind, &breaker.agent, of_breaker(breaker, Some(*before)))
         }
-        Change::BreakerStays(breaker) => (NoticeKind::BreakerStillOpen, &breaker.agent, of_breaker(breaker, None)),
-        Change::Reflexion(reflexions::Change { id, agent, opened }) => {
+        ReportedChange::BreakerStays(breaker) => {
+            (NoticeKind::BreakerStillOpen, &breaker.agent, of_breaker(breaker, None))
+        }
+        ReportedChange::Reflexion(reflexions::ReflexionChange { id, agent, opened }) => {
             let (kind, status) =
                 if *opened { (NoticeKind::ReflexionOpened, "open") } else { (NoticeKind::ReflexionClosed, "closed") };
             (kind, agent, json!({"id": id, "agent": agent, "status": status}))

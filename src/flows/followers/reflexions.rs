@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 use crate::{
     flows::followers::{
         Followers,
-        consequences::{self, Judged},
+        consequences::{self, JudgedEvent},
     },
-    reflexion::{self, Fault, Step},
+    reflexion::{self, LessonFault, ReflexionStep},
     telemetry::metric,
 };
 use umbra_domain::{
@@ -95,14 +95,14 @@ pub struct OccurrenceItem {
 
 /// A reflexion that opened or closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::flows) struct Change {
+pub(in crate::flows) struct ReflexionChange {
     pub id: ReflexionId,
     pub agent: String,
     pub opened: bool,
 }
 
 /// Logs and counts a change.
-pub(super) fn announce(change: &Change) {
+pub(super) fn announce(change: &ReflexionChange) {
     let to = if change.opened { "open" } else { "closed" };
     metrics::counter!(metric::REFLEXION_CHANGES, "to" => to).increment(1);
     tracing::info!(reflexion = %change.id, to, "a recurring fault changed its state");
@@ -113,8 +113,8 @@ impl Followers {
     pub(super) async fn follow_reflexions(
         &self,
         page: &mut FollowerPage,
-        judged: &[Judged],
-    ) -> Result<Vec<consequences::Change>, StoreError> {
+        judged: &[JudgedEvent],
+    ) -> Result<Vec<consequences::ReportedChange>, StoreError> {
         let limits = &self.settings.reflexion;
         let mut keys = BTreeSet::new();
         for one in judged.iter().filter(|one| one.is_public()) {
@@ -140,24 +140,26 @@ impl Followers {
         if !keys.is_empty() {
             for fault in page.recurrences(&keys, limits.window).await? {
                 match (reflexion::step(fault.open.is_some(), fault.recent, fault.events, limits), fault.open) {
-                    (Step::Open, _) => {
+                    (ReflexionStep::Open, _) => {
                         let id = ReflexionId(self.clock.new_id());
                         if page.open_reflexion(id, &fault).await? {
-                            changes.push(consequences::Change::Reflexion(Change {
+                            changes.push(consequences::ReportedChange::Reflexion(ReflexionChange {
                                 id,
                                 agent: fault.key.agent.clone(),
                                 opened: true,
                             }));
                         }
                     }
-                    (Step::GoOn, Some(id)) => page.update_recurrence(id, &fault).await?,
+                    (ReflexionStep::GoOn, Some(id)) => page.update_recurrence(id, &fault).await?,
                     _ => {}
                 }
             }
         }
         let stale = page.close_stale(limits.window, MOST_STALE).await?;
         changes.extend(
-            stale.into_iter().map(|(id, agent)| consequences::Change::Reflexion(Change { id, agent, opened: false })),
+            stale.into_iter().map(|(id, agent)| {
+                consequences::ReportedChange::Reflexion(ReflexionChange { id, agent, opened: false })
+            }),
         );
         Ok(changes)
     }
@@ -168,12 +170,13 @@ impl Followers {
         let Some(fault) = self.store.reflexions().recurrence_of(finding, limits.window).await? else { return Ok(()) };
         let Recurrence { open, recent, events, .. } = &fault;
         let (id, opened) = match (reflexion::step(open.is_some(), *recent, *events, limits), *open) {
-            (Step::Open, _) => (ReflexionId(self.clock.new_id()), true),
-            (Step::Close, Some(id)) => (id, false),
+            (ReflexionStep::Open, _) => (ReflexionId(self.clock.new_id()), true),
+            (ReflexionStep::Close, Some(id)) => (id, false),
             _ => return Ok(()),
         };
-        let change = Change { id, agent: fault.key.agent.clone(), opened };
-        let message = self.message_of(&consequences::Change::Reflexion(change.clone()), self.store.now().await?);
+        let change = ReflexionChange { id, agent: fault.key.agent.clone(), opened };
+        let message =
+            self.message_of(&consequences::ReportedChange::Reflexion(change.clone()), self.store.now().await?);
         let revised = if opened {
             self.store.reflexions().open(id, &fault, message.as_ref()).await?
         } else {
@@ -236,8 +239,8 @@ impl Followers {
 }
 
 /// Returns the fault of a stored reflexion, as module `reflexion` takes it.
-pub(in crate::flows) fn fault(row: &ReflexionRow) -> Fault<'_> {
-    Fault {
+pub(in crate::flows) fn fault(row: &ReflexionRow) -> LessonFault<'_> {
+    LessonFault {
         severity: row.severity,
         category: row.category,
         source: row.source,

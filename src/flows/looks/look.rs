@@ -6,12 +6,14 @@ use std::{
 };
 
 use crate::{
-    flows::{collapse::collapse_key, events::accept::is_own_traffic, looks::Looks, rules::Rules},
+    flows::{
+        active_configuration::ActiveConfiguration, collapse::collapse_key, events::accept::is_own_traffic, looks::Looks,
+    },
     telemetry::metric,
     watch::Match,
 };
 use umbra_domain::{Event, EventId, Finding, FindingId, Hit, Shadow, SkipReason, StoredEvent, Trigger};
-use umbra_review::{Judgement, Subject};
+use umbra_review::{EventInput, Judgement};
 use umbra_store::{
     StoreError,
     events::received_at,
@@ -31,7 +33,7 @@ struct Observer {
 
 impl Looks {
     /// Runs the checks on a page of events and stores the findings. Returns true if more events wait.
-    pub(super) async fn look_at(&self, rules: &Rules, mut page: LookPage) -> Result<bool, StoreError> {
+    pub(super) async fn look_at(&self, rules: &ActiveConfiguration, mut page: LookPage) -> Result<bool, StoreError> {
         let (events, more) = (std::mem::take(&mut page.events), page.more);
         let former = former_versions(rules, &mut page, &events).await?;
         let (mut found, mut unbroken) = (Vec::new(), 0);
@@ -47,7 +49,7 @@ impl Looks {
                 tokio::task::yield_now().await;
             }
         }
-        let new = page.done(&found).await?;
+        let new = page.commit(&found).await?;
         self.tell(&found, &new).await;
         Ok(more)
     }
@@ -68,7 +70,7 @@ impl Looks {
     /// that time; and, for a step of a task, those that review the whole task later.
     fn observers(
         &self,
-        rules: &Rules,
+        rules: &ActiveConfiguration,
         former: &HashMap<i32, Arc<Shadow>>,
         event: &LookEvent,
     ) -> Option<(StoredEvent, Vec<Observer>)> {
@@ -120,7 +122,7 @@ impl Looks {
         hits: &'a [Hit],
     ) -> impl Iterator<Item = LookFinding> + 'a {
         let Observer { shadow, version, trigger } = observer;
-        let subject = Subject { event_id: id, event, trigger: *trigger, hits, baseline: None, memory: &[] };
+        let subject = EventInput { event_id: id, event, trigger: *trigger, hits, baseline: None, memory: &[] };
         let Judgement { findings, recommendation, .. } = umbra_review::of_checks(shadow, &subject);
         let found = findings.into_iter().filter_map(move |finding| Some((hit_of(&finding, hits)?, finding)));
         found.map(move |(hit, finding)| {
@@ -155,7 +157,7 @@ fn leaves_checks(outcome: i16) -> bool {
 
 /// Loads the versions of shadows that skipped these events and are not in force any more.
 async fn former_versions(
-    rules: &Rules,
+    rules: &ActiveConfiguration,
     page: &mut LookPage,
     events: &[LookEvent],
 ) -> Result<HashMap<i32, Arc<Shadow>>, StoreError> {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    flows::{rules::RulesInForce, verdicts::Verdicts},
+    flows::{active_configuration::RulesInForce, verdicts::Verdicts},
     telemetry::metric,
 };
 use umbra_domain::{ReviewScope, clock::Clock};
@@ -69,7 +69,7 @@ impl Looks {
             match &looked {
                 Ok(_) if failing => tracing::info!("the built-in checks examine events again"),
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "the built-in checks cannot examine events; trying again")
+                    tracing::warn!(%error, "the built-in checks cannot examine events; trying again");
                 }
                 _ => {}
             }

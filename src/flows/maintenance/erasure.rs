@@ -24,7 +24,7 @@ use umbra_store::{
     Store, StoreError,
     decisions::NewAudit,
     erasure::{Erasable, ErasedCounts, ErasureScope},
-    wake::WakeUpKind,
+    wake_ups::WakeUpKind,
 };
 
 /// Events per step; their payloads are in memory together.

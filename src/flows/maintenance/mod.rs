@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use self::probe::ProbeStatus;
 use crate::{
-    flows::{events::EventSpool, rules::RulesInForce, verdicts::Verdicts},
+    flows::{active_configuration::RulesInForce, events::EventSpool, verdicts::Verdicts},
     queue::{DispatcherHandle, WorkerHeartbeat},
 };
 use umbra_domain::clock::Clock;

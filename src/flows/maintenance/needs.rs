@@ -34,7 +34,7 @@ impl Need {
 
 /// Problem of a shadow, with its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ailment {
+pub struct ShadowProblem {
     /// Problem in words.
     pub problem: String,
     /// Remedy.
@@ -43,12 +43,12 @@ pub struct Ailment {
 
 /// Returns the obstacle that keeps a shadow's events from being judged: a fault of its model, else a spent cap, else a
 /// last hour without a verdict.
-pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment> {
+pub(super) fn shadow_problem(shadow: &ShadowStatus, hour: &LastHour) -> Option<ShadowProblem> {
     let of_model = "correct its model's name, address or key in the settings, or wait for its provider";
     if shadow.health != "ok" {
         let key = "give its model a key, or write model: checks in the shadows file if the built-in checks are enough";
         let remedy = if shadow.reviewer == "checks" { key } else { of_model };
-        return Some(Ailment { problem: shadow.health.clone(), remedy });
+        return Some(ShadowProblem { problem: shadow.health.clone(), remedy });
     }
     let skipped = |reason: SkipReason| shadow.skips_today.get(reason.as_str()).copied().unwrap_or_default();
     let reviews_spent = shadow.max_reviews_per_day.is_some_and(|cap| shadow.reviews_today >= i64::from(cap));
@@ -60,13 +60,13 @@ pub(super) fn ailment(shadow: &ShadowStatus, hour: &LastHour) -> Option<Ailment>
         if is_spent && skipped(reason) > 0 {
             let problem =
                 format!("the cap of the day for {cap} is reached: {} events were not judged", skipped(reason));
-            return Some(Ailment { problem, remedy: "raise the cap or lower the sample in the shadows file" });
+            return Some(ShadowProblem { problem, remedy: "raise the cap or lower the sample in the shadows file" });
         }
     }
     if shadow.reviewer == "model" && hour.ended >= FEWEST_REVIEWS && hour.judged == 0 {
         let why = hour.failure.as_deref().unwrap_or("the model gave no verdict");
         let problem = format!("the model judged none of the {} reviews of the last hour: {why}", hour.ended);
-        return Some(Ailment { problem, remedy: of_model });
+        return Some(ShadowProblem { problem, remedy: of_model });
     }
     None
 }
@@ -78,7 +78,7 @@ pub(super) fn needs(
     (backlogs, gone): (Vec<OutboxStatus>, &[Addressee]),
 ) -> Vec<Need> {
     let of_shadows = shadows.iter().filter(|shadow| shadow.enabled).filter_map(|shadow| {
-        let Ailment { problem, remedy } = shadow.ailment.clone()?;
+        let ShadowProblem { problem, remedy } = shadow.ailment.clone()?;
         Some(Need { kind: "shadow", name: shadow.name.clone(), problem, remedy })
     });
     let failing = backlogs.into_iter().filter_map(|backlog| {

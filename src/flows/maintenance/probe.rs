@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use crate::flows::{maintenance::Maintenance, rules::Rules};
+use crate::flows::{active_configuration::ActiveConfiguration, maintenance::Maintenance};
 use umbra_domain::{ModelSpec, NanoUsd};
 use umbra_llm::{Charge, ProviderState, Readiness, Request};
 
@@ -79,7 +79,7 @@ impl Maintenance {
         })
     }
 
-    async fn probe(&self, rules: &Rules, spec: &ModelSpec) {
+    async fn probe(&self, rules: &ActiveConfiguration, spec: &ModelSpec) {
         let request = Request {
             system: "This is a test of the connection. Answer with an empty JSON object.".to_owned(),
             user: "{}".to_owned(),
@@ -111,7 +111,7 @@ impl Maintenance {
 }
 
 /// Returns the models that shadows use and that can be called, each once.
-fn in_use(rules: &Rules) -> Vec<ModelSpec> {
+fn in_use(rules: &ActiveConfiguration) -> Vec<ModelSpec> {
     let shadows = rules.shadows.iter().map(|armed| &armed.shadow).filter(|shadow| shadow.enabled);
     let aliases: BTreeSet<&str> = shadows.map(|shadow| shadow.model.as_str()).collect();
     let ready = aliases.into_iter().filter(|alias| matches!(rules.gateway.reviewer(alias), Readiness::Ready));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{flows::maintenance::Maintenance, telemetry::metric};
 use umbra_config::settings::Retention;
-use umbra_store::{StoreError, retention::Sweep};
+use umbra_store::{StoreError, retention::RetentionLock};
 
 /// Most batches of a kind per sweep; the rest waits for the next sweep.
 const BATCHES: u32 = 500;
@@ -50,7 +50,7 @@ impl Maintenance {
 
 /// Kinds of rows that are deleted in batches. Reviews go only after their events, since an event shows its reviews.
 #[derive(Clone, Copy)]
-enum Part {
+enum ExpiringRows {
     Reviews,
     Counts,
     Cooldowns,
@@ -60,11 +60,18 @@ enum Part {
     Tools,
 }
 
-const PARTS: [Part; 7] =
-    [Part::Reviews, Part::Counts, Part::Cooldowns, Part::Keys, Part::Calls, Part::Sessions, Part::Tools];
+const PARTS: [ExpiringRows; 7] = [
+    ExpiringRows::Reviews,
+    ExpiringRows::Counts,
+    ExpiringRows::Cooldowns,
+    ExpiringRows::Keys,
+    ExpiringRows::Calls,
+    ExpiringRows::Sessions,
+    ExpiringRows::Tools,
+];
 
-impl Part {
-    async fn delete(self, sweep: &mut Sweep, keep: &Retention) -> Result<u64, StoreError> {
+impl ExpiringRows {
+    async fn delete(self, sweep: &mut RetentionLock, keep: &Retention) -> Result<u64, StoreError> {
         match self {
             Self::Reviews if keep.reviews_days > 0 => sweep.delete_reviews(keep.reviews_days).await,
             Self::Counts if keep.counts_days > 0 => sweep.delete_counts(keep.counts_days).await,

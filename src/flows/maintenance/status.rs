@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    needs::{Ailment, Need, ailment, needs},
+    needs::{Need, ShadowProblem, needs, shadow_problem},
     probe::ProbeStatus,
 };
-use crate::flows::{events::SpoolStatus, maintenance::Maintenance, rules::Rules, serialise::to_json};
+use crate::flows::{
+    active_configuration::ActiveConfiguration, events::SpoolStatus, maintenance::Maintenance, serialise::to_json,
+};
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
 use umbra_store::{Store, StoreError, looks::LookBacklog};
@@ -117,7 +119,7 @@ pub struct ShadowStatus {
     pub health: String,
     /// The same obstacle with its remedy; `None` for `ok`.
     #[serde(skip)]
-    pub(super) ailment: Option<Ailment>,
+    pub(super) ailment: Option<ShadowProblem>,
 }
 
 /// Provider of a model.
@@ -165,7 +167,7 @@ impl From<ProviderHealth> for ProviderStatus {
 /// Shadows in force in a process, and the health of its providers. A serving process files it with each heartbeat, so
 /// that any other process can tell the status of the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct ProcessStatus {
     shadows: Vec<ShadowStanding>,
     providers: Vec<ProviderStatus>,
     #[serde(default)]
@@ -185,7 +187,7 @@ struct ShadowStanding {
     health: String,
 }
 
-impl Standing {
+impl ProcessStatus {
     /// Returns the standings filed by processes that gave a sign of life within `dead_after`, the newest process first.
     /// Standings of another version of Umbra in another form are left out.
     ///
@@ -258,7 +260,7 @@ impl Maintenance {
     /// The database does not answer.
     pub async fn status(&self) -> Result<Status, StoreError> {
         let rules = self.rules.load_full();
-        let Standing { shadows, providers, .. } = rules.standing();
+        let ProcessStatus { shadows, providers, .. } = rules.standing();
         let shadows = rules.shadows.iter().map(|armed| Arc::clone(&armed.shadow)).zip(shadows).collect();
         let servers = self.store.queue().standings(self.pulse.settings().dead_after).await?.len();
         let spool = Some(self.spool.status());
@@ -271,7 +273,7 @@ impl Maintenance {
     /// The database does not answer.
     pub async fn file_standing(&self) -> Result<(), StoreError> {
         let standing =
-            Standing { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
+            ProcessStatus { spool: Some(self.spool.status()), probes: self.probes(), ..self.rules.load().standing() };
         let text = to_json("worker.standing", &standing)?;
         match self.pulse.live_worker_id() {
             Some(worker) => self.store.queue().store_status(worker, &text).await,
@@ -348,16 +350,16 @@ async fn shadow_status(store: &Store, shadow: &Shadow, standing: ShadowStanding)
         health: standing.health,
         ailment: None,
     };
-    status.ailment = ailment(&status, &store.shadows().last_hour(&shadow.name).await?);
-    if let Some(Ailment { problem, .. }) = &status.ailment {
+    status.ailment = shadow_problem(&status, &store.shadows().last_hour(&shadow.name).await?);
+    if let Some(ShadowProblem { problem, .. }) = &status.ailment {
         status.health.clone_from(problem);
     }
     Ok(status)
 }
 
-impl Rules {
+impl ActiveConfiguration {
     /// Returns the shadows in force, and the health of their providers.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> ProcessStatus {
         let shadows = self.shadows.iter().map(|armed| {
             let (reviewer, health) = self.reviewer(&armed.shadow);
             ShadowStanding {
@@ -368,7 +370,7 @@ impl Rules {
             }
         });
         let providers = self.gateway.health().into_iter().map(Into::into).collect();
-        Standing { shadows: shadows.collect(), providers, spool: None, probes: ProbeStatus::default() }
+        ProcessStatus { shadows: shadows.collect(), providers, spool: None, probes: ProbeStatus::default() }
     }
 
     /// Returns the reviewer of a shadow (`model` or `checks`), and `ok` or the obstacle before its model in words.

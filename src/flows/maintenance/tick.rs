@@ -14,7 +14,7 @@ use crate::{
     telemetry::metric,
 };
 use umbra_config::settings::Retention;
-use umbra_store::wake::WakeUpKind;
+use umbra_store::wake_ups::WakeUpKind;
 
 /// Pause between rounds of making partitions and deleting old rows.
 const HOUSEKEEPING: Duration = Duration::from_mins(10);
@@ -68,8 +68,10 @@ impl Maintenance {
             Ok(0) => {}
             Ok(reviews) => tracing::info!(reviews, "returned reviews to the queue for other processes"),
             Err(error) => {
-                tracing::warn!(%error, "reviews could not be returned to the queue; other processes take them over \
-                                        later")
+                tracing::warn!(
+                    %error,
+                    "reviews could not be returned to the queue; other processes take them over later"
+                );
             }
         }
     }
@@ -114,7 +116,7 @@ impl Maintenance {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "it could not be checked whether other processes stopped responding")
+                    tracing::debug!(%error, "it could not be checked whether other processes stopped responding");
                 }
             }
         }
@@ -184,7 +186,7 @@ impl Maintenance {
             let heard = async {
                 let mut listener = self.store.queue().listen().await?;
                 loop {
-                    let news = listener.heard().await?;
+                    let news = listener.next_wake_up().await?;
                     if news != Some(WakeUpKind::Reviews) {
                         self.intake.wake();
                     }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::flows::reviews::{outlast, trial::TrialAccount};
+use crate::flows::reviews::{retry_while_unavailable, trial::TrialAccount};
 use umbra_domain::{NanoUsd, Shadow};
 use umbra_store::{
     Store, StoreError,
-    backtests::Claim,
-    calls::{Hold, HoldOutcome},
+    backtests::BacktestClaim,
+    calls::{HoldOutcome, HoldRequest},
     jobs::Job,
 };
 
@@ -17,7 +17,7 @@ pub(in crate::flows) enum CallBudget<'a> {
     /// Budget of the review's shadow.
     Review(&'a Store, &'a Job),
     /// Budget of a backtest, for the event with this number.
-    Backtest(&'a Store, &'a Claim, i64),
+    Backtest(&'a Store, &'a BacktestClaim, i64),
     /// Budget of a trial, in memory alone.
     Trial(&'a TrialAccount<'a>),
 }
@@ -33,7 +33,7 @@ impl CallBudget<'_> {
             Self::Trial(bill) => return Ok(bill.hold(worst)),
         };
         let control = &shadow.cost_control;
-        let hold = Hold {
+        let hold = HoldRequest {
             review: job.review,
             lease: job.lease,
             shadow: &shadow.name,
@@ -48,7 +48,9 @@ impl CallBudget<'_> {
     /// Settles a held call at its actual cost and tokens; `None` charges the hold.
     pub(super) async fn settle(self, n: i16, actual: Option<(NanoUsd, u64)>) -> Result<(), StoreError> {
         match self {
-            Self::Review(store, job) => outlast(|| store.reviews().settle(job.review, n, actual)).await.map(drop),
+            Self::Review(store, job) => {
+                retry_while_unavailable(|| store.reviews().settle(job.review, n, actual)).await.map(drop)
+            }
             Self::Backtest(store, claim, seq) => store.backtests().settle(claim, seq, n, actual).await,
             Self::Trial(bill) => {
                 bill.settle(actual);

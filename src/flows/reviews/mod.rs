@@ -1,7 +1,7 @@
 //! Use case: a review, from its lease to its findings, and reviews of texts that are not events.
 
-pub mod call;
 pub mod call_budget;
+pub mod conversation;
 pub mod recall;
 pub mod review_input;
 pub mod trial;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::flows::{rules::RulesInForce, verdicts::Verdicts};
+use crate::flows::{active_configuration::RulesInForce, verdicts::Verdicts};
 use umbra_domain::clock::Clock;
 use umbra_review::FallRules;
 use umbra_store::{Store, StoreError, installation::Installation};
@@ -38,7 +38,7 @@ pub struct Reviews {
 
 /// Repeats a write while the database is away or busy. If another worker took the lease meanwhile, the write reports
 /// it.
-async fn outlast<T, F>(mut storing: impl FnMut() -> F) -> Result<T, StoreError>
+async fn retry_while_unavailable<T, F>(mut storing: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {

@@ -2,11 +2,11 @@
 //! lessons.
 
 use crate::{
-    flows::{followers::reflexions, reviews::Reviews, rules::Rules},
+    flows::{active_configuration::ActiveConfiguration, followers::reflexions, reviews::Reviews},
     reflexion,
 };
 use umbra_domain::{Event, Hit, Reviewer, Shadow};
-use umbra_review::{Baseline, Case, Lesson};
+use umbra_review::{Baseline, JudgedFinding, Lesson};
 use umbra_store::{StoreError, baselines::ScoreKey};
 
 /// Most judged findings that are searched for those most like an event, of its agent and of other agents each.
@@ -16,7 +16,7 @@ const MOST_LESSONS: i64 = 3;
 
 /// Context of a reviewer beside the event.
 #[derive(Debug, Default)]
-pub(super) struct Recalled {
+pub(super) struct ReviewerContext {
     pub baseline: Option<Baseline>,
     pub memory: Vec<String>,
 }
@@ -25,7 +25,7 @@ impl Reviews {
     /// Returns the baseline of an event's agent: its usual scores by this shadow and kind of reviewer.
     pub(in crate::flows) async fn usual(
         &self,
-        rules: &Rules,
+        rules: &ActiveConfiguration,
         shadow: &Shadow,
         event: &Event,
     ) -> Result<Option<Baseline>, StoreError> {
@@ -35,14 +35,14 @@ impl Reviews {
             shadow: shadow.name.clone(),
             reviewer: if rules.has_model(shadow) { Reviewer::Model } else { Reviewer::Checks },
         };
-        let usual = self.store.reviews().usual(&key, self.settings.baseline_window).await?;
+        let usual = self.store.reviews().score_baseline(&key, self.settings.baseline_window).await?;
         Ok(usual.map(|usual| Baseline { mean: usual.mean, spread: usual.spread, count: usual.count }))
     }
 
     /// Returns reminders for a model: the judged findings most like the event, and open lessons.
     pub(super) async fn reminders(
         &self,
-        rules: &Rules,
+        rules: &ActiveConfiguration,
         shadow: &Shadow,
         event: &Event,
         hits: &[Hit],
@@ -51,9 +51,9 @@ impl Reviews {
             return Ok(Vec::new());
         }
         let judged = self.store.findings().judged_findings(&shadow.name, &event.agent, MOST_CASES).await?;
-        let cases: Vec<Case> = judged
+        let cases: Vec<JudgedFinding> = judged
             .into_iter()
-            .map(|finding| Case {
+            .map(|finding| JudgedFinding {
                 was_right: finding.status != "false_positive",
                 same_agent: finding.watched_agent == event.agent,
                 rule: finding.rule,
@@ -67,6 +67,6 @@ impl Reviews {
             .into_iter()
             .map(|row| Lesson { text: reflexion::lesson(&reflexions::fault(&row)), description: row.description })
             .collect();
-        Ok(umbra_review::recall(event, hits, &cases, &lessons))
+        Ok(umbra_review::select_reminders(event, hits, &cases, &lessons))
     }
 }

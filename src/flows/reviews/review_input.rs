@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 
 use crate::flows::{
+    active_configuration::ActiveConfiguration,
     events::accept::is_own_traffic,
-    reviews::{Reviews, recall::Recalled},
-    rules::Rules,
+    reviews::{Reviews, recall::ReviewerContext},
 };
 use umbra_domain::{Assessment, EventId, Hit, ReviewScope, Severity, Shadow, StoredEvent, Trigger};
-use umbra_review::{Baseline, Judgement, ReviewSubject, Step, Subject, Trajectory};
+use umbra_review::{Baseline, EventInput, Judgement, ReviewSubject, StepInput, TaskInput};
 use umbra_store::{
     Store, StoreError,
     installation::Installation,
@@ -31,7 +31,7 @@ const PAGE: i64 = 50;
 pub(super) struct ReviewInput {
     scope: ReviewScope,
     /// Events in order of receipt.
-    pages: Vec<Page>,
+    pages: Vec<CheckedEvent>,
     /// Number of events, or of all steps of the task.
     total: usize,
     /// True if an event looks like Umbra's own traffic.
@@ -40,7 +40,7 @@ pub(super) struct ReviewInput {
 }
 
 /// An event with the hits of the checks.
-struct Page {
+struct CheckedEvent {
     /// Position of the event in its batch or task, from 1.
     number: usize,
     event: EventId,
@@ -48,7 +48,7 @@ struct Page {
     stored: StoredEvent,
     hits: Vec<Hit>,
     /// Baseline and reminders for the reviewer.
-    recalled: Recalled,
+    recalled: ReviewerContext,
 }
 
 impl ReviewInput {
@@ -81,16 +81,16 @@ impl ReviewInput {
             let stored = read(&held.payload)?;
             let hits = umbra_checks::by_shadow(&stored, shadow);
             own_traffic |= is_own_traffic(installation, &stored.event, &held.payload);
-            Some(Page {
+            Some(CheckedEvent {
                 number: index + 1,
                 event: held.event,
                 trigger: held.trigger,
                 stored,
                 hits,
-                recalled: Recalled::default(),
+                recalled: ReviewerContext::default(),
             })
         };
-        let pages: Vec<Page> = held.into_iter().enumerate().filter_map(page).collect();
+        let pages: Vec<CheckedEvent> = held.into_iter().enumerate().filter_map(page).collect();
         let total = pages.len();
         Ok((total > 0).then_some(Self { scope: job.scope, pages, total, own_traffic, notes: Vec::new() }))
     }
@@ -100,7 +100,12 @@ impl ReviewInput {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn remember(&mut self, reviews: &Reviews, rules: &Rules, shadow: &Shadow) -> Result<(), StoreError> {
+    pub async fn remember(
+        &mut self,
+        reviews: &Reviews,
+        rules: &ActiveConfiguration,
+        shadow: &Shadow,
+    ) -> Result<(), StoreError> {
         if self.scope == ReviewScope::Trajectory {
             return Ok(());
         }
@@ -120,10 +125,10 @@ impl ReviewInput {
     }
 
     /// Returns the input as `umbra_review` takes it.
-    pub fn matter(&self) -> ReviewSubject<'_> {
+    pub fn review_subject(&self) -> ReviewSubject<'_> {
         match (self.scope, self.pages.as_slice()) {
-            (ReviewScope::Trajectory, pages) => ReviewSubject::Trajectory(Trajectory {
-                steps: pages.iter().map(|page| Step { number: page.number, subject: subject(page) }).collect(),
+            (ReviewScope::Trajectory, pages) => ReviewSubject::Trajectory(TaskInput {
+                steps: pages.iter().map(|page| StepInput { number: page.number, subject: subject(page) }).collect(),
                 total: self.total,
                 notes: self.notes.clone(),
             }),
@@ -172,10 +177,10 @@ impl ReviewInput {
     }
 }
 
-fn subject(page: &Page) -> Subject<'_> {
-    let Page { event: event_id, trigger, stored, hits, recalled, .. } = page;
-    let Recalled { baseline, memory } = recalled;
-    Subject { event_id: *event_id, event: &stored.event, trigger: *trigger, hits, baseline: *baseline, memory }
+fn subject(page: &CheckedEvent) -> EventInput<'_> {
+    let CheckedEvent { event: event_id, trigger, stored, hits, recalled, .. } = page;
+    let ReviewerContext { baseline, memory } = recalled;
+    EventInput { event_id: *event_id, event: &stored.event, trigger: *trigger, hits, baseline: *baseline, memory }
 }
 
 fn read(payload: &[u8]) -> Option<StoredEvent> {
@@ -198,7 +203,7 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
             let mut hits = umbra_checks::by_shadow(&stored, shadow);
             let repeated = looping.observe(&stored.event);
             hits.extend(repeated.filter(|hit| shadow.checks.contains(&hit.check)));
-            excerpt.take(Page { number, event, trigger, stored, hits, recalled: Recalled::default() });
+            excerpt.take(CheckedEvent { number, event, trigger, stored, hits, recalled: ReviewerContext::default() });
         }
         // Of a task with more steps than are checked, the middle is skipped.
         if total > EXAMINED
@@ -231,15 +236,15 @@ async fn of_task(store: &Store, shadow: &Shadow, trigger: Trigger, task: &str) -
 /// The first steps, the last, and the worst of the marked steps between.
 #[derive(Default)]
 struct Excerpt {
-    head: Vec<Page>,
-    marked: Vec<Page>,
-    tail: VecDeque<Page>,
+    head: Vec<CheckedEvent>,
+    marked: Vec<CheckedEvent>,
+    tail: VecDeque<CheckedEvent>,
     /// Marked steps that were dropped for lack of room.
     dropped: usize,
 }
 
 impl Excerpt {
-    fn take(&mut self, page: Page) {
+    fn take(&mut self, page: CheckedEvent) {
         if self.head.len() < HEAD {
             self.head.push(page);
             return;
@@ -257,13 +262,13 @@ impl Excerpt {
         }
     }
 
-    fn finish(self) -> Vec<Page> {
-        let mut pages: Vec<Page> = self.head.into_iter().chain(self.marked).chain(self.tail).collect();
+    fn finish(self) -> Vec<CheckedEvent> {
+        let mut pages: Vec<CheckedEvent> = self.head.into_iter().chain(self.marked).chain(self.tail).collect();
         pages.sort_by_key(|page| page.number);
         pages
     }
 }
 
-fn worst(page: &Page) -> Option<Severity> {
+fn worst(page: &CheckedEvent) -> Option<Severity> {
     page.hits.iter().map(|hit| hit.severity).max()
 }

@@ -13,13 +13,13 @@ use uuid::Uuid;
 use crate::flows::{
     events::accept::worst_case,
     reviews::{
-        call::{Conversation, ModelOutcome},
         call_budget::CallBudget,
+        conversation::{Conversation, ModelOutcome},
     },
 };
 use umbra_domain::{Assessment, Event, EventId, NanoUsd, Provider, Shadow, SkipReason, Trigger};
 use umbra_llm::{Gateway, Readiness};
-use umbra_review::{Judgement, ReviewSubject, Subject};
+use umbra_review::{EventInput, Judgement, ReviewSubject};
 use umbra_store::{
     StoreError,
     calls::{HoldOutcome, MAX_CALLS},
@@ -128,7 +128,7 @@ pub fn worst_cost(gateway: &Gateway, shadow: &Shadow, events: &[Event]) -> Optio
 
 /// Outcome of a trial.
 #[derive(Debug)]
-pub enum Tried {
+pub enum TrialOutcome {
     /// The text was judged.
     Judged(Box<Judgement>, TrialUsage),
     /// The model gave no opinion, for this reason: the checks' findings stand, and the rest is inconclusive.
@@ -141,10 +141,15 @@ pub enum Tried {
 ///
 /// # Errors
 /// None of the database, which is not asked; the type is that of the shared conversation.
-pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &TrialBudget, event: Event) -> Result<Tried, StoreError> {
+pub async fn review(
+    gateway: &Gateway,
+    shadow: &Shadow,
+    tab: &TrialBudget,
+    event: Event,
+) -> Result<TrialOutcome, StoreError> {
     let screened = umbra_checks::screen(event);
     let hits = umbra_checks::review(&screened.event, &screened.marks, &shadow.checks);
-    let subject = Subject {
+    let subject = EventInput {
         event_id: EventId(Uuid::nil()),
         event: &screened.event,
         trigger: Trigger::TaskComplete,
@@ -154,7 +159,7 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &TrialBudget, event
     };
     let of_checks = || Box::new(redacted(umbra_review::of_checks(shadow, &subject)));
     if let Readiness::ChecksOnly { .. } = gateway.reviewer(&shadow.model) {
-        return Ok(Tried::Judged(of_checks(), TrialUsage::default()));
+        return Ok(TrialOutcome::Judged(of_checks(), TrialUsage::default()));
     }
     let bill = TrialAccount { tab, open: Mutex::default() };
     let conversation = Conversation { gateway, shadow, budget: CallBudget::Trial(&bill), installation: None };
@@ -163,19 +168,19 @@ pub async fn review(gateway: &Gateway, shadow: &Shadow, tab: &TrialBudget, event
         match conversation.ask(&ReviewSubject::Event(subject)).await? {
             ModelOutcome::Judged(mut judgements, _) => {
                 let judgement = judgements.pop().map_or_else(of_checks, |judgement| Box::new(redacted(judgement)));
-                return Ok(Tried::Judged(judgement, bill.open().took));
+                return Ok(TrialOutcome::Judged(judgement, bill.open().took));
             }
             ModelOutcome::Retry { delay, .. } if Instant::now() + delay < until => tokio::time::sleep(delay).await,
             ModelOutcome::GiveUp { reason: SkipReason::UsdCap | SkipReason::TokenCap, .. }
             | ModelOutcome::LeaseLost => {
-                return Ok(Tried::NoMoney);
+                return Ok(TrialOutcome::NoMoney);
             }
             ModelOutcome::Retry { why, .. } | ModelOutcome::GiveUp { why, .. } => break why,
         }
     };
     let mut judgement = of_checks();
     judgement.assessment = judgement.assessment.max(Assessment::Inconclusive);
-    Ok(Tried::NoOpinion(judgement, bill.open().took, why))
+    Ok(TrialOutcome::NoOpinion(judgement, bill.open().took, why))
 }
 
 /// Redacts a judgement's texts: a model may quote the event, whose text was redacted too.

@@ -9,14 +9,14 @@ use tokio::time::Instant;
 
 use crate::{
     flows::{
+        active_configuration::ActiveConfiguration,
         reviews::{
             Reviews,
-            call::{Conversation, ModelOutcome},
             call_budget::CallBudget,
-            outlast,
+            conversation::{Conversation, ModelOutcome},
+            retry_while_unavailable,
             review_input::ReviewInput,
         },
-        rules::Rules,
     },
     telemetry::metric,
 };
@@ -53,7 +53,10 @@ impl Reviews {
                 tracing::warn!(review = %job.review, %error, "a review could not continue");
                 let delay = std::time::Duration::from_secs(2);
                 let why = error.to_string();
-                drop(outlast(|| self.store.queue().put_back(job.review, job.lease, delay, &why, true)).await);
+                drop(
+                    retry_while_unavailable(|| self.store.queue().put_back(job.review, job.lease, delay, &why, true))
+                        .await,
+                );
                 "failed"
             }
         };
@@ -90,13 +93,13 @@ impl Reviews {
 
     async fn judge(
         &self,
-        rules: &Arc<Rules>,
+        rules: &Arc<ActiveConfiguration>,
         shadow: &Shadow,
         job: &Job,
         dossier: &ReviewInput,
         started: Instant,
     ) -> Result<ReviewOutcome, StoreError> {
-        let matter = dossier.matter();
+        let matter = dossier.review_subject();
         let of_checks = || matter.of_checks(shadow);
         let result = |mut judgements: Vec<Judgement>, model: Option<&str>, tokens| {
             for ((event, usual), judgement) in dossier.usual().zip(&mut judgements) {
@@ -212,7 +215,7 @@ impl Reviews {
         result: &NewResult,
         started: Instant,
     ) -> Result<&'static str, StoreError> {
-        let finished = outlast(|| self.store.reviews().finish(job.review, job.lease, result)).await?;
+        let finished = retry_while_unavailable(|| self.store.reviews().finish(job.review, job.lease, result)).await?;
         let Some((seq, _)) = finished else {
             tracing::info!(review = %job.review, "the lease of a review was lost; its result is dropped");
             return Ok("fenced");
@@ -238,7 +241,8 @@ impl Reviews {
 
     async fn give_up(&self, job: &Job, zone: &str, reason: SkipReason, why: &str) -> Result<&'static str, StoreError> {
         let why: Redacted = umbra_checks::redact(why);
-        outlast(|| self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone)).await?;
+        retry_while_unavailable(|| self.store.queue().give_up(job.review, job.lease, reason, why.as_str(), zone))
+            .await?;
         // Unit and cooldown were returned, so remembered refusals may not hold any more.
         self.rules.load().memory.forget();
         self.verdicts.ended(job.event, job.priority == Mode::Active.priority()).await;

@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use super::{
-    AgentFilter, Fault, Sidecar, cleaned,
+    AgentFilter, RequestPartFault, Sidecar, cleaned,
     documents::{format_of, parsed},
     judge::EvaluationContext,
-    patience::RequestDeadline,
+    request_deadline::RequestDeadline,
     select::{listed, shown, usable},
     step::{StateSnapshot, StepRecord},
     workspace::SessionFiles,
@@ -135,7 +135,7 @@ pub struct Summary {
 pub enum AttachError {
     /// Parts of the request cannot be used.
     #[error("the session has invalid parts")]
-    Faults(Vec<Fault>),
+    Faults(Vec<RequestPartFault>),
     /// The agent has as many open sessions as it may have.
     #[error("this agent has {0} open sessions, the most it may have (sidecar.max_sessions_per_agent): close a session")]
     TooMany(u32),
@@ -188,22 +188,25 @@ impl Sidecar {
         let mut faults = Vec::new();
         if request.tools.len() > self.settings.max_tools {
             let most = self.settings.max_tools;
-            faults.push(Fault::new("tools", format!("may have {most} entries here (sidecar.max_tools)")));
+            faults.push(RequestPartFault::new("tools", format!("may have {most} entries here (sidecar.max_tools)")));
         }
         if request.documents.len() > self.settings.max_documents {
             let most = self.settings.max_documents;
-            faults.push(Fault::new("documents", format!("may have {most} entries here (sidecar.max_documents)")));
+            faults.push(RequestPartFault::new(
+                "documents",
+                format!("may have {most} entries here (sidecar.max_documents)"),
+            ));
         }
         let mut documents = Vec::new();
         for (name, sent) in &request.documents {
             match Self::first_document(name, sent.format.as_deref().map(format_of), &sent.text) {
                 Ok(document) => documents.push(document),
-                Err(fault) => faults.push(Fault { part: format!("documents/{name}"), ..fault }),
+                Err(fault) => faults.push(RequestPartFault { part: format!("documents/{name}"), ..fault }),
             }
         }
         documents.sort_by(|a, b| a.name.cmp(&b.name));
         if let Some(twins) = documents.windows(2).find(|pair| pair[0].name == pair[1].name) {
-            faults.push(Fault::new(
+            faults.push(RequestPartFault::new(
                 format!("documents/{}", twins[1].name),
                 "two documents have this name: give each its own name",
             ));
@@ -257,14 +260,16 @@ impl Sidecar {
     }
 
     /// Returns the folder of a new session's files, if this server has a workspace or the request names a folder.
-    fn folder_of(&self, id: SessionId, within: Option<&str>) -> Result<Option<String>, Fault> {
+    fn folder_of(&self, id: SessionId, within: Option<&str>) -> Result<Option<String>, RequestPartFault> {
         if self.files.is_none() && within.is_none() {
             return Ok(None);
         }
-        let session = Name::parse(&id.to_string()).map_err(|error| Fault::new("folder", error.to_string()))?;
-        let folder = export_folder(within, &session).map_err(|error| Fault::new("folder", error.to_string()))?;
+        let session =
+            Name::parse(&id.to_string()).map_err(|error| RequestPartFault::new("folder", error.to_string()))?;
+        let folder =
+            export_folder(within, &session).map_err(|error| RequestPartFault::new("folder", error.to_string()))?;
         if cleaned(&folder) != folder {
-            return Err(Fault::new("folder", "looks like a credential, or has hidden characters"));
+            return Err(RequestPartFault::new("folder", "looks like a credential, or has hidden characters"));
         }
         Ok(Some(folder))
     }
@@ -370,7 +375,7 @@ impl Sidecar {
         outcome: Option<PatternOutcome>,
         mut patience: RequestDeadline<'_>,
     ) -> Result<Summary, StoreError> {
-        let Some((mut step, mut held)) = self.hold(step, NOT_CLOSED, &mut patience).await else {
+        let Some((mut step, mut held)) = self.read_session_files(step, NOT_CLOSED, &mut patience).await else {
             return Ok(not_had(patience));
         };
         let documents = step.documents.iter().map(DocumentState::of).collect();

@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use super::{
     AgentFilter, Sidecar,
-    faults::Fault,
+    faults::RequestPartFault,
     workspace::{not_seen, not_written},
 };
 use umbra_domain::SessionId;
 use umbra_sidecar::document::{
-    Document, Format, LimitError, Limits, YamlError,
+    Document, DocumentLimits, Format, LimitError, YamlError,
     edit::{self, Edit, EditFault},
     merge::{Conflict, MergeError, merge},
     name::{Name, NameError},
-    revision::{Change, Entry, Etag, replay},
+    revision::{DocumentChange, Entry, Etag, replay},
 };
 use umbra_store::{
     StoreError,
@@ -124,7 +124,7 @@ pub enum DocumentError {
     #[error("the database does not answer in time")]
     Late,
     /// The database was not asked, since it did not answer lately.
-    #[error("the database failed repeatedly, so the sidecar does not ask it for a few seconds: try again")]
+    #[error("the sidecar is passive for a few seconds after repeated failures of the database: try again")]
     Passive,
     /// The stored history cannot be read.
     #[error("the history of this document cannot be read")]
@@ -150,8 +150,8 @@ pub fn parsed(text: &str, format: &str) -> Option<Document> {
 }
 
 /// Returns limits for reading stored documents, which may have been written under other limits.
-fn generous() -> Limits {
-    Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: usize::MAX }
+fn generous() -> DocumentLimits {
+    DocumentLimits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: usize::MAX }
 }
 
 impl Sidecar {
@@ -227,7 +227,7 @@ impl Sidecar {
             (None, Revise::Edits(_)) => None,
             (None, Revise::Put(_)) => return Err(DocumentError::Unconditional),
         };
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         let from = base.as_deref().unwrap_or(&known.text);
         let (wanted, change) = revised(from, format, &revision.revise, &limits)?;
         let (text, change) = match &base {
@@ -237,7 +237,7 @@ impl Sidecar {
                     MergeError::Conflicts(conflicts) => DocumentError::Conflicts(conflicts),
                     MergeError::Limit(limit) => DocumentError::Limit(limit),
                 })?;
-                (merged, Change::Merge { from: Etag::of(base), said: None })
+                (merged, DocumentChange::Merge { from: Etag::of(base), said: None })
             }
         };
         let merged = base.is_some();
@@ -266,7 +266,7 @@ impl Sidecar {
             return Err(DocumentError::TooMany(most));
         }
         let text = screened(&text);
-        Document::parse(text.as_str(), format, &Limits::default())?.check()?;
+        Document::parse(text.as_str(), format, &DocumentLimits::default())?.check()?;
         let document = add(step, name, format, &text, by).await?;
         Ok(Revised { document, created: true, merged: false, warnings: Vec::new() })
     }
@@ -275,12 +275,17 @@ impl Sidecar {
     ///
     /// # Errors
     /// The name is invalid, or the text is too large, or should be YAML and is not.
-    pub(super) fn first_document(name: &str, format: Option<Format>, text: &str) -> Result<NewDocument, Fault> {
-        let (name, by_ending) = Name::of_document(name).map_err(|error| Fault::new(name, error.to_string()))?;
+    pub(super) fn first_document(
+        name: &str,
+        format: Option<Format>,
+        text: &str,
+    ) -> Result<NewDocument, RequestPartFault> {
+        let (name, by_ending) =
+            Name::of_document(name).map_err(|error| RequestPartFault::new(name, error.to_string()))?;
         let (format, text) = (format.unwrap_or(by_ending), screened(text));
-        let read = Document::parse(text.as_str(), format, &Limits::default());
-        let read = read.map_err(|error| Fault::new(name.as_str(), error.to_string()))?;
-        read.check().map_err(|error| Fault::new(name.as_str(), error.to_string()))?;
+        let read = Document::parse(text.as_str(), format, &DocumentLimits::default());
+        let read = read.map_err(|error| RequestPartFault::new(name.as_str(), error.to_string()))?;
+        read.check().map_err(|error| RequestPartFault::new(name.as_str(), error.to_string()))?;
         Ok(NewDocument { name: name.as_str().to_owned(), format: word(format), first: text.clone(), text })
     }
 }
@@ -304,7 +309,7 @@ pub(super) async fn add(
         text: String::new(),
         at_turn: String::new(),
     };
-    let document = keep(step, &empty, text, Change::Put, by).await?;
+    let document = keep(step, &empty, text, DocumentChange::Put, by).await?;
     let at = step.documents.partition_point(|other| other.name < document.name);
     step.documents.insert(at, document.clone());
     Ok(document)
@@ -315,7 +320,7 @@ pub(super) async fn keep(
     step: &mut LockedSession,
     known: &StoredDocument,
     text: &str,
-    change: Change,
+    change: DocumentChange,
     by: String,
 ) -> Result<StoredDocument, DocumentError> {
     let entry = Entry::between(by, Some(step.now), change, &known.text, text);
@@ -327,19 +332,24 @@ pub(super) async fn keep(
 }
 
 /// Returns the changed text and its history entry, without hidden characters and credentials.
-fn revised(from: &str, format: Format, revise: &Revise, limits: &Limits) -> Result<(String, Change), DocumentError> {
+fn revised(
+    from: &str,
+    format: Format,
+    revise: &Revise,
+    limits: &DocumentLimits,
+) -> Result<(String, DocumentChange), DocumentError> {
     match revise {
         Revise::Put(text) => {
             let text = screened(text);
             Document::parse(text.as_str(), format, limits)?.check()?;
-            Ok((text, Change::Put))
+            Ok((text, DocumentChange::Put))
         }
         Revise::Edits(edits) => {
             let document = Document::parse(from, format, &generous())?;
             let edits = screened_edits(edits);
             let edited = edit::apply(&document, &edits, limits)?;
             // An edit and the text around it may form a credential together.
-            Ok((screened(edited.text()), Change::Edits { edits }))
+            Ok((screened(edited.text()), DocumentChange::Edits { edits }))
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Sidecar, patience::RequestDeadline};
+use super::{Sidecar, request_deadline::RequestDeadline};
 use umbra_domain::{Objective, Session, SessionId};
 use umbra_llm::Gateway;
 use umbra_sidecar::tools::{self, Catalogue};
@@ -31,7 +31,7 @@ const MOST_NUMBERS: usize = 16 * 1024 * 1024;
 /// Cache of the embedding model's vectors, by text.
 #[derive(Default)]
 pub(super) struct Vectors {
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedVectors>,
     /// Notified when a text waits.
     wanted: Notify,
     /// Changed when a request has ended.
@@ -39,7 +39,7 @@ pub(super) struct Vectors {
 }
 
 #[derive(Default)]
-struct Kept {
+struct CachedVectors {
     /// Address and name of the model that made the vectors.
     model: String,
     vectors: HashMap<String, Arc<[f32]>>,
@@ -51,7 +51,7 @@ struct Kept {
 }
 
 impl Vectors {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, CachedVectors> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl Vectors {
         let Some(model) = model(gateway) else { return };
         let mut kept = self.kept();
         if kept.model != model {
-            *kept = Kept { model, ..Kept::default() };
+            *kept = CachedVectors { model, ..CachedVectors::default() };
         }
         for text in texts {
             let known = kept.vectors.contains_key(text) || kept.waiting.len() >= MOST_WAITING;

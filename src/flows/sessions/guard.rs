@@ -10,9 +10,9 @@ use super::{
     AgentFilter, Sidecar,
     attach::StepError,
     cleaned,
-    judge::{EvaluationContext, Judged, Part, at_length},
-    redacted,
-    seen::AcquiredSession,
+    judge::{EvaluationContext, Judged, StepPart, at_length},
+    redaction,
+    session_cache::AcquiredSession,
     step::{StateSnapshot, StepRecord},
 };
 use crate::{
@@ -79,10 +79,10 @@ impl Sidecar {
         if request.session.is_some() && request.agent.is_some() {
             patience.warn("`agent` is ignored: the session names its agent".to_owned());
         }
-        let marks = Part::marks(&Part::of_guard(&request));
+        let marks = StepPart::marks(&StepPart::of_guard(&request));
         let agent = request.agent.as_deref().map(|agent| self.boundary.name_of(agent)).unwrap_or_default();
-        let request = at_length(&Part::of_guard(&request), || redacted::guard(&request));
-        let (parts, whereabouts) = (Part::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
+        let request = at_length(&StepPart::of_guard(&request), || redaction::guard(&request));
+        let (parts, whereabouts) = (StepPart::of_guard(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let (mut words, AcquiredSession { step, session, held }, mut scene);
@@ -90,7 +90,7 @@ impl Sidecar {
             let waits = (may, &mut patience);
             words = self.ask_before(law, id, (&parts, &marks), whereabouts, waits).await;
             let missed = "the session could not be read: rules about its documents were judged without documents";
-            let taken = self.take(id, missed, (may, &mut patience)).await?;
+            let taken = self.acquire_session(id, missed, (may, &mut patience)).await?;
             let shown = self.shown_to(taken.session.as_ref(), &mut patience).await;
             scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(shown);
             AcquiredSession { step, session, held } = taken;

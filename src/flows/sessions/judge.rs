@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{SidecarRulesInForce, seen::AcquiredSession, step::RuleDocument, words::ModelAnswers};
-use crate::ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject as Asked, TurnRequest};
+use super::{SidecarRulesInForce, model_answers::ModelAnswers, session_cache::AcquiredSession, step::RuleDocument};
+use crate::ingest::{GuardRequest, GuardSubject as Asked, MessageRequest, NamedCall, SaidResult, TurnRequest};
 use umbra_boundary::tools::Tools;
 use umbra_domain::{
     Call, Effect, Mark, Session, SessionId, ToolName,
     sidecar::{ModelRule, Ruling},
 };
 use umbra_sidecar::{
-    guard::{DocumentState, Moment, Subject},
+    guard::{Moment, MomentDocument, MomentSubject},
     tools::Catalogue,
 };
 use umbra_store::documents::StoredDocument;
@@ -36,7 +36,7 @@ pub struct Judged {
 
 /// One part of a step, redacted.
 #[derive(Clone, Copy)]
-pub(super) enum Part<'a> {
+pub(super) enum StepPart<'a> {
     /// A planned call.
     Planned(&'a NamedCall),
     /// A call that was made.
@@ -52,47 +52,54 @@ pub(super) enum Part<'a> {
     },
 }
 
-impl Part<'_> {
+impl StepPart<'_> {
     /// Returns the planned calls of a turn.
-    pub fn of_turn(asked: &TurnRequest) -> Vec<Part<'_>> {
-        asked.planned_calls.iter().map(Part::Planned).collect()
+    pub fn of_turn(asked: &TurnRequest) -> Vec<StepPart<'_>> {
+        asked.planned_calls.iter().map(StepPart::Planned).collect()
     }
 
     /// Returns the parts of a message: its calls, their results, its text.
-    pub fn of_message(told: &MessageRequest) -> Vec<Part<'_>> {
+    pub fn of_message(told: &MessageRequest) -> Vec<StepPart<'_>> {
         let with_calls = !told.tool_calls.is_empty();
-        let said = told.content.iter().map(|text| Part::Message { role: &told.role, text, with_calls });
-        told.tool_calls.iter().map(Part::Made).chain(told.results.iter().map(Part::Result)).chain(said).collect()
+        let said = told.content.iter().map(|text| StepPart::Message { role: &told.role, text, with_calls });
+        told.tool_calls
+            .iter()
+            .map(StepPart::Made)
+            .chain(told.results.iter().map(StepPart::Result))
+            .chain(said)
+            .collect()
     }
 
     /// Returns the subject of a question to the guardrail.
-    pub fn of_guard(asked: &GuardRequest) -> Vec<Part<'_>> {
+    pub fn of_guard(asked: &GuardRequest) -> Vec<StepPart<'_>> {
         vec![match &asked.subject {
-            Asked::Message { role, content } => Part::Message { role, text: content, with_calls: false },
-            Asked::Call(call) => Part::Planned(call),
+            Asked::Message { role, content } => StepPart::Message { role, text: content, with_calls: false },
+            Asked::Call(call) => StepPart::Planned(call),
         }]
     }
 
     /// Returns the marks of each part as it was sent, before redaction.
-    pub fn marks(parts: &[Part<'_>]) -> Vec<Vec<Mark>> {
-        let marks = |part: &Part<'_>| match part {
-            Part::Planned(call) | Part::Made(call) => {
+    pub fn marks(parts: &[StepPart<'_>]) -> Vec<Vec<Mark>> {
+        let marks = |part: &StepPart<'_>| match part {
+            StepPart::Planned(call) | StepPart::Made(call) => {
                 let args = Value::Object(call.arguments.clone());
-                marks(Subject::Call { tool: &call.tool, effect: Effect::Read, args: &args })
+                marks(MomentSubject::Call { tool: &call.tool, effect: Effect::Read, args: &args })
             }
-            Part::Result(result) => marks(Subject::Result { tool: &result.tool, text: &result.content }),
-            Part::Message { role, text, with_calls } => marks(Subject::Message { role, text, with_calls: *with_calls }),
+            StepPart::Result(result) => marks(MomentSubject::Result { tool: &result.tool, text: &result.content }),
+            StepPart::Message { role, text, with_calls } => {
+                marks(MomentSubject::Message { role, text, with_calls: *with_calls })
+            }
         };
         at_length(parts, || parts.iter().map(marks).collect())
     }
 
     fn weight(&self) -> usize {
         match self {
-            Part::Planned(call) | Part::Made(call) => {
+            StepPart::Planned(call) | StepPart::Made(call) => {
                 call.arguments.iter().map(|(key, value)| key.len() + weight(value)).sum()
             }
-            Part::Result(result) => result.content.len(),
-            Part::Message { text, .. } => text.len(),
+            StepPart::Result(result) => result.content.len(),
+            StepPart::Message { text, .. } => text.len(),
         }
     }
 
@@ -100,9 +107,9 @@ impl Part<'_> {
     /// words are not the agent's.
     pub fn may_be_asked(&self) -> bool {
         match self {
-            Part::Planned(_) => true,
-            Part::Message { role, .. } => *role == "assistant",
-            Part::Made(_) | Part::Result(_) => false,
+            StepPart::Planned(_) => true,
+            StepPart::Message { role, .. } => *role == "assistant",
+            StepPart::Made(_) | StepPart::Result(_) => false,
         }
     }
 }
@@ -111,8 +118,8 @@ impl Part<'_> {
 const LENGTHY: usize = 16 * 1024;
 
 /// Does work on the parts of a step; if they are long, in `block_in_place`, so that other requests go on.
-pub(super) fn at_length<T>(parts: &[Part<'_>], work: impl FnOnce() -> T) -> T {
-    if parts.iter().map(Part::weight).sum::<usize>() < LENGTHY { work() } else { tokio::task::block_in_place(work) }
+pub(super) fn at_length<T>(parts: &[StepPart<'_>], work: impl FnOnce() -> T) -> T {
+    if parts.iter().map(StepPart::weight).sum::<usize>() < LENGTHY { work() } else { tokio::task::block_in_place(work) }
 }
 
 /// Returns the approximate size of a value in bytes.
@@ -125,7 +132,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-fn marks(subject: Subject<'_>) -> Vec<Mark> {
+fn marks(subject: MomentSubject<'_>) -> Vec<Mark> {
     umbra_checks::screen(subject.as_event()).marks
 }
 
@@ -204,9 +211,9 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// Judges the parts of a step, in order. Each call adds its labels to the context of later parts.
-    pub fn judge(&mut self, parts: &[Part<'_>], marks: &[Vec<Mark>], words: &mut ModelAnswers) -> Vec<Judged> {
+    pub fn judge(&mut self, parts: &[StepPart<'_>], marks: &[Vec<Mark>], words: &mut ModelAnswers) -> Vec<Judged> {
         let mut asked = 0..;
-        let judge = |(at, part): (usize, &Part<'_>)| {
+        let judge = |(at, part): (usize, &StepPart<'_>)| {
             let asking = if part.may_be_asked() { asked.next().map(|at| (at, &mut *words)) } else { None };
             self.part(part, marks.get(at).map_or(&[], Vec::as_slice), asking)
         };
@@ -215,18 +222,18 @@ impl<'a> EvaluationContext<'a> {
 
     /// Judges the beginning of a turn.
     pub fn turn(&self) -> Ruling {
-        self.with(Subject::Turn, &[], |moment| self.rules.guardrail.judge(moment))
+        self.with(MomentSubject::Turn, &[], |moment| self.rules.guardrail.judge(moment))
     }
 
-    fn part(&mut self, part: &Part<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Judged {
+    fn part(&mut self, part: &StepPart<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Judged {
         match *part {
-            Part::Planned(call) | Part::Made(call) => self.call(call, marks, asking),
-            Part::Result(SaidResult { tool, content, .. }) => {
-                let ruling = self.ruling(Subject::Result { tool, text: content }, marks, asking);
+            StepPart::Planned(call) | StepPart::Made(call) => self.call(call, marks, asking),
+            StepPart::Result(SaidResult { tool, content, .. }) => {
+                let ruling = self.ruling(MomentSubject::Result { tool, text: content }, marks, asking);
                 Judged { tool: Some(tool.clone()), effect: None, ruling }
             }
-            Part::Message { role, text, with_calls } => {
-                let ruling = self.ruling(Subject::Message { role, text, with_calls }, marks, asking);
+            StepPart::Message { role, text, with_calls } => {
+                let ruling = self.ruling(MomentSubject::Message { role, text, with_calls }, marks, asking);
                 Judged { ruling, ..Judged::default() }
             }
         }
@@ -245,7 +252,7 @@ impl<'a> EvaluationContext<'a> {
             let effect = self.tools.effect(&asked).effect;
             taints.extend(self.tools.taints(&asked));
             let asking = asking.as_mut().map(|(part, words)| (*part, &mut **words));
-            let ruling = self.ruling(Subject::Call { tool, effect, args: &args }, marks, asking);
+            let ruling = self.ruling(MomentSubject::Call { tool, effect, args: &args }, marks, asking);
             taints.extend(ruling.taints.iter().cloned());
             let graver = judged.as_ref().is_none_or(|other| {
                 (ruling.decision, ruling.would, effect)
@@ -263,7 +270,7 @@ impl<'a> EvaluationContext<'a> {
         judged.unwrap_or_default()
     }
 
-    fn ruling(&self, subject: Subject<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Ruling {
+    fn ruling(&self, subject: MomentSubject<'_>, marks: &[Mark], asking: Option<(usize, &mut ModelAnswers)>) -> Ruling {
         let guardrail = &self.rules.guardrail;
         self.with(subject, marks, |moment| {
             let mut ruling = guardrail.judge(moment);
@@ -280,11 +287,11 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// Builds the `Moment` of a subject in this context, and calls `then` with it.
-    fn with<T>(&self, subject: Subject<'_>, marks: &[Mark], then: impl FnOnce(&Moment<'_>) -> T) -> T {
+    fn with<T>(&self, subject: MomentSubject<'_>, marks: &[Mark], then: impl FnOnce(&Moment<'_>) -> T) -> T {
         let read = self.documents.as_deref().unwrap_or_default();
         let changed: Vec<_> =
             read.iter().map(|read| |section: Option<&str>, since| read.changed(section, since)).collect();
-        let documents: Vec<DocumentState<'_>> =
+        let documents: Vec<MomentDocument<'_>> =
             read.iter().zip(&changed).map(|(read, changed)| read.standing(changed)).collect();
         then(&Moment {
             agent: &self.agent,

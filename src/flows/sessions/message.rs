@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 use super::{
     AgentFilter, Sidecar,
     attach::StepError,
-    judge::{EvaluationContext, Judged, Part, at_length},
-    redacted,
-    seen::AcquiredSession,
+    judge::{EvaluationContext, Judged, StepPart, at_length},
+    redaction,
+    session_cache::AcquiredSession,
     step::{StateSnapshot, StepRecord},
 };
 use crate::ingest::{MessageRequest, NamedCall, SaidResult, TurnRequest};
@@ -66,17 +66,18 @@ impl Sidecar {
         if let Some(warning) = cut(&mut request) {
             patience.warn(warning);
         }
-        let mut marks = Part::marks(&Part::of_message(&request));
-        let mut request = at_length(&Part::of_message(&request), || redacted::message(&request));
+        let mut marks = StepPart::marks(&StepPart::of_message(&request));
+        let mut request = at_length(&StepPart::of_message(&request), || redaction::message(&request));
         let (route, modes) = (request.route.clone(), request.modes.clone());
         let whereabouts = (route.as_ref(), modes.as_ref());
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
-        let mut words =
-            self.ask_before(law, id, (&Part::of_message(&request), &marks), whereabouts, (may, &mut patience)).await;
+        let mut words = self
+            .ask_before(law, id, (&StepPart::of_message(&request), &marks), whereabouts, (may, &mut patience))
+            .await;
         let missed =
             "the session could not be read: the message is not stored, and rules were judged without documents";
-        let taken = self.take(id, missed, (may, &mut patience)).await?;
+        let taken = self.acquire_session(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue);
         let before = StateSnapshot::of(&scene, taken.step.as_ref());
@@ -92,7 +93,7 @@ impl Sidecar {
             request.tool_calls.extend(as_planned(&unheard, planned.as_deref()));
             marks.splice(at..at, unheard.iter().map(|_| Vec::new()));
         }
-        let parts = Part::of_message(&request);
+        let parts = StepPart::of_message(&request);
         let has = |objective| session.as_ref().is_none_or(|session| session.has_objective(objective));
         let mut answer = MessageAnswer { policy_version: self.policy_version(), ..MessageAnswer::default() };
         // Labels of calls are kept whatever the session's objectives are.

@@ -20,16 +20,16 @@ mod faults;
 pub mod guard;
 mod judge;
 pub mod message;
-mod patience;
+mod model_answers;
 pub mod patterns;
-mod redacted;
+mod redaction;
 pub mod replay;
-mod seen;
+mod request_deadline;
 pub mod select;
+mod session_cache;
 pub mod step;
 mod trajectories;
 pub mod turn;
-mod words;
 pub mod workspace;
 
 use std::{
@@ -43,12 +43,12 @@ use tokio::{sync::mpsc, time::Instant};
 
 use self::{
     embedding::Vectors,
-    patience::{DatabaseBreaker, RequestDeadline},
     patterns::PatternCache,
-    seen::{Ends, SessionCache},
-    workspace::Files,
+    request_deadline::{DatabaseBreaker, RequestDeadline},
+    session_cache::{PendingEnds, SessionCache},
+    workspace::WorkspaceFiles,
 };
-pub use self::{faults::Fault, guard::Interventions, judge::Judged};
+pub use self::{faults::RequestPartFault, guard::Interventions, judge::Judged};
 use crate::{
     flows::{decisions::Boundary, events::Events, verdicts::Verdicts},
     workspace::Workspace,
@@ -125,10 +125,10 @@ impl SidecarRulesInForce {
 
 /// Use case: the sidecar. Cheap to clone.
 #[derive(Clone)]
-pub struct Sidecar(Arc<Parts>);
+pub struct Sidecar(Arc<SidecarParts>);
 
 /// The parts of a [`Sidecar`].
-pub struct Parts {
+pub struct SidecarParts {
     /// The database.
     pub store: Store,
     /// The clock.
@@ -144,7 +144,7 @@ pub struct Parts {
     /// Bounds of the sidecar.
     pub settings: SidecarSettings,
     /// Files of documents, if there is a workspace.
-    files: Option<Files>,
+    files: Option<WorkspaceFiles>,
     /// Patterns known to this process.
     known: PatternCache,
     /// Indexes of tools by digest, with the time of their last use.
@@ -152,7 +152,7 @@ pub struct Parts {
     /// Cache of the last seen sessions.
     seen: SessionCache,
     /// Ends of sessions that are still to be stored.
-    ends: Ends,
+    ends: PendingEnds,
     health: DatabaseBreaker,
     /// Vectors of tools and tasks by the embedding model.
     vectors: Vectors,
@@ -160,8 +160,8 @@ pub struct Parts {
 }
 
 impl std::ops::Deref for Sidecar {
-    type Target = Parts;
-    fn deref(&self) -> &Parts {
+    type Target = SidecarParts;
+    fn deref(&self) -> &SidecarParts {
         &self.0
     }
 }
@@ -175,19 +175,19 @@ impl Sidecar {
         settings: SidecarSettings,
     ) -> (Self, Interventions) {
         let (told, telling) = mpsc::channel(TOLD);
-        let sidecar = Self(Arc::new(Parts {
+        let sidecar = Self(Arc::new(SidecarParts {
             store,
             clock,
             boundary,
             events,
             verdicts,
             rules: ArcSwap::from_pointee(rules),
-            files: settings.workspace.clone().map(Files::new),
+            files: settings.workspace.clone().map(WorkspaceFiles::new),
             known: PatternCache::new(settings.keep_patterns),
             settings,
             catalogues: Mutex::default(),
             seen: SessionCache::default(),
-            ends: Ends::default(),
+            ends: PendingEnds::default(),
             health: DatabaseBreaker::default(),
             vectors: Vectors::default(),
             told,

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use super::{Sidecar, cleaned, patience::RequestDeadline};
+use super::{Sidecar, cleaned, request_deadline::RequestDeadline};
 use crate::flows::serialise::to_json;
 use umbra_domain::{
     Assessment, NewPattern, Objective, Pattern, PatternId, PatternOutcome, PatternSource, ReviewId, Session, ToolName,
 };
 use umbra_sidecar::{
-    patterns::{self, Offered, Origin, PatternIndex, Step, Trajectory},
+    patterns::{self, ApprovedTask, MinedStep, Offered, PatternIndex, ReportOrigin},
     tools::{Memory, Situation, Task},
 };
 use umbra_store::{
@@ -126,7 +126,7 @@ pub struct Told {
 
 impl Sidecar {
     /// Keeps a recorded pattern, or counts it if it is known. The caller checks it by [`patterns::faults`] first.
-    pub async fn tell(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
+    pub async fn record_pattern(&self, asked: Instant, new: NewPattern, by: &str) -> Told {
         let mut patience = self.patience(asked, None);
         if !patterns::can_be_found(&new) {
             let warning = "the pattern is not stored: `task` has no word that distinguishes it from other tasks";
@@ -147,7 +147,7 @@ impl Sidecar {
             patterns.lock_tasks(std::slice::from_ref(task)).await?;
         }
         let kept = self.keep_among(&mut patterns, new, teller).await?;
-        telling.done().await?;
+        telling.commit().await?;
         self.known.learn(kept.iter().map(|(pattern, _)| pattern.clone()).collect(), false);
         Ok(kept)
     }
@@ -183,7 +183,7 @@ impl Sidecar {
             Some(known) if screened.quarantine.is_some() => known,
             Some(known) => patterns::record_use(&known, &screened.pattern.used(teller.source)),
             None => {
-                let origin = Origin { source: teller.source, by: cleaned(teller.by), review: teller.review, at };
+                let origin = ReportOrigin { source: teller.source, by: cleaned(teller.by), review: teller.review, at };
                 patterns::begin(PatternId(self.clock.new_id()), screened, origin)
             }
         };
@@ -278,15 +278,15 @@ impl Sidecar {
         if !session.has_objective(Objective::PatternCapture) || task.trim().is_empty() {
             return 0;
         }
-        let steps = session.calls.iter().map(|call| Step {
+        let steps = session.calls.iter().map(|call| MinedStep {
             tool: Some(call.tool.clone()),
             ok: call.ok == Some(true),
             rejected: call.rejected,
             summary: None,
         });
-        let steps: Vec<Step> = steps.collect();
+        let steps: Vec<MinedStep> = steps.collect();
         let id = session.id.to_string();
-        let trajectory = Trajectory {
+        let trajectory = ApprovedTask {
             agent: &session.agent,
             task_type: None,
             task,

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{
     SidecarRulesInForce,
     documents::{entries, format_of, word},
-    judge::{EvaluationContext, Judged, Part},
+    judge::{EvaluationContext, Judged, StepPart},
+    model_answers::ModelAnswers,
     step::{StepRecord, inputs_of},
-    words::ModelAnswers,
 };
 use crate::ingest::{GuardRequest, MessageRequest, TurnRequest};
 use umbra_boundary::tools::Tools;
@@ -28,7 +28,7 @@ const PAGE: u32 = 500;
 
 /// A ruling that differs now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
+pub struct RulingDifference {
     /// Number of the step, from 1.
     pub step: i32,
     /// Part of the step, such as `call 1` or `message`.
@@ -49,7 +49,7 @@ pub struct Replay {
     /// Rulings in these steps.
     pub rulings: u32,
     /// Rulings that differ.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<RulingDifference>,
     /// Steps whose record was changed, or whose documents cannot be restored.
     pub unreadable: Vec<i32>,
     /// First number of each gap in the steps.
@@ -186,7 +186,7 @@ fn repeat(
         told.rulings += 1;
         // Models are not asked again, so rulings by them are not compared.
         if then != now && !then.ends_with("(model)") {
-            told.differences.push(Difference { step: step.number, part, then, now });
+            told.differences.push(RulingDifference { step: step.number, part, then, now });
         }
     }
 }
@@ -227,7 +227,8 @@ fn in_short(decision: Option<String>, due: &[DocumentDue]) -> String {
 fn parts(kind: StepKind, recorded: &StepRecord, scene: &mut EvaluationContext<'_>) -> Vec<(String, Value, Judged)> {
     let answered = |pointer: &str| recorded.answered.pointer(pointer).cloned().unwrap_or_default();
     let asked = recorded.asked.clone();
-    let mut judge = |parts: &[Part<'_>]| scene.judge(parts, &recorded.marks, &mut ModelAnswers::default()).into_iter();
+    let mut judge =
+        |parts: &[StepPart<'_>]| scene.judge(parts, &recorded.marks, &mut ModelAnswers::default()).into_iter();
     let named = |name: &'static str, list: &'static str, most: usize| {
         (0..most).map(move |at| (format!("{name} {}", at + 1), format!("/{list}/{at}")))
     };
@@ -235,18 +236,21 @@ fn parts(kind: StepKind, recorded: &StepRecord, scene: &mut EvaluationContext<'_
         StepKind::Turn => {
             let Ok(asked) = serde_json::from_value::<TurnRequest>(asked) else { return Vec::new() };
             let places = named("call", "decisions", asked.planned_calls.len());
-            places.zip(judge(&Part::of_turn(&asked))).map(|((part, at), now)| (part, answered(&at), now)).collect()
+            places.zip(judge(&StepPart::of_turn(&asked))).map(|((part, at), now)| (part, answered(&at), now)).collect()
         }
         StepKind::Message => {
             let Ok(asked) = serde_json::from_value::<MessageRequest>(asked) else { return Vec::new() };
             let calls = named("call", "calls", asked.tool_calls.len());
             let results = named("result", "results", asked.results.len());
             let places = calls.chain(results).chain([("message".to_owned(), "/said".to_owned())]);
-            places.zip(judge(&Part::of_message(&asked))).map(|((part, at), now)| (part, answered(&at), now)).collect()
+            places
+                .zip(judge(&StepPart::of_message(&asked)))
+                .map(|((part, at), now)| (part, answered(&at), now))
+                .collect()
         }
         StepKind::Guard => {
             let Ok(asked) = serde_json::from_value::<GuardRequest>(asked) else { return Vec::new() };
-            let judged = judge(&Part::of_guard(&asked));
+            let judged = judge(&StepPart::of_guard(&asked));
             judged.map(|now| ("guard".to_owned(), recorded.answered.clone(), now)).collect()
         }
         StepKind::Close => Vec::new(),

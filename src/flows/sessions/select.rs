@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::{AgentFilter, Sidecar, attach::StepError, cleaned, patience::RequestDeadline};
+use super::{AgentFilter, Sidecar, attach::StepError, cleaned, request_deadline::RequestDeadline};
 use crate::ingest::{SelectRequest, ToolDefinition};
 use umbra_boundary::tools::Tools;
 use umbra_domain::{GuardVerdict, Session, SessionState, ShownTool, ToolAnnotations, ToolName, tool::plain_tool_name};
-use umbra_sidecar::tools::{Catalogue, Parameter, Request, Situation, Task, Tool};
+use umbra_sidecar::tools::{Catalogue, Parameter, SelectionRequest, Situation, Task, Tool};
 
 /// Tools in an answer if the request names no limit.
 const RANKED: usize = 10;
@@ -166,7 +166,7 @@ impl Sidecar {
             session: who.session,
         };
         let limits = &rules.limits;
-        let request = Request { task: &task, closeness, memory: &memory, limits, situation, limit, always };
+        let request = SelectionRequest { task: &task, closeness, memory: &memory, limits, situation, limit, always };
         let found = catalogue.select(&request);
         let ranked = found.ranked.into_iter().map(|one| RankedTool {
             tool: one.tool.clone(),

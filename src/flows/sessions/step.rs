@@ -12,7 +12,7 @@ use umbra_sidecar::{
         Document,
         revision::{Etag, Moved, compare_section},
     },
-    guard::{ChangeQuery, DocumentState},
+    guard::{ChangeQuery, MomentDocument},
 };
 use umbra_store::{StoreError, documents::StoredDocument, sessions::LockedSession};
 
@@ -150,8 +150,8 @@ impl RuleDocument {
 
 impl RuleDocument {
     /// Returns the document as the rules take it.
-    pub fn standing<'r>(&'r self, changed: &'r ChangeQuery<'r>) -> DocumentState<'r> {
-        DocumentState { name: &self.name, document: self.now.as_ref(), changed }
+    pub fn standing<'r>(&'r self, changed: &'r ChangeQuery<'r>) -> MomentDocument<'r> {
+        MomentDocument { name: &self.name, document: self.now.as_ref(), changed }
     }
 
     /// True if the document, or a section of it, was changed in substance since then.

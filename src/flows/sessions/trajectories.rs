@@ -20,7 +20,7 @@ use umbra_domain::{
     Assessment, EventId, Mode, NanoUsd, NewPattern, Pattern, PatternOutcome, PatternSource, ReviewId, StoredEvent,
     ToolCall, ToolName, Trigger,
 };
-use umbra_sidecar::patterns::{self, Step, Trajectory};
+use umbra_sidecar::patterns::{self, ApprovedTask, MinedStep};
 use umbra_store::{
     StoreError,
     events::received_at,
@@ -70,7 +70,7 @@ impl Sidecar {
             match &mined {
                 Ok(_) if failing => tracing::info!("patterns of approved tasks are stored again"),
                 Err(error) if !failing => {
-                    tracing::warn!(%error, "patterns of approved tasks cannot be stored; trying again")
+                    tracing::warn!(%error, "patterns of approved tasks cannot be stored; trying again");
                 }
                 _ => {}
             }
@@ -108,7 +108,7 @@ impl Sidecar {
             self.mine_task(&mut page, task, &mut changed).await?;
         }
         let more = page.ended.more;
-        page.done().await?;
+        page.commit().await?;
         self.learn(changed);
         Ok(more)
     }
@@ -199,12 +199,12 @@ fn pattern_of(agent: &str, task_id: &str, own: &[&(EventId, StoredEvent)]) -> Op
     let events = || own.iter().map(|(_, stored)| &stored.event);
     let task =
         events().find_map(|event| event.task.as_deref()).or_else(|| events().find_map(|event| event.input.as_deref()));
-    let steps: Vec<Step> = own.iter().map(|(_, stored)| step_of(stored)).collect();
+    let steps: Vec<MinedStep> = own.iter().map(|(_, stored)| step_of(stored)).collect();
     let costs = events().filter_map(|event| event.cost_usd);
     let in_all = events().rev().find_map(|event| event.task_cost_usd);
     let (first, last) = (own.first()?.0, own.last()?.0);
     let took = received_at(last).duration_since(received_at(first));
-    patterns::mine(&Trajectory {
+    patterns::mine(&ApprovedTask {
         agent,
         task_type: events().find_map(|event| event.task_type.as_deref()),
         task: task?,
@@ -216,11 +216,11 @@ fn pattern_of(agent: &str, task_id: &str, own: &[&(EventId, StoredEvent)]) -> Op
     })
 }
 
-fn step_of(stored: &StoredEvent) -> Step {
+fn step_of(stored: &StoredEvent) -> MinedStep {
     let event = &stored.event;
     // Decision of the boundary about the call, if its client reports it.
     let decision = event.metadata.get("decision").and_then(Value::as_str).unwrap_or_default();
-    Step {
+    MinedStep {
         tool: event.tool.as_ref().map(|tool| ToolName::bare(tool.name.clone())),
         ok: decision != "stub"
             && !has(stored, Trigger::Error)

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use super::{
     AgentFilter, Sidecar,
     attach::StepError,
-    judge::{EvaluationContext, Judged, Part, at_length},
+    judge::{EvaluationContext, Judged, StepPart, at_length},
     patterns::PATTERNS,
-    redacted,
+    redaction,
     select::{SelectionContext, ToolChoice},
     step::{StateSnapshot, StepRecord},
 };
@@ -61,15 +61,15 @@ impl Sidecar {
         may: AgentFilter<'_>,
     ) -> Result<TurnAnswer, StepError> {
         let mut patience = self.patience(asked, request.deadline_ms);
-        let marks = Part::marks(&Part::of_turn(&request));
-        let request = at_length(&Part::of_turn(&request), || redacted::turn(&request));
-        let (parts, whereabouts) = (Part::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
+        let marks = StepPart::marks(&StepPart::of_turn(&request));
+        let request = at_length(&StepPart::of_turn(&request), || redaction::turn(&request));
+        let (parts, whereabouts) = (StepPart::of_turn(&request), (request.route.as_ref(), request.modes.as_ref()));
         let (rules, boundary) = (self.rules.load_full(), self.boundary.rules.load_full());
         let law = (&*rules, &boundary.tools);
         let mut words = self.ask_before(law, id, (&parts, &marks), whereabouts, (may, &mut patience)).await;
         self.embed_intent(id, request.intent.as_deref(), &patience).await;
         let missed = "the session could not be read: the answer has no tools, documents or patterns";
-        let taken = self.take(id, missed, (may, &mut patience)).await?;
+        let taken = self.acquire_session(id, missed, (may, &mut patience)).await?;
         let catalogue = self.shown_to(taken.session.as_ref(), &mut patience).await;
         let mut scene = EvaluationContext::of_taken(law, id, &taken).at(whereabouts).showing(catalogue.clone());
         let Some(mut step) = taken.step else {

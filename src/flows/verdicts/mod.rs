@@ -13,14 +13,14 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::flows::{
-    events::{Accepted, Durability},
-    rules::RulesInForce,
+    active_configuration::RulesInForce,
+    events::{Durability, EventReceipt},
 };
 use umbra_domain::{
     Assessment, EventId, FindingSubject, ReviewId, Severity, Shadow, StoredEvent, Trigger,
     verdict::{self, ReviewProgress, VerdictInput, VerdictRules},
 };
-use umbra_review::{Judgement, ReviewSubject, Subject};
+use umbra_review::{EventInput, Judgement, ReviewSubject};
 use umbra_store::{
     Store, StoreError,
     events::received_at,
@@ -45,7 +45,7 @@ impl Verdicts {
     /// # Errors
     /// The database does not answer.
     pub async fn verdict(&self, event: EventId) -> Result<VerdictItem, StoreError> {
-        self.look(event).await.map(|(item, _)| item)
+        self.current_verdict(event).await.map(|(item, _)| item)
     }
 
     /// Waits for the verdict of an event, for `wait` at most, and returns its state.
@@ -57,7 +57,7 @@ impl Verdicts {
         let waiting = self.waiters.join(event);
         loop {
             let told = waiting.listen();
-            let (item, left) = self.look(event).await?;
+            let (item, left) = self.current_verdict(event).await?;
             match left {
                 Some(left) if Instant::now() < until => told.until(until.min(Instant::now() + left)).await,
                 _ => return Ok(item),
@@ -89,7 +89,7 @@ impl Verdicts {
     }
 
     /// Returns the state of an event's verdict, and the time for which it may stay undecided.
-    async fn look(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
+    async fn current_verdict(&self, event: EventId) -> Result<(VerdictItem, Option<Duration>), StoreError> {
         let (reviews, now) = match self.store.verdicts().case(event).await? {
             StoredVerdict::Filed(item) => return Ok((item, None)),
             StoredVerdict::Open(reviews, now) => (reviews, now),
@@ -132,7 +132,7 @@ impl Verdicts {
     }
 
     /// Returns the latest time of the verdict on an event that was just accepted, if an active shadow reviews it.
-    pub fn verdict_by(&self, accepted: &Accepted) -> Option<Timestamp> {
+    pub fn verdict_by(&self, accepted: &EventReceipt) -> Option<Timestamp> {
         if let Durability::Local { verdict_within } = accepted.durability {
             return accepted.received_at.checked_add(verdict_within?).ok();
         }
@@ -160,7 +160,7 @@ fn certain(shadow: &Shadow, id: EventId, stored: &StoredEvent) -> Option<Judgeme
     let hits = umbra_checks::by_shadow(stored, shadow);
     let event = &stored.event;
     let trigger = stored.triggers.first().map_or(Trigger::All, |mark| mark.name);
-    let subject = Subject { event_id: id, event, trigger, hits: &hits, baseline: None, memory: &[] };
+    let subject = EventInput { event_id: id, event, trigger, hits: &hits, baseline: None, memory: &[] };
     let [judgement] = <[Judgement; 1]>::try_from(ReviewSubject::Event(subject).of_checks(shadow)).ok()?;
     (judgement.assessment == Assessment::Flag).then_some(judgement)
 }

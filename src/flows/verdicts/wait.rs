@@ -45,9 +45,9 @@ impl Waiters {
     }
 
     /// Registers a request that waits for news of an event.
-    pub(in crate::flows) fn join(&self, event: EventId) -> Waiting<'_> {
+    pub(in crate::flows) fn join(&self, event: EventId) -> WaitingRequest<'_> {
         let notify = Arc::clone(self.all().entry(event).or_default());
-        Waiting { waiters: self, event, notify }
+        WaitingRequest { waiters: self, event, notify }
     }
 
     fn tell(&self, event: EventId) {
@@ -62,13 +62,13 @@ impl Waiters {
 }
 
 /// A waiting request. The last one of an event removes the event's entry when it is dropped.
-pub(in crate::flows) struct Waiting<'a> {
+pub(in crate::flows) struct WaitingRequest<'a> {
     waiters: &'a Waiters,
     event: EventId,
     notify: Arc<Notify>,
 }
 
-impl Waiting<'_> {
+impl WaitingRequest<'_> {
     /// Listens from now on. Call it before looking, so that no news between the look and the wait is missed.
     pub(in crate::flows) fn listen(&self) -> WakeUp<'_> {
         let mut told = Box::pin(self.notify.notified());
@@ -87,7 +87,7 @@ impl WakeUp<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         let mut all = self.waiters.all();
         // One reference is ours, one the map's: no other request waits.

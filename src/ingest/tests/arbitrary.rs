@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::ingest::{Fault, Incoming, Limits, batch_json, batch_ndjson, event, event_alone};
+use crate::ingest::{Incoming, Limits, RequestFault, batch_json, batch_ndjson, event, event_alone};
 use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger};
 
 /// Draws any JSON, of the depth and width that a stored event may have, with keys that mean something to a reader.
@@ -107,7 +107,7 @@ proptest! {
         let mut original = wire.clone();
         original["id"] = json!(key);
         let body = serde_json::to_string_pretty(&original).unwrap();
-        let digest = |read: fn(&[u8], &Limits) -> Result<Incoming, Vec<Fault>>| {
+        let digest = |read: fn(&[u8], &Limits) -> Result<Incoming, Vec<RequestFault>>| {
             read(body.as_bytes(), &Limits::default()).map(|incoming| incoming.digest_input).unwrap()
         };
         let canonical = wire.to_string().into_bytes();

@@ -14,7 +14,7 @@ fn with(members: &str) -> String {
     format!(r#"{{"agent": "writer", "output": "done", {members}}}"#)
 }
 
-fn faults_of(result: Result<Incoming, Vec<Fault>>) -> Vec<(String, &'static str)> {
+fn faults_of(result: Result<Incoming, Vec<RequestFault>>) -> Vec<(String, &'static str)> {
     let faults = result.expect_err("a fault was expected");
     assert!(faults.iter().all(|fault| !fault.detail.is_empty()));
     faults.into_iter().map(|fault| (fault.pointer, fault.code)).collect()
@@ -361,7 +361,8 @@ fn malformed_batch_is_refused_as_a_whole() {
         (br#"{"events": []} {}"#, &[("", "syntax")]),
         (b"{\"events\": [\"\xff\"]}", &[("", "not_utf8")]),
     ];
-    let listed = |faults: Vec<Fault>| faults.into_iter().map(|fault| (fault.pointer, fault.code)).collect::<Vec<_>>();
+    let listed =
+        |faults: Vec<RequestFault>| faults.into_iter().map(|fault| (fault.pointer, fault.code)).collect::<Vec<_>>();
     for (body, expected) in cases {
         let expected: Vec<_> = expected.iter().map(|(pointer, code)| ((*pointer).to_owned(), *code)).collect();
         assert_eq!(listed(batch_json(body, &limits).unwrap_err()), expected, "{}", String::from_utf8_lossy(body));

@@ -4,7 +4,7 @@ use super::*;
 use umbra_domain::key::Scope;
 
 #[track_caller]
-fn faults_in<T: std::fmt::Debug>(read: Result<T, Vec<Fault>>, expected: &[&str]) {
+fn faults_in<T: std::fmt::Debug>(read: Result<T, Vec<RequestFault>>, expected: &[&str]) {
     let faults = read.unwrap_err();
     let found: Vec<String> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.code)).collect();
     assert_eq!(found, expected, "{faults:?}");
@@ -27,7 +27,7 @@ fn review_request_is_read_or_refused_with_every_fault() {
     faults_in(read("nonsense"), &[" syntax"]);
     let faults = read(r#"{"target": "w", "trigger": "error", "outptu": "x", "zzz": 1}"#).unwrap_err();
     assert!(faults[1].detail.contains(r#"did you mean "output"?"#), "{faults:?}");
-    assert!(faults[2].detail.contains("known here are target, trigger"), "{faults:?}");
+    assert!(faults[2].detail.contains("known fields: target, trigger"), "{faults:?}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ use self::{
     child::{Child, TOO_LARGE, UNREADABLE},
     notifications::{NotificationHandler, NotifyingTransport},
 };
-use super::news::ServerNotice;
+use super::server_notices::ServerNotice;
 use umbra_config::settings::{Mcp, McpUpstream, UpstreamAt};
 use umbra_domain::key::AgentGlobs;
 use umbra_llm::{ClientError, OutboundPolicy};
@@ -127,14 +127,14 @@ struct Remote {
 /// State of the connection.
 #[derive(Default)]
 struct ConnectionState {
-    running: Option<Running>,
+    running: Option<RunningConnection>,
     /// Number of failures since it last ran long enough.
     failures: u32,
     not_before: Option<Instant>,
     why: String,
 }
 
-struct Running {
+struct RunningConnection {
     service: RunningService<RoleClient, NotificationHandler>,
     since: Instant,
     /// True once the server has gone; requests may still wait to fail.
@@ -143,7 +143,7 @@ struct Running {
 
 /// Context of a request.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
+pub(super) struct UpstreamRequestContext<'a> {
     /// `_meta` of the request, as the client sent it.
     pub meta: &'a RequestMetaObject,
     /// Client that receives progress; `None` for requests of our own.
@@ -152,7 +152,7 @@ pub(super) struct Asking<'a> {
     pub cancelled: &'a CancellationToken,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> UpstreamRequestContext<'a> {
     /// Returns the context of a client's request.
     pub(super) fn of(context: &'a RequestContext<RoleServer>) -> Self {
         Self { meta: &context.meta, client: Some(&context.peer), cancelled: &context.ct }
@@ -267,7 +267,7 @@ impl Upstream {
 
     /// Connects, by 2026-07-28 first. A server that breaks off is tried again by the older handshake; one that knows no
     /// handshake, and was only slow to start, by 2026-07-28. All within the one time for starting.
-    async fn connect(&self) -> Result<Running, &'static str> {
+    async fn connect(&self) -> Result<RunningConnection, &'static str> {
         let deadline = Instant::now() + self.settings.start_timeout;
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let legacy_version = Some(ProtocolVersion::V_2025_11_25);
@@ -287,7 +287,7 @@ impl Upstream {
         }
     }
 
-    async fn shake(&self, lifecycle: ClientLifecycleMode) -> Result<Running, ConnectError> {
+    async fn shake(&self, lifecycle: ClientLifecycleMode) -> Result<RunningConnection, ConnectError> {
         let gone = Arc::new(AtomicBool::new(false));
         let service = match &self.at {
             At::Child(command) => {
@@ -306,11 +306,15 @@ impl Upstream {
         };
         let service = service.map_err(|error| ConnectError::of(&error))?;
         listen(service.peer()).await;
-        Ok(Running { service, since: Instant::now(), gone })
+        Ok(RunningConnection { service, since: Instant::now(), gone })
     }
 
     /// Sends a request and waits for its answer, as long as the settings say; progress lengthens the wait.
-    pub(super) async fn ask(&self, request: ClientRequest, asking: Asking<'_>) -> Result<ServerResult, UpstreamError> {
+    pub(super) async fn ask(
+        &self,
+        request: ClientRequest,
+        asking: UpstreamRequestContext<'_>,
+    ) -> Result<ServerResult, UpstreamError> {
         let peer = self.peer().await?;
         // The client may have left while the server was started.
         if asking.cancelled.is_cancelled() {
@@ -320,7 +324,7 @@ impl Upstream {
         options.meta = Some(passed_on(asking.meta, is_modern(&peer)));
         let sent = peer.send_request_with_option(request, options).await;
         let mut handle = sent.map_err(|error| self.failed(error))?;
-        let mut listener = Listener::of(asking);
+        let mut listener = ProgressForwarder::of(asking);
         let mut heard = self.ear.progress.of(handle.progress_token.clone());
         let Mcp { call_timeout, max_call_timeout, .. } = self.settings;
         let (silence, all) = (sleep(call_timeout), sleep(max_call_timeout));
@@ -422,10 +426,10 @@ impl ConnectError {
 }
 
 /// Waiting client, if it asked for progress.
-struct Listener(Option<(Peer<RoleServer>, ProgressToken)>);
+struct ProgressForwarder(Option<(Peer<RoleServer>, ProgressToken)>);
 
-impl Listener {
-    fn of(asking: Asking<'_>) -> Self {
+impl ProgressForwarder {
+    fn of(asking: UpstreamRequestContext<'_>) -> Self {
         Self(asking.client.cloned().zip(asking.meta.get_progress_token()))
     }
 

@@ -25,24 +25,24 @@ use rmcp::{
 };
 use tokio::sync::{broadcast, mpsc};
 
-use crate::mcp::news::ServerNotice;
+use crate::mcp::server_notices::ServerNotice;
 
 /// Most steps of progress that wait to be passed on; further ones are dropped.
 const STEPS: usize = 64;
 
 /// Requests whose progress is awaited.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<Waiting>);
+pub(super) struct ProgressRequests(Mutex<AwaitedRequests>);
 
 #[derive(Default)]
-struct Waiting {
+struct AwaitedRequests {
     requests: HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>,
     /// Steps of requests that were sent but are not awaited yet.
     early: VecDeque<ProgressNotificationParam>,
 }
 
-impl Progress {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl ProgressRequests {
+    fn waiting(&self) -> MutexGuard<'_, AwaitedRequests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl Progress {
 pub(super) struct Steps {
     pub(super) queue: mpsc::Receiver<ProgressNotificationParam>,
     token: ProgressToken,
-    all: Arc<Progress>,
+    all: Arc<ProgressRequests>,
 }
 
 impl Drop for Steps {
@@ -87,7 +87,7 @@ impl Drop for Steps {
 /// Receiver of one server's messages, shared by all its connections.
 #[derive(Clone)]
 pub(super) struct NotificationHandler {
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<ProgressRequests>,
     pub(super) news: broadcast::Sender<ServerNotice>,
     /// True if its tools must be listed again.
     pub(super) stale: Arc<AtomicBool>,

@@ -73,7 +73,7 @@ async fn shadow_run_with_a_changed_row_stays_in_shadow() {
         assert_eq!(umbra.decide(&of_run(&format!("live-{n}"), "r9")).await["decision"], "execute");
     }
     assert!(metrics(&umbra).await.contains("umbra_unauthentic_rows_total{table=\"boundary_run\"}"));
-    assert!(umbra.log().contains("a run was not written by a server that holds our key"));
+    assert!(umbra.log().contains("a run fails authentication by this server's key"));
 }
 
 #[tokio::test]

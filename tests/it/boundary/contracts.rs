@@ -78,7 +78,7 @@ async fn contract_with_misfit_results_is_stale_until_confirmed() {
         asked.set(asked.get() + 1);
         let stub = umbra.decide(&write(&format!("s{}", asked.get()), "writer")).await;
         assert_eq!(stub["decision"], "stub", "{stub}");
-        stub["explain"].to_string().contains("may be wrong: it is stale since").then_some(stub)
+        stub["explain"].to_string().contains("may be wrong: the contract is stale since").then_some(stub)
     })
     .await;
     assert_eq!(explained["stub"]["contract"], "mail.send_email@4");

@@ -179,7 +179,7 @@ async fn arguments_above_the_limit_are_blocked_and_audited_by_size() {
     let refused = umbra.decide(&sized("c3", 1_200_000)).await;
     assert_eq!((&refused["decision"], &refused["reason"]), (&json!("block"), &json!("invalid_arguments")), "{refused}");
     let detail =
-        "the arguments have 1200011 bytes as JSON, and may have 1048576 (boundary.max_arguments_bytes): send less";
+        "the arguments have 1200011 bytes as JSON, and 1048576 are allowed (boundary.max_arguments_bytes): send less";
     assert_eq!(refused["detail"], detail);
     let row = umbra.send(reqwest::Method::GET, "/v1/audit?decision=block", &[], None).await.text;
     let row: serde_json::Value = serde_json::from_str(&row).unwrap_or_default();

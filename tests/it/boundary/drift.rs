@@ -99,7 +99,7 @@ async fn propose_write_keeps_predicates_overlay_and_other_lines() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    assert_eq!(ask(&["contracts", "propose"]), (Some(0), "no contract drifts\n".to_owned(), String::new()));
+    assert_eq!(ask(&["contracts", "propose"]), (Some(0), "no contract has drifted\n".to_owned(), String::new()));
     for n in 1..=3 {
         let call = json!({"call_id": format!("c{n}"), "agent": "payer", "tool": {"name": "pay.refund"},
             "arguments": {"amount": 8.0 + f64::from(n)}});
@@ -116,7 +116,7 @@ async fn propose_write_keeps_predicates_overlay_and_other_lines() {
     .await;
     let (_, yaml, _) = ask(&["contracts", "propose", "pay.refund"]);
     assert!(yaml.starts_with("tools:\n  - tool: pay.refund\n    version: 2\n"), "{yaml}");
-    assert_eq!(ask(&["contracts", "propose", "mail.send_email"]).1, "no contract of mail.send_email drifts\n");
+    assert_eq!(ask(&["contracts", "propose", "mail.send_email"]).1, "no contract of mail.send_email has drifted\n");
     let file = umbra.file("tools.yaml").display().to_string();
     let (code, out, err) = ask(&["contracts", "propose", "--write", &file]);
     assert!(code == Some(0) && out.contains("pay.refund@2 is written"), "{out} {err}");

@@ -143,7 +143,7 @@ async fn executable_arguments_run_only_if_recognised_as_read_only() {
         assert_ne!(decided["decision"], "execute", "{tool} {acts}: {decided}");
         assert_eq!(decided["effect_source"], "arguments", "{tool} {acts}: {decided}");
         let detail = decided["detail"].as_str().unwrap_or_default();
-        assert!(detail.contains("it is no read with these arguments: the argument /"), "{detail}");
+        assert!(detail.contains("with these arguments the call is not a read: the argument /"), "{detail}");
         let decided = umbra.decide(&call(&format!("r{at}"), &tool, &looks)).await;
         assert_eq!(decided["decision"], "execute", "{tool} {looks}: {decided}");
     }

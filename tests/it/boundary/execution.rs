@@ -104,7 +104,10 @@ async fn invalid_override_is_refused_with_all_faults() {
         let words: Vec<&str> =
             refused.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["detail"].as_str()).collect();
         // Our own message, with the remedy.
-        assert!(!told.contains(&"/expires_at") || words.iter().any(|said| said.contains("leave it out")), "{words:?}");
+        assert!(
+            !told.contains(&"/expires_at") || words.iter().any(|said| said.contains("leave expires_at out")),
+            "{words:?}"
+        );
     }
     assert_eq!(umbra.get("/v1/execution").await["overrides"], json!([]));
 }

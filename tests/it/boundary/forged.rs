@@ -69,7 +69,7 @@ async fn forged_override_is_ignored_and_a_deleted_one_reported() {
     {
         umbra.schema.run(sql).await;
         if sql.starts_with("DELETE") {
-            assert!(problems(&umbra).contains("is gone"), "{sql}: {}", problems(&umbra));
+            assert!(problems(&umbra).contains("is missing"), "{sql}: {}", problems(&umbra));
         } else {
             assert_eq!(decided(&format!("forged-{n}")).await, "shadow", "{sql}");
             let ready = ready(&umbra).await;
@@ -91,7 +91,7 @@ async fn forged_override_is_ignored_and_a_deleted_one_reported() {
     assert_eq!((decided("set").await, problems(&umbra)), (json!("live"), "[]".to_owned()));
     let counted = metrics(&umbra).await;
     assert!(counted.contains("umbra_unauthentic_rows_total{table=\"execution_override\"}"), "{counted}");
-    assert!(umbra.log().contains("an override was not written by a server that holds our key"));
+    assert!(umbra.log().contains("an override fails authentication by this server's key"));
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn audit_row_ahead_of_the_counter_blocks_writes_until_repaired() {
         (umbra.schema.one::<i64>("SELECT coalesce(max(last), 0) FROM audit_seal").await == 4).then_some(())
     })
     .await;
-    assert!(problems(&umbra).contains("row 2 was signed by nobody"), "{}", problems(&umbra));
+    assert!(problems(&umbra).contains("row 2 has no signature"), "{}", problems(&umbra));
 }
 
 #[tokio::test]

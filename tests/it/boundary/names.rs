@@ -209,7 +209,7 @@ async fn confusable_tool_and_server_names_are_refused() {
             "{name:?}: {}",
             refused.text
         );
-        assert!(refused.text.contains("without control characters"), "{}", refused.text);
+        assert!(refused.text.contains("without control, invisible or combining characters"), "{}", refused.text);
     }
     let server = umbra.post("/v1/decide", &call(Some("stri\u{2060}pe"), "process_refund")).await;
     assert_eq!((server.status.as_u16(), &server.body["errors"][0]["pointer"]), (400, &json!("/tool/server")));

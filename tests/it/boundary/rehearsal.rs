@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use umbra_boundary::overlay::{Merge, merge};
+use umbra_boundary::overlay::{OverlayMerge, merge};
 
 use crate::support::{
     Umbra,
@@ -89,7 +89,7 @@ async fn stub_fallback_applies_only_without_a_contract() {
             Some(nothing.as_bytes().to_vec()),
         )
         .await;
-    assert!(linted.text.contains("output_schema says that it may be"), "{}", linted.text);
+    assert!(linted.text.contains("no output_schema allows null"), "{}", linted.text);
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ impl Client<'_> {
         let result: Value = sent.expect("it answers").json().await.expect("JSON");
         let outcome = json!({"agent": "clerk", "status": "ok", "result": result});
         assert_eq!(self.umbra.post(&format!("/v1/calls/{call_id}/outcome"), &outcome).await.status, 200);
-        match serde_json::from_value::<Merge>(answer["merge"].clone()) {
+        match serde_json::from_value::<OverlayMerge>(answer["merge"].clone()) {
             Ok(more) => merge(result, &more),
             Err(_) => result,
         }

@@ -140,7 +140,7 @@ async fn comparison_is_json_on_request_and_refused_for_unknown_runs() {
         ("r1/diff/r1?baseline=r9", 404, "given as baseline"),
         ("r1/diff/%00", 404, "given as b"),
         ("r1/diff/r1?baseline=r1", 400, "repetition"),
-        ("r1/diff/r1?base=r1", 400, "no such parameter"),
+        ("r1/diff/r1?base=r1", 400, "unknown parameter"),
     ] {
         let refused = ask(&umbra, path, &[]).await;
         assert_eq!(refused.status.as_u16(), status, "{path}: {}", refused.text);

@@ -284,7 +284,7 @@ async fn unreadable_lines_are_set_aside_reported_and_skipped() {
     assert_eq!(kept, format!("{overwritten}\n{{\"row\": {{}}}}\n"));
     let counted = two.send(reqwest::Method::GET, "/metrics", &[], None).await.text;
     assert!(counted.contains("umbra_audit_refused_lines_total 1"), "{counted}");
-    assert!(two.log().contains("lines that cannot be read"));
+    assert!(two.log().contains("unreadable lines"));
     let verified = two.cli(&["audit", "verify"], None);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
     std::fs::remove_file(&aside).expect("it is moved away");
@@ -325,7 +325,7 @@ async fn unwritable_audit_folder_is_reported_and_blocks_in_an_outage() {
     let merged = until("the call to be merged", async || umbra.audit("kind=merged").await.pop()).await;
     assert_eq!(merged["call_id"], "noted");
     let log = umbra.log();
-    assert_eq!(log.matches("cannot be written (what is decided").count(), 1, "{log}");
+    assert_eq!(log.matches("cannot be written (decisions made").count(), 1, "{log}");
 }
 
 #[tokio::test]

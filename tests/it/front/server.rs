@@ -30,7 +30,7 @@ use umbra::{
     api::{
         admission::{Admission, Class},
         body::{BodyReader, Media, expect_media, from_json},
-        front::{BodyLimits, Front, HostGuard, Limits},
+        front::{BodyLimits, ConnectionLimits, Front, HostGuard},
         problem::Problem,
     },
     lifecycle::Tasks,
@@ -42,8 +42,8 @@ use umbra_domain::clock::Clock;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const SHORT: Duration = Duration::from_millis(200);
 
-pub fn short_limits() -> Limits {
-    Limits { first_byte: SHORT, headers: SHORT, drain_idle: SHORT, ..Limits::default() }
+pub fn short_limits() -> ConnectionLimits {
+    ConnectionLimits { first_byte: SHORT, headers: SHORT, drain_idle: SHORT, ..ConnectionLimits::default() }
 }
 
 pub fn small_bodies() -> BodyLimits {
@@ -69,7 +69,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(limits: Limits, bodies: BodyLimits) -> Self {
+    pub fn start(limits: ConnectionLimits, bodies: BodyLimits) -> Self {
         let shared = Shared {
             bodies: BodyReader::new(bodies),
             admission: Admission::new(&settings::Server { read_concurrency: 2, ..settings::Server::default() }),

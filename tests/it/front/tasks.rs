@@ -1,13 +1,13 @@
 //! Tasks and signals that end the process, and those that do not.
 
 use tokio::time::{sleep, timeout};
-use umbra::lifecycle::{Drained, Failure, Tasks};
+use umbra::lifecycle::{Drained, TaskFailure, Tasks};
 
 use super::server::{PATIENCE, SHORT};
 
 #[tokio::test]
 async fn only_the_end_of_an_essential_task_stops_the_process() {
-    for (panics, failure) in [(true, Failure::Panicked("heart")), (false, Failure::Ended("heart"))] {
+    for (panics, failure) in [(true, TaskFailure::Panicked("heart")), (false, TaskFailure::Ended("heart"))] {
         let tasks = Tasks::new();
         tasks.spawn("finger", async { panic!("hurt") });
         sleep(SHORT).await;

@@ -40,7 +40,7 @@ async fn malformed_requests_are_refused_with_a_reason() {
     until("the call to arrive", async || received(folder.path()).contains(&"slow".to_owned()).then_some(())).await;
     client.write(&json!({"jsonrpc": "2.0", "id": slow, "method": "tools/call", "params": write}).to_string());
     let second = client.answer(slow);
-    assert!(second["error"]["message"].as_str().is_some_and(|words| words.contains("is under way")), "{second}");
+    assert!(second["error"]["message"].as_str().is_some_and(|words| words.contains("is still running")), "{second}");
     client.tell("notifications/cancelled", &json!({"requestId": slow}));
     let cancelled = "notifications/cancelled".to_owned();
     until("the server to hear of it", async || received(folder.path()).contains(&cancelled).then_some(())).await;

@@ -136,7 +136,7 @@ async fn a_profile_with_few_tools_lists_them_all() {
     let umbra = Umbra::with().settings(&selecting(&folder, &select)).go().await;
     assert_eq!(names(&list(&umbra, "/mcp/notes").await).len(), scripted::TOOLS);
     let said = call(&umbra, "search_tools", json!({"query": "write"})).await;
-    assert!(said["error"]["message"].as_str().is_some_and(|words| words.contains("no tool of this name")), "{said}");
+    assert!(said["error"]["message"].as_str().is_some_and(|words| words.contains("tool not found")), "{said}");
     for (wrong, says) in [
         ("{}", "limit"),
         ("{limit: 501}", "from 0 to 500"),

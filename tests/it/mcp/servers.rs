@@ -26,7 +26,7 @@ async fn misbehaving_server_output_still_gives_each_call_an_answer() {
     let mut client = Client::start(&umbra, &[], &SERVE, false);
     let began = Instant::now();
     for tool in ["get_garbage", "get_nonsense"] {
-        assert!(failure(&client.call(tool, &json!({}))).contains("no result of this request"), "{tool}");
+        assert!(failure(&client.call(tool, &json!({}))).contains("not a result of this request"), "{tool}");
     }
     let huge = failure(&client.call("get_huge_note", &json!({"name": "50000000"})));
     assert!(huge.contains("more than 65536 bytes"), "{huge}");
@@ -70,7 +70,7 @@ async fn unresponsive_server_is_abandoned_in_time_and_restarted() {
         words.contains("did not answer in time").then_some(words)
     })
     .await;
-    assert!(away.contains("`files` is not there") && began.elapsed() < Duration::from_secs(15), "{away}");
+    assert!(away.contains("`files` is not available") && began.elapsed() < Duration::from_secs(15), "{away}");
     std::fs::remove_file(folder.path().join("mute")).expect("it was there");
     until("it to be back", async || (text(&client.call("read_note", &json!({"name": "a"}))) == "hello").then_some(()))
         .await;

@@ -111,7 +111,7 @@ async fn ended_server_is_restarted_and_its_open_call_fails() {
     let mut client = Client::start(&umbra, &[], &SERVE, false);
     let died = client.call("get_last_words", &json!({}));
     assert_eq!(died["isError"], true, "{died}");
-    assert!(text(&died).contains("ended while the call was under way"), "{died}");
+    assert!(text(&died).contains("ended during the call"), "{died}");
     assert_eq!(text(&client.call("read_note", &json!({"name": "a"}))), "hello", "it is there again");
     let huge = client.call("get_huge_note", &json!({}));
     assert_eq!(huge["isError"], true);

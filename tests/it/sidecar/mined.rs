@@ -144,7 +144,7 @@ async fn flagged_task_gives_no_pattern_and_retires_a_known_one() {
     let all = patterns(&umbra).await;
     let counts: Vec<_> = all.iter().map(|one| (&one["successes"], &one["failures"], &one["status"])).collect();
     assert_eq!(counts, [(&json!(0), &json!(2), &json!("retired"))], "{all:?}");
-    assert_eq!(all[0]["reason"], "reviews flagged every task in which it seemed to go well");
+    assert_eq!(all[0]["reason"], "reviews flagged every task in which the pattern succeeded");
 
     // A session that reported its success loses it in the same way.
     let id =

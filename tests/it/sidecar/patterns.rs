@@ -121,5 +121,5 @@ async fn patterns_of_one_agent_do_not_affect_another_agent() {
     // A user's question is nothing that an agent did wrong.
     let odd = umbra.post("/v1/patterns", &told("What is it?")).await;
     assert_eq!((odd.status.as_u16(), &odd.body["pattern"]), (200, &Value::Null), "{}", odd.body);
-    assert!(odd.body["warnings"].to_string().contains("no word that tells it"), "{}", odd.body);
+    assert!(odd.body["warnings"].to_string().contains("no word that distinguishes it"), "{}", odd.body);
 }

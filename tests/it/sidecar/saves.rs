@@ -89,7 +89,7 @@ async fn rules_about_documents_are_skipped_while_files_are_unknown() {
         let turn = umbra.turn(id, &planned).await;
         assert_eq!((&turn["decision"], &turn["degraded"]), (&json!("allow"), &json!(true)), "{turn}");
         assert_eq!(turn["decisions"][1]["decision"], "block", "rules about calls hold: {turn}");
-        assert!(turn["warnings"].to_string().contains("rules about documents were not asked"), "{turn}");
+        assert!(turn["warnings"].to_string().contains("rules about documents were not applied"), "{turn}");
     };
     known(&here).await;
     known(&there).await;
@@ -97,11 +97,11 @@ async fn rules_about_documents_are_skipped_while_files_are_unknown() {
     fs::rename(&folder, away("folder")).expect("it is moved");
     symlink(away("folder"), &folder).expect("a link");
     as_before(&here).await;
-    let link = format!(".umbra/{here} is a link: links are not followed");
+    let link = format!(".umbra/{here} is a symbolic link, which is not followed");
     until("the log to say so", async || umbra.log().contains(&link).then_some(())).await;
     fs::rename(place.work().join("apps"), away("apps")).expect("it is moved");
     as_before(&there).await;
-    until("the log to say so", async || umbra.log().contains("apps was there and is gone").then_some(())).await;
+    until("the log to say so", async || umbra.log().contains("the folder apps was removed").then_some(())).await;
     fs::remove_file(&folder).expect("it is a link");
     fs::rename(away("folder"), &folder).expect("it is moved");
     fs::rename(away("apps"), place.work().join("apps")).expect("it is moved");
@@ -153,7 +153,7 @@ async fn incomplete_new_file_content_is_not_taken_at_once() {
         let at = if is_old { written - hour } else { written + hour };
         File::options().write(true).open(&plan).and_then(|file| file.set_modified(at)).expect("its time is set");
         let told = umbra.turn(&id, &json!({})).await["directives"].to_string();
-        assert!(told.contains("plan.yaml could not be taken"), "{told}");
+        assert!(told.contains("plan.yaml could not be applied"), "{told}");
     }
     // An emptied file that stays empty is intended.
     fs::write(&todo, "").expect("a file");

@@ -249,7 +249,7 @@ async fn a_shadow_without_a_model_judges_no_rule_in_words() {
     let asked = json!({"agent": "a", "call": mail("We look into it.")});
     let ruled = umbra.post("/v1/guard", &asked).await.body;
     assert_eq!((&ruled["decision"], &ruled["degraded"]), (&json!("allow"), &json!(true)), "{ruled}");
-    assert!(ruled["warnings"][0].as_str().is_some_and(|said| said.ends_with("was judged by no model")), "{ruled}");
+    assert!(ruled["warnings"][0].as_str().is_some_and(|said| said.contains(": no model judged rev_")), "{ruled}");
 }
 
 #[tokio::test]

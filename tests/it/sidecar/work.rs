@@ -167,7 +167,7 @@ async fn tool_is_matched_by_any_spelling_and_by_its_results() {
         {"server": "odd", "name": "wi\u{200b}pe"}, {"server": "odd", "name": "x".repeat(500)}, {"server": "odd"}]);
     let attached = umbra.post("/v1/sessions", &json!({"agent": "a", "objectives": [], "tools": tools})).await;
     for tool in ["tools/2", "tools/3", "tools/4"] {
-        let said = format!("{tool} is left out");
+        let said = format!("{tool} is not offered");
         assert!(attached.body["warnings"].to_string().contains(&said), "{said}: {}", attached.body);
     }
     let (id, has) = (&attached.body["session"]["id"], &attached.body["session"]["objectives"]);

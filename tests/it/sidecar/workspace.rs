@@ -204,7 +204,7 @@ async fn unacceptable_file_is_set_aside_and_reported() {
     let aside = beside("todo").expect("it is kept");
     let told = turn["directives"].to_string();
     assert!(
-        told.contains("contradict") && told.contains(&*aside.file_name().expect("a name").to_string_lossy()),
+        told.contains("places conflict") && told.contains(&*aside.file_name().expect("a name").to_string_lossy()),
         "{turn}"
     );
     assert_eq!(read(&aside), theirs);
@@ -224,12 +224,12 @@ async fn unacceptable_file_is_set_aside_and_reported() {
     until("it to be set aside", async || beside("third")).await;
     let message = umbra.message(&id, &json!({"role": "user", "content": "go on"})).await;
     let warnings = message["warnings"].to_string();
-    assert!(["UTF-8", "bytes", "at most 2 documents"].iter().all(|part| warnings.contains(part)), "{message}");
+    assert!(["UTF-8", "bytes", "2 documents at most"].iter().all(|part| warnings.contains(part)), "{message}");
     assert_eq!(message["degraded"], false, "{message}");
     umbra.post(&format!("/v1/sessions/{id}/close"), &json!({})).await;
     let path = format!("/v1/sessions/{id}/messages");
     let streamed = umbra.send("GET".parse().unwrap_or_default(), &path, &[("last-event-id", "0")], None).await;
-    assert!(streamed.text.contains("contradict") && streamed.text.contains("UTF-8"), "{}", streamed.text);
+    assert!(streamed.text.contains("places conflict") && streamed.text.contains("UTF-8"), "{}", streamed.text);
     let metrics = umbra.send("GET".parse().unwrap_or_default(), "/metrics", &[], None).await.text;
     assert!(metrics.contains("umbra_sidecar_files_total{result=\"aside\"} 4"), "{metrics}");
 }
@@ -358,7 +358,7 @@ async fn unwritable_workspace_degrades_answers_and_stops_no_step() {
     fs::remove_file(&ours).expect("it is there");
     both_say(&umbra, &place, &id, "# T\n- zero\n- one\n").await;
     assert_eq!(umbra.turn(&id, &json!({})).await["degraded"], false);
-    assert_eq!(umbra.log().matches("are not kept up for now").count(), 1, "{}", umbra.log());
+    assert_eq!(umbra.log().matches("cannot be updated now").count(), 1, "{}", umbra.log());
 }
 
 #[tokio::test]
@@ -384,7 +384,10 @@ async fn missing_folder_degrades_and_missing_workspace_stops_start() {
     symlink(place.outside(), place.work().join("apps/link")).expect("a link");
     let linked = attach("apps/link").await.body;
     let told = linked["warnings"].to_string();
-    assert!(linked["degraded"] == true && told.contains("apps/link is a link: links are not followed"), "{linked}");
+    assert!(
+        linked["degraded"] == true && told.contains("apps/link is a symbolic link, which is not followed"),
+        "{linked}"
+    );
     assert!(!place.work().join("apps/none").exists());
     for folder in ["../outside", "/etc", "apps//site", "..", "apps/../..", "", ".umbra/other"] {
         let refused = attach(folder).await;
@@ -401,7 +404,7 @@ async fn missing_folder_degrades_and_missing_workspace_stops_start() {
             let said = umbra.cli_in(&[("UMBRA__SIDECAR__WORKSPACE", &path)], command, None);
             let told = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
             assert!(
-                !said.status.success() && told.contains("sidecar.workspace") && told.contains("make the directory"),
+                !said.status.success() && told.contains("sidecar.workspace") && told.contains("create the directory"),
                 "{told}"
             );
         }

@@ -14,20 +14,20 @@ pub enum CallMeaning {
 }
 
 /// Calls of one language. An empty list of owners allows any owner, and none.
-struct Row {
+struct CallTableRow {
     language: Language,
     owners: &'static str,
     names: &'static str,
     does: CallMeaning,
 }
 
-const fn row(language: Language, owners: &'static str, names: &'static str, does: CallMeaning) -> Row {
-    Row { language, owners, names, does }
+const fn row(language: Language, owners: &'static str, names: &'static str, does: CallMeaning) -> CallTableRow {
+    CallTableRow { language, owners, names, does }
 }
 
 use CallMeaning::{Itself, Starts};
 
-const ROWS: [Row; 22] = [
+const ROWS: [CallTableRow; 22] = [
     row(
         Python,
         "os",
@@ -63,8 +63,8 @@ const ROWS: [Row; 22] = [
 ];
 
 /// Rows by each of their names.
-static BY_NAME: LazyLock<HashMap<&str, Vec<&Row>>> = LazyLock::new(|| {
-    let mut rows: HashMap<&str, Vec<&Row>> = HashMap::new();
+static BY_NAME: LazyLock<HashMap<&str, Vec<&CallTableRow>>> = LazyLock::new(|| {
+    let mut rows: HashMap<&str, Vec<&CallTableRow>> = HashMap::new();
     for row in &ROWS {
         row.names.split(' ').for_each(|name| rows.entry(name).or_default().push(row));
     }
@@ -81,7 +81,7 @@ pub(super) fn meaning(path: &str, language: Option<Language>) -> Option<CallMean
     let mut parts = path.rsplit(['.', ':', '>', '\\', '&', '?']).filter(|part| !part.is_empty());
     let rows = BY_NAME.get(parts.next()?)?;
     let owner = parts.next().map(|owner| owner.trim_end_matches('-').trim_start_matches('$'));
-    let fits = |row: &&&Row| {
+    let fits = |row: &&&CallTableRow| {
         let belongs = || owner.is_some_and(|owner| row.owners.split(' ').any(|known| known == owner));
         language.is_none_or(|language| language == row.language) && (row.owners.is_empty() || belongs())
     };

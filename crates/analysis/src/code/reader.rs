@@ -54,7 +54,7 @@ pub fn started(code: &str, language: Option<Language>) -> Vec<Started> {
     }
     let tokens = Tokens::new(code, language);
     let (values, effort) = (Cell::new(MOST_VALUES), Cell::new(code.len().saturating_mul(EFFORT.0) + EFFORT.1));
-    Reader { code, tokens, language, given: Vec::new(), values, effort, found: Vec::new() }.read()
+    CodeReader { code, tokens, language, given: Vec::new(), values, effort, found: Vec::new() }.read()
 }
 
 /// True if a source text opens more brackets than it closes, outside of literals and comments. A closing bracket
@@ -88,7 +88,7 @@ enum Argument {
     Other,
 }
 
-struct Reader<'c> {
+struct CodeReader<'c> {
     code: &'c str,
     tokens: Tokens<'c>,
     language: Option<Language>,
@@ -101,7 +101,7 @@ struct Reader<'c> {
     found: Vec<Started>,
 }
 
-impl<'c> Reader<'c> {
+impl<'c> CodeReader<'c> {
     fn read(mut self) -> Vec<Started> {
         while let Some((token, span)) = self.tokens.next()
             && self.found.len() < MOST_CALLS

@@ -20,7 +20,7 @@ const PARTS: usize = 32;
 
 /// Budget for reading the scripts of one event, counted in fractions of a parser's step.
 #[derive(Debug)]
-pub struct Budget {
+pub struct ScriptBudget {
     left: Cell<usize>,
     /// True if text was left unread and not reported yet.
     over: Cell<bool>,
@@ -30,7 +30,7 @@ pub struct Budget {
     parts: Cell<usize>,
 }
 
-impl Budget {
+impl ScriptBudget {
     /// Returns the budget for scripts of so many bytes in all.
     pub fn of(bytes: usize) -> Self {
         let left = bytes.saturating_mul(BYTE).saturating_add(LEAST).min(MOST);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     parse::Word,
-    targets::{Target, classify},
+    targets::{PathKind, classify},
 };
 
 /// Arguments that the command before it in the pipeline gives to a call, as through `xargs`.
@@ -22,7 +22,7 @@ pub struct PipedArguments {
 
 /// Call of one program with its arguments, after its wrappers were taken away.
 #[derive(Debug, Clone, Default)]
-pub struct Call {
+pub struct ProgramCall {
     /// Name in lower case, without directory and `.exe`; empty for a redirection alone, such as `> FILE`.
     pub program: String,
     /// Arguments, in order.
@@ -50,7 +50,7 @@ pub struct Call {
     pub span: Range<usize>,
 }
 
-impl Call {
+impl ProgramCall {
     /// True if a short option (in a cluster such as `-rf`) or a long one is given. An empty `long` means none.
     pub fn has(&self, short: char, long: &str) -> bool {
         self.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
@@ -94,12 +94,12 @@ impl Call {
     }
 
     /// Returns the kind of a path that the call names, seen from the directory that the call runs in.
-    pub fn target(&self, path: &str) -> Target {
+    pub fn target(&self, path: &str) -> PathKind {
         let alone = classify(path);
         let absolute = path.starts_with(['/', '~', '$', '\\']) || path.as_bytes().get(1) == Some(&b':');
         let Some((dir, sure)) = self.dir.as_ref().filter(|_| !absolute) else { return alone };
         let there = classify(&format!("{}/{path}", dir.trim_end_matches('/')));
-        if *sure && there <= Target::Rebuilt { there } else { alone.max(there) }
+        if *sure && there <= PathKind::Rebuilt { there } else { alone.max(there) }
     }
 
     /// Returns the call as written, shortened to 80 characters for a description.

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::{Budget, Call, parse, resolve};
+use super::{ProgramCall, ScriptBudget, parse, resolve};
 
 /// Most nested scripts that are read.
 const MOST_SCRIPTS: usize = 16;
 
 /// Returns the calls of a script and of the scripts within it, as far as the budget goes.
-pub fn calls(script: &str, budget: &Budget) -> Vec<Call> {
+pub fn calls(script: &str, budget: &ScriptBudget) -> Vec<ProgramCall> {
     let mut waiting = VecDeque::from([script.to_owned()]);
     let mut calls = Vec::new();
     let mut read = 0;

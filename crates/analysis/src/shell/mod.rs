@@ -27,12 +27,12 @@ mod words;
 mod wrappers;
 
 pub use self::{
-    budget::Budget,
-    call::{Call, FOUND, PipedArguments},
+    budget::ScriptBudget,
+    call::{FOUND, PipedArguments, ProgramCall},
     calls::calls,
     lines::{has_interpreter, is_command, looks_like_shell, names_program},
-    parse::{Command, LONGEST_SCRIPT, Parsed, Pipeline, Word, parse, prompt_len},
-    plain::plain,
+    parse::{LONGEST_SCRIPT, Parsed, Pipeline, ShellCommand, Word, parse, prompt_len},
+    plain::parse_plain_line,
     purposes::{Purpose, programs, purpose},
     resolve::{NestedScript, Resolved, file_run, is_denied, is_shell, resolve},
     wrappers::with_arguments,

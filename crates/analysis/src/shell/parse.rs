@@ -10,7 +10,7 @@ use std::{
 use tree_sitter::{ParseOptions, Parser, Tree};
 
 use super::{
-    budget::{Budget, STEP},
+    budget::{STEP, ScriptBudget},
     reader::Reader,
 };
 
@@ -54,7 +54,7 @@ impl Word {
 
 /// One command of a pipeline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Command {
+pub struct ShellCommand {
     /// Program and arguments.
     pub words: Vec<Word>,
     /// Files that receive the output, with `>` or `>>`.
@@ -68,7 +68,7 @@ pub struct Command {
 }
 
 /// Commands joined by `|`.
-pub type Pipeline = Vec<Command>;
+pub type Pipeline = Vec<ShellCommand>;
 
 /// Content of a script, as far as it was read.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ pub struct Parsed {
 
 /// Parses a script as far as the budget goes. Of a script that is too expensive, a beginning is read; the caller
 /// decides whether the rest matters, and notes it with [`Budget::cut`].
-pub fn parse(script: &str, budget: &Budget) -> Parsed {
+pub fn parse(script: &str, budget: &ScriptBudget) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
     let mut read = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();
     let tree = loop {
@@ -130,7 +130,7 @@ pub fn prompt_len(line: &[u8]) -> usize {
 
 /// Parses the syntax tree. Returns `None` if that takes more than half of the budget: the other half is for its
 /// beginning.
-fn tree(script: &str, budget: &Budget) -> Option<Tree> {
+fn tree(script: &str, budget: &ScriptBudget) -> Option<Tree> {
     let (most, spent) = (budget.left() / 2, Cell::new(script.len()));
     // Where the text breaks the grammar, each step searches for continuations and costs as much as four.
     let mut watch = |state: &tree_sitter::ParseState| {

@@ -4,7 +4,7 @@
 
 /// Returns the commands of a plain line, each as its unquoted words, the program first; `None` for any other line.
 /// Linear.
-pub fn plain(line: &str) -> Option<Vec<Vec<String>>> {
+pub fn parse_plain_line(line: &str) -> Option<Vec<Vec<String>>> {
     let mut found = vec![Vec::new()];
     let mut word: Option<String> = None;
     let mut chars = line.trim().chars().peekable();

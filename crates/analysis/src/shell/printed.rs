@@ -4,7 +4,7 @@
 use base64::{Engine, alphabet, engine};
 
 use super::{
-    parse::{Command, LONGEST_SCRIPT, Word},
+    parse::{LONGEST_SCRIPT, ShellCommand, Word},
     words::unescape,
 };
 
@@ -17,7 +17,7 @@ const BASE64: engine::GeneralPurpose = engine::GeneralPurpose::new(
 );
 
 /// Returns the output of a whole pipeline; `None` where it is not known.
-pub fn by(pipeline: &[Command]) -> Option<String> {
+pub fn pipeline_output(pipeline: &[ShellCommand]) -> Option<String> {
     let mut printed = None;
     for command in pipeline {
         printed = Some(next(command, printed.as_deref())?);
@@ -26,7 +26,7 @@ pub fn by(pipeline: &[Command]) -> Option<String> {
 }
 
 /// Returns the output of a command that reads `input`; `None` where it is not known.
-pub(super) fn next(command: &Command, input: Option<&str>) -> Option<String> {
+pub(super) fn next(command: &ShellCommand, input: Option<&str>) -> Option<String> {
     let (program, args) = command.words.split_first()?;
     let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     let input = input.or(command.given.as_deref());

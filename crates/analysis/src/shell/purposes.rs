@@ -1,6 +1,6 @@
 //! Table of calls by purpose: secret stores, and infrastructure that outlives the command.
 
-use super::Call;
+use super::ProgramCall;
 
 /// Purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ const CALLS: &[(Purpose, &str)] = &[
 ];
 
 /// Returns the purpose of a call, by the first row that fits.
-pub fn purpose(call: &Call) -> Option<Purpose> {
+pub fn purpose(call: &ProgramCall) -> Option<Purpose> {
     let operands: Vec<&str> = call.operands().take(12).collect();
     CALLS.iter().find(|(_, words)| fits(call, &operands, words)).map(|(purpose, _)| *purpose)
 }
@@ -100,7 +100,7 @@ pub fn programs() -> impl Iterator<Item = &'static str> {
     CALLS.iter().flat_map(|(_, words)| words.split(' ').next().unwrap_or_default().split('|'))
 }
 
-fn fits(call: &Call, operands: &[&str], words: &str) -> bool {
+fn fits(call: &ProgramCall, operands: &[&str], words: &str) -> bool {
     let is = |pattern: &str, word: &str| {
         pattern.split('|').any(|one| one.strip_suffix('*').map_or(one == word, |begins| word.starts_with(begins)))
     };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tree_sitter::Node;
 
 use super::{
-    parse::{Command, DEEPEST, Parsed, Pipeline, Word},
+    parse::{DEEPEST, Parsed, Pipeline, ShellCommand, Word},
     printed,
     words::SPLIT,
 };
@@ -56,7 +56,11 @@ impl<'s> Reader<'s> {
             }
             "declaration_command" | "variable_assignment" | "unset_command" => {
                 let words = self.source(node).split_whitespace().map(Word::plain).collect();
-                self.parsed.pipelines.push(vec![Command { words, span: node.byte_range(), ..Command::default() }]);
+                self.parsed.pipelines.push(vec![ShellCommand {
+                    words,
+                    span: node.byte_range(),
+                    ..ShellCommand::default()
+                }]);
                 if node.kind() == "variable_assignment" {
                     self.assign(node, depth + 1);
                 } else {
@@ -129,7 +133,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Remembers variables that a command sets: `set -- …` and `read NAME <<< …`.
-    fn learn(&mut self, pipeline: &[Command]) {
+    fn learn(&mut self, pipeline: &[ShellCommand]) {
         let [command] = pipeline else { return };
         let text = |at: usize| command.words.get(at).map_or("", |word| word.text.as_str());
         match (text(0), text(1)) {
@@ -182,7 +186,7 @@ impl<'s> Reader<'s> {
                 for child in node.named_children(&mut cursor) {
                     if child.kind().ends_with("_redirect") {
                         if stages.is_empty() {
-                            stages.push(Command { span: node.byte_range(), ..Command::default() });
+                            stages.push(ShellCommand { span: node.byte_range(), ..ShellCommand::default() });
                         }
                         let after = self.redirect(child, stages.last_mut(), depth + 1);
                         stages.extend(after);
@@ -203,8 +207,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    fn command(&mut self, node: Node<'_>, depth: usize) -> Command {
-        let mut command = Command { span: node.byte_range(), ..Command::default() };
+    fn command(&mut self, node: Node<'_>, depth: usize) -> ShellCommand {
+        let mut command = ShellCommand { span: node.byte_range(), ..ShellCommand::default() };
         let mut cursor = node.walk();
         let mut end = None;
         for child in node.children(&mut cursor) {
@@ -254,12 +258,16 @@ impl<'s> Reader<'s> {
             (name.is_some_and(|name| NAMES.contains(&name)), setting.child_by_field_name("value"))
         {
             let words = vec![Word::plain("sh"), Word::plain("-c"), self.word(value, depth)];
-            self.parsed.pipelines.push(vec![Command { words, span: setting.byte_range(), ..Command::default() }]);
+            self.parsed.pipelines.push(vec![ShellCommand {
+                words,
+                span: setting.byte_range(),
+                ..ShellCommand::default()
+            }]);
         }
     }
 
     /// Notes a redirection in the command. Returns the pipeline that may follow on a here-document's line.
-    fn redirect(&mut self, node: Node<'_>, command: Option<&mut Command>, depth: usize) -> Pipeline {
+    fn redirect(&mut self, node: Node<'_>, command: Option<&mut ShellCommand>, depth: usize) -> Pipeline {
         let mut after = Vec::new();
         let Some(command) = command else { return after };
         let mut cursor = node.walk();
@@ -326,7 +334,7 @@ impl<'s> Reader<'s> {
         let programs = own.iter().flatten().filter_map(|command| command.words.first());
         let programs = programs.map(|program| program.text.clone()).collect();
         let output = match own {
-            [pipeline] => printed::by(pipeline),
+            [pipeline] => printed::pipeline_output(pipeline),
             _ => None,
         };
         (output, programs)

@@ -3,8 +3,8 @@
 //! well. `wrappers` holds the table of such programs.
 
 use super::{
-    call::{Call, FOUND, PipedArguments, shown},
-    parse::{Command, LONGEST_SCRIPT, Pipeline, Word},
+    call::{FOUND, PipedArguments, ProgramCall, shown},
+    parse::{LONGEST_SCRIPT, Pipeline, ShellCommand, Word},
     printed,
     targets::matches,
     wrappers::{after_options, command_at, feeds, fetches, inline, is_assignment, raises, texts, with_arguments},
@@ -23,7 +23,7 @@ pub struct NestedScript {
 #[derive(Debug, Default)]
 pub struct Resolved {
     /// Calls, in order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ProgramCall>,
     /// Shell text within the pipeline: of `bash -c`, of a here-document, of `ssh host …`.
     pub scripts: Vec<NestedScript>,
     /// Code in another language that is given to an interpreter.
@@ -38,7 +38,7 @@ pub fn is_shell(program: &str) -> bool {
 }
 
 /// Returns the file that a call runs, as a program or as a shell's script.
-pub fn file_run(call: &Call) -> Option<&str> {
+pub fn file_run(call: &ProgramCall) -> Option<&str> {
     if is_shell(&call.program) || matches!(call.program.as_str(), "source" | ".") {
         return call.operands().next();
     }
@@ -78,7 +78,7 @@ pub fn resolve(pipeline: Pipeline) -> Resolved {
 
 /// Returns the names that the command before passes on, and those that this command passes on in turn.
 fn names(
-    command: &Command,
+    command: &ShellCommand,
     before: Option<PipedArguments>,
     output: Option<&str>,
 ) -> (Option<PipedArguments>, PipedArguments) {
@@ -161,7 +161,7 @@ struct State {
     passes_arguments: bool,
 }
 
-fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth: usize) {
+fn unwrap(mut command: ShellCommand, mut state: State, resolved: &mut Resolved, depth: usize) {
     for _ in 0..MOST_WRAPPERS {
         let settings = command.words.iter().take_while(|word| is_assignment(&word.text)).count();
         command.words.drain(..settings.min(command.words.len().saturating_sub(1)));
@@ -188,10 +188,10 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         if raises(&program) {
             state.raised_by.get_or_insert(program.clone());
         }
-        let options = Call {
+        let options = ProgramCall {
             program: program.clone(),
             args: command.words.get(1..skip).unwrap_or_default().to_vec(),
-            ..Call::default()
+            ..ProgramCall::default()
         };
         resolved.scripts.extend(texts(&options).into_iter().map(|mut text| {
             // `env -S 'rm -rf' /` continues with the following words.
@@ -208,7 +208,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
         }
         // A command that starts later is kept as a call of its own.
         if options.args.iter().any(|arg| arg.text.starts_with("--on-")) {
-            resolved.calls.push(Call { span: command.span.clone(), ..options.clone() });
+            resolved.calls.push(ProgramCall { span: command.span.clone(), ..options.clone() });
         }
         if program == "parallel" {
             in_parallel(&mut command.words);
@@ -221,7 +221,7 @@ fn unwrap(mut command: Command, mut state: State, resolved: &mut Resolved, depth
 }
 
 /// Inserts the names from the command before where `xargs` inserts them.
-fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
+fn hand_over(xargs: &ProgramCall, words: &mut Vec<Word>, state: &mut State) {
     let Some(fed) = &state.fed else { return };
     state.passes_arguments = true;
     let mut replaced = false;
@@ -259,7 +259,7 @@ fn hand_over(xargs: &Call, words: &mut Vec<Word>, state: &mut State) {
 }
 
 /// Returns the placeholder that `xargs` and the like replace by each name: `-I %`, `-I%`, `--replace=%`.
-fn placeholder(xargs: &Call) -> &str {
+fn placeholder(xargs: &ProgramCall) -> &str {
     let mut args = xargs.args.iter().map(|arg| arg.text.as_str());
     while let Some(arg) = args.next() {
         match arg {
@@ -301,13 +301,13 @@ fn found_under(root: &str) -> String {
 }
 
 /// Collects scripts within the call, then keeps the call.
-fn finish(command: Command, program: &str, is_exe: bool, state: State, resolved: &mut Resolved, depth: usize) {
+fn finish(command: ShellCommand, program: &str, is_exe: bool, state: State, resolved: &mut Resolved, depth: usize) {
     let mut args = command.words;
     let runs = args.first().map(|first| first.runs.clone()).unwrap_or_default();
     args.drain(..args.len().min(1));
     let piped = matches!(program, "remove-item" | "ri" | "del" | "erase" | "rd")
         && args.iter().all(|arg| arg.text.starts_with('-'));
-    let call = Call {
+    let call = ProgramCall {
         program: program.to_owned(),
         args,
         writes: command.writes,
@@ -363,12 +363,12 @@ fn finish(command: Command, program: &str, is_exe: bool, state: State, resolved:
 }
 
 /// True if a shell reads its commands from its input.
-fn reads_script(call: &Call) -> bool {
+fn reads_script(call: &ProgramCall) -> bool {
     call.operands().next().is_none_or(|first| first == "/dev/stdin" || call.has('s', ""))
 }
 
 /// Collects code that an interpreter receives by an option or on its input.
-fn code_of(call: &Call, option: &str, resolved: &mut Resolved) {
+fn code_of(call: &ProgramCall, option: &str, resolved: &mut Resolved) {
     let texts = || call.args.iter().map(|arg| arg.text.as_str());
     let code = if option.is_empty() {
         call.operands().find(|word| word.contains(['{', '(']))
@@ -385,7 +385,7 @@ fn code_of(call: &Call, option: &str, resolved: &mut Resolved) {
     resolved.code.extend(code.map(|text| NestedScript { text, by: call.program.clone() }));
 }
 
-fn inside_container(call: &Call, resolved: &mut Resolved, depth: usize) {
+fn inside_container(call: &ProgramCall, resolved: &mut Resolved, depth: usize) {
     let verb = call.args.iter().position(|arg| matches!(arg.text.as_str(), "exec" | "run"));
     let Some(verb) = verb else { return };
     let tail = call.args.get(verb + 1..).unwrap_or_default();
@@ -397,10 +397,10 @@ fn inside_container(call: &Call, resolved: &mut Resolved, depth: usize) {
     nested(call, tail.get(skip..).unwrap_or_default(), State { via: Some(by), ..State::default() }, resolved, depth);
 }
 
-fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
-    let command = Command {
+fn found_by(call: &ProgramCall, resolved: &mut Resolved, depth: usize) {
+    let command = ShellCommand {
         words: std::iter::once(Word::plain("find")).chain(call.args.iter().cloned()).collect(),
-        ..Command::default()
+        ..ShellCommand::default()
     };
     let mut rest = call.args.as_slice();
     let mut read = 0;
@@ -415,7 +415,7 @@ fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
         // The tests before `-exec` limit what is found.
         let tests = call.args.len() - rest.len() + at;
         let searched =
-            Command { words: command.words.get(..=tests).unwrap_or_default().to_vec(), ..Command::default() };
+            ShellCommand { words: command.words.get(..=tests).unwrap_or_default().to_vec(), ..ShellCommand::default() };
         let (_, fed) = names(&searched, None, None);
         let tail = rest.get(at + 1..).unwrap_or_default();
         let end = tail.iter().position(|arg| matches!(arg.text.as_str(), ";" | "+" | "\\;")).unwrap_or(tail.len());
@@ -441,12 +441,16 @@ fn found_by(call: &Call, resolved: &mut Resolved, depth: usize) {
     }
 }
 
-fn nested(call: &Call, words: &[Word], state: State, resolved: &mut Resolved, depth: usize) {
+fn nested(call: &ProgramCall, words: &[Word], state: State, resolved: &mut Resolved, depth: usize) {
     if depth >= MOST_WRAPPERS {
         resolved.deep = true;
     } else if !words.is_empty() {
-        let command =
-            Command { words: words.to_vec(), given: call.given.clone(), span: call.span.clone(), ..Command::default() };
+        let command = ShellCommand {
+            words: words.to_vec(),
+            given: call.given.clone(),
+            span: call.span.clone(),
+            ..ShellCommand::default()
+        };
         unwrap(command, State { raised_by: call.raised_by.clone(), ..state }, resolved, depth + 1);
     }
 }

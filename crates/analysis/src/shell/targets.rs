@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 
 /// Kind of a path, from the least loss to the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum PathKind {
     /// File under a directory for temporary files.
     Temporary,
     /// Output that a build creates again.
@@ -94,7 +94,7 @@ const SYSTEM: [&str; 26] = [
 ];
 
 /// Returns the kind of a path.
-pub fn classify(path: &str) -> Target {
+pub fn classify(path: &str) -> PathKind {
     let path = path.trim_matches(['"', '\'']);
     let home =
         path.strip_prefix('~').or_else(|| path.strip_prefix("$HOME")).or_else(|| path.strip_prefix("$USERPROFILE"));
@@ -106,7 +106,7 @@ pub fn classify(path: &str) -> Target {
         return below_home(user.split_once('/').map(|(_, rest)| resolve(rest)).unwrap_or_default().as_slice());
     }
     if path.as_bytes().get(1) == Some(&b':') && path.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return Target::System;
+        return PathKind::System;
     }
     for variable in ["$TMPDIR", "$TMP", "$TEMP", "$RUNNER_TEMP"] {
         if let Some(rest) = path.strip_prefix(variable).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -116,7 +116,7 @@ pub fn classify(path: &str) -> Target {
     if path.starts_with('$') {
         // The variable's value is unknown; where it is empty, `$X/*` is the root.
         let bare = path.split_once('/').is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('*'));
-        return if bare { Target::Outside } else { Target::Inside };
+        return if bare { PathKind::Outside } else { PathKind::Inside };
     }
     if path.starts_with('/') { absolute(&resolve(path)) } else { relative(&resolve(path)) }
 }
@@ -139,46 +139,46 @@ fn is_rebuilt(name: &str) -> bool {
     REBUILT.contains(&name) || name.ends_with(".egg-info") || name.starts_with("bazel-") || name.starts_with("dist-")
 }
 
-fn below_home(parts: &[&str]) -> Target {
+fn below_home(parts: &[&str]) -> PathKind {
     match parts {
-        [] | ["*"] => Target::Home,
+        [] | ["*"] => PathKind::Home,
         [".cache" | "tmp", ..]
         | [".npm", "_cacache" | "_logs", ..]
         | [".gradle", "caches", ..]
         | [".cargo", "registry", ..]
         | [".m2", "repository", ..]
         | ["Library", "Caches", _, ..]
-        | ["Library", "Developer", "Xcode", "DerivedData", ..] => Target::Rebuilt,
-        [.., last] if is_rebuilt(last) => Target::Rebuilt,
-        [_] => Target::Home,
-        _ => Target::Outside,
+        | ["Library", "Developer", "Xcode", "DerivedData", ..] => PathKind::Rebuilt,
+        [.., last] if is_rebuilt(last) => PathKind::Rebuilt,
+        [_] => PathKind::Home,
+        _ => PathKind::Outside,
     }
 }
 
-fn absolute(parts: &[&str]) -> Target {
+fn absolute(parts: &[&str]) -> PathKind {
     match parts {
         ["tmp", ..] | ["var" | "private", "tmp", ..] | ["dev", "shm", ..] | ["private", "var", "folders", ..] => {
-            Target::Temporary
+            PathKind::Temporary
         }
-        ["var", "cache", _, ..] | ["var", "lib", "apt", "lists", ..] => Target::Rebuilt,
+        ["var", "cache", _, ..] | ["var", "lib", "apt", "lists", ..] => PathKind::Rebuilt,
         ["root", rest @ ..] | ["home" | "Users", _, rest @ ..] if !rest.is_empty() => below_home(rest),
-        ["root" | "home" | "Users", ..] => Target::Home,
-        ["bin" | "boot" | "dev" | "etc" | "lib" | "lib64" | "proc" | "sbin" | "sys" | "usr", ..] => Target::System,
-        [first, .., last] if is_rebuilt(last) && (*first != "var" || parts.len() > 2) => Target::Rebuilt,
-        [first, _, ..] if !SYSTEM.contains(first) => Target::Outside,
-        _ => Target::System,
+        ["root" | "home" | "Users", ..] => PathKind::Home,
+        ["bin" | "boot" | "dev" | "etc" | "lib" | "lib64" | "proc" | "sbin" | "sys" | "usr", ..] => PathKind::System,
+        [first, .., last] if is_rebuilt(last) && (*first != "var" || parts.len() > 2) => PathKind::Rebuilt,
+        [first, _, ..] if !SYSTEM.contains(first) => PathKind::Outside,
+        _ => PathKind::System,
     }
 }
 
-fn relative(parts: &[&str]) -> Target {
+fn relative(parts: &[&str]) -> PathKind {
     match parts {
-        [] | ["*" | ".*" | "**"] | [".", "*"] => Target::Here,
-        ["..", ..] if parts.iter().all(|part| matches!(*part, ".." | "*")) => Target::Here,
-        ["..", .., last] if is_rebuilt(last) => Target::Rebuilt,
-        ["..", ..] | [".git"] => Target::Outside,
-        [.., last] if is_rebuilt(last) => Target::Rebuilt,
-        [first, ..] if is_rebuilt(first) => Target::Rebuilt,
-        _ => Target::Inside,
+        [] | ["*" | ".*" | "**"] | [".", "*"] => PathKind::Here,
+        ["..", ..] if parts.iter().all(|part| matches!(*part, ".." | "*")) => PathKind::Here,
+        ["..", .., last] if is_rebuilt(last) => PathKind::Rebuilt,
+        ["..", ..] | [".git"] => PathKind::Outside,
+        [.., last] if is_rebuilt(last) => PathKind::Rebuilt,
+        [first, ..] if is_rebuilt(first) => PathKind::Rebuilt,
+        _ => PathKind::Inside,
     }
 }
 

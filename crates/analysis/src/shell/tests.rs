@@ -1,14 +1,14 @@
 //! Tests of the shell reader alone: scripts with the calls that they make. Rules on these calls are tested in checks.
 
-use super::{Budget, Call, LONGEST_SCRIPT, Parsed, parse, resolve};
+use super::{LONGEST_SCRIPT, Parsed, ProgramCall, ScriptBudget, parse, resolve};
 
 fn parse_alone(script: &str) -> Parsed {
-    parse(script, &Budget::of(script.len()))
+    parse(script, &ScriptBudget::of(script.len()))
 }
 
 /// Calls of a script, each as program and arguments, without the scripts within it.
 fn calls(script: &str) -> Vec<String> {
-    let shown = |call: &Call| {
+    let shown = |call: &ProgramCall| {
         let args = call.args.iter().map(|arg| arg.text.as_str());
         std::iter::once(call.program.as_str()).chain(args).collect::<Vec<_>>().join(" ")
     };
@@ -65,7 +65,7 @@ fn unread_offset_is_where_the_parser_stopped() {
 
 #[test]
 fn script_without_budget_is_unread_from_its_start() {
-    let budget = Budget::of(0);
+    let budget = ScriptBudget::of(0);
     budget.spend(usize::MAX);
     let parsed = parse("rm -rf /srv; rm -rf /home/user/projects", &budget);
     assert_eq!((parsed.unread_from, parsed.pipelines.len()), (0, 0));

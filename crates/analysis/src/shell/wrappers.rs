@@ -2,7 +2,7 @@
 //! a command as text. In: a program and its arguments. Out: indices of arguments, or texts.
 
 use super::{
-    call::Call,
+    call::ProgramCall,
     parse::{LONGEST_SCRIPT, Word},
     resolve::is_shell,
 };
@@ -183,7 +183,7 @@ const TEXT_OPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns the commands that a call holds as text, beside those of shells and hosts.
-pub(super) fn texts(call: &Call) -> Vec<String> {
+pub(super) fn texts(call: &ProgramCall) -> Vec<String> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let mut found = Vec::new();
     let clusters = matches!(call.program.as_str(), "su" | "script" | "runuser" | "flock");
@@ -279,7 +279,7 @@ pub(super) fn texts(call: &Call) -> Vec<String> {
 
 /// Returns the arguments behind a call's own options as one text. `with_value` lists short options that take the next
 /// argument.
-fn behind_options(call: &Call, with_value: &str) -> Option<String> {
+fn behind_options(call: &ProgramCall, with_value: &str) -> Option<String> {
     let words = call.args.get(after_options(&call.args, with_value)..)?;
     Some(words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "))
 }
@@ -316,7 +316,7 @@ fn without_times(table: &str) -> String {
 }
 
 /// Returns the command of a shell's `-c`, and the arguments that it refers to as `$0`, `$1` and so on.
-pub(super) fn inline(call: &Call) -> Option<(&str, &[Word])> {
+pub(super) fn inline(call: &ProgramCall) -> Option<(&str, &[Word])> {
     if !is_shell(&call.program) {
         return None;
     }

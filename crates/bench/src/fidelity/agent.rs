@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::service::{Domain, Tables};
 use umbra_boundary::{
-    decide::{Decision, DecisionContext, Rules, decide},
+    decide::{BoundaryRules, Decision, DecisionContext, decide},
     overlay::merge,
     stub::RunState,
 };
@@ -33,7 +33,7 @@ pub(super) type Branches = BTreeMap<(String, usize), String>;
 /// An agent at work on one task.
 pub(super) struct Agent<'a> {
     domain: &'a Domain,
-    rules: &'a Rules,
+    rules: &'a BoundaryRules,
     answers: Answers,
     tables: Tables,
     run: Option<RunState>,
@@ -43,7 +43,7 @@ pub(super) struct Agent<'a> {
 
 impl<'a> Agent<'a> {
     /// Runs the agent's task. Returns its branches, and true if the service is unchanged.
-    pub fn work(domain: &'a Domain, case: u32, rules: &'a Rules, answers: Answers) -> (Branches, bool) {
+    pub fn work(domain: &'a Domain, case: u32, rules: &'a BoundaryRules, answers: Answers) -> (Branches, bool) {
         let tables = (domain.tables)(case);
         let before = tables.clone();
         let branches = Branches::new();

@@ -22,10 +22,10 @@ use self::{
     agent::{Agent, Answers, Branches},
     service::Domain,
 };
-use crate::{Global, answer, answer_json};
+use crate::{BenchGlobalOptions, answer, answer_json};
 use umbra::cli::table;
 use umbra_boundary::{
-    contract::compile, decide::Rules, drift::bypass::Required, execution::ConfiguredExecution, gate::Standards,
+    contract::compile, decide::BoundaryRules, drift::bypass::Required, execution::ConfiguredExecution, gate::Standards,
     tools::Tools,
 };
 use umbra_config::{Report as FileReport, tools};
@@ -39,7 +39,7 @@ const DOMAINS: [Domain; 6] =
 
 /// Options of the bench.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct FidelityOptions {
     /// Contracts to use instead of those of the bench.
     #[arg(long, value_name = "FILE")]
     tools: Option<std::path::PathBuf>,
@@ -62,7 +62,7 @@ struct Equal {
 
 /// Counts with their share.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct BranchShare {
     #[serde(flatten)]
     counts: Equal,
     share: Option<f64>,
@@ -73,16 +73,16 @@ struct Shown {
 
 /// Figures of one service.
 #[derive(Debug, Serialize)]
-struct Row {
+struct DomainFidelity {
     domain: &'static str,
     tasks: u32,
-    null: Shown,
-    contracts: Shown,
+    null: BranchShare,
+    contracts: BranchShare,
 }
 
 /// A branch that the agent did not reach with contract stubs, or took another way.
 #[derive(Debug, Serialize)]
-struct Differed {
+struct ChangedBranch {
     domain: &'static str,
     task: u32,
     branch: String,
@@ -93,15 +93,15 @@ struct Differed {
 
 /// Figures of all services.
 #[derive(Debug, Serialize)]
-struct Report {
-    domains: Vec<Row>,
-    null: Shown,
-    contracts: Shown,
+struct FidelityReport {
+    domains: Vec<DomainFidelity>,
+    null: BranchShare,
+    contracts: BranchShare,
     /// Differences with contract stubs.
-    differed: Vec<Differed>,
+    differed: Vec<ChangedBranch>,
 }
 
-pub fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
+pub fn run(global: &BenchGlobalOptions, options: &FidelityOptions) -> anyhow::Result<()> {
     let report = measure(&rules(options)?)?;
     if global.json {
         return answer_json(&report);
@@ -111,10 +111,10 @@ pub fn run(global: &Global, options: &Options) -> anyhow::Result<()> {
 }
 
 /// Builds rules for shadow execution, by the contracts of the given file or of the bench.
-fn rules(options: &Options) -> anyhow::Result<Rules> {
+fn rules(options: &FidelityOptions) -> anyhow::Result<BoundaryRules> {
     let contract = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
     let condition = |text: &str| check_condition(text).map_err(|error| error.to_string());
-    let judge = tools::Rules { contract: &contract, condition: &condition };
+    let judge = tools::ToolsFileValidators { contract: &contract, condition: &condition };
     let read = |loaded: Result<umbra_config::Loaded<ToolDeclarations>, FileReport>| loaded.map(|loaded| loaded.value);
     let file = match &options.tools {
         Some(path) => read(tools::read(path, judge))?,
@@ -127,10 +127,10 @@ fn rules(options: &Options) -> anyhow::Result<Rules> {
         default: Execution::Shadow,
     };
     let (gate, required) = (Standards::default(), Required::default());
-    Ok(Rules { configured, tools: Tools::compile(file, Vec::new())?, file: None, gate, required })
+    Ok(BoundaryRules { configured, tools: Tools::compile(file, Vec::new())?, file: None, gate, required })
 }
 
-fn measure(rules: &Rules) -> anyhow::Result<Report> {
+fn measure(rules: &BoundaryRules) -> anyhow::Result<FidelityReport> {
     let (mut null, mut contracts) = (Equal::default(), Equal::default());
     let (mut rows, mut differed) = (Vec::new(), Vec::new());
     for domain in &DOMAINS {
@@ -151,14 +151,14 @@ fn measure(rules: &Rules) -> anyhow::Result<Report> {
         let [own_null, own_contracts] = own;
         null.add(own_null);
         contracts.add(own_contracts);
-        rows.push(Row {
+        rows.push(DomainFidelity {
             domain: domain.name,
             tasks: domain.cases,
             null: own_null.shown(),
             contracts: own_contracts.shown(),
         });
     }
-    Ok(Report { domains: rows, null: null.shown(), contracts: contracts.shown(), differed })
+    Ok(FidelityReport { domains: rows, null: null.shown(), contracts: contracts.shown(), differed })
 }
 
 fn differences<'a>(
@@ -166,8 +166,8 @@ fn differences<'a>(
     task: u32,
     live: &'a Branches,
     rehearsed: &'a Branches,
-) -> impl Iterator<Item = Differed> + use<'a> {
-    live.iter().filter(|(branch, way)| rehearsed.get(branch) != Some(way)).map(move |(branch, way)| Differed {
+) -> impl Iterator<Item = ChangedBranch> + use<'a> {
+    live.iter().filter(|(branch, way)| rehearsed.get(branch) != Some(way)).map(move |(branch, way)| ChangedBranch {
         domain,
         task,
         branch: branch.0.clone(),
@@ -192,22 +192,22 @@ impl Equal {
         self.extra += more.extra;
     }
 
-    fn shown(self) -> Shown {
+    fn shown(self) -> BranchShare {
         let Share { share, low, high } = Share::of(self.same, self.n);
-        Shown { counts: self, share, low, high }
+        BranchShare { counts: self, share, low, high }
     }
 }
 
-impl Shown {
+impl BranchShare {
     fn percent(&self) -> String {
         let share = self.share.unwrap_or_default() * 100.0;
         format!("{share:.1} % ({:.1}-{:.1})", self.low * 100.0, self.high * 100.0)
     }
 }
 
-impl Report {
+impl FidelityReport {
     fn rows(&self) -> Vec<[String; 5]> {
-        let row = |name: &str, tasks: u32, null: &Shown, contracts: &Shown| {
+        let row = |name: &str, tasks: u32, null: &BranchShare, contracts: &BranchShare| {
             [name.to_owned(), tasks.to_string(), null.counts.n.to_string(), null.percent(), contracts.percent()]
         };
         let mut rows: Vec<_> =
@@ -231,7 +231,7 @@ impl Report {
             rows.add_row(row);
         }
         answer(&format!("{rows}\n\nWhat differs with contract stubs:"));
-        for Differed { domain, task, branch, live, rehearsed } in &self.differed {
+        for ChangedBranch { domain, task, branch, live, rehearsed } in &self.differed {
             let rehearsed = rehearsed.as_deref().map_or("not reached".to_owned(), |way| format!("{way:?}"));
             answer(&format!("{domain} {task}: {branch}: live {live:?}, rehearsed {rehearsed}"));
         }

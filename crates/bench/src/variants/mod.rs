@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use umbra::{
     api::{admission::Admission, auth::KeyRing, front},
-    app::{App, Database, Overrides, Setup, api_of, guard, limits},
+    app::{App, CommandLineOverrides, Database, Setup, api_of, guard, limits},
     lifecycle::Tasks,
     telemetry,
 };
@@ -18,14 +18,14 @@ use umbra_config::Environment;
 use umbra_domain::clock::Clock;
 
 use self::one_by_one::NaiveInsert;
-use crate::{Global, answer};
+use crate::{BenchGlobalOptions, answer};
 
 /// Connections of the naive server: as many as `umbra serve` has in all by default.
 const POOL: u32 = 16;
 
 /// Options of a variant's server.
 #[derive(Debug, Args)]
-pub struct Options {
+pub struct VariantOptions {
     /// Variant to serve.
     #[arg(value_enum)]
     variant: Variant,
@@ -47,10 +47,14 @@ enum Variant {
 ///
 /// # Errors
 /// The database or the address cannot be used.
-pub async fn serve(global: &Global, options: Options) -> anyhow::Result<()> {
+pub async fn serve(global: &BenchGlobalOptions, options: VariantOptions) -> anyhow::Result<()> {
     // A second installation is refused and harmless.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let overrides = Overrides { shadows: options.shadows, data_dir: global.data_dir.clone(), ..Overrides::default() };
+    let overrides = CommandLineOverrides {
+        shadows: options.shadows,
+        data_dir: global.data_dir.clone(),
+        ..CommandLineOverrides::default()
+    };
     let setup = Setup::read(None, Environment::of_process(), overrides)?;
     setup.start_logs(setup.settings.logging.level.as_str());
     let tasks = Tasks::new();

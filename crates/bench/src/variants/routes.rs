@@ -24,7 +24,7 @@ use umbra::{
     },
     ingest::{self, Incoming},
 };
-use umbra_checks::Screened;
+use umbra_checks::ScreenedEvent;
 use umbra_domain::{Disposition, EventId, Outcome, SkipReason, key::Scope};
 use umbra_store::events::received_at;
 
@@ -65,7 +65,7 @@ async fn decide_and_forget(
 async fn forget(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
     let (incoming, _) = read(&api, &caller, request).await?;
     let rules = api.flows.rules.load();
-    let Screened { event, triggers, .. } = umbra_checks::screen(incoming.event);
+    let ScreenedEvent { event, triggers, .. } = umbra_checks::screen(incoming.event);
     let matches = rules.watcher.matches(&event, &triggers).into_iter();
     let dispositions = matches
         .filter_map(|found| {

@@ -4,11 +4,13 @@
 
 use serde_json::{Value, json};
 
-use super::{CompiledContract, CompiledDelete, CompiledFault, CompiledPut, CompiledResponse, Lister, Reader, Schema};
+use super::{
+    CompiledContract, CompiledDelete, CompiledFault, CompiledPut, CompiledResponse, Lister, RecordReader, Schema,
+};
 use crate::{
     overlay,
     stub::{
-        Call, RunState, SharedMint, sample,
+        RunState, SharedMint, StubCall, sample,
         template::{TEXT_FUNCTIONS, Template, add_functions},
         tool_variable,
     },
@@ -18,7 +20,7 @@ use umbra_domain::{
     contract::{ContractFault, Overlay, ToolContract},
     tool::is_wild,
 };
-use umbra_policy::{EvalError, Expression, Scope};
+use umbra_policy::{EvalError, EvaluationScope, Expression};
 
 /// Variables of responses, faults and keys of readers.
 const CALL: [&str; 2] = ["args", "tool"];
@@ -150,7 +152,7 @@ fn written(overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Option<Compil
     (put, delete)
 }
 
-fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Vec<Reader>, Vec<Lister>) {
+fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (Vec<RecordReader>, Vec<Lister>) {
     let own = overlay.put.as_ref().map(|put| &put.collection);
     let own = own.or(overlay.delete.as_ref().map(|delete| &delete.collection));
     let mut readers = Vec::new();
@@ -168,7 +170,7 @@ fn read_back(id: &str, overlay: &Overlay, faults: &mut Vec<ContractFault>) -> (V
         let missing = read.on_missing.as_ref();
         let missing = missing.map(|missing| note(template(missing, &CALL), &place("on_missing"), faults));
         let (Some(key), Some(collection)) = (key, read.collection.as_ref().or(own)) else { continue };
-        readers.push(Reader {
+        readers.push(RecordReader {
             tool: read.tool.clone(),
             contract: id.to_owned(),
             collection: collection.clone(),
@@ -209,7 +211,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
     let arguments = known.unwrap_or_else(|| json!({}));
     let tool = ToolName::bare(&contract.contract.tool);
     let tool_value = tool_variable(&tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", &arguments);
     scope.set("tool", &tool_value);
     add_functions(&mut scope, &mint);
@@ -261,7 +263,7 @@ fn try_out(contract: &CompiledContract, faults: &mut Vec<ContractFault>) {
         faults.extend(without_responses(contract, &arguments, is_known, &mint));
     }
     if let Some(result) = answer.filter(|_| is_known) {
-        let call = Call {
+        let call = StubCall {
             tool: &tool,
             args: &arguments,
             output_schema: None,

@@ -15,7 +15,7 @@ const MAX_CHANGES: usize = 100;
 
 /// One change of a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct ContractChange {
     /// Tool of the contract.
     pub tool: String,
     /// True if callers may break, or less is held back than before.
@@ -25,7 +25,7 @@ pub struct Change {
 }
 
 /// Lists all changes, by tool.
-pub fn diff(old: &[ToolContract], new: &[ToolContract]) -> Vec<Change> {
+pub fn diff(old: &[ToolContract], new: &[ToolContract]) -> Vec<ContractChange> {
     let by_tool = |contracts: &'_ [ToolContract]| -> BTreeMap<String, ToolContract> {
         contracts.iter().map(|contract| (contract.tool.clone(), contract.clone())).collect()
     };
@@ -47,13 +47,13 @@ pub fn diff(old: &[ToolContract], new: &[ToolContract]) -> Vec<Change> {
 
 struct Notes<'a> {
     tool: &'a str,
-    changes: Vec<Change>,
+    changes: Vec<ContractChange>,
 }
 
 impl Notes<'_> {
     fn note(&mut self, breaking: bool, change: impl Into<String>) {
         if self.changes.len() < MAX_CHANGES {
-            self.changes.push(Change { tool: self.tool.to_owned(), breaking, change: change.into() });
+            self.changes.push(ContractChange { tool: self.tool.to_owned(), breaking, change: change.into() });
         }
     }
 
@@ -107,7 +107,7 @@ impl Notes<'_> {
             (Some(old), Some(new)) if old != new => {
                 // Arguments that callers give must still be accepted: the new edition must allow all that the old one
                 // did.
-                let sides = Sides { offer: old, demand: new, what: "input" };
+                let sides = ComparedSchemas { offer: old, demand: new, what: "input" };
                 self.compare(&sides, old, new, "", 0);
             }
             _ => {}
@@ -120,7 +120,7 @@ impl Notes<'_> {
             (Some(_), None) => self.note(true, "results are no longer validated: output_schema is removed"),
             (Some(old), Some(new)) if old != new => {
                 // Results of the tool must still be understood: the old edition must allow all that the new one does.
-                let sides = Sides { offer: new, demand: old, what: "output" };
+                let sides = ComparedSchemas { offer: new, demand: old, what: "output" };
                 self.compare(&sides, new, old, "", 0);
             }
             _ => {}
@@ -128,7 +128,7 @@ impl Notes<'_> {
     }
 
     /// Notes where a value that fits `offer` may not fit `demand`.
-    fn compare(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
+    fn compare(&mut self, sides: &ComparedSchemas<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
         let (offer, demand) = (follow(sides.offer, offer), follow(sides.demand, demand));
         if offer == demand && sides.offer == sides.demand || demand == &Value::Bool(true) {
             return;
@@ -177,7 +177,7 @@ impl Notes<'_> {
         }
     }
 
-    fn words(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, place: &str) {
+    fn words(&mut self, sides: &ComparedSchemas<'_>, offer: &Value, demand: &Value, place: &str) {
         let words = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
         let Some(known) = words(demand) else { return };
         match words(offer) {
@@ -185,14 +185,15 @@ impl Notes<'_> {
             Some(given) => {
                 let strange = given.iter().filter(|word| !known.contains(word)).count();
                 if strange > 0 {
-                    let (what, verb) = if sides.what == "input" { ("no longer accepted", "were") } else { ("new", "are") };
+                    let (what, verb) =
+                        if sides.what == "input" { ("no longer accepted", "were") } else { ("new", "are") };
                     self.note(true, format!("{place}: {strange} values of the enumeration {verb} {what}"));
                 }
             }
         }
     }
 
-    fn fields(&mut self, sides: &Sides<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
+    fn fields(&mut self, sides: &ComparedSchemas<'_>, offer: &Value, demand: &Value, path: &str, depth: usize) {
         let empty = serde_json::Map::new();
         let properties = |schema: &'_ Value| schema.get("properties").and_then(Value::as_object).cloned();
         let (given, taken) = (properties(offer).unwrap_or_else(|| empty.clone()), properties(demand).unwrap_or(empty));
@@ -230,13 +231,13 @@ impl Notes<'_> {
 }
 
 /// Schemas of the offered and of the expected value.
-struct Sides<'a> {
+struct ComparedSchemas<'a> {
     offer: &'a Value,
     demand: &'a Value,
     what: &'static str,
 }
 
-impl Sides<'_> {
+impl ComparedSchemas<'_> {
     /// Words a change, from the old edition to the new one.
     fn say(&self, place: &str, demand: &str, offer: &str) -> String {
         if self.what == "input" {

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::{
     effects::specificity,
-    overlay::{Lister, Reader},
+    overlay::{Lister, RecordReader},
     stub::template::Template,
 };
 use umbra_domain::{
@@ -41,7 +41,7 @@ pub struct CompiledContract {
     pub(super) faults: Vec<CompiledFault>,
     pub(super) put: Option<CompiledPut>,
     pub(super) delete: Option<CompiledDelete>,
-    readers: Vec<Reader>,
+    readers: Vec<RecordReader>,
     listers: Vec<Lister>,
 }
 
@@ -221,7 +221,7 @@ impl Contracts {
     }
 
     /// Rules by which this tool reads records of a run.
-    pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &Reader> {
+    pub(super) fn readers(&self, tool: &str) -> impl Iterator<Item = &RecordReader> {
         let places = self.readers.get(&ToolName::bare(tool).joined()).into_iter().flatten();
         places.filter_map(|(index, at)| self.all.get(*index)?.readers.get(*at))
     }

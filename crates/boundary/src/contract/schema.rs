@@ -54,7 +54,7 @@ impl Schema {
     /// # Errors
     /// A fault of the schema, with what to write instead.
     pub fn compile(schema: &Value) -> Result<Self, String> {
-        let mut survey = Survey::of(schema);
+        let mut survey = SchemaMeasurements::of(schema);
         if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
             return Err("the schema is not a mapping: write {type: object, ...}".to_owned());
         }
@@ -148,7 +148,7 @@ const SHARED: [&[&str]; 3] = [
 const AGAIN: [&str; 3] = ["patternProperties", "contains", "dependencies"];
 
 /// Measurements of a schema before it is compiled.
-struct Survey<'a> {
+struct SchemaMeasurements<'a> {
     root: &'a Value,
     nodes: usize,
     patterns: usize,
@@ -160,7 +160,7 @@ struct Survey<'a> {
     floor: usize,
 }
 
-impl<'a> Survey<'a> {
+impl<'a> SchemaMeasurements<'a> {
     fn of(root: &'a Value) -> Self {
         Self { root, nodes: 0, patterns: 0, words: 0, unfolded: 0, returns: 0, floor: 0 }
     }
@@ -214,9 +214,7 @@ impl<'a> Survey<'a> {
         }
         self.unfolded += 1;
         if self.unfolded > MAX_UNFOLDED || path.len() > MAX_DEPTH * 4 {
-            return Err(
-                "the schema is too large once its references are resolved: write fewer alternatives".to_owned()
-            );
+            return Err("the schema is too large once its references are resolved: write fewer alternatives".to_owned());
         }
         path.push(here);
         let found = self.parts(entries, path);

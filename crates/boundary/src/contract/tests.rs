@@ -11,16 +11,20 @@ use super::{
 };
 use umbra_config::{
     EXAMPLE_TOOLS,
-    tools::{Rules, load},
+    tools::{ToolsFileValidators, load},
 };
 use umbra_domain::{
     Effect, ToolName,
-    contract::{Arguments, FaultRule, OnUnavailable, Overlay, OverlayPut, ReadBack, Response, ToolContract},
+    contract::{Arguments, FaultRule, OnUnavailable, Overlay, OverlayPut, ReadBack, StubResponse, ToolContract},
 };
 
 fn example() -> Vec<ToolContract> {
     let judge = |contract: &ToolContract| compile(contract.clone()).err().unwrap_or_default();
-    let loaded = load("config/tools.example.yaml", EXAMPLE_TOOLS, Rules { contract: &judge, ..Rules::NONE });
+    let loaded = load(
+        "config/tools.example.yaml",
+        EXAMPLE_TOOLS,
+        ToolsFileValidators { contract: &judge, ..ToolsFileValidators::NONE },
+    );
     let loaded = loaded.unwrap_or_else(|report| panic!("{report}"));
     assert_eq!(loaded.warnings, []);
     loaded.value.contracts
@@ -72,8 +76,8 @@ fn faults(change: impl FnOnce(&mut ToolContract)) -> String {
 type Change = Box<dyn FnOnce(&mut ToolContract)>;
 type Changes = Box<dyn Fn(&mut ToolContract)>;
 
-fn answers(result: Value) -> Vec<Response> {
-    vec![Response { when: None, result }]
+fn answers(result: Value) -> Vec<StubResponse> {
+    vec![StubResponse { when: None, result }]
 }
 
 #[test]
@@ -95,7 +99,7 @@ fn inapplicable_contracts_are_refused_with_their_fault() {
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ agrs.amount }}"}))),
-            "no variable `agrs`",
+            "variable `agrs` not found",
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ args.amount"}))),
@@ -103,34 +107,36 @@ fn inapplicable_contracts_are_refused_with_their_fault() {
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ shell('x') }}"}))),
-            "known are size",
+            "the functions: size",
         ),
-        (Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"{{ x }}": 1}))), "a key holds"),
+        (Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"{{ x }}": 1}))), "a key has"),
         (
             Box::new(|contract: &mut ToolContract| {
                 (contract.output_schema, contract.responses) = (None, answers(Value::Null));
             }),
-            "no output_schema says that it may be",
+            "no output_schema allows null",
         ),
         (
             Box::new(|contract: &mut ToolContract| {
-                contract.responses = vec![Response { when: Some("args.amount >".into()), result: json!({"id": "x"}) }];
+                contract.responses =
+                    vec![StubResponse { when: Some("args.amount >".into()), result: json!({"id": "x"}) }];
             }),
             "responses[Some(0)]: when: ",
         ),
         (
             Box::new(|contract: &mut ToolContract| {
-                contract.responses = vec![Response { when: Some("args.amount".into()), result: json!({"id": "x"}) }];
+                contract.responses =
+                    vec![StubResponse { when: Some("args.amount".into()), result: json!({"id": "x"}) }];
             }),
             "gives a number",
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.output_schema = Some(json!({"type": "objekt"}))),
-            "output_schema[None]: this is no JSON Schema",
+            "output_schema[None]: not a valid JSON Schema",
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.output_schema = Some(json!({"$ref": "https://x/y.json"}))),
-            "leads elsewhere",
+            "refers to another document",
         ),
         (
             Box::new(|contract: &mut ToolContract| {
@@ -160,7 +166,7 @@ fn inapplicable_contracts_are_refused_with_their_fault() {
                     ..Overlay::default()
                 });
             }),
-            "no variable `reslt`",
+            "variable `reslt` not found",
         ),
     ];
     for (change, words) in cases {
@@ -181,7 +187,7 @@ fn impossible_responses_are_refused_for_any_input_schema() {
     let cases: Vec<(Changes, &str)> = vec![
         (
             Box::new(move |contract: &mut ToolContract| {
-                contract.responses = vec![Response { when: Some(slow.clone()), result: json!({"id": "x"}) }];
+                contract.responses = vec![StubResponse { when: Some(slow.clone()), result: json!({"id": "x"}) }];
             }),
             "responses[Some(0)]: when: the expression would take more than",
         ),
@@ -210,13 +216,13 @@ fn impossible_responses_are_refused_for_any_input_schema() {
         ),
         (
             Box::new(of(json!({"type": "array", "minItems": 100_000_000}))),
-            "no stub can be made of it: the schema asks for 100000000",
+            "no stub can be made from the schema: the schema requires 100000000",
         ),
         (
             Box::new(of(
                 json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/$defs/n"}}}}}),
             )),
-            "a value without end",
+            "requires an endless value",
         ),
     ];
     for (change, words) in cases {
@@ -234,8 +240,8 @@ fn impossible_responses_are_refused_for_any_input_schema() {
     let found = faults(|contract| {
         contract.input_schema = None;
         contract.responses = vec![
-            Response { when: Some("args.n > 5".into()), result: json!({"id": "{{ args.id }}"}) },
-            Response { when: None, result: json!({"id": "{{ has(args.id) ? args.id : 7 }}"}) },
+            StubResponse { when: Some("args.n > 5".into()), result: json!({"id": "{{ args.id }}"}) },
+            StubResponse { when: None, result: json!({"id": "{{ has(args.id) ? args.id : 7 }}"}) },
         ];
     });
     assert_eq!(found, "");
@@ -273,7 +279,7 @@ fn schema_bombs_are_refused_or_bounded() {
     }
     let wide: Vec<Value> = (0..20_000).map(|n| json!({"const": n})).collect();
     for (schema, words) in [
-        (doubling, "unfolds into too much"),
+        (doubling, "too large once its references are resolved"),
         (deep, "nested more than"),
         (json!({"anyOf": wide}), "more than 10000 parts"),
         (json!({"$ref": "#"}), "refers to itself"),
@@ -282,11 +288,11 @@ fn schema_bombs_are_refused_or_bounded() {
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}}}),
             "refers to itself",
         ),
-        (json!({"$ref": "file:///etc/passwd"}), "leads elsewhere"),
-        (json!({"$ref": "#/$defs/none"}), "leads to nothing"),
-        (json!({"pattern": "(?=a)b"}), "no JSON Schema"),
-        (json!({"pattern": "((a{300}){300}){300}"}), "no JSON Schema"),
-        (json!("x"), "a schema is a mapping"),
+        (json!({"$ref": "file:///etc/passwd"}), "refers to another document"),
+        (json!({"$ref": "#/$defs/none"}), "the target of `$ref` does not exist"),
+        (json!({"pattern": "(?=a)b"}), "not a valid JSON Schema"),
+        (json!({"pattern": "((a{300}){300}){300}"}), "not a valid JSON Schema"),
+        (json!("x"), "the schema is not a mapping"),
     ] {
         let start = Instant::now();
         let error = Schema::compile(&schema).unwrap_err();
@@ -360,15 +366,15 @@ fn contract_diff_marks_breaking_changes() {
             new.version = 1;
             new.sandbox = Some("https://x".into());
         }),
-        "!it changed and is still version 1: raise it; sandbox changed"
+        "!the contract changed and still has version 1: raise the version; sandbox changed"
     );
-    assert_eq!(told(&|new| new.output_schema = None), "!results are no longer validated: output_schema is gone");
+    assert_eq!(told(&|new| new.output_schema = None), "!results are no longer validated: output_schema is removed");
     assert_eq!(output("/required", json!(["n"])), "!output.status may be missing now");
     assert_eq!(output("/properties/n/type", json!("string")), "!output.n: type integer became type string");
-    assert_eq!(output("/properties/n/minimum", json!(-5)), "!output.n: `minimum` no longer keeps to what it was");
+    assert_eq!(output("/properties/n/minimum", json!(-5)), "!output.n: `minimum` is less strict than before");
     assert_eq!(
         output("/properties/status", json!({"enum": ["a", "b", "c"]})),
-        "!output.status: 1 words of the enumeration are new"
+        "!output.status: 1 values of the enumeration are new"
     );
     assert_eq!(output("/properties/new", json!({"type": "string"})), "output.new is new");
     let gone =

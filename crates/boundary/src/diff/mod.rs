@@ -26,7 +26,7 @@ use self::{
     run::{RunCall, canonical},
 };
 pub use self::{
-    noise::{Absorbed, Noise},
+    noise::{Noise, RunNoise},
     run::Run,
 };
 use crate::decide::Decision;
@@ -43,7 +43,7 @@ umbra_domain::words! {
     /// Kind of difference.
     #[derive(PartialOrd, Ord, ToSchema)]
     #[schema(as = RunDifferenceKind)]
-    pub enum Kind {
+    pub enum RunDifferenceKind {
         /// The same call, at another place among the others.
         Order = "order",
         /// A value in the arguments.
@@ -78,9 +78,9 @@ pub struct RunPlace {
 /// One difference between two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = RunDifference)]
-pub struct Difference {
+pub struct RunDifference {
     /// Kind of difference.
-    pub kind: Kind,
+    pub kind: RunDifferenceKind,
     /// Tool of the call.
     pub tool: String,
     /// Effect of the call.
@@ -106,11 +106,11 @@ pub struct Difference {
 
 /// Result of comparing two runs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Compared {
+pub struct RunComparison {
     /// Differences, in order of the first run and then of the second; at most [`MAX_LISTED`].
-    pub differences: Vec<Difference>,
+    pub differences: Vec<RunDifference>,
     /// Number of differences of each kind.
-    pub counts: BTreeMap<Kind, u64>,
+    pub counts: BTreeMap<RunDifferenceKind, u64>,
     /// Calls that could be compared: those of both runs, and those of one alone.
     pub calls: u64,
     /// Compared calls that do not differ.
@@ -118,10 +118,10 @@ pub struct Compared {
     /// Differing calls that are not reads.
     pub changing: u64,
     /// Differences taken for noise, at most 200 places.
-    pub noise: Vec<Absorbed>,
+    pub noise: Vec<RunNoise>,
 }
 
-impl Compared {
+impl RunComparison {
     /// True if nothing differs.
     pub fn is_equal(&self) -> bool {
         self.agreed == self.calls
@@ -138,7 +138,7 @@ pub fn noise(a: &Run, again: &Run) -> Noise {
 }
 
 /// Compares two runs, without the differences that are noise.
-pub fn diff(a: &Run, b: &Run, noise: &Noise) -> Compared {
+pub fn diff(a: &Run, b: &Run, noise: &Noise) -> RunComparison {
     let mut listed = Vec::new();
     let mut compared = compare(a, b, noise, &mut |difference| {
         if listed.len() < MAX_LISTED {
@@ -152,13 +152,14 @@ pub fn diff(a: &Run, b: &Run, noise: &Noise) -> Compared {
 }
 
 /// Compares two runs and reports each difference.
-fn compare(a: &Run, b: &Run, noise: &Noise, tell: &mut dyn FnMut(Difference)) -> Compared {
-    let mut walk = Walk { noise: noise.clone(), absorbed: BTreeMap::new(), compared: Compared::default(), tell };
+fn compare(a: &Run, b: &Run, noise: &Noise, tell: &mut dyn FnMut(RunDifference)) -> RunComparison {
+    let mut walk =
+        RunComparer { noise: noise.clone(), absorbed: BTreeMap::new(), compared: RunComparison::default(), tell };
     for (a, b) in agents(a, b) {
         walk.agent(&a, &b);
     }
-    let Walk { absorbed, mut compared, .. } = walk;
-    let seen = absorbed.into_iter().map(|((kind, tool, pointer), count)| Absorbed { kind, tool, pointer, count });
+    let RunComparer { absorbed, mut compared, .. } = walk;
+    let seen = absorbed.into_iter().map(|((kind, tool, pointer), count)| RunNoise { kind, tool, pointer, count });
     compared.noise = seen.take(MAX_NOISE).collect();
     compared
 }
@@ -193,14 +194,14 @@ fn agents<'a>(a: &'a Run, b: &'a Run) -> Vec<(Vec<Numbered<'a>>, Vec<Numbered<'a
     pairs
 }
 
-struct Walk<'t> {
+struct RunComparer<'t> {
     noise: Noise,
-    absorbed: BTreeMap<(Kind, String, Option<String>), u64>,
-    compared: Compared,
-    tell: &'t mut dyn FnMut(Difference),
+    absorbed: BTreeMap<(RunDifferenceKind, String, Option<String>), u64>,
+    compared: RunComparison,
+    tell: &'t mut dyn FnMut(RunDifference),
 }
 
-impl Walk<'_> {
+impl RunComparer<'_> {
     fn agent(&mut self, a: &[Numbered<'_>], b: &[Numbered<'_>]) {
         let Aligned { pairs, moved, missing, extra } = self.align(a, b);
         for (at, bt) in pairs {
@@ -210,10 +211,10 @@ impl Walk<'_> {
             self.pair(a[at], b[bt], true);
         }
         for at in missing {
-            self.alone(Kind::Missing, a[at].1, Some(a[at]), None);
+            self.alone(RunDifferenceKind::Missing, a[at].1, Some(a[at]), None);
         }
         for bt in extra {
-            self.alone(Kind::Extra, b[bt].1, None, Some(b[bt]));
+            self.alone(RunDifferenceKind::Extra, b[bt].1, None, Some(b[bt]));
         }
     }
 
@@ -241,7 +242,7 @@ impl Walk<'_> {
         let graver = if second.effect > first.effect { second } else { first };
         let mut differs = false;
         if moved {
-            differs |= self.found(Kind::Order, graver, sides, None, (None, None));
+            differs |= self.found(RunDifferenceKind::Order, graver, sides, None, (None, None));
         }
         let erased = match (&first.args, &second.args) {
             (Some(from), Some(to)) => {
@@ -249,7 +250,7 @@ impl Walk<'_> {
                     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
                     arguments::compare(&parse(from), &parse(to), &mut |pointer, from, to| {
                         let shown = (from.map(arguments::shown), to.map(arguments::shown));
-                        differs |= self.found(Kind::Arguments, graver, sides, Some(pointer), shown);
+                        differs |= self.found(RunDifferenceKind::Arguments, graver, sides, Some(pointer), shown);
                     });
                 }
                 false
@@ -259,15 +260,17 @@ impl Walk<'_> {
         let rehearsed = first.execution != second.execution;
         let (from, to) = (decided(first, rehearsed), decided(second, rehearsed));
         if from != to {
-            differs |= self.found(Kind::Decision, graver, sides, None, (Some(json!(from)), Some(json!(to))));
+            differs |=
+                self.found(RunDifferenceKind::Decision, graver, sides, None, (Some(json!(from)), Some(json!(to))));
         }
         if let (Some(from), Some(to)) = (&first.outcome, &second.outcome)
             && from != to
         {
-            differs |= self.found(Kind::Outcome, graver, sides, None, (Some(json!(from)), Some(json!(to))));
+            differs |=
+                self.found(RunDifferenceKind::Outcome, graver, sides, None, (Some(json!(from)), Some(json!(to))));
         }
         if erased {
-            self.tell(Kind::Erased, graver, sides, None, (None, None));
+            self.tell(RunDifferenceKind::Erased, graver, sides, None, (None, None));
             // Agreement in the rest is no evidence.
             if !differs {
                 return;
@@ -276,7 +279,7 @@ impl Walk<'_> {
         self.count(graver, differs);
     }
 
-    fn alone(&mut self, kind: Kind, call: &RunCall, a: Option<Numbered<'_>>, b: Option<Numbered<'_>>) {
+    fn alone(&mut self, kind: RunDifferenceKind, call: &RunCall, a: Option<Numbered<'_>>, b: Option<Numbered<'_>>) {
         if self.found(kind, call, (a, b), None, (None, None)) {
             self.count(call, true);
         }
@@ -291,7 +294,7 @@ impl Walk<'_> {
     /// Records a difference, unless it is noise. Returns true if it counts.
     fn found(
         &mut self,
-        kind: Kind,
+        kind: RunDifferenceKind,
         call: &RunCall,
         sides: Sides<'_>,
         pointer: Option<&str>,
@@ -308,7 +311,7 @@ impl Walk<'_> {
 
     fn tell(
         &mut self,
-        kind: Kind,
+        kind: RunDifferenceKind,
         call: &RunCall,
         (a, b): Sides<'_>,
         pointer: Option<&str>,
@@ -321,7 +324,7 @@ impl Walk<'_> {
             call_id: call.call_id.clone(),
             agent: call.agent.clone(),
         };
-        (self.tell)(Difference {
+        (self.tell)(RunDifference {
             kind,
             tool: call.tool.clone(),
             effect: call.effect,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Kind;
+use super::RunDifferenceKind;
 
 /// Most places that are remembered; differences at further ones are no noise.
 const MOST_PLACES: usize = 20_000;
@@ -18,15 +18,15 @@ pub struct Noise {
     pointers: BTreeMap<String, BTreeSet<String>>,
     places: usize,
     /// Number of differences, by kind and tool.
-    branches: BTreeMap<(Kind, String), u64>,
+    branches: BTreeMap<(RunDifferenceKind, String), u64>,
 }
 
 /// Differences at one place that were taken for noise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = RunNoise)]
-pub struct Absorbed {
+pub struct RunNoise {
     /// Kind of difference.
-    pub kind: Kind,
+    pub kind: RunDifferenceKind,
     /// The tool.
     pub tool: String,
     /// Place in the arguments, as a JSON pointer.
@@ -38,7 +38,7 @@ pub struct Absorbed {
 
 impl Noise {
     /// Learns a difference between two runs that should be equal.
-    pub(super) fn learn(&mut self, kind: Kind, tool: &str, pointer: Option<&str>) {
+    pub(super) fn learn(&mut self, kind: RunDifferenceKind, tool: &str, pointer: Option<&str>) {
         if self.places >= MOST_PLACES {
             return;
         }
@@ -54,7 +54,7 @@ impl Noise {
 
     /// True if a difference is noise: in arguments, wherever the equal runs differed, too; of other kinds, only as
     /// often as between those.
-    pub(super) fn absorbs(&mut self, kind: Kind, tool: &str, pointer: Option<&str>) -> bool {
+    pub(super) fn absorbs(&mut self, kind: RunDifferenceKind, tool: &str, pointer: Option<&str>) -> bool {
         match pointer {
             Some(pointer) => self.pointers.get(tool).is_some_and(|known| known.contains(pointer)),
             None => match self.branches.get_mut(&(class(kind), tool.to_owned())) {
@@ -74,6 +74,6 @@ impl Noise {
 }
 
 /// Class of a kind: extra and missing calls are the same noise, since the order of the equal runs is chance.
-fn class(kind: Kind) -> Kind {
-    if kind == Kind::Extra { Kind::Missing } else { kind }
+fn class(kind: RunDifferenceKind) -> RunDifferenceKind {
+    if kind == RunDifferenceKind::Extra { RunDifferenceKind::Missing } else { kind }
 }

@@ -41,7 +41,7 @@ pub(super) struct RunCall {
 
 /// Body of a decision's row.
 #[derive(Deserialize)]
-struct Decided {
+struct DecisionBody {
     decision: Decision,
     effect: Effect,
     execution: Execution,
@@ -81,13 +81,14 @@ impl Run {
         let place = (agent, call_id);
         match row.kind {
             AuditKind::Decision | AuditKind::Merged => {
-                let (Ok(decided), Some(tool)) = (serde_json::from_str::<Decided>(&row.body), row.tool.clone()) else {
+                let (Ok(decided), Some(tool)) = (serde_json::from_str::<DecisionBody>(&row.body), row.tool.clone())
+                else {
                     return;
                 };
                 let said: Option<Payload> = payload.as_ref().and_then(|said| serde_json::from_str(&said.body).ok());
                 let args = said.map(|said| said.args);
                 let (agent, call_id) = place.clone();
-                let Decided { decision, effect, execution, reason, fault } = decided;
+                let DecisionBody { decision, effect, execution, reason, fault } = decided;
                 let stubbed = if fault.is_some() { "error" } else { "ok" };
                 let mut call = RunCall {
                     seq: row.seq,

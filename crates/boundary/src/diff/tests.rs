@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    Compared, Kind, MAX_CALLS, MAX_LISTED, Noise, Run,
+    MAX_CALLS, MAX_LISTED, Noise, Run, RunComparison, RunDifferenceKind,
     align::{Marks, align, common},
     diff, noise,
 };
@@ -50,15 +50,15 @@ fn calls(calls: &[(&str, Value)]) -> Run {
     run((1..).zip(calls).map(|(seq, (tool, args))| call(seq, "a", tool, args)))
 }
 
-fn found(compared: &Compared) -> Vec<(Kind, String, String)> {
-    let told = |difference: &super::Difference| {
+fn found(compared: &RunComparison) -> Vec<(RunDifferenceKind, String, String)> {
+    let told = |difference: &super::RunDifference| {
         let values = [&difference.from, &difference.to].map(|value| value.clone().unwrap_or_default().to_string());
         (difference.kind, difference.pointer.clone().unwrap_or_default(), values.join(" -> "))
     };
     compared.differences.iter().map(told).collect()
 }
 
-fn compare(a: &Run, b: &Run) -> Compared {
+fn compare(a: &Run, b: &Run) -> RunComparison {
     diff(a, b, &Noise::default())
 }
 
@@ -69,17 +69,17 @@ fn each_difference_kind_is_reported_with_its_position() {
     let changed =
         calls(&[("get_customer", get.clone()), ("pay", json!({"to": "x", "amount": 499.99})), ("mail", mail.clone())]);
     let compared = compare(&usual, &changed);
-    assert_eq!(found(&compared), [(Kind::Arguments, "/amount".to_owned(), "49.99 -> 499.99".to_owned())]);
+    assert_eq!(found(&compared), [(RunDifferenceKind::Arguments, "/amount".to_owned(), "49.99 -> 499.99".to_owned())]);
     assert_eq!((compared.calls, compared.agreed, compared.changing), (3, 2, 1));
-    let place = |difference: &super::Difference| {
+    let place = |difference: &super::RunDifference| {
         (difference.a.as_ref().map(|a| a.position), difference.b.as_ref().map(|b| b.position))
     };
     for (b, kind, places) in [
-        (vec![("pay", &pay), ("get_customer", &get), ("mail", &mail)], Kind::Order, None),
-        (vec![("get_customer", &get), ("mail", &mail)], Kind::Missing, Some((Some(2), None))),
+        (vec![("pay", &pay), ("get_customer", &get), ("mail", &mail)], RunDifferenceKind::Order, None),
+        (vec![("get_customer", &get), ("mail", &mail)], RunDifferenceKind::Missing, Some((Some(2), None))),
         (
             vec![("get_customer", &get), ("get_customer", &get), ("pay", &pay), ("mail", &mail)],
-            Kind::Extra,
+            RunDifferenceKind::Extra,
             Some((None, Some(2))),
         ),
     ] {
@@ -118,8 +118,11 @@ fn decisions_and_outcomes_differ_but_stub_equals_execute() {
     let block = decided(json!({"decision": "block", "reason": "policy", "effect": "write", "execution": "live"}));
     assert!(compare(&execute, &stub).is_equal());
     let words = |from: &str, to: &str| format!("{} -> {}", json!(from), json!(to));
-    assert_eq!(found(&compare(&execute, &block)), [(Kind::Decision, String::new(), words("execute", "block: policy"))]);
-    assert_eq!(found(&compare(&stub, &faulty)), [(Kind::Outcome, String::new(), words("ok", "error"))]);
+    assert_eq!(
+        found(&compare(&execute, &block)),
+        [(RunDifferenceKind::Decision, String::new(), words("execute", "block: policy"))]
+    );
+    assert_eq!(found(&compare(&stub, &faulty)), [(RunDifferenceKind::Outcome, String::new(), words("ok", "error"))]);
     // An outcome belongs to the call before it; an undelivered one counts as none.
     let outcome = |status: &str| {
         let mut came = row(1, AuditKind::Outcome, "a", "pay", &json!({"status": status}), None);
@@ -157,7 +160,8 @@ fn only_differences_between_equal_runs_are_noise() {
     let compared = diff(&a, &b, &known);
     // Minted ids and one more call of the weather are noise; two more calls are not.
     let kinds: Vec<_> = found(&compared).into_iter().map(|(kind, pointer, _)| (kind, pointer)).collect();
-    let expected = [(Kind::Arguments, "/amount"), (Kind::Extra, ""), (Kind::Extra, "")];
+    let expected =
+        [(RunDifferenceKind::Arguments, "/amount"), (RunDifferenceKind::Extra, ""), (RunDifferenceKind::Extra, "")];
     assert_eq!(kinds, expected.map(|(kind, pointer)| (kind, pointer.to_owned())));
     assert!(diff(&a, &again, &known).differences.is_empty());
     let noisy: Vec<_> =
@@ -174,7 +178,7 @@ fn agents_are_matched_by_name_or_as_a_single_successor() {
     let renamed = run([say(1, "odd-v2"), say(2, "even"), say(3, "odd-v2")]);
     assert!(compare(&a, &renamed).differences.is_empty());
     let strangers = run([say(1, "x"), say(2, "y"), say(3, "x")]);
-    assert_eq!(compare(&a, &strangers).counts, [(Kind::Missing, 3), (Kind::Extra, 3)].into());
+    assert_eq!(compare(&a, &strangers).counts, [(RunDifferenceKind::Missing, 3), (RunDifferenceKind::Extra, 3)].into());
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn erased_calls_are_reported_and_not_compared() {
     let erased = run([gone, call(2, "a", "mail", &json!({}))]);
     for (a, b) in [(&usual, &erased), (&erased, &usual), (&erased, &erased)] {
         let compared = compare(a, b);
-        assert_eq!(compared.counts, [(Kind::Erased, 1)].into());
+        assert_eq!(compared.counts, [(RunDifferenceKind::Erased, 1)].into());
         assert_eq!((compared.calls, compared.agreed), (1, 1));
     }
 }
@@ -201,7 +205,10 @@ fn large_values_are_hashed_and_listings_are_bounded() {
     assert!(found(&compared).iter().all(|(_, pointer, _)| pointer.len() < 500) && found(&compared).len() == 1);
     let wide = |n: usize| calls(&[("mail", json!({"ids": (0..MAX_LISTED + 5).map(|k| k * n).collect::<Vec<_>>()}))]);
     let compared = compare(&wide(1), &wide(2));
-    assert_eq!((compared.differences.len(), compared.counts[&Kind::Arguments]), (MAX_LISTED, MAX_LISTED as u64 + 4));
+    assert_eq!(
+        (compared.differences.len(), compared.counts[&RunDifferenceKind::Arguments]),
+        (MAX_LISTED, MAX_LISTED as u64 + 4)
+    );
 }
 
 /// Length of a longest common subsequence, by the textbook.
@@ -250,7 +257,7 @@ fn some_run() -> impl Strategy<Value = Run> {
 }
 
 /// Differences, without the order of the two runs.
-fn turned(compared: &Compared) -> Vec<String> {
+fn turned(compared: &RunComparison) -> Vec<String> {
     let mut all: Vec<String> = compared
         .differences
         .iter()
@@ -259,8 +266,8 @@ fn turned(compared: &Compared) -> Vec<String> {
             std::mem::swap(&mut one.a, &mut one.b);
             std::mem::swap(&mut one.from, &mut one.to);
             one.kind = match one.kind {
-                Kind::Missing => Kind::Extra,
-                Kind::Extra => Kind::Missing,
+                RunDifferenceKind::Missing => RunDifferenceKind::Extra,
+                RunDifferenceKind::Extra => RunDifferenceKind::Missing,
                 other => other,
             };
             format!("{one:?}")

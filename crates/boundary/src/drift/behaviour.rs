@@ -56,7 +56,7 @@ pub struct Behaviour {
     /// The mix of tools.
     pub mix: Option<Mix>,
     /// Arguments that differ, greatest difference first; at most 50.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<DriftArgument>,
     /// Number of arguments that were compared.
     pub arguments_compared: usize,
     /// Pairs of consecutive calls that the base window lacks; null where that has too few pairs.
@@ -74,13 +74,13 @@ pub struct Mix {
     /// Divergence from which on the change counts.
     pub threshold: f64,
     /// Tools, greatest difference first; at most 50.
-    pub tools: Vec<Share>,
+    pub tools: Vec<DriftShare>,
 }
 
 /// Frequency of a tool or category in both windows.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = DriftShare)]
-pub struct Share {
+pub struct DriftShare {
     /// Tool or category.
     pub name: String,
     /// Count in the base window.
@@ -96,7 +96,7 @@ pub struct Share {
 /// Argument of a tool, compared between both windows.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = DriftArgument)]
-pub struct Argument {
+pub struct DriftArgument {
     /// Tool of the calls.
     pub tool: String,
     /// JSON pointer into the arguments.
@@ -120,7 +120,7 @@ pub struct Argument {
     pub recent_quantiles: Option<Quantiles>,
     /// Shares of categories, greatest difference first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<Share>,
+    pub categories: Vec<DriftShare>,
 }
 
 /// Quantiles of numbers.
@@ -211,13 +211,13 @@ fn mix(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Mix {
 }
 
 /// Shares of each name in both windows, greatest difference first.
-fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<Share> {
+fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<DriftShare> {
     let (all_base, all_recent): (usize, usize) = (base.values().sum(), recent.values().sum());
     let names: BTreeSet<&str> = base.keys().chain(recent.keys()).copied().collect();
     let share = |name: &str| {
         let (base, recent) =
             (base.get(name).copied().unwrap_or_default(), recent.get(name).copied().unwrap_or_default());
-        Share {
+        DriftShare {
             name: name.to_owned(),
             base,
             recent,
@@ -225,8 +225,8 @@ fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<S
             recent_share: real(recent) / real(all_recent.max(1)),
         }
     };
-    let mut shares: Vec<Share> = names.into_iter().map(share).collect();
-    let by = |share: &Share| (share.recent_share - share.base_share).abs();
+    let mut shares: Vec<DriftShare> = names.into_iter().map(share).collect();
+    let by = |share: &DriftShare| (share.recent_share - share.base_share).abs();
     shares.sort_by(|a, b| by(b).total_cmp(&by(a)));
     shares
 }
@@ -234,7 +234,7 @@ fn shares(base: &BTreeMap<&str, usize>, recent: &BTreeMap<&str, usize>) -> Vec<S
 /// Jensen-Shannon divergence in bits, and the threshold from which on it counts. If nothing has changed, 8 ln 2 times
 /// the divergence, over the sum of the reciprocal sizes, is about chi-squared with one degree of freedom less than
 /// there are names.
-fn divergence(shares: &[Share]) -> (f64, f64) {
+fn divergence(shares: &[DriftShare]) -> (f64, f64) {
     let part = |share: f64, mean: f64| if share > 0.0 { share * (share / mean).log2() } else { 0.0 };
     let sum: f64 = shares
         .iter()
@@ -270,7 +270,7 @@ struct Values {
 
 type Arguments = BTreeMap<(String, String), Values>;
 
-fn arguments(base: &[ObservedCall], recent: &[ObservedCall]) -> (Vec<Argument>, usize) {
+fn arguments(base: &[ObservedCall], recent: &[ObservedCall]) -> (Vec<DriftArgument>, usize) {
     let (base, mut recent) = (gather(base), gather(recent));
     let mut found = Vec::new();
     let mut compared = 0;
@@ -325,11 +325,11 @@ fn gather(calls: &[ObservedCall]) -> Arguments {
 }
 
 /// Compares the values of an argument; none if they are too few, or of several kinds.
-fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(bool, Argument)> {
+fn argument(tool: &str, pointer: &str, base: Values, recent: Values) -> Option<(bool, DriftArgument)> {
     if base.others || recent.others {
         return None;
     }
-    let told = |measure, base: usize, recent: usize, distance: f64, threshold: f64| Argument {
+    let told = |measure, base: usize, recent: usize, distance: f64, threshold: f64| DriftArgument {
         tool: tool.to_owned(),
         pointer: pointer.to_owned(),
         base,

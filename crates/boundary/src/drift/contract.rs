@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use super::shape;
 use crate::{
     contract::{CompiledContract, Contracts, Schema, compile},
-    stub::{self, Recorded, RunState, SharedMint, infer::shape_of, template::add_functions},
+    stub::{self, RecordedResult, RunState, SharedMint, infer::shape_of, template::add_functions},
 };
 use umbra_domain::{
     ToolName,
-    contract::{ContractState, DEFAULT_MISMATCHES, Response, StaleReason, StaleSince, ToolContract},
+    contract::{ContractState, DEFAULT_MISMATCHES, StaleReason, StaleSince, StubResponse, ToolContract},
 };
-use umbra_policy::Scope;
+use umbra_policy::EvaluationScope;
 
 /// Fewest results from which a contract is proposed.
 pub const LEAST_PROPOSED: usize = 3;
@@ -50,7 +50,7 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
         return None;
     }
     let strict = contract.contract().output_schema.is_none();
-    let call = stub::Call { tool, args, output_schema: None, fallback: None, says_read: false, recorded: &[] };
+    let call = stub::StubCall { tool, args, output_schema: None, fallback: None, says_read: false, recorded: &[] };
     match stub::answer(contracts, &call, &mut RunState::seeded("drift", None)) {
         Ok(stub) => {
             let difference = shape::difference(&stub.result, result, strict)?;
@@ -70,7 +70,7 @@ pub fn misfit(contracts: &Contracts, tool: &ToolName, args: &Value, result: &Val
 fn renderings(contract: &CompiledContract, tool: &ToolName, args: &Value) -> Vec<Value> {
     let mint = SharedMint::of(&RunState::seeded("drift", None));
     let name = stub::tool_variable(tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", args);
     scope.set("tool", &name);
     add_functions(&mut scope, &mint);
@@ -154,9 +154,12 @@ pub fn why(contract: &ToolContract, learned: &ContractState, stale: StaleSince) 
 ///
 /// # Errors
 /// The reason why none can be proposed.
-pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolContract, String> {
+pub fn propose(contract: &ToolContract, recorded: &[RecordedResult]) -> Result<ToolContract, String> {
     if recorded.len() < LEAST_PROPOSED {
-        return Err(format!("{} live results since the contract no longer fits; {LEAST_PROPOSED} are needed", recorded.len()));
+        return Err(format!(
+            "{} live results since the contract no longer fits; {LEAST_PROPOSED} are needed",
+            recorded.len()
+        ));
     }
     let shown = shape_of(&contract.tool, contract.effect, recorded)?;
     let results: Vec<&Value> = recorded.iter().map(|call| &call.result).collect();
@@ -164,7 +167,8 @@ pub fn propose(contract: &ToolContract, recorded: &[Recorded]) -> Result<ToolCon
     let fields = output_schema.as_ref().unwrap_or(&Value::Null);
     let responses = |next: &dyn Fn(&Value, &Value) -> Value| match shown.responses.as_slice() {
         [shown] if !contract.responses.is_empty() => {
-            let response = |old: &Response| Response { result: next(&old.result, &shown.result), ..old.clone() };
+            let response =
+                |old: &StubResponse| StubResponse { result: next(&old.result, &shown.result), ..old.clone() };
             contract.responses.iter().map(response).collect()
         }
         shown => shown.to_vec(),
@@ -231,7 +235,7 @@ fn next_result(old: &Value, shown: &Value, schema: &Value) -> Value {
 }
 
 /// Builds a recorded call from the payloads of its audit rows; none where they were erased, or the call failed.
-pub fn recorded(decision: &str, outcome: &str, agent: usize) -> Option<Recorded> {
+pub fn recorded(decision: &str, outcome: &str, agent: usize) -> Option<RecordedResult> {
     let mut decision: Value = serde_json::from_str(decision).ok()?;
     let mut outcome: Value = serde_json::from_str(outcome).ok()?;
     let outcome = outcome.get_mut("outcome")?;
@@ -240,5 +244,5 @@ pub fn recorded(decision: &str, outcome: &str, agent: usize) -> Option<Recorded>
     }
     let result = outcome.get_mut("result")?.take();
     let args = decision.get_mut("args").map_or_else(|| json!({}), Value::take);
-    (!result.is_null()).then_some(Recorded { args, result, agent })
+    (!result.is_null()).then_some(RecordedResult { args, result, agent })
 }

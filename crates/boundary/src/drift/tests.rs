@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     contract::{Contracts, compile},
-    stub::Recorded,
+    stub::RecordedResult,
 };
 use umbra_domain::{
     Effect, ToolName,
-    contract::{ContractState, Response, StaleLimits, StaleReason, ToolContract},
+    contract::{ContractState, StaleLimits, StaleReason, StubResponse, ToolContract},
 };
 
 fn contract(output: Option<Value>, results: &[Value]) -> ToolContract {
@@ -26,7 +26,7 @@ fn contract(output: Option<Value>, results: &[Value]) -> ToolContract {
     contract.responses = results
         .iter()
         .enumerate()
-        .map(|(n, result)| Response {
+        .map(|(n, result)| StubResponse {
             when: (n < last).then(|| "args.amount > 500.0".to_owned()),
             result: result.clone(),
         })
@@ -51,11 +51,15 @@ fn live_results_are_checked_by_schema_and_shape() {
         (&typed, json!({"id": "x"}), None),
         (&typed, json!({"id": 7}), Some("/id")),
         (&typed, json!({}), Some("the whole result")),
-        (&typed, json!({"id": "x", "amount": "1"}), Some("/amount: the stub has a number, the live result a text")),
+        (
+            &typed,
+            json!({"id": "x", "amount": "1"}),
+            Some("/amount: the stub has a number, and the live result has a text"),
+        ),
         (&typed, json!({"id": "x", "amount": null}), None),
         (&plain, json!({"id": "x", "lines": []}), None),
         (&plain, json!({"id": "x", "lines": [{"n": 2}, {"n": "3"}]}), Some("/lines/1/n")),
-        (&plain, json!({"id": "x"}), Some("/lines: the stub has a list, the live result nothing")),
+        (&plain, json!({"id": "x"}), Some("/lines: the stub has a list, and the live result has no such member")),
         // Another response shows this shape.
         (&plain, json!({"pending": false}), None),
         (&plain, json!("done"), Some("the whole result")),
@@ -140,12 +144,12 @@ fn staleness_by_age_counts_from_the_last_fit() {
 fn next_version_is_proposed_from_live_results() {
     let mut old = contract(Some(json!({"type": "object", "required": ["id"]})), &[json!({"id": "x"})]);
     old.taints = vec!["paid".to_owned()];
-    let result = |n: i64| Recorded {
+    let result = |n: i64| RecordedResult {
         args: json!({"amount": 20.5 + f64::from(i32::try_from(n).unwrap())}),
         result: json!({"refund": {"number": format!("rf-{n}00{n}")}, "amount": 20.5 + f64::from(i32::try_from(n).unwrap())}),
         agent: 0,
     };
-    let results: Vec<Recorded> = (1..=4).map(result).collect();
+    let results: Vec<RecordedResult> = (1..=4).map(result).collect();
     assert!(propose(&old, &results[..2]).unwrap_err().contains("2 live results"));
     let new = propose(&old, &results).unwrap();
     assert_eq!((new.version, new.effect, &new.taints), (2, Effect::Destructive, &old.taints));
@@ -159,7 +163,10 @@ fn next_version_is_proposed_from_live_results() {
 #[test]
 fn only_successful_calls_with_a_result_are_recorded() {
     let (decision, ok) = (r#"{"args": {"a": 1}}"#, r#"{"outcome": {"status": "ok", "result": {"b": 2}}}"#);
-    assert_eq!(recorded(decision, ok, 0), Some(Recorded { args: json!({"a": 1}), result: json!({"b": 2}), agent: 0 }));
+    assert_eq!(
+        recorded(decision, ok, 0),
+        Some(RecordedResult { args: json!({"a": 1}), result: json!({"b": 2}), agent: 0 })
+    );
     for outcome in [r#"{"outcome": {"status": "error", "error": "no"}}"#, r#"{"outcome": {"status": "ok"}}"#, "{}", "x"]
     {
         assert_eq!(recorded(decision, outcome, 0), None, "{outcome}");

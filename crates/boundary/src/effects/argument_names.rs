@@ -74,7 +74,7 @@ const LOGS: &str =
 const SHELLS: &str = "bash cmd powershell sh shell terminal";
 
 /// Facts about a tool's arguments, by the tool's name.
-pub(super) struct Tool {
+pub(super) struct ToolNameWords {
     /// Words of the tool's own name, and of its server's.
     pub own: Vec<String>,
     pub server: Vec<String>,
@@ -86,7 +86,7 @@ pub(super) struct Tool {
     pub queries: bool,
 }
 
-impl Tool {
+impl ToolNameWords {
     pub fn of(tool: &ToolName) -> Self {
         let (own, server) = (words(&tool.name), words(tool.server.as_deref().unwrap_or_default()));
         let speaks = own.iter().chain(&server).any(|word| LANGUAGES.contains(&word.as_str()));

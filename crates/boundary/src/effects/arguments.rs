@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::{
     argument_names::{
-        ASKED, COMMANDS, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, Tool, among, is,
+        ASKED, COMMANDS, LISTS, METHODS, PAIRED, PATHS, QUERIES, SETTLED, STAGES, STATEMENTS, ToolNameWords, among, is,
     },
     name::{of_words, says_nothing, words},
     request,
@@ -52,10 +52,10 @@ pub(super) struct ArgumentScanResult {
 }
 
 /// Scans the arguments of a call.
-pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> ArgumentScanResult {
+pub(super) fn scan_arguments(arguments: &Map<String, Value>, tool: &ToolName) -> ArgumentScanResult {
     let text = |key: &&str| arguments.get(*key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
     let mut look = ArgumentScan {
-        tool: Tool::of(tool),
+        tool: ToolNameWords::of(tool),
         worded: ["query", "document", "body"].iter().any(text),
         left: MAX_BYTES,
         pointer: String::new(),
@@ -78,7 +78,7 @@ pub(super) fn look(arguments: &Map<String, Value>, tool: &ToolName) -> ArgumentS
 }
 
 struct ArgumentScan {
-    tool: Tool,
+    tool: ToolNameWords,
     /// True if the text of a query is among the arguments.
     worded: bool,
     left: usize,
@@ -304,7 +304,7 @@ impl ArgumentScan {
                 text.split(stage).skip(1).any(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
             };
             if STAGES.into_iter().any(stores) {
-                self.note(Effect::Write, "holds a stage of a pipeline that stores its result");
+                self.note(Effect::Write, "has a stage of a pipeline that stores its result");
             }
             return true;
         };

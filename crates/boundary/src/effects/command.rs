@@ -6,19 +6,19 @@ use super::{
     lexicon::{Act, verb},
     lists::LISTS,
     programs, request,
-    statement::{Verdict, judge},
+    statement::{StatementVerdict, judge},
 };
-use umbra_analysis::shell::plain;
+use umbra_analysis::shell::parse_plain_line;
 use umbra_domain::Effect;
 
 /// True if a line of a shell is read-only.
 pub(super) fn is_read_only(line: &str) -> bool {
-    plain(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
+    parse_plain_line(line).is_some_and(|all| all.iter().all(|words| one(words, all.len() == 1)))
 }
 
 /// The same for a text that may be in another language: only known programs count.
 pub(super) fn prints(line: &str) -> bool {
-    plain(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
+    parse_plain_line(line).is_some_and(|all| !all.is_empty() && all.iter().all(|words| one(words, false)))
 }
 
 /// True if a list of arguments, the program first, is read-only.
@@ -122,7 +122,7 @@ fn one(words: &[String], alone: bool) -> bool {
 fn database(rest: &[String]) -> bool {
     let (mut words, mut asked, mut named) = (rest.iter(), false, false);
     while let Some(word) = words.next() {
-        let reads = |text: Option<&String>| text.is_some_and(|text| judge(text) == Verdict::Reads);
+        let reads = |text: Option<&String>| text.is_some_and(|text| judge(text) == StatementVerdict::Reads);
         match word.as_str() {
             "-c" | "-e" | "--command" | "--execute" if !reads(words.next()) => return false,
             "-c" | "-e" | "--command" | "--execute" => asked = true,

@@ -6,7 +6,7 @@
 //! saves it`), or after `it` and `this tool`; and not after `not` or `without`.
 
 use super::{
-    lexicon::{Act, Form, Verb, inflected, phrase, with_objects},
+    lexicon::{Act, Verb, VerbForm, inflected, phrase, with_objects},
     name::light,
 };
 use umbra_domain::Effect;
@@ -106,7 +106,7 @@ const DISKS: [&str; 8] = ["computer", "directory", "disk", "file", "filesystem",
 
 /// A word of a description.
 #[derive(Debug)]
-struct Word {
+struct DescriptionWord {
     /// Lower-case text of the word.
     text: String,
     /// Last punctuation mark between the word before and this one.
@@ -117,7 +117,7 @@ struct Word {
 
 /// A description as sentences of words.
 #[derive(Debug)]
-pub(super) struct Description(Vec<Vec<Word>>);
+pub(super) struct Description(Vec<Vec<DescriptionWord>>);
 
 /// Verb whose subject is the tool.
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +194,7 @@ impl Description {
         };
         for (index, sentence) in self.0.iter().enumerate() {
             if let Some((at, said, form)) = head(sentence)
-                && (index == 0 || form == Form::Third)
+                && (index == 0 || form == VerbForm::Third)
             {
                 // The opening word says what the tool does: `Reserve tickets`.
                 let opens = index == 0 && at + 1 < sentence.len() && !among(NOT_DONE, text(sentence, at + 1));
@@ -217,24 +217,24 @@ fn among(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|one| one == word)
 }
 
-fn text(sentence: &[Word], at: usize) -> &str {
+fn text(sentence: &[DescriptionWord], at: usize) -> &str {
     sentence.get(at).map_or("", |word| word.text.as_str())
 }
 
-fn text_before(sentence: &[Word], at: usize, steps: usize) -> &str {
+fn text_before(sentence: &[DescriptionWord], at: usize, steps: usize) -> &str {
     at.checked_sub(steps).map_or("", |at| text(sentence, at))
 }
 
-fn within(sentence: &[Word], at: usize, steps: usize, wanted: &str) -> bool {
+fn within(sentence: &[DescriptionWord], at: usize, steps: usize, wanted: &str) -> bool {
     (1..=steps).any(|step| text_before(sentence, at, step) == wanted)
 }
 
-fn negated(sentence: &[Word], at: usize) -> bool {
+fn negated(sentence: &[DescriptionWord], at: usize) -> bool {
     (1..=3).any(|step| NEGATIONS.contains(&text_before(sentence, at, step)))
 }
 
 /// Verb at a place, adjusted by the words that it takes.
-fn verb_at(sentence: &[Word], at: usize) -> Option<(Verb, Form)> {
+fn verb_at(sentence: &[DescriptionWord], at: usize) -> Option<(Verb, VerbForm)> {
     let (verb, form) = inflected(text(sentence, at))?;
     let following = || sentence.iter().skip(at + 1).map(|word| word.text.as_str());
     if let Some(both) = phrase(verb.word, text(sentence, at + 1)) {
@@ -245,14 +245,14 @@ fn verb_at(sentence: &[Word], at: usize) -> Option<(Verb, Form)> {
 }
 
 /// True if a word that can be a noun is a verb here.
-fn is_sure(sentence: &[Word], at: usize, verb: Verb, form: Form) -> bool {
-    let plural = form == Form::Third && PLURALS.contains(&verb.word);
+fn is_sure(sentence: &[DescriptionWord], at: usize, verb: Verb, form: VerbForm) -> bool {
+    let plural = form == VerbForm::Third && PLURALS.contains(&verb.word);
     let taken = sentence.get(at + 1).is_some_and(|next| next.mark == ' ' && among(DETERMINERS, &next.text));
     (!verb.noun && !plural) || taken
 }
 
 /// First verb of a sentence, if only fillers precede it.
-fn head(sentence: &[Word]) -> Option<(usize, SubjectVerb, Form)> {
+fn head(sentence: &[DescriptionWord]) -> Option<(usize, SubjectVerb, VerbForm)> {
     for at in 0..sentence.len().min(MAX_OPENING) {
         let word = text(sentence, at);
         let lets = LETTING.contains(&word)
@@ -260,14 +260,14 @@ fn head(sentence: &[Word]) -> Option<(usize, SubjectVerb, Form)> {
         if lets || among(FILLERS, word) {
             continue;
         }
-        let (verb, form) = verb_at(sentence, at).filter(|(_, form)| *form != Form::Past)?;
+        let (verb, form) = verb_at(sentence, at).filter(|(_, form)| *form != VerbForm::Past)?;
         return Some((at, SubjectVerb { verb, sure: is_sure(sentence, at, verb, form) }, form));
     }
     None
 }
 
 /// Notes the verbs of the same form beside the one at `from`: `get or create`, `fetches the page and saves it`.
-fn beside(sentence: &[Word], from: usize, form: Form, note: &mut impl FnMut(Verb)) {
+fn beside(sentence: &[DescriptionWord], from: usize, form: VerbForm, note: &mut impl FnMut(Verb)) {
     // While only verbs stand between commas, each of them continues the chain.
     let mut chain = true;
     for at in from + 1..sentence.len() {
@@ -294,7 +294,7 @@ fn beside(sentence: &[Word], from: usize, form: Form, note: &mut impl FnMut(Verb
 }
 
 /// Notes verbs whose subject is `it` or `this tool`.
-fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
+fn done_by_it(sentence: &[DescriptionWord], note: &mut impl FnMut(Verb)) {
     for at in 0..sentence.len() {
         let is_subject = match text(sentence, at) {
             "it" | "this" => true,
@@ -313,10 +313,10 @@ fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
         }
         let Some((verb, form)) = verb_at(sentence, next) else { continue };
         let acts = match form {
-            Form::Third => true,
+            VerbForm::Third => true,
             // `this update` is a noun; `it will update` and `is used to update` hold verbs.
-            Form::Base => next > at + 1,
-            Form::Ing | Form::Past => false,
+            VerbForm::Base => next > at + 1,
+            VerbForm::Ing | VerbForm::Past => false,
         };
         if acts && is_sure(sentence, next, verb, form) && !negated(sentence, next) {
             note(verb);
@@ -326,9 +326,9 @@ fn done_by_it(sentence: &[Word], note: &mut impl FnMut(Verb)) {
 }
 
 /// Notes what happens to the things of others: `will be deleted`, `gets deleted`.
-fn note_passives(sentence: &[Word], note: &mut impl FnMut(Verb)) {
+fn note_passives(sentence: &[DescriptionWord], note: &mut impl FnMut(Verb)) {
     for at in 1..sentence.len() {
-        let Some((verb, Form::Past)) = inflected(text(sentence, at)) else { continue };
+        let Some((verb, VerbForm::Past)) = inflected(text(sentence, at)) else { continue };
         let steps = if BETWEEN.contains(&text_before(sentence, at, 1)) { 2 } else { 1 };
         let told = match text_before(sentence, at, steps) {
             "be" => (1..=2).any(|more| text_before(sentence, at, steps + more) == "will"),
@@ -342,9 +342,9 @@ fn note_passives(sentence: &[Word], note: &mut impl FnMut(Verb)) {
 }
 
 /// Verb of a download that does not end in the answer.
-fn kept_on_disk(sentence: &[Word]) -> Option<Verb> {
+fn kept_on_disk(sentence: &[DescriptionWord]) -> Option<Verb> {
     let at = (0..sentence.len()).find(|at| {
-        matches!(inflected(text(sentence, *at)), Some((verb, form)) if verb.word == "download" && form != Form::Past)
+        matches!(inflected(text(sentence, *at)), Some((verb, form)) if verb.word == "download" && form != VerbForm::Past)
     })?;
     let kept = (at + 1..sentence.len()).any(|place| {
         let word = text(sentence, place);
@@ -356,14 +356,14 @@ fn kept_on_disk(sentence: &[Word]) -> Option<Verb> {
 }
 
 /// Splits a text into sentences of words. An identifier such as `delete_file` is one word, and no verb.
-fn sentences(text: &str) -> Vec<Vec<Word>> {
+fn sentences(text: &str) -> Vec<Vec<DescriptionWord>> {
     let mut end = text.len().min(MAX_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let chars: Vec<char> = text.get(..end).unwrap_or_default().chars().collect();
     let mut all = Vec::new();
-    let mut sentence: Vec<Word> = Vec::new();
+    let mut sentence: Vec<DescriptionWord> = Vec::new();
     let mut word = String::new();
     let mut mark = ' ';
     for (at, c) in chars.iter().copied().chain(['\n', '\n']).enumerate() {
@@ -376,7 +376,7 @@ fn sentences(text: &str) -> Vec<Vec<Word>> {
         if !word.is_empty() {
             let capitals = word.len() > 1 && word.chars().all(|c| !c.is_lowercase());
             let text = std::mem::take(&mut word).to_lowercase();
-            sentence.push(Word { text, mark, capitals });
+            sentence.push(DescriptionWord { text, mark, capitals });
             mark = ' ';
         }
         if !c.is_whitespace() {

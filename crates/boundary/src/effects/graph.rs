@@ -1,7 +1,7 @@
 //! Judges queries of graphs and documents outside SQL: Cypher, SPARQL, AQL. In: a text. Out: a verdict by the words
 //! outside its strings.
 
-use super::{among, functions, statement::Verdict};
+use super::{among, functions, statement::StatementVerdict};
 use umbra_domain::Effect;
 
 /// Most functions of a query that are judged. With more, anything may be there.
@@ -17,7 +17,7 @@ enum Token<'t> {
 }
 
 /// Judges a text; none if it is in none of these languages. The more severe reading counts, with comments or without.
-pub(super) fn judge(text: &str) -> Option<Verdict> {
+pub(super) fn judge(text: &str) -> Option<StatementVerdict> {
     [true, false].into_iter().filter_map(|comments| queries(&tokens(text, comments)?)).max()
 }
 
@@ -29,11 +29,11 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn queries(tokens: &[Token<'_>]) -> Option<Verdict> {
+fn queries(tokens: &[Token<'_>]) -> Option<StatementVerdict> {
     tokens.split(|token| *token == Token::Mark(';')).filter_map(query).max()
 }
 
-fn query(tokens: &[Token<'_>]) -> Option<Verdict> {
+fn query(tokens: &[Token<'_>]) -> Option<StatementVerdict> {
     let Some(Token::Word(first)) = tokens.first() else { return None };
     let first = first.to_ascii_lowercase();
     let holds = |list: &str| (1..tokens.len()).any(|at| is(tokens, at, list));
@@ -45,7 +45,7 @@ fn query(tokens: &[Token<'_>]) -> Option<Verdict> {
         {
             "create delete detach drop foreach load merge remove set"
         }
-        "create" | "merge" | "delete" if marked('(') => return Some(Verdict::Writes(Effect::Write, "create")),
+        "create" | "merge" | "delete" if marked('(') => return Some(StatementVerdict::Writes(Effect::Write, "create")),
         "prefix" | "base" | "construct" | "ask" | "select" | "describe" | "insert" | "delete" | "with" if braces => {
             "add clear copy create delete drop insert load move"
         }
@@ -53,12 +53,12 @@ fn query(tokens: &[Token<'_>]) -> Option<Verdict> {
             if is(tokens, 1, "graph all default named silent csv data xml")
                 || matches!(tokens.get(1), Some(Token::Name(_))) =>
         {
-            return Some(Verdict::Writes(Effect::Destructive, "update"));
+            return Some(StatementVerdict::Writes(Effect::Destructive, "update"));
         }
         "for" if is(tokens, 2, "in") => "insert remove replace update upsert",
         "let" if tokens.get(2) == Some(&Token::Mark('=')) => "insert remove replace update upsert",
         "remove" | "insert" | "upsert" | "update" | "replace" if holds("in into") && braces => {
-            return Some(Verdict::Writes(Effect::Destructive, "remove"));
+            return Some(StatementVerdict::Writes(Effect::Destructive, "remove"));
         }
         _ => return None,
     };
@@ -72,12 +72,14 @@ fn query(tokens: &[Token<'_>]) -> Option<Verdict> {
     };
     let first_acts = is(tokens, 0, changing);
     Some(match (1..tokens.len()).find(placed) {
-        Some(at) if is(tokens, at, "create load merge set") => Verdict::Writes(Effect::Write, "create"),
-        Some(_) => Verdict::Writes(Effect::Destructive, "delete"),
-        None if first_acts => Verdict::Writes(Effect::Destructive, "update"),
-        None if asks_service(tokens) => Verdict::Unknown,
-        None if holds("call") || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\')) => Verdict::Ambiguous,
-        None => Verdict::Reads,
+        Some(at) if is(tokens, at, "create load merge set") => StatementVerdict::Writes(Effect::Write, "create"),
+        Some(_) => StatementVerdict::Writes(Effect::Destructive, "delete"),
+        None if first_acts => StatementVerdict::Writes(Effect::Destructive, "update"),
+        None if asks_service(tokens) => StatementVerdict::Unknown,
+        None if holds("call") || calls_unknown(tokens) || tokens.contains(&Token::Mark('\\')) => {
+            StatementVerdict::Ambiguous
+        }
+        None => StatementVerdict::Reads,
     })
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Verb {
 
 /// Form of a verb in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum VerbForm {
     /// `delete`
     Base,
     /// `deletes`
@@ -253,14 +253,14 @@ pub(super) fn with_objects<'a>(verb: Verb, mut objects: impl Iterator<Item = &'a
 }
 
 /// Verb of a word in a sentence, and its form.
-pub(super) fn inflected(word: &str) -> Option<(Verb, Form)> {
+pub(super) fn inflected(word: &str) -> Option<(Verb, VerbForm)> {
     if let Some(verb) = verb(word) {
-        return Some((verb, Form::Base));
+        return Some((verb, VerbForm::Base));
     }
     if let Some((_, base)) = PARTICIPLES.iter().find(|(participle, _)| *participle == word) {
-        return verb(base).map(|verb| (verb, Form::Past));
+        return verb(base).map(|verb| (verb, VerbForm::Past));
     }
-    for (ending, form) in [("s", Form::Third), ("ed", Form::Past), ("ing", Form::Ing)] {
+    for (ending, form) in [("s", VerbForm::Third), ("ed", VerbForm::Past), ("ing", VerbForm::Ing)] {
         let Some(stem) = word.strip_suffix(ending).filter(|stem| stem.len() >= 2) else { continue };
         if let Some(verb) = stems(stem, ending).iter().find_map(|stem| verb(stem)) {
             return Some((verb, form));

@@ -191,7 +191,7 @@ impl EffectOf {
             return self;
         }
         let source = EffectSource::Arguments;
-        let arguments::ArgumentScanResult { gravest, looks } = arguments::look(arguments, tool);
+        let arguments::ArgumentScanResult { gravest, looks } = arguments::scan_arguments(arguments, tool);
         match gravest {
             Some(arguments::RequestedAction { effect, pointer, what }) if self.runs => {
                 Self { effect, source, why: format!("{}: the argument {pointer} {what}", self.why), runs: false }
@@ -260,9 +260,7 @@ fn unknown(why: &str) -> Classified {
 fn by_name(name: Reading) -> Classified {
     let known = |effect, why| Classified { effect, known: true, why, runs: false };
     match name.verb {
-        Some(verb) if name.is_read_only => {
-            known(Effect::Read, format!("the name says only `{}`", verb.word))
-        }
+        Some(verb) if name.is_read_only => known(Effect::Read, format!("the name says only `{}`", verb.word)),
         None if name.is_read_only => known(Effect::Read, "the name says only what the tool shows".to_owned()),
         Some(verb) if name.most > Effect::Read => {
             let why = if name.is_firm() { "" } else { ", or may mean it" };

@@ -18,7 +18,7 @@ use super::{
 
 /// Verdict on a text, in order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub(super) enum StatementVerdict {
     /// Text that is no statement.
     Prose,
     /// Statement that only reads.
@@ -41,18 +41,18 @@ const SCHEMAS: [&str; 7] = ["pg_catalog", "safe", "sys", "net", "hash", "informa
 const LINES: [char; 6] = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Judges a text.
-pub(super) fn judge(text: &str) -> Verdict {
+pub(super) fn judge(text: &str) -> StatementVerdict {
     if graphql::is_mutation(text) {
-        return Verdict::Writes(Effect::Destructive, "mutation");
+        return StatementVerdict::Writes(Effect::Destructive, "mutation");
     }
     if graphql::subscribes(text) {
-        return Verdict::Unknown;
+        return StatementVerdict::Unknown;
     }
     if is_chain(text) {
-        return if is_read_only_chain(text) { Verdict::Reads } else { Verdict::Unknown };
+        return if is_read_only_chain(text) { StatementVerdict::Reads } else { StatementVerdict::Unknown };
     }
     if let Some(command) = dotted(text) {
-        return if DOTTED.contains(&command) { Verdict::Reads } else { Verdict::Ambiguous };
+        return if DOTTED.contains(&command) { StatementVerdict::Reads } else { StatementVerdict::Ambiguous };
     }
     let start = text.trim_start_matches(|c: char| c.is_whitespace() || c == '(' || c == ';');
     let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
@@ -60,40 +60,41 @@ pub(super) fn judge(text: &str) -> Verdict {
     let opens = among(&LISTS.statements.reading, &first) || among(&LISTS.statements.acting, &first);
     let hidden = start.starts_with("/*") || start.starts_with("--") || start.starts_with('#');
     if !opens && !hidden && !text.contains(';') {
-        return Verdict::Prose;
+        return StatementVerdict::Prose;
     }
     if first == "pragma" && !start.trim_end_matches([';', ' ']).contains(';') {
         return pragma(start.get(end..).unwrap_or_default());
     }
     let parted = text.replace("\r\n", "\n");
     if parted.contains(LINES) && ["--", "#", "//"].iter().any(|mark| text.contains(mark)) || text.contains("/*M!") {
-        return Verdict::Unknown;
+        return StatementVerdict::Unknown;
     }
     let readings = sql::read(text);
     let found = if readings.parsed.is_empty() { unparsed(text, opens, &readings) } else { parsed(text, &readings) };
-    if found == Verdict::Ambiguous && opens && is_spoken(text) { Verdict::Unknown } else { found }
+    if found == StatementVerdict::Ambiguous && opens && is_spoken(text) { StatementVerdict::Unknown } else { found }
 }
 
 /// Most severe verdict of all dialects. If a dialect that could not parse the text sees a word of action that the
 /// others take for a part of a string, the verdict is unknown.
-fn parsed(text: &str, readings: &Readings) -> Verdict {
-    let gravest = readings.parsed.iter().flatten().map(statement).max().unwrap_or(Verdict::Prose);
+fn parsed(text: &str, readings: &Readings) -> StatementVerdict {
+    let gravest = readings.parsed.iter().flatten().map(statement).max().unwrap_or(StatementVerdict::Prose);
     let hides = || readings.unread.iter().any(|word| among(&LISTS.statements.acting, word));
     let acts = readings.parsed.iter().flatten().any(|statement| statement.acts.contains(&Act::Other));
-    let unknown = gravest <= Verdict::Ambiguous && hides()
-        || gravest == Verdict::Ambiguous && acts && text.contains(['\'', '"', '=']);
-    if unknown { Verdict::Unknown } else { gravest }
+    let unknown = gravest <= StatementVerdict::Ambiguous && hides()
+        || gravest == StatementVerdict::Ambiguous && acts && text.contains(['\'', '"', '=']);
+    if unknown { StatementVerdict::Unknown } else { gravest }
 }
 
 /// Judges a text that is no SQL as a whole: a statement among others, one in another language, or one without a
 /// grammar.
-fn unparsed(text: &str, opens: bool, readings: &Readings) -> Verdict {
-    let part = readings.parts.iter().map(statement).max().filter(|gravest| matches!(gravest, Verdict::Writes(..)));
+fn unparsed(text: &str, opens: bool, readings: &Readings) -> StatementVerdict {
+    let part =
+        readings.parts.iter().map(statement).max().filter(|gravest| matches!(gravest, StatementVerdict::Writes(..)));
     let graph = graph::judge(text);
     if let Some(verdict) = part.max(graph) {
         return verdict;
     }
-    if opens || readings.over { Verdict::Ambiguous } else { Verdict::Prose }
+    if opens || readings.over { StatementVerdict::Ambiguous } else { StatementVerdict::Prose }
 }
 
 /// True if a text can hardly be prose: it has a name right before a bracket, or two words that only statements have.
@@ -117,32 +118,32 @@ fn dotted(text: &str) -> Option<&str> {
 }
 
 /// Judges a pragma of `SQLite`: `table_info(t)`, `main.page_count`.
-fn pragma(text: &str) -> Verdict {
+fn pragma(text: &str) -> StatementVerdict {
     let (name, value) = text.split_once('(').map_or((text, None), |(name, value)| (name, Some(value)));
     let name = name.trim_end_matches([';', ' ']).trim();
     let name = name.rsplit('.').next().unwrap_or(name);
     match () {
-        () if text.contains('=') => Verdict::Writes(Effect::Write, "pragma"),
-        () if functions::is_pragma(name, value.is_some()) => Verdict::Reads,
-        () => Verdict::Ambiguous,
+        () if text.contains('=') => StatementVerdict::Writes(Effect::Write, "pragma"),
+        () if functions::is_pragma(name, value.is_some()) => StatementVerdict::Reads,
+        () => StatementVerdict::Ambiguous,
     }
 }
 
-fn statement(statement: &Statement) -> Verdict {
-    let gravest = statement.acts.iter().map(act).max().unwrap_or(Verdict::Unknown);
+fn statement(statement: &Statement) -> StatementVerdict {
+    let gravest = statement.acts.iter().map(act).max().unwrap_or(StatementVerdict::Unknown);
     gravest.max(match () {
-        () if gravest > Verdict::Reads => gravest,
+        () if gravest > StatementVerdict::Reads => gravest,
         () if statement.aliases.iter().any(|alias| among(&LISTS.statements.whole, &alias.to_ascii_lowercase())) => {
-            Verdict::Unknown
+            StatementVerdict::Unknown
         }
         () => judge_side_effects(statement),
     })
 }
 
-fn act(act: &Act) -> Verdict {
+fn act(act: &Act) -> StatementVerdict {
     let (effect, word) = match act {
-        Act::Reads => return Verdict::Reads,
-        Act::Other => return Verdict::Ambiguous,
+        Act::Reads => return StatementVerdict::Reads,
+        Act::Other => return StatementVerdict::Ambiguous,
         Act::Locks => (Effect::Write, "for update"),
         Act::Stores => (Effect::Write, "into"),
         Act::Inserts => (Effect::Write, "insert"),
@@ -153,22 +154,22 @@ fn act(act: &Act) -> Verdict {
         Act::Drops(_) => (Effect::Destructive, "drop"),
         Act::Empties => (Effect::Destructive, "truncate"),
     };
-    Verdict::Writes(effect, word)
+    StatementVerdict::Writes(effect, word)
 }
 
 /// Judges side effects of a query: function calls with and without brackets, the next value of a sequence, a pragma as
 /// a table.
-fn judge_side_effects(statement: &Statement) -> Verdict {
+fn judge_side_effects(statement: &Statement) -> StatementVerdict {
     let next = statement.columns.iter().any(|column| column.last().eq_ignore_ascii_case("nextval"));
     if next {
-        return Verdict::Writes(Effect::Write, "nextval");
+        return StatementVerdict::Writes(Effect::Write, "nextval");
     }
     let pragma = |table: &QualifiedName| {
         let small = table.last().to_ascii_lowercase();
         small.strip_prefix("pragma_").is_some_and(|name| !functions::is_pragma(name, false))
     };
     if statement.tables.iter().any(pragma) {
-        return Verdict::Writes(Effect::Destructive, "pragma");
+        return StatementVerdict::Writes(Effect::Destructive, "pragma");
     }
     let dual = statement.tables.iter().any(|table| table.last().eq_ignore_ascii_case("dual"));
     let bare = dual || statement.tables.is_empty();
@@ -183,8 +184,8 @@ fn judge_side_effects(statement: &Statement) -> Verdict {
         owned || !functions::is_known(call.last())
     };
     if statement.calls.iter().any(unknown) || statement.columns.iter().any(by_name) {
-        Verdict::Ambiguous
+        StatementVerdict::Ambiguous
     } else {
-        Verdict::Reads
+        StatementVerdict::Reads
     }
 }

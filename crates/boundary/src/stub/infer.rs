@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use self::response::{Sample, escaped, fields, template};
 use umbra_domain::{
     Effect,
-    contract::{FaultRule, Response, ToolContract},
+    contract::{FaultRule, StubResponse, ToolContract},
 };
 
 /// Fewest recorded results from which a contract is inferred.
@@ -27,7 +27,7 @@ const MAX_PATHS: usize = 200;
 
 /// A live call and its result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
+pub struct RecordedResult {
     /// Arguments.
     pub args: Value,
     /// Result.
@@ -40,7 +40,7 @@ pub struct Recorded {
 ///
 /// # Errors
 /// Too few calls, or results that are null or of several types.
-pub fn infer(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolContract, String> {
+pub fn infer(tool: &str, effect: Effect, recorded: &[RecordedResult]) -> Result<ToolContract, String> {
     let failed = recorded.iter().filter(|call| is_error(&call.result)).count();
     let found = recorded.len() - failed;
     if found < LEAST_RECORDED {
@@ -54,7 +54,7 @@ pub fn infer(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolCo
 ///
 /// # Errors
 /// Results that are null, or of several types.
-pub fn shape_of(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<ToolContract, String> {
+pub fn shape_of(tool: &str, effect: Effect, recorded: &[RecordedResult]) -> Result<ToolContract, String> {
     let latest = recorded.iter().skip(recorded.len().saturating_sub(MOST_RECORDED));
     let (errors, calls): (Vec<_>, Vec<_>) = latest.partition(|call| is_error(&call.result));
     let results = results(&calls)?;
@@ -63,7 +63,7 @@ pub fn shape_of(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<Too
     contract.input_schema = Some(schema(&arguments, 0)).filter(|schema| schema["type"] == "object");
     contract.output_schema = Some(schema(&results, 0));
     let paths = calls.last().map(|call| paths(&call.args)).unwrap_or_default();
-    contract.responses.push(Response { when: None, result: template(&results, None, &paths, 0) });
+    contract.responses.push(StubResponse { when: None, result: template(&results, None, &paths, 0) });
     contract.faults = faults(&errors, recorded.len().min(MOST_RECORDED));
     Ok(contract)
 }
@@ -73,8 +73,8 @@ pub fn shape_of(tool: &str, effect: Effect, recorded: &[Recorded]) -> Result<Too
 ///
 /// # Errors
 /// As [`infer`].
-pub(super) fn response(args: &Value, recorded: &[Recorded]) -> Result<(Value, Value), String> {
-    let calls: Vec<&Recorded> = recorded.iter().filter(|call| !is_error(&call.result)).collect();
+pub(super) fn response(args: &Value, recorded: &[RecordedResult]) -> Result<(Value, Value), String> {
+    let calls: Vec<&RecordedResult> = recorded.iter().filter(|call| !is_error(&call.result)).collect();
     if calls.len() < LEAST_RECORDED {
         return Err(format!("{} recorded results; at least {LEAST_RECORDED} are needed", calls.len()));
     }
@@ -85,7 +85,7 @@ pub(super) fn response(args: &Value, recorded: &[Recorded]) -> Result<(Value, Va
 }
 
 /// Results of calls, if all are of one type and none is null.
-fn results<'a>(calls: &[&'a Recorded]) -> Result<Vec<Sample<'a>>, String> {
+fn results<'a>(calls: &[&'a RecordedResult]) -> Result<Vec<Sample<'a>>, String> {
     let kinds: BTreeSet<&str> = calls.iter().map(|call| kind(&call.result)).collect();
     if kinds.contains("null") {
         return Err("some recorded results are null, which a stub cannot be".to_owned());
@@ -110,7 +110,7 @@ fn is_error(result: &Value) -> bool {
 }
 
 /// Faults from error results, each with its share of all calls.
-fn faults(errors: &[&Recorded], calls: usize) -> Vec<FaultRule> {
+fn faults(errors: &[&RecordedResult], calls: usize) -> Vec<FaultRule> {
     let mut codes: Vec<(String, usize, &Value)> = Vec::new();
     for call in errors {
         let code = code(&call.result);

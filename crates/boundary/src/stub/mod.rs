@@ -20,20 +20,20 @@ use super::{
     contract::{CompiledContract, Contracts, Mismatch, Schema},
     overlay,
 };
-pub use infer::Recorded;
+pub use infer::RecordedResult;
 pub(super) use sample::sample;
 pub(super) use state::SharedMint;
 pub use state::{MAX_RECORD_BYTES, MAX_RECORDS, RunState};
 use template::{RenderError, Template};
 use umbra_domain::{ToolName, json::encoded_len};
-use umbra_policy::{EvalError, Scope};
+use umbra_policy::{EvalError, EvaluationScope};
 
 /// Largest stub that a call may bring along, in bytes of JSON.
 const MAX_OVERRIDE_BYTES: usize = 256 * 1024;
 
 /// A call, as far as a stub depends on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct StubCall<'a> {
     /// Called tool.
     pub tool: &'a ToolName,
     /// Arguments of the call.
@@ -46,7 +46,7 @@ pub struct Call<'a> {
     /// where a real one could be had.
     pub says_read: bool,
     /// Live calls of the tool by any agent, and their results, oldest first.
-    pub recorded: &'a [Recorded],
+    pub recorded: &'a [RecordedResult],
 }
 
 umbra_domain::words! {
@@ -90,7 +90,9 @@ pub enum StubError {
         why: String,
     },
     /// No response applies to the call.
-    #[error("no response of {contract} applies to this call: end the contract's responses with a response without `when`")]
+    #[error(
+        "no response of {contract} applies to this call: end the contract's responses with a response without `when`"
+    )]
     NoResponse {
         /// The contract.
         contract: String,
@@ -131,8 +133,9 @@ pub enum StubError {
         found: &'static str,
     },
     /// The run has stored too much.
-    #[error("the run has stored the most that it may ({MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes): begin another \
-         run")]
+    #[error(
+        "the run has stored the most that it may ({MAX_RECORDS} records of {MAX_RECORD_BYTES} bytes): begin another run"
+    )]
     OverlayFull,
 }
 
@@ -160,7 +163,7 @@ fn first(mismatches: &[Mismatch]) -> String {
 ///
 /// # Errors
 /// The reason why there is no answer; the run is unchanged then.
-pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> Result<Stub, StubError> {
+pub fn answer(contracts: &Contracts, call: &StubCall<'_>, state: &mut RunState) -> Result<Stub, StubError> {
     let mint = SharedMint::of(state);
     let Some(contract) = contracts.find(call.tool) else {
         let stub = fallback(None, call).unwrap_or_else(|| known(None, call, &mint))?;
@@ -168,7 +171,7 @@ pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> R
         return Ok(stub);
     };
     let tool = tool_variable(call.tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
     template::add_functions(&mut scope, &mint);
@@ -194,7 +197,7 @@ pub fn answer(contracts: &Contracts, call: &Call<'_>, state: &mut RunState) -> R
 /// A fault of that stub; the run is unchanged then.
 pub fn answer_with(
     contracts: &Contracts,
-    call: &Call<'_>,
+    call: &StubCall<'_>,
     result: Value,
     state: &mut RunState,
 ) -> Result<Stub, StubError> {
@@ -216,7 +219,7 @@ pub fn answer_with(
 }
 
 /// Stub from the caller's result for a tool without responses; none if the caller gave none.
-fn fallback(contract: Option<&CompiledContract>, call: &Call<'_>) -> Option<Result<Stub, StubError>> {
+fn fallback(contract: Option<&CompiledContract>, call: &StubCall<'_>) -> Option<Result<Stub, StubError>> {
     let result = call.fallback?;
     let id = contract.map_or_else(|| format!("{}@fallback", call.tool), |contract| contract.id().to_owned());
     if encoded_len(result) > MAX_OVERRIDE_BYTES {
@@ -246,7 +249,7 @@ pub(super) fn tool_variable(tool: &ToolName) -> Value {
 }
 
 /// Renders the first response that applies; none if the contract has none at all.
-fn respond(contract: &CompiledContract, scope: &Scope<'_>) -> Result<Option<Value>, StubError> {
+fn respond(contract: &CompiledContract, scope: &EvaluationScope<'_>) -> Result<Option<Value>, StubError> {
     if contract.responses.is_empty() {
         return Ok(None);
     }
@@ -274,7 +277,7 @@ pub(super) fn eval(source: &str, error: EvalError) -> RenderError {
 /// Simulated error for this call, if the run asked for errors and one is due.
 fn fault(
     contract: &CompiledContract,
-    scope: &Scope<'_>,
+    scope: &EvaluationScope<'_>,
     state: &RunState,
     mint: &SharedMint,
 ) -> Result<Option<Stub>, StubError> {
@@ -302,7 +305,7 @@ fn fault(
 }
 
 /// Checks a stub against the contract's schema or, without one, that of the tool's server.
-fn validate(contract: &CompiledContract, call: &Call<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
+fn validate(contract: &CompiledContract, call: &StubCall<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
     if contract.output.is_none() {
         return validate_declared(contract.id(), call, result);
     }
@@ -312,7 +315,7 @@ fn validate(contract: &CompiledContract, call: &Call<'_>, result: &Value) -> Res
         .map_err(|mismatches| StubError::Invalid { contract: contract.id().to_owned(), mismatches })
 }
 
-fn validate_declared(id: &str, call: &Call<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
+fn validate_declared(id: &str, call: &StubCall<'_>, result: &Value) -> Result<ValidatedAgainst, StubError> {
     let Some(schema) = call.output_schema else {
         let null = || StubError::Null { contract: id.to_owned() };
         return if result.is_null() { Err(null()) } else { Ok(ValidatedAgainst::Nothing) };
@@ -324,7 +327,7 @@ fn validate_declared(id: &str, call: &Call<'_>, result: &Value) -> Result<Valida
 }
 
 /// Stub of a tool without responses, from recorded results, an example or a schema.
-fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint) -> Result<Stub, StubError> {
+fn known(contract: Option<&CompiledContract>, call: &StubCall<'_>, mint: &SharedMint) -> Result<Stub, StubError> {
     let mut why = String::new();
     let id = |origin: &str| match contract {
         Some(contract) => contract.id().to_owned(),
@@ -372,8 +375,8 @@ fn known(contract: Option<&CompiledContract>, call: &Call<'_>, mint: &SharedMint
 
 /// Result in the form of recorded ones, and whether it fits all of them. For a tool that is called a read, and not
 /// believed to be one, only results of the same agent count.
-fn recorded(call: &Call<'_>, mint: &SharedMint) -> Result<(Value, bool), String> {
-    let own: Vec<Recorded>;
+fn recorded(call: &StubCall<'_>, mint: &SharedMint) -> Result<(Value, bool), String> {
+    let own: Vec<RecordedResult>;
     let recorded = if call.says_read {
         own = call.recorded.iter().filter(|call| call.agent == 0).cloned().collect();
         &own
@@ -383,7 +386,7 @@ fn recorded(call: &Call<'_>, mint: &SharedMint) -> Result<(Value, bool), String>
     let (response, schema) = infer::response(call.args, recorded)?;
     let template = Template::compile(&response, &["args", "tool"])?;
     let tool = tool_variable(call.tool);
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", call.args);
     scope.set("tool", &tool);
     template::add_functions(&mut scope, mint);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::infer::{Recorded, infer};
+use super::infer::{RecordedResult, infer};
 use crate::{contract::faults, effects::classify};
 use umbra_domain::{Effect, ToolContract, ToolName};
 
@@ -21,7 +21,7 @@ const NAME_BYTES: usize = 256;
 
 /// Latest calls of each tool.
 #[derive(Debug, Default)]
-pub struct Recordings(BTreeMap<String, Vec<Recorded>>);
+pub struct Recordings(BTreeMap<String, Vec<RecordedResult>>);
 
 /// A line that is no recorded call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -35,7 +35,7 @@ pub struct BadLine {
 
 /// Line of the file; its other fields are ignored.
 #[derive(Debug, Deserialize)]
-struct Line {
+struct RecordingLine {
     tool: String,
     #[serde(default = "nothing")]
     args: Value,
@@ -76,23 +76,23 @@ impl Recordings {
         if line.trim_ascii_start().first() == Some(&b'[') {
             return no_call(1);
         }
-        let parsed: Line = match serde_json::from_slice(line) {
+        let parsed: RecordingLine = match serde_json::from_slice(line) {
             Ok(parsed) => parsed,
             Err(error) => return no_call(error.column()),
         };
-        let Line { tool, args, result } = parsed;
+        let RecordingLine { tool, args, result } = parsed;
         if tool.is_empty() || tool.len() > NAME_BYTES || tool.contains(char::is_control) {
             return bad(1, format!("a tool's name has 1 to {NAME_BYTES} printable characters"));
         }
         if self.0.len() == MAX_TOOLS && !self.0.contains_key(&tool) {
             return bad(1, format!("more than {MAX_TOOLS} tools"));
         }
-        self.add(tool, Recorded { args, result, agent: 0 });
+        self.add(tool, RecordedResult { args, result, agent: 0 });
         Ok(())
     }
 
     /// Adds the latest call of a tool.
-    pub fn add(&mut self, tool: String, call: Recorded) {
+    pub fn add(&mut self, tool: String, call: RecordedResult) {
         let recorded = self.0.entry(tool).or_default();
         if recorded.len() == MAX_CALLS {
             recorded.remove(0);

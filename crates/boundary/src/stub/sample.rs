@@ -198,7 +198,7 @@ impl<'a> Sampler<'a> {
         let bound = |key: &str| keywords.get(key).and_then(Value::as_u64);
         let (least, most) = (bound("minLength").unwrap_or(0), bound("maxLength").unwrap_or(u64::MAX));
         if least > MAX_TEXT || least > most {
-            return Err(format!("the schema requires a text of {least} characters, which is too long for a sample"));
+            return Err(format!("no text of the {least} characters that the schema requires can be made"));
         }
         let now = self.mint.now().to_string();
         let text = match keywords.get("format").and_then(Value::as_str).unwrap_or_default() {

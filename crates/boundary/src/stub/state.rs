@@ -131,7 +131,7 @@ impl RunState {
 
 /// Source of ids, numbers and times for one call.
 #[derive(Debug)]
-struct Mint {
+struct MintState {
     seed: String,
     call: u64,
     minted: u64,
@@ -141,14 +141,14 @@ struct Mint {
 
 /// A mint that the functions of an expression share.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedMint(Arc<Mutex<Mint>>);
+pub(crate) struct SharedMint(Arc<Mutex<MintState>>);
 
 impl SharedMint {
     /// Mint of the run's next call.
     pub fn of(state: &RunState) -> Self {
         let seconds = i64::try_from(state.calls).unwrap_or(i64::MAX);
         let now = state.started_at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
-        Self(Arc::new(Mutex::new(Mint {
+        Self(Arc::new(Mutex::new(MintState {
             seed: state.seed.clone(),
             call: state.calls,
             minted: 0,
@@ -157,14 +157,14 @@ impl SharedMint {
         })))
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Mint) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut MintState) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Id that looks random, behind a prefix.
     pub fn uuid(&self, prefix: &str) -> Result<String, String> {
         short(prefix)?;
-        let bytes = self.with(Mint::bytes);
+        let bytes = self.with(MintState::bytes);
         let first: [u8; 16] = std::array::from_fn(|index| bytes.get(index).copied().unwrap_or_default());
         Ok(format!("{prefix}{}", uuid::Builder::from_random_bytes(first).into_uuid()))
     }
@@ -189,7 +189,7 @@ impl SharedMint {
 
     /// Number from 0 to 1 that looks random.
     pub fn share(&self) -> f64 {
-        let bytes = self.with(Mint::bytes);
+        let bytes = self.with(MintState::bytes);
         let number = bytes.iter().take(4).fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
         f64::from(number) / (f64::from(u32::MAX) + 1.0)
     }
@@ -201,7 +201,7 @@ impl SharedMint {
     }
 }
 
-impl Mint {
+impl MintState {
     fn bytes(&mut self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("umbra 2026 stub of a run in shadow");
         hasher.update(&(self.seed.len() as u64).to_le_bytes());

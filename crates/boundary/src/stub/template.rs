@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::state::SharedMint;
 use umbra_domain::json::encoded_len;
-use umbra_policy::{EvalError, Expression, Scope};
+use umbra_policy::{EvalError, EvaluationScope, Expression};
 
 /// Text functions, which any expression of a contract may call.
 pub(crate) const TEXT_FUNCTIONS: [&str; 6] = ["path", "folder", "base", "head", "tail", "join"];
@@ -22,16 +22,16 @@ const MAX_BYTES: usize = 256 * 1024;
 /// A compiled template.
 #[derive(Debug)]
 pub struct Template {
-    part: Part,
+    part: TemplatePart,
 }
 
 #[derive(Debug)]
-enum Part {
+enum TemplatePart {
     Plain(Value),
     Value(Expression),
     Text(Vec<Piece>),
-    List(Vec<Part>),
-    Map(Vec<(String, Part)>),
+    List(Vec<TemplatePart>),
+    Map(Vec<(String, TemplatePart)>),
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Template {
     ///
     /// # Errors
     /// An expression cannot be evaluated, or the result is too large.
-    pub fn render(&self, scope: &Scope<'_>) -> Result<Value, RenderError> {
+    pub fn render(&self, scope: &EvaluationScope<'_>) -> Result<Value, RenderError> {
         let mut left = MAX_BYTES;
         render(&self.part, scope, &mut left)
     }
@@ -89,7 +89,7 @@ impl RenderError {
 }
 
 /// Adds the text functions to a scope.
-pub(crate) fn add_text_functions(scope: &mut Scope<'_>) {
+pub(crate) fn add_text_functions(scope: &mut EvaluationScope<'_>) {
     let of_path = |part: fn(&str) -> String| {
         move |arguments: &[Value]| match arguments {
             [Value::String(path)] => Ok(Value::String(part(path))),
@@ -144,7 +144,7 @@ fn split_path(path: &str) -> (String, String) {
 }
 
 /// Adds all functions of templates to a scope, with the text functions.
-pub(crate) fn add_functions(scope: &mut Scope<'_>, mint: &SharedMint) {
+pub(crate) fn add_functions(scope: &mut EvaluationScope<'_>, mint: &SharedMint) {
     add_text_functions(scope);
     let prefix = |arguments: &[Value]| match arguments {
         [] => Ok(String::new()),
@@ -177,7 +177,7 @@ struct Budget {
     expressions: usize,
 }
 
-fn compile(value: &Value, variables: &[&str], budget: &mut Budget) -> Result<Part, String> {
+fn compile(value: &Value, variables: &[&str], budget: &mut Budget) -> Result<TemplatePart, String> {
     budget.parts += 1;
     if budget.parts > MAX_PARTS {
         return Err(format!("the template has more than {MAX_PARTS} parts"));
@@ -185,23 +185,23 @@ fn compile(value: &Value, variables: &[&str], budget: &mut Budget) -> Result<Par
     match value {
         Value::String(text) => compile_text(text, variables, budget),
         Value::Array(items) => {
-            items.iter().map(|item| compile(item, variables, budget)).collect::<Result<_, _>>().map(Part::List)
+            items.iter().map(|item| compile(item, variables, budget)).collect::<Result<_, _>>().map(TemplatePart::List)
         }
         Value::Object(entries) => entries
             .iter()
             .map(|(key, value)| {
                 if key.contains("{{") {
-                    return Err("a key holds {{ }}; only values are templates".to_owned());
+                    return Err("a key has {{ }}: only values may be templates".to_owned());
                 }
                 Ok((key.clone(), compile(value, variables, budget)?))
             })
             .collect::<Result<_, _>>()
-            .map(Part::Map),
-        other => Ok(Part::Plain(other.clone())),
+            .map(TemplatePart::Map),
+        other => Ok(TemplatePart::Plain(other.clone())),
     }
 }
 
-fn compile_text(text: &str, variables: &[&str], budget: &mut Budget) -> Result<Part, String> {
+fn compile_text(text: &str, variables: &[&str], budget: &mut Budget) -> Result<TemplatePart, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -229,13 +229,13 @@ fn compile_text(text: &str, variables: &[&str], budget: &mut Budget) -> Result<P
     }
     let is_plain = pieces.iter().all(|piece| matches!(piece, Piece::Text(_)));
     Ok(match pieces.pop() {
-        Some(Piece::Value(expression)) if pieces.is_empty() => Part::Value(expression),
-        _ if is_plain => Part::Plain(Value::String(text.to_owned())),
+        Some(Piece::Value(expression)) if pieces.is_empty() => TemplatePart::Value(expression),
+        _ if is_plain => TemplatePart::Plain(Value::String(text.to_owned())),
         Some(last) => {
             pieces.push(last);
-            Part::Text(pieces)
+            TemplatePart::Text(pieces)
         }
-        None => Part::Plain(Value::String(String::new())),
+        None => TemplatePart::Plain(Value::String(String::new())),
     })
 }
 
@@ -257,28 +257,30 @@ fn end_of_expression(text: &str) -> Option<usize> {
     None
 }
 
-fn reads(part: &Part, variable: &str) -> bool {
+fn reads(part: &TemplatePart, variable: &str) -> bool {
     let names = |expression: &Expression| expression.variables().any(|name| name == variable);
     match part {
-        Part::Plain(_) => false,
-        Part::Value(expression) => names(expression),
-        Part::Text(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Value(expression) if names(expression))),
-        Part::List(parts) => parts.iter().any(|part| reads(part, variable)),
-        Part::Map(parts) => parts.iter().any(|(_, part)| reads(part, variable)),
+        TemplatePart::Plain(_) => false,
+        TemplatePart::Value(expression) => names(expression),
+        TemplatePart::Text(pieces) => {
+            pieces.iter().any(|piece| matches!(piece, Piece::Value(expression) if names(expression)))
+        }
+        TemplatePart::List(parts) => parts.iter().any(|part| reads(part, variable)),
+        TemplatePart::Map(parts) => parts.iter().any(|(_, part)| reads(part, variable)),
     }
 }
 
-fn evaluate(expression: &Expression, scope: &Scope<'_>) -> Result<Value, RenderError> {
+fn evaluate(expression: &Expression, scope: &EvaluationScope<'_>) -> Result<Value, RenderError> {
     expression
         .value(scope)
         .map_err(|error| RenderError::Eval { expression: expression.source().chars().take(60).collect(), error })
 }
 
-fn render(part: &Part, scope: &Scope<'_>, left: &mut usize) -> Result<Value, RenderError> {
+fn render(part: &TemplatePart, scope: &EvaluationScope<'_>, left: &mut usize) -> Result<Value, RenderError> {
     let value = match part {
-        Part::Plain(value) => value.clone(),
-        Part::Value(expression) => evaluate(expression, scope)?,
-        Part::Text(pieces) => {
+        TemplatePart::Plain(value) => value.clone(),
+        TemplatePart::Value(expression) => evaluate(expression, scope)?,
+        TemplatePart::Text(pieces) => {
             let mut text = String::new();
             for piece in pieces {
                 match piece {
@@ -294,10 +296,10 @@ fn render(part: &Part, scope: &Scope<'_>, left: &mut usize) -> Result<Value, Ren
             }
             Value::String(text)
         }
-        Part::List(parts) => {
+        TemplatePart::List(parts) => {
             return parts.iter().map(|part| render(part, scope, left)).collect::<Result<_, _>>().map(Value::Array);
         }
-        Part::Map(parts) => {
+        TemplatePart::Map(parts) => {
             let mut entries = Map::new();
             for (key, part) in parts {
                 *left = left.checked_sub(key.len()).ok_or(RenderError::Large)?;

@@ -4,21 +4,21 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Call, Recorded, RunState, Stub, StubError, ValidatedAgainst, answer, answer_with,
+    RecordedResult, RunState, Stub, StubCall, StubError, ValidatedAgainst, answer, answer_with,
     template::{Template, literal},
 };
 use crate::{
     contract::{Contracts, Schema},
-    overlay::{Merge, OverlayAnswer, merge, read_overlay},
+    overlay::{OverlayAnswer, OverlayMerge, merge, read_overlay},
 };
 use umbra_config::{
     EXAMPLE_TOOLS,
-    tools::{Rules, load},
+    tools::{ToolsFileValidators, load},
 };
 use umbra_domain::ToolName;
 
 fn contracts(text: &str) -> Contracts {
-    let loaded = load("tools.yaml", text, Rules::NONE);
+    let loaded = load("tools.yaml", text, ToolsFileValidators::NONE);
     let loaded = loaded.unwrap_or_else(|report| panic!("{report}"));
     Contracts::compile(loaded.value.contracts).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -33,7 +33,7 @@ fn tool(name: &str) -> ToolName {
 fn call(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> Result<Stub, StubError> {
     answer(
         contracts,
-        &Call { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
+        &StubCall { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
         state,
     )
 }
@@ -41,15 +41,15 @@ fn call(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -
 fn read(contracts: &Contracts, name: &str, args: &Value, state: &mut RunState) -> OverlayAnswer {
     read_overlay(
         contracts,
-        &Call { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
+        &StubCall { tool: &tool(name), args, output_schema: None, fallback: None, says_read: false, recorded: &[] },
         state,
     )
     .unwrap()
 }
 
 /// Answers a call of a tool without a contract.
-fn unknown(output_schema: Option<&Value>, recorded: &[Recorded], args: &Value) -> Result<Stub, StubError> {
-    let call = Call { tool: &tool("crm.add"), args, output_schema, fallback: None, says_read: false, recorded };
+fn unknown(output_schema: Option<&Value>, recorded: &[RecordedResult], args: &Value) -> Result<Stub, StubError> {
+    let call = StubCall { tool: &tool("crm.add"), args, output_schema, fallback: None, says_read: false, recorded };
     answer(&Contracts::default(), &call, &mut RunState::seeded("seed", None))
 }
 
@@ -80,7 +80,7 @@ fn first_matching_response_answers_with_typed_values() {
 #[test]
 fn templates_render_in_text_and_leave_other_braces() {
     let args = json!({"n": 2, "name": "Ann", "tags": ["a"], "map": {"k": 1}});
-    let mut scope = umbra_policy::Scope::new();
+    let mut scope = umbra_policy::EvaluationScope::new();
     scope.set("args", &args);
     for (template, expected) in [
         (json!("n={{ args.n }}, {{ args.name }}!"), json!("n=2, Ann!")),
@@ -98,7 +98,7 @@ fn templates_render_in_text_and_leave_other_braces() {
     }
     let flood = json!(vec!["{{ args.name + args.name }}"; 150]);
     let long = json!({"name": "x".repeat(2_000)});
-    let mut scope = umbra_policy::Scope::new();
+    let mut scope = umbra_policy::EvaluationScope::new();
     scope.set("args", &long);
     assert!(Template::compile(&flood, &["args"]).unwrap().render(&scope).is_err());
     assert!(Template::compile(&json!(vec!["{{ 1 }}"; 300]), &[]).is_err());
@@ -117,7 +117,7 @@ fn stub_that_violates_its_schema_is_an_error_and_never_null() {
     assert_eq!(null, StubError::Null { contract: "n@1".into() });
     assert_eq!(call(&contracts, "w", &json!({"id": 2}), &mut state).unwrap_err().code(), "no_response");
     let own = |tool_name: &str, value: Value, state: &mut RunState| {
-        let call = Call {
+        let call = StubCall {
             tool: &tool(tool_name),
             args: &json!({}),
             output_schema: None,
@@ -182,7 +182,7 @@ fn the_callers_fallback_answers_where_no_response_does() {
     );
     let state = &mut RunState::seeded("seed", None);
     let mut given = |name: &str, fallback: &Value, output_schema: Option<&Value>| {
-        let call = Call {
+        let call = StubCall {
             tool: &tool(name),
             args: &json!({}),
             output_schema,
@@ -303,12 +303,12 @@ fn faults_occur_at_their_rate_only_in_runs_with_faults() {
 
 #[test]
 fn top_level_list_is_merged_with_the_overlay() {
-    let change = Merge {
+    let change = OverlayMerge {
         items: String::new(),
         key: "n".into(),
         put: vec![json!({"n": 3, "v": 1})],
         remove: vec!["1".into()],
-        ..Merge::default()
+        ..OverlayMerge::default()
     };
     assert_eq!(merge(json!([{"n": 1}, {"n": 2}, 7]), &change), json!([{"n": 2}, 7, {"n": 3, "v": 1}]));
 }
@@ -373,8 +373,13 @@ fn partial_changes_are_merged_over_live_records() {
 #[test]
 fn added_records_appear_on_the_last_page() {
     let put = vec![json!({"n": 1, "v": 1}), json!({"n": 3})];
-    let change =
-        Merge { items: "data".into(), key: "n".into(), put, more: Some("page.next".into()), ..Merge::default() };
+    let change = OverlayMerge {
+        items: "data".into(),
+        key: "n".into(),
+        put,
+        more: Some("page.next".into()),
+        ..OverlayMerge::default()
+    };
     for (next, added) in [
         (json!("abc"), false),
         (json!(true), false),
@@ -429,7 +434,7 @@ proptest! {
     #[test]
     fn a_literal_text_renders_as_itself(text in "[ a-z{}']{0,20}") {
         let template = Template::compile(&json!(literal(&text)), &[]).unwrap();
-        prop_assert_eq!(template.render(&umbra_policy::Scope::new()), Ok(json!(text)));
+        prop_assert_eq!(template.render(&umbra_policy::EvaluationScope::new()), Ok(json!(text)));
     }
 
     #[test]

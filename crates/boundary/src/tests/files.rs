@@ -101,5 +101,5 @@ fn checkpoint_key_is_private_and_signs_each_block_once() {
     fs::write(&path, format!("{text}{{\"blo")).unwrap();
     assert_eq!(checkpoints::read(&path).unwrap().len(), 3);
     fs::write(&path, format!("nothing\n{text}")).unwrap();
-    assert!(checkpoints::read(&path).unwrap_err().to_string().contains(":1: this line is no checkpoint"));
+    assert!(checkpoints::read(&path).unwrap_err().to_string().contains(":1: this line is not a checkpoint"));
 }

@@ -168,11 +168,11 @@ fn torn_lines_and_unwritten_rows_are_warnings_not_faults() {
     fs::write(&path, &text[..text.len() - 5]).unwrap();
     let (faults, warnings) = noted(dir.path(), &[], 0, &records, ROWS - 1);
     assert!(faults.is_empty() && warnings.len() == 2, "{faults:?} {warnings:?}");
-    assert!(warnings[0].contains("audit.jsonl:") && warnings[0].contains("torn"), "{warnings:?}");
+    assert!(warnings[0].contains("audit.jsonl:") && warnings[0].contains("incomplete"), "{warnings:?}");
     assert!(warnings[1].contains("rows 24 to 24 are not in the files yet"), "{warnings:?}");
     // Rows that the database recorded as written were there.
     let (faults, _) = compared(dir.path(), &[], 0, &records);
-    assert!(faults.len() == 1 && faults[0].contains("gone from their end"), "{faults:?}");
+    assert!(faults.len() == 1 && faults[0].contains("missing at the end of the files"), "{faults:?}");
     // A server writes them again, even if it was running while the file was cut or taken.
     let mut journal = Journal::open(dir.path(), 2_000).unwrap().unwrap();
     for harm in [&text[..text.len() - 5], "", &text[..=text.find('\n').unwrap()]] {

@@ -10,7 +10,7 @@ use crate::{
     stub::{RunState, SharedMint, StubError, sample},
     tools::{CallInput, Tools, begin},
 };
-use umbra_config::tools::{Rules, load, packs};
+use umbra_config::tools::{ToolsFileValidators, load, packs};
 use umbra_domain::{Call, Effect, EffectSource, ToolAnnotations, ToolDeclarations, ToolName};
 
 /// A tool of a server that a pack is for.
@@ -33,8 +33,8 @@ const LEFT_OUT: [&str; 8] = [
     "update_label",
 ];
 
-fn rules() -> Rules<'static> {
-    Rules { contract: &faults, condition: &|_| Ok(()) }
+fn rules() -> ToolsFileValidators<'static> {
+    ToolsFileValidators { contract: &faults, condition: &|_| Ok(()) }
 }
 
 fn tools(file: &str) -> Tools {

@@ -381,7 +381,7 @@ fn a_missing_row_is_a_fault_of_its_block_alone() {
         let said = verify(&audit, vec![checkpoint.clone()]);
         let problems: Vec<&str> = said.faults.iter().map(|fault| fault.problem.as_str()).collect();
         assert_eq!(problems.iter().filter(|what| what.contains("block")).count(), 2, "{seq}: {problems:#?}");
-        let after = format!("row {} stands where row {seq} belongs", seq + 1);
+        let after = format!("row {} is in the place of row {seq}", seq + 1);
         assert!(problems.contains(&after.as_str()), "{problems:#?}");
     }
 }

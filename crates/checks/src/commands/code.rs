@@ -9,7 +9,7 @@ use regex::Regex;
 use super::Detection;
 use umbra_analysis::{
     code::{CallMeaning, Language, Started, started},
-    shell::targets::{Target, classify, is_credential_file},
+    shell::targets::{PathKind, classify, is_credential_file},
 };
 use umbra_domain::Severity;
 
@@ -17,7 +17,7 @@ use umbra_domain::Severity;
 const MOST_LITERALS: usize = 16;
 
 /// Returns the worst that code in another language does by itself.
-pub(super) fn look(code: &str) -> Option<Detection> {
+pub(super) fn detect_in_code(code: &str) -> Option<Detection> {
     let lower = code.to_ascii_lowercase();
     let says = |calls: &[&str]| calls.iter().any(|call| lower.contains(call));
     if says(&[
@@ -55,12 +55,12 @@ pub(super) fn look(code: &str) -> Option<Detection> {
     if tree {
         let worst = literals(code).iter().map(|path| classify(path)).max();
         // A path known by a variable alone is judged like a directory of the project, as in a shell.
-        let severity = match worst.unwrap_or(Target::Inside) {
-            Target::Temporary | Target::Rebuilt | Target::Inside => Severity::Info,
-            Target::Outside | Target::Here => Severity::Warning,
-            Target::Home | Target::System => Severity::Critical,
+        let severity = match worst.unwrap_or(PathKind::Inside) {
+            PathKind::Temporary | PathKind::Rebuilt | PathKind::Inside => Severity::Info,
+            PathKind::Outside | PathKind::Here => Severity::Warning,
+            PathKind::Home | PathKind::System => Severity::Critical,
         };
-        let harmless = worst.is_some_and(|worst| worst <= Target::Rebuilt);
+        let harmless = worst.is_some_and(|worst| worst <= PathKind::Rebuilt);
         let what = "Runs code that deletes a directory with everything in it.".to_owned();
         return (!harmless).then(|| Detection::new("recursive_delete", severity, what));
     }
@@ -74,7 +74,7 @@ pub(super) fn look(code: &str) -> Option<Detection> {
         "file.delete",
         "removefile(",
     ]) && let Some(path) =
-        literals(code).into_iter().find(|path| path.contains('/') && classify(path) >= Target::Home)
+        literals(code).into_iter().find(|path| path.contains('/') && classify(path) >= PathKind::Home)
     {
         let what = format!("Runs code that deletes a system or user file (`{path}`).");
         return Some(Detection::new("recursive_delete", Severity::Warning, what));

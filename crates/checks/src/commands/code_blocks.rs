@@ -38,7 +38,7 @@ pub(super) fn parts(text: &str, form: OutputForm) -> CommandParts<'_> {
     let script = text.get(start..).filter(|script| form == OutputForm::Shell || has_interpreter(script));
     let declared = script.is_none() && form == OutputForm::Code;
     // In code, a fence within a line is part of the code.
-    let is_block = |block: &Block<'_>| !declared || block.begins_line;
+    let is_block = |block: &FencedBlock<'_>| !declared || block.begins_line;
     let mut gaps = Vec::new();
     let mut end = 0;
     for block in fenced(text).filter(is_block) {
@@ -203,7 +203,7 @@ fn inline_commands(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// A fenced block.
-struct Block<'t> {
+struct FencedBlock<'t> {
     label: &'t str,
     start: usize,
     text: &'t str,
@@ -211,7 +211,7 @@ struct Block<'t> {
     begins_line: bool,
 }
 
-impl<'t> Block<'t> {
+impl<'t> FencedBlock<'t> {
     /// Returns the language that the block's label names.
     fn language(&self) -> Option<Language> {
         // The name within ```{.bash}, ```bash:deploy.sh and ```sh,ignore.
@@ -245,7 +245,7 @@ impl<'t> Block<'t> {
 }
 
 /// Returns the fenced blocks of a text; an unclosed block extends to the end.
-fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
+fn fenced(text: &str) -> impl Iterator<Item = FencedBlock<'_>> {
     static MARKS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [Finder::new("```"), Finder::new("~~~")]);
     // A search for any fence is much faster than a search for its place.
     let bytes = text.as_bytes();
@@ -267,7 +267,7 @@ fn fenced(text: &str) -> impl Iterator<Item = Block<'_>> {
             at = after;
             let before = text.get(..open)?.rsplit('\n').next().unwrap_or_default();
             let begins_line = before.chars().all(|c| matches!(c, ' ' | '\t' | '>' | '-' | '*'));
-            return Some(Block { label, start, text: text.get(start..end)?, begins_line });
+            return Some(FencedBlock { label, start, text: text.get(start..end)?, begins_line });
         }
     })
 }

@@ -4,7 +4,7 @@
 
 use super::Detection;
 use umbra_analysis::{
-    shell::Call,
+    shell::ProgramCall,
     sql::{self, Act, Readings},
 };
 use umbra_domain::Severity::{self, Critical, Info, Warning};
@@ -74,7 +74,7 @@ fn speaks_sql(program: &str) -> bool {
 }
 
 /// Adds the data that the call destroys.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_destroyed_data(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let drops = match call.program.as_str() {
         "dropdb" | "dropuser" => true,
         "mysqladmin" => call.operands().any(|word| word == "drop"),
@@ -93,7 +93,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     }
 }
 
-fn database(call: &Call, sights: &mut Vec<Detection>) {
+fn database(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let mut statements: Vec<&str> =
         call.args.iter().map(|arg| arg.text.as_str()).filter(|arg| arg.contains([' ', '(', '\t', '\n', '*'])).collect();
     statements.extend(call.given.as_deref());
@@ -176,7 +176,7 @@ fn empties_by_script(text: &str) -> bool {
 }
 
 /// True if the call names a disposable database: `test`, `app_test`, `tmp_1`.
-fn is_passing(call: &Call) -> bool {
+fn is_passing(call: &ProgramCall) -> bool {
     let passes =
         |word: &str| matches!(word.to_ascii_lowercase().as_str(), "test" | "tests" | "tmp" | "temp" | "scratch");
     call.operands().filter(|name| !name.contains(char::is_whitespace)).any(|name| {

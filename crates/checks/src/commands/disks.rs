@@ -3,13 +3,13 @@
 
 use super::Detection;
 use umbra_analysis::shell::{
-    Call,
-    targets::{Target, is_credential_file, is_disk},
+    ProgramCall,
+    targets::{PathKind, is_credential_file, is_disk},
 };
 use umbra_domain::Severity::{Critical, Warning};
 
 /// Adds the disks and files that the call overwrites.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_overwritten_disks(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let destroyed = match call.program.as_str() {
         "mkswap" | "wipefs" | "blkdiscard" | "sgdisk" | "sfdisk" | "diskpart" | "mkfs" | "newfs" | "lvremove"
         | "vgremove" | "pvremove" | "sg_format" | "format-volume" | "clear-disk" | "initialize-disk"
@@ -38,7 +38,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
     if destroyed {
         let what = format!("`{}` destroys the data on a disk.", call.shown());
         // A disk image is a file of the project.
-        let image = call.operands().last().is_some_and(|to| to.contains('.') && call.target(to) <= Target::Inside);
+        let image = call.operands().last().is_some_and(|to| to.contains('.') && call.target(to) <= PathKind::Inside);
         let severity = if image && call.program.starts_with("mk") { Warning } else { Critical };
         sights.push(Detection::new("disk_overwrite", severity, what));
     } else if let Some(severity) = overwritten(call) {
@@ -58,26 +58,26 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
 }
 
 /// Returns the severity of overwriting a file; `None` where no file that matters is overwritten.
-fn overwritten(call: &Call) -> Option<umbra_domain::Severity> {
+fn overwritten(call: &ProgramCall) -> Option<umbra_domain::Severity> {
     match call.program.as_str() {
         "shred" | "wipe"
-            if call.operands().any(|path| call.target(path) >= Target::Home || is_credential_file(path)) =>
+            if call.operands().any(|path| call.target(path) >= PathKind::Home || is_credential_file(path)) =>
         {
             Some(Critical)
         }
         "shred" | "wipe" => Some(Warning),
         "dd" => {
             let to = output_of_dd(call)?;
-            (call.target(to) >= Target::Home && !to.starts_with("/dev/")).then_some(Warning)
+            (call.target(to) >= PathKind::Home && !to.starts_with("/dev/")).then_some(Warning)
         }
         "truncate" => {
             let empties = call.args.iter().any(|arg| matches!(arg.text.as_str(), "0" | "-s0" | "--size=0"));
-            (empties && call.operands().any(|path| call.target(path) >= Target::Outside)).then_some(Warning)
+            (empties && call.operands().any(|path| call.target(path) >= PathKind::Outside)).then_some(Warning)
         }
         _ => None,
     }
 }
 
-fn output_of_dd(call: &Call) -> Option<&str> {
+fn output_of_dd(call: &ProgramCall) -> Option<&str> {
     call.args.iter().find_map(|arg| arg.text.strip_prefix("of="))
 }

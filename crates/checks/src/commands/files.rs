@@ -3,13 +3,13 @@
 
 use super::Detection;
 use umbra_analysis::shell::{
-    Call, FOUND, PipedArguments, Word, is_denied, is_shell,
-    targets::{Target, is_data, is_guarded, is_history},
+    FOUND, PipedArguments, ProgramCall, Word, is_denied, is_shell,
+    targets::{PathKind, is_data, is_guarded, is_history},
 };
 use umbra_domain::Severity::{self, Critical, Info, Warning};
 
 /// Adds the files that the call destroys.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_destroyed_files(call: &ProgramCall, sights: &mut Vec<Detection>) {
     match call.program.as_str() {
         "rm" | "rmdir" | "unlink" | "srm" | "del" | "rd" | "erase" | "remove-item" | "ri" | "rimraf" | "trash" => {
             removed(call, sights);
@@ -25,7 +25,7 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
 }
 
 /// Adds database files that the call empties.
-fn emptied(call: &Call, sights: &mut Vec<Detection>) {
+fn emptied(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let operands: Vec<&str> = call.operands().collect();
     let reads_nothing = || call.reads.iter().any(|from| from.text == "/dev/null");
     let prints_nothing = match call.program.as_str() {
@@ -44,29 +44,29 @@ fn emptied(call: &Call, sights: &mut Vec<Detection>) {
         _ => None,
     };
     let written = call.writes.iter().map(|to| to.text.as_str()).filter(|_| prints_nothing);
-    if let Some(path) = written.chain(named).find(|path| is_data(path) && call.target(path) > Target::Rebuilt) {
+    if let Some(path) = written.chain(named).find(|path| is_data(path) && call.target(path) > PathKind::Rebuilt) {
         sights.push(Detection::new("emptied", Warning, format!("`{}` empties `{path}`.", call.shown())));
     }
 }
 
-fn found(call: &Call, sights: &mut Vec<Detection>) {
+fn found(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let root = call.operands().next().unwrap_or(".");
     let filters = ["-name", "-iname", "-path", "-regex", "-empty"];
     let narrows = |(at, arg): (usize, &Word)| filters.contains(&arg.text.as_str()) && !is_denied(&call.args, at);
     let filtered = call.args.iter().enumerate().any(narrows);
     let worst = call.target(root);
-    if worst >= Target::Home {
+    if worst >= PathKind::Home {
         let what = format!("`{}` deletes the files that it finds under `{root}`.", call.shown());
         sights.push(Detection::new("find_delete", Critical, what));
-    } else if !filtered && worst >= Target::Outside {
+    } else if !filtered && worst >= PathKind::Outside {
         sights.push(Detection::new("find_delete", Warning, format!("`{}` deletes everything it finds.", call.shown())));
     }
 }
 
-fn moved(call: &Call, sights: &mut Vec<Detection>) {
+fn moved(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let mut operands: Vec<&str> = call.operands().collect();
     let to = operands.pop().unwrap_or_default();
-    let lost = |from: &&str| call.target(from) >= Target::Home && !from.trim_start_matches("./").contains('.');
+    let lost = |from: &&str| call.target(from) >= PathKind::Home && !from.trim_start_matches("./").contains('.');
     if to == "/dev/null" || operands.iter().any(lost) {
         let what = format!("`{}` moves away files that the system or a user needs.", call.shown());
         sights.push(Detection::new("moved_away", Warning, what));
@@ -76,7 +76,7 @@ fn moved(call: &Call, sights: &mut Vec<Detection>) {
 }
 
 /// Adds a system file that another file replaces.
-fn replaced(call: &Call, sights: &mut Vec<Detection>) {
+fn replaced(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let operands: Vec<&str> = call.operands().collect();
     let Some((to, from)) = operands.split_last().filter(|(_, from)| !from.is_empty()) else { return };
     if is_guarded(to) && !to.ends_with('/') {
@@ -87,7 +87,7 @@ fn replaced(call: &Call, sights: &mut Vec<Detection>) {
 }
 
 /// Adds system files that output is written over or appended to.
-fn written(call: &Call, sights: &mut Vec<Detection>) {
+fn written(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let tees = matches!(call.program.as_str(), "tee" | "sponge" | "set-content" | "out-file");
     let edits = matches!(call.program.as_str(), "sed" | "gsed" | "perl") && call.has('i', "in-place");
     let named = call.operands().skip(usize::from(edits)).filter(|_| tees || edits);
@@ -102,7 +102,7 @@ fn written(call: &Call, sights: &mut Vec<Detection>) {
     }
 }
 
-fn removed(call: &Call, sights: &mut Vec<Detection>) {
+fn removed(call: &ProgramCall, sights: &mut Vec<Detection>) {
     if call.has_argument("--no-preserve-root") {
         sights.push(Detection::new(
             "recursive_delete",
@@ -122,28 +122,28 @@ fn removed(call: &Call, sights: &mut Vec<Detection>) {
         return;
     };
     let (severity, what) = match (recursive, worst) {
-        (true, Target::System) => (Critical, "a system directory"),
-        (true, Target::Home) => (Critical, "a home directory"),
-        (true, Target::Here) => (Critical, "everything in the working directory"),
-        (true, Target::Outside) => (Warning, "data outside the working directory or of the repository itself"),
-        (true, Target::Inside) => (Info, "a project directory"),
-        (false, Target::System) if is_guarded(path) || path.ends_with('*') => (Warning, "a system file"),
-        (false, Target::Home) if path.ends_with('*') => (Warning, "every file in a home directory"),
-        (false, Target::Here) => (Warning, "every file in the working directory"),
+        (true, PathKind::System) => (Critical, "a system directory"),
+        (true, PathKind::Home) => (Critical, "a home directory"),
+        (true, PathKind::Here) => (Critical, "everything in the working directory"),
+        (true, PathKind::Outside) => (Warning, "data outside the working directory or of the repository itself"),
+        (true, PathKind::Inside) => (Info, "a project directory"),
+        (false, PathKind::System) if is_guarded(path) || path.ends_with('*') => (Warning, "a system file"),
+        (false, PathKind::Home) if path.ends_with('*') => (Warning, "every file in a home directory"),
+        (false, PathKind::Here) => (Warning, "every file in the working directory"),
         _ => return,
     };
     sights.push(Detection::new("recursive_delete", severity, format!("`{}` deletes {what} (`{path}`).", call.shown())));
 }
 
 /// Returns the severity of deleting the paths that another command names.
-fn removed_from(call: &Call, fed: &PipedArguments, recursive: bool) -> Option<(Severity, String)> {
+fn removed_from(call: &ProgramCall, fed: &PipedArguments, recursive: bool) -> Option<(Severity, String)> {
     let does = if call.via.is_some() { "finds" } else { "prints" };
     let what = format!("`{}` deletes every path that `{}` {does}.", call.shown(), fed.shown);
     let worst = fed.root.as_deref().map(|root| call.target(root));
     let severity = match worst {
-        Some(Target::System | Target::Home) => Critical,
-        Some(Target::Here | Target::Outside) if !fed.filtered => Warning,
-        Some(Target::Here | Target::Outside | Target::Inside) if recursive => Info,
+        Some(PathKind::System | PathKind::Home) => Critical,
+        Some(PathKind::Here | PathKind::Outside) if !fed.filtered => Warning,
+        Some(PathKind::Here | PathKind::Outside | PathKind::Inside) if recursive => Info,
         // The paths are unknown.
         None if recursive => Warning,
         _ => return None,
@@ -151,12 +151,12 @@ fn removed_from(call: &Call, fed: &PipedArguments, recursive: bool) -> Option<(S
     Some((severity, what))
 }
 
-fn is_windows(call: &Call) -> bool {
+fn is_windows(call: &ProgramCall) -> bool {
     matches!(call.program.as_str(), "del" | "rd" | "erase" | "remove-item" | "ri")
         || call.program == "rmdir" && call.says_any(&["/s", "/q"])
 }
 
-fn is_recursive(call: &Call) -> bool {
+fn is_recursive(call: &ProgramCall) -> bool {
     if call.program == "rimraf" {
         return true;
     }
@@ -194,7 +194,7 @@ fn gives_shell(path: &str) -> bool {
         )
 }
 
-fn permissions(call: &Call, sights: &mut Vec<Detection>) {
+fn permissions(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let recursive = call.has('R', "recursive") || call.says_any(&["/t", "/r"]);
     let is_option =
         |arg: &str| arg.starts_with('-') && !arg.starts_with("-x") || arg.len() == 2 && arg.starts_with('/');
@@ -202,7 +202,7 @@ fn permissions(call: &Call, sights: &mut Vec<Detection>) {
     // `takeown` and `icacls` take the path first.
     let mode =
         if matches!(call.program.as_str(), "takeown" | "icacls") { "" } else { operands.next().unwrap_or_default() };
-    let worst = operands.map(|path| call.target(path)).max().unwrap_or(Target::Inside);
+    let worst = operands.map(|path| call.target(path)).max().unwrap_or(PathKind::Inside);
     let everyone = call.args.iter().any(|arg| arg.text.to_ascii_lowercase().starts_with("everyone:"));
     let open = match call.program.as_str() {
         "chmod" => {
@@ -228,14 +228,14 @@ fn permissions(call: &Call, sights: &mut Vec<Detection>) {
             format!("`{}` makes a program run with its owner's rights.", call.shown()),
         ));
     }
-    if recursive && worst >= Target::Home {
-        let severity = if open || worst == Target::System { Critical } else { Warning };
+    if recursive && worst >= PathKind::Home {
+        let severity = if open || worst == PathKind::System { Critical } else { Warning };
         sights.push(Detection::new(
             "permissions",
             severity,
             format!("`{}` changes who can access system or user files.", call.shown()),
         ));
-    } else if open && (recursive || worst >= Target::Outside) {
+    } else if open && (recursive || worst >= PathKind::Outside) {
         sights.push(Detection::new("permissions", Warning, format!("`{}` opens files to everyone.", call.shown())));
     }
 }

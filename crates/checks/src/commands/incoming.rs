@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::Detection;
-use umbra_analysis::shell::{Call, is_shell};
+use umbra_analysis::shell::{ProgramCall, is_shell};
 use umbra_domain::Severity::{Critical, Warning};
 
 /// True for programs that fetch a URL.
@@ -37,7 +37,7 @@ fn fetches(program: &str) -> bool {
 }
 
 /// True for calls that undo an encoding.
-fn decodes(call: &Call) -> bool {
+fn decodes(call: &ProgramCall) -> bool {
     match call.program.as_str() {
         "base64" | "base32" => call.has('d', "decode") || call.has('D', ""),
         "xxd" => call.has('r', "revert"),
@@ -48,7 +48,7 @@ fn decodes(call: &Call) -> bool {
 }
 
 /// True if the program is a shell or interpreter that runs its standard input.
-fn runs_input(call: &Call) -> bool {
+fn runs_input(call: &ProgramCall) -> bool {
     let mut operands = call.operands();
     if is_shell(&call.program) {
         let inline = call
@@ -80,7 +80,7 @@ fn runs_input(call: &Call) -> bool {
 }
 
 /// Adds downloads and remote shells of one pipeline. `downloaded` remembers the files that earlier calls saved.
-pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Detection>) {
+pub(super) fn detect_downloaded_code(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Vec<Detection>) {
     incoming(calls, downloaded, sights);
     for call in calls {
         remote_code(call, sights);
@@ -88,7 +88,7 @@ pub(super) fn look(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Ve
     reverse_shell(calls, sights);
 }
 
-fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Detection>) {
+fn incoming(calls: &[ProgramCall], downloaded: &mut Vec<String>, sights: &mut Vec<Detection>) {
     for (at, call) in calls.iter().enumerate() {
         let before = calls.get(..at).unwrap_or_default();
         let runs = || call.args.iter().chain(&call.reads).flat_map(|arg| &arg.runs).chain(&call.runs);
@@ -155,7 +155,7 @@ fn incoming(calls: &[Call], downloaded: &mut Vec<String>, sights: &mut Vec<Detec
 
 /// Adds code that a package manager or a cluster fetches from an address instead of its registry and runs, and code
 /// that is passed in encoded form.
-fn remote_code(call: &Call, sights: &mut Vec<Detection>) {
+fn remote_code(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let texts = || call.args.iter().map(|arg| arg.text.as_str());
     let verb = call.operands().next().unwrap_or_default();
     let by_url = |text: &str| {
@@ -203,7 +203,7 @@ fn named_in(downloaded: &[String], name: &str) -> bool {
     downloaded.iter().any(|file| *file == name || !name.contains('/') && base(file) == name)
 }
 
-fn shell_name(call: &Call) -> String {
+fn shell_name(call: &ProgramCall) -> String {
     if call.program.is_empty() { "the shell".to_owned() } else { format!("`{}`", call.program) }
 }
 
@@ -212,7 +212,7 @@ fn base(program: &str) -> &str {
 }
 
 /// Returns the names under which a download is saved.
-fn saved_as(call: &Call) -> Vec<String> {
+fn saved_as(call: &ProgramCall) -> Vec<String> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let given = texts.windows(2).filter_map(|pair| match pair {
         ["-o" | "--output" | "-OutFile", name] => Some(*name),
@@ -241,7 +241,7 @@ fn saved_as(call: &Call) -> Vec<String> {
     names
 }
 
-fn reverse_shell(calls: &[Call], sights: &mut Vec<Detection>) {
+fn reverse_shell(calls: &[ProgramCall], sights: &mut Vec<Detection>) {
     for call in calls {
         let all = || call.args.iter().map(|arg| arg.text.as_str());
         let nets = match call.program.as_str() {

@@ -34,13 +34,13 @@ mod windows;
 use std::sync::LazyLock;
 
 pub(super) use self::{
-    rows::{Pattern, Rows},
+    rows::{CallPattern, Rows},
     scripts::{Script, is_shell_tool, of_event, words},
     tools::is_interpreter,
 };
 
 use super::rules::in_force;
-use umbra_analysis::shell::{Budget, Call};
+use umbra_analysis::shell::{ProgramCall, ScriptBudget};
 use umbra_domain::{CheckName, Hit, Severity};
 
 /// Detection of a rule in a command, before it has a place.
@@ -66,50 +66,52 @@ impl Detection {
 
 /// Returns the hits in the scripts of an event. The iterator is lazy: each script is read when its hits are asked for.
 pub(super) fn hits<'s>(scripts: &'s [Script<'_>]) -> impl Iterator<Item = Hit> + 's {
-    let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
+    let budget = ScriptBudget::of(scripts.iter().map(|script| script.text.len()).sum());
     scripts.iter().flat_map(move |script| {
-        walk::look(&script.text, &budget).into_iter().filter(|(sight, _)| script.counts(sight)).map(|(sight, at)| {
-            let place = script.place(at.clone());
-            Hit {
-                check: CheckName::Commands,
-                rule: sight.rule.to_owned(),
-                severity: script.severity(&sight, at),
-                field: script.field.clone(),
-                start: place.start,
-                end: place.end,
-                description: sight.description,
-                value: None,
-            }
-        })
+        walk::detect_in_script(&script.text, &budget).into_iter().filter(|(sight, _)| script.counts(sight)).map(
+            |(sight, at)| {
+                let place = script.place(at.clone());
+                Hit {
+                    check: CheckName::Commands,
+                    rule: sight.rule.to_owned(),
+                    severity: script.severity(&sight, at),
+                    field: script.field.clone(),
+                    start: place.start,
+                    end: place.end,
+                    description: sight.description,
+                    value: None,
+                }
+            },
+        )
     })
 }
 
 /// Adds the detections of one call alone.
-fn single(call: &Call, sights: &mut Vec<Detection>) {
+fn detect_in_call(call: &ProgramCall, sights: &mut Vec<Detection>) {
     if asks_help(call) {
         return;
     }
-    rights::look(call, sights);
-    persistence::look(call, sights);
+    rights::detect_raised_rights(call, sights);
+    persistence::detect_startup_writes(call, sights);
     if !is_rehearsal(call) {
-        in_force().commands.look(call, sights);
-        files::look(call, sights);
-        disks::look(call, sights);
-        databases::look(call, sights);
-        services::look(call, sights);
-        windows::look(call, sights);
+        in_force().commands.detect_by_rows(call, sights);
+        files::detect_destroyed_files(call, sights);
+        disks::detect_overwritten_disks(call, sights);
+        databases::detect_destroyed_data(call, sights);
+        services::detect_destroyed_services(call, sights);
+        windows::detect_misused_programs(call, sights);
     }
 }
 
 /// True if a tool of many commands is only asked for help: `terraform destroy -help`, `aws s3 rm help`.
-pub(super) fn asks_help(call: &Call) -> bool {
+pub(super) fn asks_help(call: &ProgramCall) -> bool {
     let last = call.args.last().map_or("", |arg| arg.text.as_str());
     let knows = lexicon::ADMINISTRATIVE.contains(call.program.as_str());
     matches!(last, "--help" | "-help" | "--usage") || knows && matches!(last, "help" | "-h")
 }
 
 /// True if the call only shows what it would do.
-pub(super) fn is_rehearsal(call: &Call) -> bool {
+pub(super) fn is_rehearsal(call: &ProgramCall) -> bool {
     call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != "--").any(|arg| {
         matches!(
             arg,

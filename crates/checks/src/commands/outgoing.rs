@@ -3,8 +3,8 @@
 
 use super::Detection;
 use umbra_analysis::shell::{
-    Call, Purpose, Word, purpose,
-    targets::{Target, classify, is_credential_file, names_credential},
+    ProgramCall, Purpose, Word, purpose,
+    targets::{PathKind, classify, is_credential_file, names_credential},
 };
 use umbra_domain::Severity::{self, Critical, Warning};
 
@@ -47,7 +47,7 @@ const READERS: [&str; 34] = [
 ];
 
 /// Adds credentials that the pipeline reads or sends.
-pub(super) fn look(calls: &[Call], sights: &mut Vec<Detection>) {
+pub(super) fn detect_sent_credentials(calls: &[ProgramCall], sights: &mut Vec<Detection>) {
     // A shell opens these where it redirects, `tee >(cat >/dev/tcp/host/1)` included; in an argument they are words.
     let to_host = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/");
     let socket = calls.iter().any(|call| {
@@ -79,7 +79,7 @@ pub(super) fn look(calls: &[Call], sights: &mut Vec<Detection>) {
 }
 
 /// Returns the credentials that a call reads, by their place.
-fn secret(call: &Call, calls: usize) -> Option<&str> {
+fn secret(call: &ProgramCall, calls: usize) -> Option<&str> {
     let environment = |program: &str| matches!(program, "env" | "printenv");
     if environment(&call.program) && call.args.is_empty() && calls > 1
         || call.program == "security" && reads_credentials(call).is_some()
@@ -113,13 +113,13 @@ fn secret(call: &Call, calls: usize) -> Option<&str> {
 }
 
 /// True if a call asks a secret store for a secret.
-fn reads_secret_store(call: &Call) -> bool {
+fn reads_secret_store(call: &ProgramCall) -> bool {
     let cluster = matches!(call.program.as_str(), "kubectl" | "oc") && reads_credentials(call).is_some();
     cluster || purpose(call) == Some(Purpose::ReadsSecret)
 }
 
 /// Returns the private directory that a call serves to any client: keys, a home, a whole system.
-fn serves(call: &Call) -> Option<(Severity, String)> {
+fn serves(call: &ProgramCall) -> Option<(Severity, String)> {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let web = call.program.starts_with("python")
         && texts.windows(2).any(|pair| matches!(pair, ["-m", "http.server" | "SimpleHTTPServer"]))
@@ -139,15 +139,15 @@ fn serves(call: &Call) -> Option<(Severity, String)> {
     {
         return Some((Critical, format!("Serves credentials (`{dir}`) to any client.")));
     }
-    let whole = matches!(classify(dir), Target::Home | Target::System)
+    let whole = matches!(classify(dir), PathKind::Home | PathKind::System)
         && !dir.starts_with("/srv")
         && !dir.starts_with("/var/www");
     whole.then(|| (Warning, format!("Serves all of `{dir}` to any client.")))
 }
 
 /// Returns the private data, short of credentials, that a call reads.
-fn private(call: &Call) -> Option<String> {
-    let whole = |path: &str| matches!(classify(path), Target::Home | Target::System) && !path.starts_with("/dev/");
+fn private(call: &ProgramCall) -> Option<String> {
+    let whole = |path: &str| matches!(classify(path), PathKind::Home | PathKind::System) && !path.starts_with("/dev/");
     match call.program.as_str() {
         "tar" | "zip" | "7z" | "scp" | "rsync" => {
             let operands: Vec<&str> = call.operands().collect();
@@ -190,7 +190,7 @@ fn private(call: &Call) -> Option<String> {
 }
 
 /// Returns how a call reads credentials.
-fn reads_credentials(call: &Call) -> Option<&'static str> {
+fn reads_credentials(call: &ProgramCall) -> Option<&'static str> {
     let operands: Vec<&str> = call.operands().collect();
     let says = |word: &str| operands.contains(&word);
     let starts = |start: &str| call.args.iter().any(|arg| arg.text.starts_with(start));
@@ -250,7 +250,7 @@ fn reads_credentials(call: &Call) -> Option<&'static str> {
 }
 
 /// True if the call sends data to another host.
-fn sends(call: &Call) -> bool {
+fn sends(call: &ProgramCall) -> bool {
     let texts = || call.args.iter().map(|arg| arg.text.as_str());
     match call.program.as_str() {
         "curl" => {
@@ -292,7 +292,7 @@ fn sends(call: &Call) -> bool {
     }
 }
 
-fn is_local(call: &Call) -> bool {
+fn is_local(call: &ProgramCall) -> bool {
     let local = ["://localhost", "://127.0.0.1", "://[::1]"];
     call.args.iter().any(|arg| local.iter().any(|host| arg.text.contains(host)))
 }

@@ -2,11 +2,11 @@
 //! plain aliases and settings.
 
 use super::Detection;
-use umbra_analysis::shell::Call;
+use umbra_analysis::shell::ProgramCall;
 use umbra_domain::Severity::{Info, Warning};
 
 /// Returns files that a call writes by name: `tee`, `cp`, `mv`, `install`, `ln`.
-pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
+pub(super) fn writes_operand(call: &ProgramCall) -> impl Iterator<Item = &str> {
     let all = matches!(call.program.as_str(), "tee" | "sponge" | "add-content" | "set-content" | "out-file");
     let last = matches!(call.program.as_str(), "cp" | "mv" | "install" | "ln" | "rsync");
     let edits = matches!(call.program.as_str(), "sed" | "perl") && call.has('i', "in-place");
@@ -18,7 +18,7 @@ pub(super) fn writes_operand(call: &Call) -> impl Iterator<Item = &str> {
 }
 
 /// Adds writes to a startup file of a person's shell.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_startup_writes(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let mut written = call.writes.iter().map(|to| to.text.as_str()).chain(writes_operand(call));
     if let Some(place) = written.find(|path| names_rc(path)) {
         let severity = if only_eases(call) { Info } else { Warning };
@@ -34,7 +34,7 @@ fn names_rc(path: &str) -> bool {
 }
 
 /// True if only aliases and settings are written that start no program: `alias ll='ls -l'`, `export EDITOR=vim`.
-fn only_eases(call: &Call) -> bool {
+fn only_eases(call: &ProgramCall) -> bool {
     const STARTS: [&str; 16] = [
         "curl",
         "wget",

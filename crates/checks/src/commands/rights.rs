@@ -1,11 +1,11 @@
 //! Commands that run with another user's rights. In: one call. Out: the detection, milder for everyday work.
 
 use super::Detection;
-use umbra_analysis::shell::{Call, targets::is_credential_file};
+use umbra_analysis::shell::{ProgramCall, targets::is_credential_file};
 use umbra_domain::Severity::{Info, Warning};
 
 /// Adds a call that runs with another user's rights.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_raised_rights(call: &ProgramCall, sights: &mut Vec<Detection>) {
     if let Some(wrapper) = &call.raised_by {
         let shown = if call.program == *wrapper { call.shown() } else { format!("{wrapper} {}", call.shown()) };
         // Reading, and installing from the system's own sources, is everyday work.

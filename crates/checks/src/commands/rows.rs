@@ -9,13 +9,13 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::{Detection, lexicon, persistence::writes_operand};
 use crate::rules::{TextRule, intern};
-use umbra_analysis::shell::Call;
+use umbra_analysis::shell::ProgramCall;
 use umbra_domain::{CheckRule, Severity};
 
 /// Rows of this check, and the words that make a script worth parsing.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    calls: Vec<Row>,
+    calls: Vec<CommandRow>,
     /// Expressions over whole scripts.
     texts: Vec<TextRule>,
     waking: Option<AhoCorasick>,
@@ -35,11 +35,11 @@ enum WordPosition {
 }
 
 #[derive(Debug)]
-struct Row {
+struct CommandRow {
     id: &'static str,
     severity: Severity,
     description: String,
-    patterns: Vec<Pattern>,
+    patterns: Vec<CallPattern>,
 }
 
 /// Pattern of a call: words, separated by blanks, as in `kubectl|oc delete ns|namespace` or `git push -f|--force`.
@@ -54,15 +54,15 @@ struct Row {
 ///
 /// `a|b` matches either word, `*` any characters.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct CallPattern {
     program: OneOf,
     /// Operands; `None` stands for any number of them.
     operands: Vec<Option<OneOf>>,
-    parts: Vec<Part>,
+    parts: Vec<ArgumentPattern>,
 }
 
 #[derive(Debug)]
-enum Part {
+enum ArgumentPattern {
     Option { names: OneOf, value: Option<OneOf> },
     Argument(OneOf),
     Not(OneOf),
@@ -93,7 +93,7 @@ impl OneOf {
     }
 }
 
-impl Pattern {
+impl CallPattern {
     /// Parses a pattern. The error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
@@ -107,14 +107,14 @@ impl Pattern {
             match (word.as_bytes().first(), word.split_once('=')) {
                 (Some(b'-'), Some((names, value))) => {
                     let value = Some(OneOf::parse(value)?);
-                    pattern.parts.push(Part::Option { names: OneOf::parse(names)?, value });
+                    pattern.parts.push(ArgumentPattern::Option { names: OneOf::parse(names)?, value });
                 }
                 (Some(b'-'), None) => {
-                    pattern.parts.push(Part::Option { names: OneOf::parse(word)?, value: None });
+                    pattern.parts.push(ArgumentPattern::Option { names: OneOf::parse(word)?, value: None });
                 }
-                (Some(b'%'), _) => pattern.parts.push(Part::Argument(OneOf::parse(rest)?)),
-                (Some(b'!'), _) => pattern.parts.push(Part::Not(OneOf::parse(rest)?)),
-                (Some(b'>'), _) => pattern.parts.push(Part::Writes(OneOf::parse(rest)?)),
+                (Some(b'%'), _) => pattern.parts.push(ArgumentPattern::Argument(OneOf::parse(rest)?)),
+                (Some(b'!'), _) => pattern.parts.push(ArgumentPattern::Not(OneOf::parse(rest)?)),
+                (Some(b'>'), _) => pattern.parts.push(ArgumentPattern::Writes(OneOf::parse(rest)?)),
                 _ if word == "..." => pattern.operands.push(None),
                 _ => pattern.operands.push(Some(OneOf::parse(word)?)),
             }
@@ -126,8 +126,10 @@ impl Pattern {
     /// may be any, the words of another part.
     fn wakes(&self) -> Vec<(String, WordPosition)> {
         let parts = self.parts.iter().filter_map(|part| match part {
-            Part::Option { names: words, .. } | Part::Argument(words) | Part::Writes(words) => Some(words),
-            Part::Not(_) => None,
+            ArgumentPattern::Option { names: words, .. }
+            | ArgumentPattern::Argument(words)
+            | ArgumentPattern::Writes(words) => Some(words),
+            ArgumentPattern::Not(_) => None,
         });
         let wake = |glob: &str| {
             let literal = glob.split(['*', '?', '[', ']', '{', '}']).max_by_key(|part| part.len()).unwrap_or_default();
@@ -149,11 +151,11 @@ impl Pattern {
             .any(|(program, operands)| self.program.matches(program) && in_order(&self.operands, operands));
         named
             && self.parts.iter().all(|part| match part {
-                Part::Option { names, value: None } => has_option(call.call, names),
-                Part::Option { names, value: Some(value) } => has_value(call.call, names, value),
-                Part::Argument(word) => call.call.args.iter().any(|arg| word.matches(&arg.text)),
-                Part::Not(word) => !has_option(call.call, word),
-                Part::Writes(path) => {
+                ArgumentPattern::Option { names, value: None } => has_option(call.call, names),
+                ArgumentPattern::Option { names, value: Some(value) } => has_value(call.call, names, value),
+                ArgumentPattern::Argument(word) => call.call.args.iter().any(|arg| word.matches(&arg.text)),
+                ArgumentPattern::Not(word) => !has_option(call.call, word),
+                ArgumentPattern::Writes(path) => {
                     let written = call.call.writes.iter().map(|word| word.text.as_str());
                     written.chain(writes_operand(call.call)).any(|written| path.matches(written))
                 }
@@ -163,12 +165,12 @@ impl Pattern {
 
 /// A call as patterns see it: its program with operands, and the script that an interpreter runs with the script's own.
 struct Words<'c> {
-    call: &'c Call,
+    call: &'c ProgramCall,
     names: Vec<(&'c str, Vec<&'c str>)>,
 }
 
 impl<'c> Words<'c> {
-    fn of(call: &'c Call) -> Self {
+    fn of(call: &'c ProgramCall) -> Self {
         let operands = operands(call);
         let bare = call.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let runs = matches!(bare, "python" | "php" | "ruby" | "node" | "perl" | "sh" | "bash" | "java");
@@ -181,7 +183,7 @@ impl<'c> Words<'c> {
 }
 
 /// Returns the operands of a call, without the values of options before a subcommand: `git -C dir push`.
-fn operands(call: &Call) -> Vec<&str> {
+fn operands(call: &ProgramCall) -> Vec<&str> {
     let mut args = call.args.iter().map(|arg| arg.text.as_str()).peekable();
     let mut words = Vec::new();
     let mut all = false;
@@ -210,7 +212,7 @@ fn in_order(pattern: &[Option<OneOf>], operands: &[&str]) -> bool {
 }
 
 /// True if one of the options or words is given.
-fn has_option(call: &Call, names: &OneOf) -> bool {
+fn has_option(call: &ProgramCall, names: &OneOf) -> bool {
     let whole = |arg: &str| names.matches(arg) || arg.split_once('=').is_some_and(|(name, _)| names.matches(name));
     let mut letters = names.written().filter_map(|name| match name.as_bytes() {
         [b'-', letter] if letter.is_ascii_alphanumeric() => Some(char::from(*letter)),
@@ -220,7 +222,7 @@ fn has_option(call: &Call, names: &OneOf) -> bool {
 }
 
 /// True if an option has one of these values, behind `=` or as the next argument.
-fn has_value(call: &Call, names: &OneOf, value: &OneOf) -> bool {
+fn has_value(call: &ProgramCall, names: &OneOf, value: &OneOf) -> bool {
     let joined =
         |arg: &str| arg.split_once('=').is_some_and(|(name, given)| names.matches(name) && value.matches(given));
     call.args.iter().any(|arg| joined(&arg.text))
@@ -234,17 +236,17 @@ impl Rows {
     pub(crate) fn new<'r>(rows: impl Iterator<Item = &'r &'r CheckRule>) -> Self {
         let all: Vec<&CheckRule> = rows.copied().collect();
         let with_patterns = all.iter().filter(|row| !row.commands.is_empty());
-        let calls: Vec<Row> = with_patterns
-            .map(|row| Row {
+        let calls: Vec<CommandRow> = with_patterns
+            .map(|row| CommandRow {
                 id: intern(&row.id),
                 severity: row.severity.unwrap_or(Severity::Warning),
                 description: row.description.clone().unwrap_or_else(|| format!("`{{command}}`: {}.", row.id)),
-                patterns: row.commands.iter().filter_map(|text| Pattern::parse(text).ok()).collect(),
+                patterns: row.commands.iter().filter_map(|text| CallPattern::parse(text).ok()).collect(),
             })
             .collect();
         let known = lexicon::WAKING.iter().map(|word| ((*word).to_owned(), WordPosition::Begins));
         let whole = lexicon::WAKING_WHOLE.iter().map(|word| ((*word).to_owned(), WordPosition::Alone));
-        let of_rows = calls.iter().flat_map(|row| &row.patterns).flat_map(Pattern::wakes);
+        let of_rows = calls.iter().flat_map(|row| &row.patterns).flat_map(CallPattern::wakes);
         let texts = all.iter().filter(|row| row.regex.is_some()).flat_map(|row| match &*row.keywords {
             // An empty word is in every script.
             [] => vec![String::new()],
@@ -273,7 +275,7 @@ impl Rows {
     }
 
     /// Adds the detections of the rows in a call.
-    pub(super) fn look(&self, call: &Call, sights: &mut Vec<Detection>) {
+    pub(super) fn detect_by_rows(&self, call: &ProgramCall, sights: &mut Vec<Detection>) {
         let words = Words::of(call);
         for row in &self.calls {
             if row.patterns.iter().any(|pattern| pattern.describes(&words)) {

@@ -2,11 +2,11 @@
 //! Tools are known by name, their acts by the verb of the subcommand.
 
 use super::{Detection, lexicon};
-use umbra_analysis::shell::{Call, targets::Target};
+use umbra_analysis::shell::{ProgramCall, targets::PathKind};
 use umbra_domain::Severity::{self, Critical, Warning};
 
 /// Adds the data of services that the call destroys.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_destroyed_services(call: &ProgramCall, sights: &mut Vec<Detection>) {
     match call.program.as_str() {
         "rsync" => {
             let deletes =
@@ -26,21 +26,21 @@ pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
 }
 
 /// Returns the severity of mirroring one directory onto another; outputs and inputs of a build are no loss.
-fn mirrored(call: &Call) -> Option<Severity> {
+fn mirrored(call: &ProgramCall) -> Option<Severity> {
     let operands: Vec<&str> = call.operands().collect();
     let (to, from) = operands.split_last()?;
     let name = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
     let empty = from.iter().any(|path| matches!(name(path).as_str(), "empty" | "blank" | "null"));
-    let rebuilt = |path: &str| !path.contains(':') && call.target(path) <= Target::Rebuilt;
+    let rebuilt = |path: &str| !path.contains(':') && call.target(path) <= PathKind::Rebuilt;
     let built = !from.is_empty() && from.iter().all(|path| rebuilt(path));
     match () {
-        () if empty && (to.contains(':') || call.target(to) >= Target::Outside) => Some(Critical),
+        () if empty && (to.contains(':') || call.target(to) >= PathKind::Outside) => Some(Critical),
         () if rebuilt(to) || built => None,
         () => Some(Warning),
     }
 }
 
-fn http(call: &Call, sights: &mut Vec<Detection>) {
+fn http(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let texts: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
     let method = texts
         .windows(2)
@@ -87,7 +87,7 @@ fn names_all(url: &str) -> bool {
     })
 }
 
-fn administer(call: &Call, sights: &mut Vec<Detection>) {
+fn administer(call: &ProgramCall, sights: &mut Vec<Detection>) {
     if call.args.iter().any(|arg| {
         matches!(
             arg.text.as_str(),
@@ -139,7 +139,7 @@ fn administer(call: &Call, sights: &mut Vec<Detection>) {
 }
 
 /// Returns the first operands, without the values of options before a subcommand: `aws --profile prod ec2 …`.
-fn subcommands(call: &Call) -> Vec<&str> {
+fn subcommands(call: &ProgramCall) -> Vec<&str> {
     let mut args = call.args.iter().map(|arg| arg.text.as_str());
     let mut words = Vec::new();
     while let Some(arg) = args.next().filter(|_| words.len() < 4) {
@@ -153,20 +153,20 @@ fn subcommands(call: &Call) -> Vec<&str> {
 }
 
 /// True if a word stands in the place of a cloud's verb, before any option: `az storage blob delete-batch`.
-fn names_act(call: &Call, word: &str) -> bool {
+fn names_act(call: &ProgramCall, word: &str) -> bool {
     let before = call.args.iter().map(|arg| arg.text.as_str()).take_while(|arg| *arg != word);
     let ends = word.split('-').next_back().is_some_and(|last| lexicon::REMOVING.contains(last));
     let begins = word.split('-').next().is_some_and(|first| lexicon::REMOVING.contains(first));
     (begins || ends) && word.contains('-') && before.take(4).all(|arg| !arg.starts_with('-'))
 }
 
-fn deletes_by_api(call: &Call) -> bool {
+fn deletes_by_api(call: &ProgramCall) -> bool {
     let api = call.operands().next() == Some("api");
     api && call.args.iter().any(|arg| matches!(arg.text.as_str(), "DELETE" | "-XDELETE" | "--method=DELETE"))
 }
 
 /// True for everyday work: removing a container, a package or a dependency.
-fn is_routine(call: &Call, words: &[&str]) -> bool {
+fn is_routine(call: &ProgramCall, words: &[&str]) -> bool {
     let first = words.first().copied().unwrap_or_default();
     match call.program.as_str() {
         "docker" | "podman" | "nerdctl" => {
@@ -202,7 +202,7 @@ fn is_routine(call: &Call, words: &[&str]) -> bool {
 }
 
 /// True if the call removes a whole environment, bucket, database or project at once.
-fn is_wholesale(call: &Call, words: &[&str]) -> bool {
+fn is_wholesale(call: &ProgramCall, words: &[&str]) -> bool {
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
     match call.program.as_str() {

@@ -7,8 +7,8 @@ use std::{
     ops::Range,
 };
 
-use super::{Detection, code, incoming, may_matter, outgoing, single, text_sights};
-use umbra_analysis::shell::{self, Budget, Call, Resolved, printed};
+use super::{Detection, code, detect_in_call, incoming, may_matter, outgoing, text_sights};
+use umbra_analysis::shell::{self, ProgramCall, Resolved, ScriptBudget, printed};
 use umbra_domain::Severity;
 
 /// Most nested scripts that are read for one script.
@@ -63,7 +63,7 @@ impl Detections {
 }
 
 /// Returns the detections in a script, each with its place.
-pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Detection, Range<usize>)> {
+pub(super) fn detect_in_script(script: &str, budget: &ScriptBudget) -> Vec<(Detection, Range<usize>)> {
     if !may_matter(script) {
         return Vec::new();
     }
@@ -73,7 +73,7 @@ pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Detection, Range<usize
         for at in parts(script, budget) {
             let text = script.get(at.clone()).unwrap_or_default().into();
             let part = QueuedScript { text, place: Some(at), by: None, depth: 0 };
-            follow(part, &Budget::of_part(), &mut downloaded, &mut seen);
+            follow(part, &ScriptBudget::of_part(), &mut downloaded, &mut seen);
         }
     }
     if budget.take_unread_report() && !seen.0.iter().any(|(sight, _)| sight.rule == INVOLVED) {
@@ -84,7 +84,7 @@ pub(super) fn look(script: &str, budget: &Budget) -> Vec<(Detection, Range<usize
 }
 
 /// Reads a script and those within it.
-fn follow(script: QueuedScript<'_>, budget: &Budget, downloaded: &mut Vec<String>, seen: &mut Detections) {
+fn follow(script: QueuedScript<'_>, budget: &ScriptBudget, downloaded: &mut Vec<String>, seen: &mut Detections) {
     let mut waiting = VecDeque::from([script]);
     let mut read = 0;
     while let Some(next) = waiting.pop_front() {
@@ -108,7 +108,7 @@ fn hidden() -> Detection {
 
 /// Selects commands of a script that is too long to be read, to be read separately: the first and the last ones that a
 /// rule could detect, without duplicates. A command behind many harmless lines is found this way.
-fn parts(script: &str, budget: &Budget) -> Vec<Range<usize>> {
+fn parts(script: &str, budget: &ScriptBudget) -> Vec<Range<usize>> {
     let mut known = HashSet::new();
     let mut all = Vec::new();
     let mut start = 0;
@@ -130,7 +130,7 @@ fn parts(script: &str, budget: &Budget) -> Vec<Range<usize>> {
 /// Reads one script: notes its detections, and queues the scripts within it.
 fn read_one(
     script: &QueuedScript<'_>,
-    budget: &Budget,
+    budget: &ScriptBudget,
     downloaded: &mut Vec<String>,
     note: &mut impl FnMut(Detection, &Range<usize>, Option<&str>),
     waiting: &mut VecDeque<QueuedScript<'_>>,
@@ -160,10 +160,10 @@ fn read_one(
         }
         let whole = script.place.clone().unwrap_or(start..end);
         let mut sights = Vec::new();
-        incoming::look(&resolved.calls, downloaded, &mut sights);
-        outgoing::look(&resolved.calls, &mut sights);
+        incoming::detect_downloaded_code(&resolved.calls, downloaded, &mut sights);
+        outgoing::detect_sent_credentials(&resolved.calls, &mut sights);
         for code in resolved.code.iter().filter(|code| budget.reads(code.text.len())) {
-            let sight = code::look(&code.text);
+            let sight = code::detect_in_code(&code.text);
             sights.extend(sight.map(|sight| sight.with(&format!("The interpreter is `{}`.", code.by))));
         }
         for sight in sights {
@@ -171,7 +171,7 @@ fn read_one(
         }
         for call in &resolved.calls {
             let mut sights = Vec::new();
-            single(call, &mut sights);
+            detect_in_call(call, &mut sights);
             // Input and names from another command belong to the call's place.
             let alone = call.fed.is_none() && call.given.is_none() && call.span.start >= start && call.span.end <= end;
             let place = if alone && script.place.is_none() { &call.span } else { &whole };
@@ -216,10 +216,10 @@ struct ScriptState {
 
 impl ScriptState {
     /// Keeps a file that the pipeline writes, since the script may run it later.
-    fn keep_file(&mut self, pipeline: &[shell::Command]) {
+    fn keep_file(&mut self, pipeline: &[shell::ShellCommand]) {
         let file = pipeline.last().and_then(|last| last.writes.first()).filter(|_| self.written.len() < MOST_FUNCTIONS);
         if let Some(file) = file
-            && let Some(content) = printed::by(pipeline)
+            && let Some(content) = printed::pipeline_output(pipeline)
         {
             self.written.push((file.text.clone(), content));
         }
@@ -237,7 +237,7 @@ impl ScriptState {
     }
 
     /// Follows a `cd` that ends at a place.
-    fn go(&mut self, calls: &[Call], end: usize) {
+    fn go(&mut self, calls: &[ProgramCall], end: usize) {
         let [call] = calls else { return };
         if !matches!(call.program.as_str(), "cd" | "pushd" | "chdir" | "set-location") {
             return;
@@ -256,7 +256,7 @@ impl ScriptState {
         resolved: &Resolved,
         script: &QueuedScript<'_>,
         place: &Range<usize>,
-        budget: &Budget,
+        budget: &ScriptBudget,
         waiting: &mut VecDeque<QueuedScript<'_>>,
     ) {
         let mut inner: Vec<(String, String)> = Vec::new();
@@ -286,7 +286,7 @@ impl ScriptState {
     }
 
     /// Returns the content and the name of a file that the script wrote and the call runs.
-    fn file_run_by(&self, call: &Call) -> Option<(String, String)> {
+    fn file_run_by(&self, call: &ProgramCall) -> Option<(String, String)> {
         let file = shell::file_run(call).filter(|_| !self.written.is_empty())?;
         let same = |name: &str| name.trim_start_matches("./").eq_ignore_ascii_case(file.trim_start_matches("./"));
         let base = |name: &str| name.rsplit('/').next() == Some(file);
@@ -305,13 +305,13 @@ fn without(text: &str, parts: Vec<Range<usize>>) -> String {
 }
 
 /// Returns the name and the text of an alias that the call sets.
-fn alias(call: &Call) -> Option<(String, String)> {
+fn alias(call: &ProgramCall) -> Option<(String, String)> {
     let setting = call.args.iter().find(|arg| arg.text.contains('=')).filter(|_| call.program == "alias")?;
     setting.text.split_once('=').map(|(name, body)| (name.to_owned(), body.to_owned()))
 }
 
 /// True if the call only shows or searches text.
-fn only_shows(call: &Call) -> bool {
+fn only_shows(call: &ProgramCall) -> bool {
     const SHOW: [&str; 16] = [
         "echo",
         "printf",

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::{Detection, lexicon};
-use umbra_analysis::shell::Call;
+use umbra_analysis::shell::ProgramCall;
 use umbra_domain::Severity::Warning;
 
 /// True if a text names one of these programs.
@@ -18,7 +18,7 @@ pub(super) fn names_proxy(text: &str) -> bool {
 }
 
 /// Adds a call that fetches or runs code under a trusted name.
-pub(super) fn look(call: &Call, sights: &mut Vec<Detection>) {
+pub(super) fn detect_misused_programs(call: &ProgramCall, sights: &mut Vec<Detection>) {
     let program = call.program.as_str();
     // A Windows program with a URL or a share as an argument runs or fetches its content.
     let remote = call.is_exe

@@ -10,7 +10,7 @@ mod encoded;
 mod forms;
 mod lookalikes;
 mod search;
-mod words;
+mod word_scan;
 
 use std::{borrow::Cow, ops::Range};
 
@@ -19,7 +19,7 @@ pub(crate) use search::OrderForms;
 use super::rules::in_force;
 use forms::Form;
 use umbra_domain::{CheckName, Event, FieldName, Hit, Severity, TextScope};
-use words::View;
+use word_scan::View;
 
 /// A detected order, with its place in the stored text.
 struct OrderFinding {
@@ -72,7 +72,7 @@ fn found(index: &OrderForms, text: &str, field: &FieldName) -> Vec<OrderFinding>
     let text = text.as_ref();
     let mut found = Vec::new();
     search::find(index, text, reaches, |form, at| found.push(OrderFinding::of(form, at, text)));
-    let words = words::look(text);
+    let words = word_scan::scan_words(text);
     if let Some(view) = words.view {
         disguised(index, text, &view, reaches, &mut found);
     }

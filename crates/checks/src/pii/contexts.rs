@@ -3,11 +3,11 @@
 
 use std::{ops::Range, sync::LazyLock};
 
-pub(super) use super::words::Topic;
+pub(super) use super::announcing_words::Topic;
 use super::{
     super::literal_scanner::LiteralScanner,
+    announcing_words::{HINTS, LABELS, Words},
     national::NATIONAL,
-    words::{HINTS, LABELS, Words},
 };
 
 /// Longest hint, in bytes.

@@ -10,6 +10,7 @@
 //! bare label) is info; three such kinds together describe a person, which is a warning. Values that documentation
 //! reserves are not personal data.
 
+mod announcing_words;
 mod cards;
 mod contexts;
 mod homes;
@@ -21,7 +22,6 @@ mod national;
 mod numbers;
 mod phones;
 mod shapes;
-mod words;
 
 use std::ops::Range;
 

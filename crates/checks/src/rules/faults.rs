@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::{BUILT_IN, allow::compiled};
 use crate::{
-    commands::Pattern,
+    commands::CallPattern,
     secrets::{SHORTEST_LITERAL, pattern},
 };
 use umbra_domain::{CheckName, CheckRule, MatchPlace, RuleFault, nearest::nearest};
@@ -22,7 +22,7 @@ const OF_TEXTS: [CheckName; 6] = [
 
 /// Returns the faults of a row in a user's file. `earlier` are the rows of the files before it.
 pub fn faults(row: &CheckRule, earlier: &[CheckRule]) -> Vec<RuleFault> {
-    let mut faults = Faults(Vec::new());
+    let mut faults = RowFaults(Vec::new());
     let known = || BUILT_IN.iter().chain(earlier).filter(|known| known.id == row.id);
     if row.has_patterns() {
         faults.finding(row);
@@ -53,9 +53,9 @@ pub fn faults(row: &CheckRule, earlier: &[CheckRule]) -> Vec<RuleFault> {
     faults.0
 }
 
-struct Faults(Vec<RuleFault>);
+struct RowFaults(Vec<RuleFault>);
 
-impl Faults {
+impl RowFaults {
     fn push(&mut self, key: &'static str, index: Option<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.0.push(RuleFault { key, index, message: message.into(), help: help.into() });
     }
@@ -88,7 +88,7 @@ impl Faults {
             self.push("commands", None, "patterns of calls belong to the check commands", "write check = \"commands\"");
         }
         for (index, text) in row.commands.iter().enumerate() {
-            if let Err(error) = Pattern::parse(text) {
+            if let Err(error) = CallPattern::parse(text) {
                 self.push("commands", Some(index), error, "write a program and words, such as \"kubectl delete ns\"");
             }
         }

@@ -19,7 +19,7 @@ pub(crate) use self::texts::TextRule;
 use self::texts::TextRules;
 pub use self::{
     faults::faults,
-    trial::{Misjudged, example, misjudged},
+    trial::{MisjudgedExample, example, misjudged},
 };
 use crate::{commands, injection, secrets};
 use umbra_domain::{AllowList, CheckName, CheckRule, Event, FieldName, Hit, RuleFile, Severity};

@@ -6,7 +6,7 @@ use umbra_domain::{CheckName, CheckRule, Event, ToolCall};
 
 /// An example with another result than its row claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misjudged {
+pub struct MisjudgedExample {
     /// The example.
     pub text: String,
     /// True if it should have been found.
@@ -34,7 +34,7 @@ pub fn example(check: CheckName, text: &str) -> Event {
 }
 
 /// Returns the examples of a row with another result than the row claims, by the rules in force.
-pub fn misjudged(row: &CheckRule) -> Vec<Misjudged> {
+pub fn misjudged(row: &CheckRule) -> Vec<MisjudgedExample> {
     let hits = row.hits.iter().map(|sample| (sample.text(), true));
     let samples = hits.chain(row.misses.iter().map(|sample| (sample.text(), false)));
     let is_off = in_force().rows().iter().any(|known| known.id == row.id && known.enabled == Some(false));
@@ -43,7 +43,7 @@ pub fn misjudged(row: &CheckRule) -> Vec<Misjudged> {
         let found = review(&screened.event, &screened.marks, &[row.check()].into());
         let own = found.iter().any(|hit| hit.rule == row.id);
         let of_credential = is_hit && found.is_empty() && row.check() == CheckName::Secrets;
-        (own != (is_hit && !is_off)).then(|| Misjudged {
+        (own != (is_hit && !is_off)).then(|| MisjudgedExample {
             is_placeholder: of_credential && crate::secrets::is_placeholder(&text),
             found: found.into_iter().map(|hit| hit.rule).collect(),
             text,

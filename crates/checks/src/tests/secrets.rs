@@ -1,6 +1,6 @@
 //! Tests of credentials: every format by example, structured containers, assignments, and look-alikes.
 
-use crate::{Screened, SecretDigest, redact, rules::BUILT_IN, screen, screen_tagged, secrets};
+use crate::{ScreenedEvent, SecretDigest, redact, rules::BUILT_IN, screen, screen_tagged, secrets};
 use umbra_domain::{CheckName, Event, Sample, Severity, ToolCall};
 
 use super::saying;
@@ -279,7 +279,7 @@ fn tags_distinguish_secrets_and_are_left_out_of_names() {
         ..Event::default()
     };
     let digest = |secret: &str| SecretDigest { tag: secret.as_bytes()[6], value: u64::from(secret.as_bytes()[6]) };
-    let Screened { event: screened, marks, .. } = screen_tagged(event, &digest);
+    let ScreenedEvent { event: screened, marks, .. } = screen_tagged(event, &digest);
     let values: Vec<_> = marks.iter().map(|mark| (mark.field.as_str(), mark.value.as_deref().unwrap_or("-"))).collect();
     let (first, second) = ("0000000000000032", "0000000000000039");
     assert_eq!(

@@ -17,7 +17,7 @@ use super::{
 use umbra_domain::{CheckName, Event, FieldName, Hit, Mark, Severity, Trigger, TriggerMark, TriggerSource};
 
 /// Returns the event's triggers: declared ones in the sender's order, then derived ones.
-pub(super) fn of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
+pub(super) fn derive_triggers(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
     let mut triggers: Vec<TriggerMark> = Vec::new();
     for name in &event.triggers {
         add(&mut triggers, *name, TriggerSource::Declared, || Some("named by the sender".to_owned()));

@@ -5,7 +5,7 @@ use umbra_domain::Trigger;
 
 /// One row: a sign, the trigger that it derives, and the reason.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct SignRow {
     pub(super) trigger: Trigger,
     pub(super) sign: Sign,
     /// Reason, as one sentence.
@@ -30,16 +30,16 @@ pub(super) enum Sign {
     Traceback(&'static str),
 }
 
-const fn row(trigger: Trigger, sign: Sign, why: &'static str) -> Row {
-    Row { trigger, sign, why }
+const fn row(trigger: Trigger, sign: Sign, why: &'static str) -> SignRow {
+    SignRow { trigger, sign, why }
 }
 
 /// Row for a tool that pays, or sends data to the outside.
-const fn tool(verbs: &'static str, objects: &'static str, service: &'static str, why: &'static str) -> Row {
+const fn tool(verbs: &'static str, objects: &'static str, service: &'static str, why: &'static str) -> SignRow {
     row(Trigger::SecurityRisk, Sign::Tool { verbs, objects, service }, why)
 }
 
-const fn traceback(begins: &'static str, why: &'static str) -> Row {
+const fn traceback(begins: &'static str, why: &'static str) -> SignRow {
     row(Trigger::Error, Sign::Traceback(begins), why)
 }
 
@@ -47,7 +47,7 @@ const PAYS: &str = "The tool pays or moves money.";
 const SENDS: &str = "The tool sends a message to outside.";
 
 /// Every row; the first match gives the reason.
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[SignRow] = &[
     row(Trigger::SecurityRisk, Sign::Purpose(Purpose::ReadsSecret), "A command reads a store of secrets."),
     row(Trigger::SecurityRisk, Sign::Purpose(Purpose::WritesSecret), "A command writes to a store of secrets."),
     row(Trigger::SecurityRisk, Sign::Purpose(Purpose::ChangesInfrastructure), "A command changes infrastructure."),

@@ -7,9 +7,9 @@ use aho_corasick::AhoCorasick;
 use super::{
     super::commands,
     Scripts,
-    rows::{ROWS, Row, Sign},
+    rows::{ROWS, Sign, SignRow},
 };
-use umbra_analysis::shell::{self, Budget, Call, Purpose};
+use umbra_analysis::shell::{self, ProgramCall, Purpose, ScriptBudget};
 use umbra_domain::{Event, ToolCall, Trigger};
 
 /// Returns the reason why an event shows a trigger, by a row that needs no command.
@@ -20,19 +20,19 @@ pub(super) fn of_event(trigger: Trigger, event: &Event) -> Option<String> {
 
 /// Returns the reason why the commands of an event show a trigger.
 pub(super) fn of_commands(trigger: Trigger, scripts: Scripts<'_, '_>) -> Option<String> {
-    let budget = Budget::of(scripts.iter().map(|script| script.text.len()).sum());
+    let budget = ScriptBudget::of(scripts.iter().map(|script| script.text.len()).sum());
     let named = scripts.iter().filter(|script| names_program(&script.text));
     let purpose = named.flat_map(|script| shell::calls(&script.text, &budget)).find_map(|call| purpose(&call))?;
     let row = rows(trigger).find(|row| matches!(row.sign, Sign::Purpose(known) if known == purpose))?;
     Some(row.why.to_owned())
 }
 
-fn rows(trigger: Trigger) -> impl Iterator<Item = &'static Row> {
+fn rows(trigger: Trigger) -> impl Iterator<Item = &'static SignRow> {
     ROWS.iter().filter(move |row| row.trigger == trigger)
 }
 
 /// Returns the purpose of a call, unless it is a rehearsal or only asks for help.
-fn purpose(call: &Call) -> Option<Purpose> {
+fn purpose(call: &ProgramCall) -> Option<Purpose> {
     shell::purpose(call).filter(|_| !commands::asks_help(call) && !commands::is_rehearsal(call))
 }
 

@@ -11,7 +11,7 @@ use super::{
         keys::{Keys, Record, Shape},
         number::{Bytes, Time, whole},
         rules::tool_glob,
-        shape::{Flag, List, Table},
+        shape::{Flag, List, MappingShape},
         text::{agent_glob, free_text, printable, text},
     },
     KIB, MIB,
@@ -191,7 +191,7 @@ pub(super) fn section<'a>(env: &'a Environment, callable: Callable<'a>) -> impl 
             Flag,
             &mut mcp.withhold_suspicious,
         );
-        let profiles = Table {
+        let profiles = MappingShape {
             max: MAX_PROFILES,
             key: plain_name,
             value: Record(move |keys: &mut Keys<'_>| profile(keys, env, callable)),
@@ -230,7 +230,7 @@ fn profile(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     let upstreams = keys.required(
         "upstreams",
         "The servers, by the name that contracts and rules use.",
-        Table {
+        MappingShape {
             max: MAX_UPSTREAMS,
             key: plain_name,
             value: Record(move |keys: &mut Keys<'_>| upstream(keys, env, callable)),
@@ -279,7 +279,7 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
     let own = keys.optional(
         "env",
         "Variables that the program gets, besides PATH, HOME, USER, LANG, LC_ALL, TZ, TMPDIR, SHELL and TERM.",
-        Table { max: 256, key: variable, value: free_text(8_192) },
+        MappingShape { max: 256, key: variable, value: free_text(8_192) },
     );
     let from = keys.optional(
         "env_from",
@@ -289,7 +289,7 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
     let headers = keys.optional(
         "headers_env",
         "Headers of each request to `url`, with the name of the variable that holds the value.",
-        Table { max: 32, key: header, value: text("the name of a variable", 128, variable_name).secret() },
+        MappingShape { max: 32, key: header, value: text("the name of a variable", 128, variable_name).secret() },
     );
     let trusted = keys.optional("trusted", "True if the server's annotations are believed (false unless set).", Flag);
     let agents = keys.optional(

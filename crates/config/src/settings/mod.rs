@@ -41,10 +41,10 @@ use secrecy::SecretString;
 
 use super::{
     Environment, Loaded, Report,
-    fault::{Faults, Place},
+    fault::{Faults, SourcePosition},
     file::read_tree,
     keys::{Keys, Record, Shape},
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 use umbra_domain::{ModelKind, ModelSpec};
 
@@ -171,7 +171,7 @@ impl Settings {
         urls: UrlRule<'_>,
         mut faults: Faults,
     ) -> Result<Loaded<Self>, Report> {
-        let mut root = root.unwrap_or(Node { kind: Kind::Map(Vec::new()), at: Place::default() });
+        let mut root = root.unwrap_or(Node { kind: NodeValue::Map(Vec::new()), at: SourcePosition::default() });
         env.overlay(&mut root, &mut faults);
         let settings = Record(|keys: &mut Keys<'_>| settings(keys, urls, env)).read(&root, &mut faults);
         faults.finish(settings)

@@ -11,7 +11,7 @@ use super::{
     super::{
         keys::{Keys, Record, Shape},
         number::{Time, decimal, whole},
-        shape::{Table, word},
+        shape::{MappingShape, word},
         text::{printable, text},
     },
     secs,
@@ -32,7 +32,7 @@ pub(super) type Callable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 /// Returns the shape of the `models` section.
 pub(super) fn table(callable: Callable<'_>) -> impl Shape<Value = BTreeMap<String, ModelSpec>> {
-    Table { max: MAX_MODELS, key: alias, value: Record(move |keys: &mut Keys<'_>| model(keys, callable)) }
+    MappingShape { max: MAX_MODELS, key: alias, value: Record(move |keys: &mut Keys<'_>| model(keys, callable)) }
 }
 
 fn alias(name: &str) -> Result<(), &'static str> {

@@ -7,7 +7,7 @@ use super::{
         fault::Faults,
         keys::{Keys, Shape},
         number::whole,
-        tree::{Kind, Node},
+        tree::{Node, NodeValue},
     },
     section::section,
 };
@@ -38,8 +38,8 @@ impl Shape for Days {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<u32> {
         match &node.kind {
-            Kind::Text(word) if word == "never" => Some(0),
-            Kind::Text(_) => {
+            NodeValue::Text(word) if word == "never" => Some(0),
+            NodeValue::Text(_) => {
                 let help = format!("write a number of days up to {MOST_DAYS}, or `never` to delete nothing");
                 faults.fault(node.at, "this is not a number of days", help);
                 None

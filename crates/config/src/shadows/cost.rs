@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::{
     keys::{Keys, Record},
     number::{Decimal, Time, decimal, whole},
-    shape::{Flag, Off},
+    shape::{Flag, OffShape},
     text::{Text, text},
 };
 use umbra_domain::{BatchRules, CostControl, Mode, ModelSpec, NanoUsd, Provider, nearest::nearest};
@@ -40,7 +40,7 @@ fn record(keys: &mut Keys<'_>, default: CostControl, mode: Option<Mode>, model: 
             "batch",
             "Bounds of a batch: small events of one agent are collected and share one review; off unless set. Each \
              event is judged by itself; together they cost one review.",
-            Off(Record(|keys: &mut Keys<'_>| Some(batch(keys)))),
+            OffShape(Record(|keys: &mut Keys<'_>| Some(batch(keys)))),
         )
         .flatten();
     let cap = || whole(1..=1_000_000).hint(SWITCH_OFF);

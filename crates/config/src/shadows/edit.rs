@@ -8,15 +8,15 @@ use std::{fs, io, path::Path};
 use super::{AGENTS, Models, NAME, load};
 use crate::{
     Report,
-    fault::{Faults, Place},
+    fault::{Faults, SourcePosition},
     file::read_text,
-    tree::{Kind, Node, parse},
+    tree::{Node, NodeValue, parse},
 };
 use umbra_domain::Mode;
 
 /// Reason why a mode was not changed.
 #[derive(Debug, thiserror::Error)]
-pub enum EditError {
+pub enum ModeEditError {
     /// The file cannot be read or written.
     #[error("{file} cannot be changed ({cause}): write `mode: {mode}` in line {line} yourself", mode = .to.as_str())]
     File {
@@ -56,11 +56,11 @@ pub enum EditError {
 ///
 /// # Errors
 /// Nothing was changed; the error says what to do instead.
-pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Result<usize, EditError> {
+pub fn set_mode(path: &Path, name: &str, to: Mode, models: &Models<'_>) -> Result<usize, ModeEditError> {
     let file = path.display().to_string();
-    let Ok(text) = read_text(path) else { return Err(EditError::Missing { file }) };
+    let Ok(text) = read_text(path) else { return Err(ModeEditError::Missing { file }) };
     let (changed, line) = with_mode(&file, &text, name, to, models)?;
-    replace(path, &changed).map_err(|cause| EditError::File { file, line, to, cause })?;
+    replace(path, &changed).map_err(|cause| ModeEditError::File { file, line, to, cause })?;
     Ok(line)
 }
 
@@ -71,17 +71,17 @@ pub(crate) fn with_mode(
     name: &str,
     to: Mode,
     models: &Models<'_>,
-) -> Result<(String, usize), EditError> {
-    let missing = || EditError::Missing { file: file.to_owned() };
+) -> Result<(String, usize), ModeEditError> {
+    let missing = || ModeEditError::Missing { file: file.to_owned() };
     let mode = mode_of(text, name).ok_or_else(missing)?;
-    let entangled = || EditError::Entangled { file: file.to_owned(), line: mode.at.line, to };
-    let Kind::Text(word) = &mode.kind else { return Err(entangled()) };
+    let entangled = || ModeEditError::Entangled { file: file.to_owned(), line: mode.at.line, to };
+    let NodeValue::Text(word) = &mode.kind else { return Err(entangled()) };
     let start = offset(text, mode.at).ok_or_else(entangled)?;
     let start = start + text.get(start..).map_or(0, |rest| usize::from(rest.starts_with(['"', '\''])));
     let rest = text.get(start..).and_then(|rest| rest.strip_prefix(word.as_str())).ok_or_else(entangled)?;
     let changed = format!("{}{}{rest}", text.get(..start).unwrap_or_default(), to.as_str());
-    let before = load(file, text, models).map_err(EditError::Faults)?.value;
-    let after = load(file, &changed, models).map_err(EditError::Faults)?.value;
+    let before = load(file, text, models).map_err(ModeEditError::Faults)?.value;
+    let after = load(file, &changed, models).map_err(ModeEditError::Faults)?.value;
     let alone = before.len() == after.len()
         && before.iter().zip(&after).all(|(old, new)| if new.name == name { new.mode == to } else { old == new });
     if alone { Ok((changed, mode.at.line)) } else { Err(entangled()) }
@@ -89,13 +89,13 @@ pub(crate) fn with_mode(
 
 fn mode_of(text: &str, name: &str) -> Option<Node> {
     let root = parse(0, text, &mut Faults::default())?;
-    let Kind::List(agents) = &root.get(AGENTS)?.kind else { return None };
-    let named = |node: &&Node| node.get(NAME).is_some_and(|known| known.kind == Kind::Text(name.to_owned()));
+    let NodeValue::List(agents) = &root.get(AGENTS)?.kind else { return None };
+    let named = |node: &&Node| node.get(NAME).is_some_and(|known| known.kind == NodeValue::Text(name.to_owned()));
     agents.iter().find(named)?.get("mode").cloned()
 }
 
 /// Returns the byte offset of a place.
-fn offset(text: &str, at: Place) -> Option<usize> {
+fn offset(text: &str, at: SourcePosition) -> Option<usize> {
     let start = text.split_inclusive('\n').take(at.line.checked_sub(1)?).map(str::len).sum::<usize>();
     let line = text.get(start..)?;
     let bom = if start == 0 && line.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };

@@ -12,15 +12,15 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Loaded, Report,
-    fault::{Faults, Place, listed, quoted},
+    fault::{Faults, SourcePosition, listed, quoted},
     file::read_tree,
     keys::{Keys, Record, Shape, document},
     shape::List,
-    tree::{Kind, Node, parse},
+    tree::{Node, NodeValue, parse},
 };
 use umbra_domain::{ModelKind, ModelSpec, PricePerMtok, Provider, Shadow, nearest::nearest};
 
-pub use edit::{EditError, set_mode};
+pub use edit::{ModeEditError, set_mode};
 
 /// Key of the list of shadows, and key of a shadow's name.
 const AGENTS: &str = "shadow_agents";
@@ -118,10 +118,10 @@ fn file(keys: &mut Keys<'_>, models: &Models<'_>) -> Option<Vec<Shadow>> {
 /// Notes a fault for each name that occurs twice: budgets, findings and versions are kept by name. Reads the nodes, so
 /// the fault stands among the other faults of its shadow.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let Some(Kind::List(shadows)) = root.get(AGENTS).map(|node| &node.kind) else { return };
-    let mut first: BTreeMap<&str, Place> = BTreeMap::new();
+    let Some(NodeValue::List(shadows)) = root.get(AGENTS).map(|node| &node.kind) else { return };
+    let mut first: BTreeMap<&str, SourcePosition> = BTreeMap::new();
     for (index, shadow) in shadows.iter().enumerate() {
-        let Some(Node { kind: Kind::Text(name), at }) = shadow.get(NAME) else { continue };
+        let Some(Node { kind: NodeValue::Text(name), at }) = shadow.get(NAME) else { continue };
         if let Some(earlier) = first.get(name.as_str()) {
             let message = format!("the name {} occurs twice", quoted(name));
             let help = format!("the shadow at line {} has this name: choose another name", earlier.line);

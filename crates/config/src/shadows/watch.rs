@@ -6,9 +6,9 @@ use super::{
     super::{
         fault::Faults,
         keys::{Keys, Shape},
-        shape::{List, Table, shown, word},
+        shape::{List, MappingShape, shown, word},
         text::{agent_glob, printable},
-        tree::{Kind, Node},
+        tree::{Node, NodeValue},
     },
     cost::usd,
 };
@@ -28,7 +28,7 @@ pub(super) fn declare(keys: &mut Keys<'_>) -> Option<WatchRule> {
     let metadata = keys.optional(
         "metadata",
         "Values that the metadata of the events must hold.",
-        Table { max: 32, key: metadata_key, value: Scalar },
+        MappingShape { max: 32, key: metadata_key, value: Scalar },
     );
     let except = keys.optional(
         "except",
@@ -79,10 +79,10 @@ impl Shape for Scalar {
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
         match &node.kind {
-            Kind::Text(text) => Some(json!(text)),
-            Kind::Flag(flag) => Some(json!(flag)),
-            Kind::Whole(number) if i64::try_from(*number).is_ok() => Some(json!(i64::try_from(*number).ok())),
-            Kind::Decimal(number) => Some(json!(number)),
+            NodeValue::Text(text) => Some(json!(text)),
+            NodeValue::Flag(flag) => Some(json!(flag)),
+            NodeValue::Whole(number) if i64::try_from(*number).is_ok() => Some(json!(i64::try_from(*number).ok())),
+            NodeValue::Decimal(number) => Some(json!(number)),
             _ => {
                 faults.fault(
                     node.at,

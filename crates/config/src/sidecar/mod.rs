@@ -27,7 +27,7 @@ pub type NameRule<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 /// The judgements that the caller passes in.
 #[derive(Clone, Copy)]
-pub struct Judgement<'a> {
+pub struct SidecarFileValidators<'a> {
     /// Judgement on a condition of a rule about calls.
     pub condition: ConditionRule<'a>,
     /// Judgement on a document's name.
@@ -38,21 +38,21 @@ pub struct Judgement<'a> {
     pub taken: &'a dyn Fn(&str) -> bool,
 }
 
-impl Judgement<'_> {
+impl SidecarFileValidators<'_> {
     /// Accepts everything that is well formed.
-    pub const NONE: Judgement<'static> =
-        Judgement { condition: &|_| Ok(()), document: &|_| Ok(()), shadow: &|_| Ok(()), taken: &|_| false };
+    pub const NONE: SidecarFileValidators<'static> =
+        SidecarFileValidators { condition: &|_| Ok(()), document: &|_| Ok(()), shadow: &|_| Ok(()), taken: &|_| false };
 }
 
 /// Reads a sidecar file.
-pub fn read(path: &Path, judgement: Judgement<'_>) -> Result<Loaded<SidecarRules>, Report> {
+pub fn read(path: &Path, judgement: SidecarFileValidators<'_>) -> Result<Loaded<SidecarRules>, Report> {
     let mut faults = Faults::default();
     let root = read_tree(path, &mut faults);
     check(root, judgement, faults)
 }
 
 /// Reads the rules from a text. Faults call it `file_name`.
-pub fn load(file_name: &str, text: &str, judgement: Judgement<'_>) -> Result<Loaded<SidecarRules>, Report> {
+pub fn load(file_name: &str, text: &str, judgement: SidecarFileValidators<'_>) -> Result<Loaded<SidecarRules>, Report> {
     let mut faults = Faults::default();
     let source = faults.add_source(file_name, text);
     let root = parse(source, text, &mut faults);
@@ -61,11 +61,15 @@ pub fn load(file_name: &str, text: &str, judgement: Judgement<'_>) -> Result<Loa
 
 /// Returns the JSON Schema (draft 2020-12) of the sidecar file, for editors.
 pub fn sidecar_schema() -> serde_json::Value {
-    let shape = Record(|keys: &mut Keys<'_>| file(keys, Judgement::NONE)).schema();
+    let shape = Record(|keys: &mut Keys<'_>| file(keys, SidecarFileValidators::NONE)).schema();
     document("Umbra sidecar", shape)
 }
 
-fn check(root: Option<Node>, judgement: Judgement<'_>, mut faults: Faults) -> Result<Loaded<SidecarRules>, Report> {
+fn check(
+    root: Option<Node>,
+    judgement: SidecarFileValidators<'_>,
+    mut faults: Faults,
+) -> Result<Loaded<SidecarRules>, Report> {
     let found = root.and_then(|root| {
         let lists = [POLICIES, DOCUMENTS, TEXTS, MODELS];
         refuse_twins(&root, &lists, &mut faults);
@@ -77,7 +81,7 @@ fn check(root: Option<Node>, judgement: Judgement<'_>, mut faults: Faults) -> Re
 
 /// Declares the file's keys.
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
-fn file(keys: &mut Keys<'_>, judgement: Judgement<'_>) -> Option<SidecarRules> {
+fn file(keys: &mut Keys<'_>, judgement: SidecarFileValidators<'_>) -> Option<SidecarRules> {
     Some(SidecarRules {
         policies: policies(keys, judgement.condition),
         documents: rule::documents(keys, judgement.document),

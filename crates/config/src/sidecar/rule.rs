@@ -10,7 +10,7 @@ use super::{
         rules::{MAX_RULES, NAME, RuleHead, head, reason, tools},
         shape::{List, word},
         text::printable,
-        tree::{Kind, Node},
+        tree::{Node, NodeValue},
     },
     DOCUMENTS, MODELS, NameRule, TEXTS,
 };
@@ -63,9 +63,9 @@ pub(super) fn models(keys: &mut Keys<'_>, shadow: NameRule<'_>) -> Vec<ModelRule
 /// the other faults of its rule.
 pub(super) fn refuse_taken(root: &Node, lists: &[&str], taken: &dyn Fn(&str) -> bool, faults: &mut Faults) {
     for list in lists {
-        let Some(Kind::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
+        let Some(NodeValue::List(rules)) = root.get(list).map(|node| &node.kind) else { continue };
         for (index, rule) in rules.iter().enumerate() {
-            let Some(Node { kind: Kind::Text(name), at }) = rule.get(NAME) else { continue };
+            let Some(Node { kind: NodeValue::Text(name), at }) = rule.get(NAME) else { continue };
             if taken(name) {
                 let message = format!("the name {} occurs twice", quoted(name));
                 let help = "a rule of the tools file has this name and also applies here: choose another name";
@@ -119,9 +119,9 @@ fn document(keys: &mut Keys<'_>, check: NameRule<'_>) -> Option<DocumentRule> {
     let reason = reason.unwrap_or_else(|| {
         let of = section.as_ref().map(|section| format!(" ({section})")).unwrap_or_default();
         let state = match needs {
-            DocumentNeed::Exists => "has to be there and say something",
-            DocumentNeed::Updated => "has to be updated first",
-            DocumentNeed::Complete => "has to have no open item left",
+            DocumentNeed::Exists => "must exist and have content",
+            DocumentNeed::Updated => "must be updated first",
+            DocumentNeed::Complete => "must have no open items",
         };
         format!("the document {document}{of} {state}")
     });

@@ -3,13 +3,13 @@
 use super::{
     super::{
         Models,
-        shadows::{EditError, edit::with_mode},
+        shadows::{ModeEditError, edit::with_mode},
     },
     models,
 };
 use umbra_domain::{Mode, PricePerMtok};
 
-fn edited(text: &str, to: Mode) -> Result<(String, usize), EditError> {
+fn edited(text: &str, to: Mode) -> Result<(String, usize), ModeEditError> {
     let specs = models();
     with_mode("s.yaml", text, "b", to, &Models { specs: &specs, ceiling: PricePerMtok::from_usd(5.0).unwrap() })
 }
@@ -49,14 +49,14 @@ fn mode_edit_of_a_shared_or_missing_value_is_refused() {
         ["mode: *m", "mode: &n passive", "mode: !!str passive", "mode: \"p\\x61ssive\"", "mode: >-\n      passive"]
     {
         match edited(&file(mode), Mode::Review) {
-            Err(EditError::Entangled { .. }) => {}
+            Err(ModeEditError::Entangled { .. }) => {}
             Ok((text, _)) => assert_eq!(text, file(&mode.replace("passive", "review")), "{mode}"),
             Err(other) => panic!("{mode}: {other}"),
         }
     }
-    assert!(matches!(edited(&file("mode: *m"), Mode::Review), Err(EditError::Entangled { .. })));
+    assert!(matches!(edited(&file("mode: *m"), Mode::Review), Err(ModeEditError::Entangled { .. })));
     let other = "shadow_agents:\n  - {name: a, model: haiku, mode: review, watch: [{agent: x, triggers: [error]}]}\n";
-    assert!(matches!(edited(other, Mode::Active), Err(EditError::Missing { .. })));
+    assert!(matches!(edited(other, Mode::Active), Err(ModeEditError::Missing { .. })));
     let passive_key = file("mode: active\n    on_timeout: reject");
-    assert!(matches!(edited(&passive_key, Mode::Passive), Err(EditError::Faults(_))));
+    assert!(matches!(edited(&passive_key, Mode::Passive), Err(ModeEditError::Faults(_))));
 }

@@ -81,7 +81,7 @@ fn faults_name_the_variable() {
         ("UMBRA__SERVR__BIND", "127.0.0.1:1", &["UMBRA__SERVR__BIND:1:1: unknown key", "`server`"]),
         ("UMBRA__SERVER__BIND", "[broken", &["UMBRA__SERVER__BIND:1:1: server.bind: \"[broken\" is not an address"]),
         ("UMBRA__QUEUE__WORKERS", "-1", &["UMBRA__QUEUE__WORKERS:1:1: queue.workers: -1 is out of bounds"]),
-        ("UMBRA__SERVER", "x", &["UMBRA__SERVER:1:1: server: text stands where keys"]),
+        ("UMBRA__SERVER", "x", &["UMBRA__SERVER:1:1: server: expected keys with values, found text"]),
         ("UMBRA__", "x", &["UMBRA__:1:1: unknown key"]),
         ("UMBRA__MODELS__HAIKU__NAME", "x", &["models.haiku: `provider` is missing"]),
     ];
@@ -93,12 +93,12 @@ fn faults_name_the_variable() {
 #[test]
 fn a_key_within_a_value_without_keys_is_a_fault() {
     let found = faults(over("webhooks: []\n", &[("UMBRA__WEBHOOKS__NAME", "pager")]));
-    one_fault("list", &found, 1, &["UMBRA__WEBHOOKS__NAME:1:1: a list stands where `name` would be set"]);
+    one_fault("list", &found, 1, &["UMBRA__WEBHOOKS__NAME:1:1: `name` cannot be set within a list"]);
     let found = faults(over("{}", &[("UMBRA__SERVER", "x"), ("UMBRA__SERVER__BIND", "127.0.0.1:0")]));
     let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(shown.len(), 2, "{shown:?}");
-    assert!(shown[0].starts_with("UMBRA__SERVER:1:1: server: text stands where keys"), "{shown:?}");
-    assert!(shown[1].starts_with("UMBRA__SERVER__BIND:1:1: text stands where `bind`"), "{shown:?}");
+    assert!(shown[0].starts_with("UMBRA__SERVER:1:1: server: expected keys with values, found text"), "{shown:?}");
+    assert!(shown[1].starts_with("UMBRA__SERVER__BIND:1:1: `bind` cannot be set within text"), "{shown:?}");
 }
 
 #[test]

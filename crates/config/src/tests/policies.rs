@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     super::{
         Loaded, Report,
-        tools::{Rules, load},
+        tools::{ToolsFileValidators, load},
         tools_schema,
     },
     faults, one_fault,
@@ -15,7 +15,7 @@ use umbra_domain::{Effect, GuardVerdict, PolicyMode, ToolDeclarations};
 /// Takes any condition that does not say `wrong`.
 fn read(text: &str) -> Result<Loaded<ToolDeclarations>, Report> {
     let condition = |text: &str| if text.contains("wrong") { Err("it is wrong".to_owned()) } else { Ok(()) };
-    load("tools.yaml", text, Rules { condition: &condition, ..Rules::NONE })
+    load("tools.yaml", text, ToolsFileValidators { condition: &condition, ..ToolsFileValidators::NONE })
 }
 
 /// Returns a rule with these lines from the third on, and `verdict: block` where they have no verdict.
@@ -79,7 +79,7 @@ trusted_servers: [github, stripe]
 #[test]
 fn every_fault_has_its_line_and_a_correction() {
     for (lines, line, words) in [
-        ("verdict: deny", 3, &["is not a word that is known", "allow, warn, ask or block"][..]),
+        ("verdict: deny", 3, &["is not an allowed value", "allow, warn, ask or block"][..]),
         ("verdict: blok", 3, &["did you mean `block`"]),
         ("mode: shadow", 3, &["enforce or audit"]),
         ("tool: stripe.*", 3, &["unknown key", "did you mean `tools`"]),
@@ -104,7 +104,7 @@ fn every_fault_has_its_line_and_a_correction() {
         "twins",
         &faults(read(&format!("{}  - {{name: r, verdict: ask}}\n", rule("verdict: ask")))),
         4,
-        &["\"r\" is taken", "line 2"],
+        &["\"r\" occurs twice", "line 2"],
     );
     one_fault(
         "effect",

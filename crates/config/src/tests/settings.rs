@@ -10,7 +10,7 @@ use super::{
         fault::Faults,
         quantity::{parse_bytes, parse_duration, show_bytes, show_duration},
         settings_schema,
-        tree::{Kind, Node, parse},
+        tree::{Node, NodeValue, parse},
     },
     faults, model, one_fault,
 };
@@ -30,10 +30,10 @@ fn default_file_gives_exactly_the_default_settings() {
 
 /// Every `section.key` of a tree of two levels.
 fn keys_of(root: &Node) -> BTreeSet<String> {
-    let Kind::Map(sections) = &root.kind else { panic!("no map") };
+    let NodeValue::Map(sections) = &root.kind else { panic!("no map") };
     let mut keys = BTreeSet::new();
     for section in sections {
-        if let Kind::Map(entries) = &section.value.kind {
+        if let NodeValue::Map(entries) = &section.value.kind {
             keys.extend(entries.iter().map(|entry| format!("{}.{}", section.key, entry.key)));
         }
     }
@@ -81,9 +81,9 @@ fn invalid_settings_are_faults_with_line_and_reason() {
         ("server:\n  max_in_flight_bytes: 1MiB", 2, &["max_in_flight_bytes is below"]),
         ("server:\n  decide_concurrency: 0", 2, &["out of bounds", "1 to 10000"]),
         ("server:\n  max_wait: 2m", 2, &["out of bounds"]),
-        ("server: [a]", 1, &["a list stands where keys"]),
+        ("server: [a]", 1, &["expected keys with values, found a list"]),
         ("servr: {}", 1, &["unknown key", "`server`"]),
-        ("storage: {download_postgres: yes}", 1, &["neither true nor false"]),
+        ("storage: {download_postgres: yes}", 1, &["is not true or false"]),
         ("storage: {data_dir: ''}", 1, &["characters"]),
         ("database: {schema: Public}", 1, &["a-z"]),
         ("database: {schema: pg_umbra}", 1, &["pg_"]),
@@ -109,14 +109,14 @@ fn invalid_settings_are_faults_with_line_and_reason() {
         ("baseline: {spreads: many}", 1, &["a number of spreads"]),
         ("promote: {floor: 80}", 1, &["out of bounds", "a share from 0 to 1"]),
         ("retention: {events_days: -1}", 1, &["out of bounds"]),
-        ("retention: {events_days: forever}", 1, &["no number of days", "never"]),
+        ("retention: {events_days: forever}", 1, &["not a number of days", "never"]),
         ("retention: {events_days: 2}", 1, &["before their ids are forgotten", "idempotency_hours"]),
         ("retention:\n  reviews_days: 29", 2, &["before their events"]),
         ("retention: {events_days: never}", 1, &["before their events", "reviews_days"]),
         ("retention: {counts_days: 6}", 1, &["not over", "7 or more"]),
         ("logging: {level: inof}", 1, &["did you mean `info`"]),
         ("logging: {format: xml}", 1, &["text or json"]),
-        ("storage: {download_postgres: 1}", 1, &["neither true nor false"]),
+        ("storage: {download_postgres: 1}", 1, &["is not true or false"]),
         ("auth: {allow_open_bind: true}", 1, &["unknown key"]),
         ("just text", 1, &["keys with values"]),
     ];
@@ -131,7 +131,7 @@ fn invalid_models_are_faults() {
         ("{name: x}", &["`provider` is missing", "wire protocol"]),
         ("{provider: openai}", &["`name` is missing"]),
         ("{provider: opnai, name: x}", &["did you mean `openai`"]),
-        ("{provider: openai, name: x, input_usd_per_mtok: 1}", &["without the other"]),
+        ("{provider: openai, name: x, input_usd_per_mtok: 1}", &["only one of the two prices"]),
         ("{provider: openai, name: x, base_url: llm.internal}", &["http://"]),
         ("{provider: openai, name: x, base_url: 'ftp://h/'}", &["http://"]),
         ("{provider: openai, name: x, base_url: 'http:///v1'}", &["a host"]),
@@ -139,13 +139,13 @@ fn invalid_models_are_faults() {
         ("{provider: openai, name: x, base_url: 'http://h/v1?key=1'}", &["a path"]),
         ("{provider: openai, name: x, max_output_tokens: 0}", &["out of bounds"]),
         ("{provider: openai, name: x, timeout: 1h}", &["out of bounds"]),
-        ("{provider: checks, base_url: 'http://h'}", &["no model is called"]),
+        ("{provider: checks, base_url: 'http://h'}", &["calls no model"]),
         ("{provider: openai, name: x, price: 3}", &["unknown key"]),
     ];
     for (model, words) in cases {
         one_fault(model, &faults(read(&format!("models:\n  m: {model}\n"))), 2, words);
     }
-    one_fault("alias", &faults(read("models: {'a b': {provider: checks}}")), 1, &["not a name"]);
+    one_fault("alias", &faults(read("models: {'a b': {provider: checks}}")), 1, &["not an allowed name"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn database_url_is_read_from_url_file() {
     assert_eq!(settings.database.url.unwrap().expose_secret(), "postgres://app:pw@db/umbra");
     std::fs::write(&path, "mysql://app:hunter2@db").unwrap();
     let found = faults(read(&format!("database: {{url_file: '{}'}}", path.display())));
-    one_fault("url_file", &found, 1, &["does not give the URL"]);
+    one_fault("url_file", &found, 1, &["has no URL"]);
     assert!(!found[0].to_string().contains("hunter2"));
 }
 

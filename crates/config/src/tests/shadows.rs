@@ -159,7 +159,7 @@ fn trigger_all_loads_with_a_warning() {
     assert_eq!(lines, [(Level::Warning, 4), (Level::Warning, 5)]);
     let shown = loaded.warnings[0].to_string();
     assert!(shown.starts_with("shadows.yaml:4:30: warning: shadow_agents[0].watch[0].triggers: "), "{shown}");
-    assert!(shown.contains("prefer naming"));
+    assert!(shown.contains("name only the triggers"));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn invalid_values_are_faults_with_line_and_reason() {
         ("model: frontier", 3, &["25 USD", "at most 5", "`mini` at 2 USD", "allow_costly_model"]),
         ("model: local", 3, &["`local` has no prices", "models.local.input_usd_per_mtok"]),
         ("model: local\ncost_control: {max_usd_per_day: 1, allow_costly_model: true}", 4, &["`local` has no price"]),
-        ("model: checks\nchecks: none", 4, &["neither a model nor a check"]),
+        ("model: checks\nchecks: none", 4, &["no model and no checks"]),
         ("watch: []", 3, &["a list of 0 items"]),
         ("watch: {agent: a, triggers: [error]}", 3, &["not a list"]),
         ("watch: [{agent: a}]", 3, &["`triggers` is missing"]),
@@ -244,7 +244,7 @@ fn invalid_values_are_faults_with_line_and_reason() {
         ("flag_at: info", 3, &["warning or critical"]),
         ("max_input_chars: 999", 3, &["1000 to 200000"]),
         ("datamark: bold", 3, &["off, lines or words"]),
-        ("allowed_hosts: https://api.acme.io/v1", 3, &["a host alone", "no scheme"]),
+        ("allowed_hosts: https://api.acme.io/v1", 3, &["only a host", "no scheme"]),
         ("verdict_within: 5s", 3, &["only an active shadow", "mode: active"]),
         ("on_timeout: reject", 3, &["only an active shadow"]),
         ("on_inconclusive: accept", 3, &["only an active shadow"]),
@@ -265,7 +265,7 @@ fn invalid_values_are_faults_with_line_and_reason() {
 #[test]
 fn unavailable_keys_are_refused_with_an_explanation() {
     for (line, words) in [
-        ("batch_with_others: true", &["not available in this version", "leave it out"][..]),
+        ("batch_with_others: true", &["not available in this version", "remove the key"][..]),
         ("redact: false", &["cannot be switched off"]),
     ] {
         one_fault(line, &faults(read(&shadow(line))), 3, words);
@@ -288,10 +288,10 @@ fn batch_is_off_or_bounded_and_removes_the_default_cooldown() {
     let own = cost("batch: {max_events: 20, max_chars: 500, max_wait: 5m}, cooldown: 1h");
     assert_eq!((own.batch, own.cooldown), (bounds(20, 500, 300), Duration::from_hours(1)));
     for (lines, words) in [
-        ("cost_control: {batch: on}", &["cost_control.batch", "neither off nor a mapping"][..]),
+        ("cost_control: {batch: on}", &["cost_control.batch", "is not off or a mapping"][..]),
         ("cost_control: {batch: {max_events: 1}}", &["cost_control.batch.max_events", "from 2 to 50"]),
         ("cost_control: {batch: {max_wait: 2d}}", &["max_wait", "out of bounds"]),
-        ("mode: active\ncost_control: {batch: {}}", &["cost_control.batch", "cannot wait for company"]),
+        ("mode: active\ncost_control: {batch: {}}", &["cost_control.batch", "cannot wait for other events"]),
     ] {
         one_fault(lines, &faults(read(&shadow(lines))), if lines.starts_with("mode") { 4 } else { 3 }, words);
     }
@@ -307,10 +307,10 @@ fn trajectory_scope_needs_task_complete_and_no_active_mode() {
     assert_eq!(read(&shadow(all)).unwrap().value[0].scope, ReviewScope::Trajectory);
     assert_eq!(read(SEED).unwrap().value[0].scope, ReviewScope::Event);
     for (lines, line, words) in [
-        ("scope: trajectory", 6, &["begins when task_complete arrives", "triggers: [task_complete]"][..]),
-        (&format!("{task}\nmode: active"), 4, &["a verdict is of one event"]),
-        (&format!("{task}\ncost_control: {{batch: {{}}}}"), 5, &["of a whole task already"]),
-        ("scope: batch", 3, &["is not a word that is known here"]),
+        ("scope: trajectory", 6, &["begins with task_complete", "triggers: [task_complete]"][..]),
+        (&format!("{task}\nmode: active"), 4, &["a verdict is about one event"]),
+        (&format!("{task}\ncost_control: {{batch: {{}}}}"), 5, &["covers a whole task already"]),
+        ("scope: batch", 3, &["is not an allowed value"]),
     ] {
         one_fault(lines, &faults(read(&shadow(lines))), line, words);
     }

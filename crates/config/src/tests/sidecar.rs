@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use super::{
     super::{
         EXAMPLE_SIDECAR, Loaded, Report,
-        sidecar::{Judgement, load},
+        sidecar::{SidecarFileValidators, load},
         sidecar_schema,
     },
     faults, one_fault,
@@ -18,10 +18,10 @@ use umbra_domain::{
 /// Reads a text with test judgements: `wrong` is faulty, `nobody` is no shadow, and the tools file has a rule `theirs`.
 fn read(text: &str) -> Result<Loaded<SidecarRules>, Report> {
     let judge = |text: &str| if text.contains("wrong") { Err("it is wrong".to_owned()) } else { Ok(()) };
-    let judgement = Judgement {
+    let judgement = SidecarFileValidators {
         condition: &judge,
         document: &judge,
-        shadow: &|name| if name == "nobody" { Err("no shadow is called that".to_owned()) } else { Ok(()) },
+        shadow: &|name| if name == "nobody" { Err("shadow not found".to_owned()) } else { Ok(()) },
         taken: &|name| name == "theirs",
     };
     load("sidecar.yaml", text, judgement)
@@ -93,9 +93,9 @@ fn rules_with_required_keys_only_get_defaults() {
     assert_eq!(read("policies:\n").unwrap().value, SidecarRules::default());
     let document = read(&rule("documents", "")).unwrap().value.documents.remove(0);
     assert_eq!((document.since, document.mode, document.section), (Since::Turn, PolicyMode::Enforce, None));
-    assert_eq!(document.reason, "the document todo has to be there and say something");
+    assert_eq!(document.reason, "the document todo must exist and have content");
     let document = read(&rule("documents", "needs: updated\nsection: Findings")).unwrap().value.documents.remove(0);
-    assert_eq!(document.reason, "the document todo (Findings) has to be updated first");
+    assert_eq!(document.reason, "the document todo (Findings) must be updated first");
     let text = read(&rule("texts", "")).unwrap().value.texts.remove(0);
     assert_eq!((text.of.as_slice(), text.severity), (&[][..], Severity::Warning));
     assert_eq!(text.reason, "the policy r says warn");
@@ -119,19 +119,19 @@ fn every_fault_has_its_line_and_a_correction() {
         ("policies", "except: ['a[']", 3, &["policies[0].except[0]", "globs are like"]),
         ("policies", "when: wrong", 3, &["policies[0].when", "it is wrong"]),
         ("policies", "name: theirs", 3, &["\"theirs\" is taken", "tools file"]),
-        ("documents", "verdict: ask", 3, &["is not a word that is known", "warn or block"]),
+        ("documents", "verdict: ask", 3, &["is not an allowed value", "warn or block"]),
         ("documents", "verdict: allow", 3, &["warn or block"]),
         ("documents", "documnt: todo", 3, &["did you mean `document`"]),
         ("documents", "document: wrong", 3, &["documents[0].document", "it is wrong", "todo"]),
         ("documents", "document: ''", 3, &["1 to 64 characters"]),
         ("documents", "needs: exist", 3, &["did you mean `exists`"]),
         ("documents", "needs: present", 3, &["exists, updated or complete"]),
-        ("documents", "since: turn", 3, &["only what has to be updated", "needs: updated"]),
+        ("documents", "since: turn", 3, &["since applies only to needs: updated", "needs: updated"]),
         ("documents", "needs: updated\nsince: today", 4, &["turn or session"]),
         ("documents", "section: ' a'", 3, &["no space at either end"]),
         ("documents", "tools: ['a[']", 3, &["documents[0].tools[0]", "globs are like"]),
         ("documents", "of: answer", 3, &["turn, message or call"]),
-        ("documents", "tools: a\nof: message", 4, &["about calls alone", "of: call"]),
+        ("documents", "tools: a\nof: message", 4, &["applies only to calls", "of: call"]),
         ("documents", "agents: '[a'", 3, &["an agent's name or a glob"]),
         ("documents", "routes: a b", 3, &["without spaces"]),
         ("documents", "modes: []", 3, &["a list of 0 items"]),
@@ -141,11 +141,11 @@ fn every_fault_has_its_line_and_a_correction() {
         ("texts", "checks: []", 3, &["a list of 0 items"]),
         ("texts", "checks: [pii, secret]", 3, &["texts[0].checks[1]", "did you mean `secrets`"]),
         ("texts", "checks: [pii, contradictions]", 3, &["texts[0].checks[1]", "a shadow's `checks`"]),
-        ("texts", "of: result\nchecks: [secrets, pii]", 4, &["texts[0].checks[1]", "it looks at message or call"]),
+        ("texts", "of: result\nchecks: [secrets, pii]", 4, &["texts[0].checks[1]", "it checks message or call"]),
         ("texts", "severity: grave", 3, &["info, warning or critical"]),
         ("texts", "tools: a", 3, &["unknown key", "known here"]),
         ("models", "shadow: ''", 3, &["0 characters is out of bounds"]),
-        ("models", "shadow: nobody", 3, &["no shadow is called that"]),
+        ("models", "shadow: nobody", 3, &["shadow not found"]),
         ("models", "deadline: 20ms", 3, &["out of bounds", "50ms to 10s"]),
         ("models", "deadline: 11s", 3, &["out of bounds"]),
         ("models", "deadline: 1", 3, &["is not a duration"]),
@@ -183,7 +183,11 @@ fn rule_name_taken_in_any_list_is_a_fault() {
         };
         let found = faults(read(&text));
         assert_eq!(found.len(), 1, "{text}");
-        assert!(found[0].message.contains("\"r\" is taken") && found[0].help.contains("line"), "{text}\n{}", found[0]);
+        assert!(
+            found[0].message.contains("\"r\" occurs twice") && found[0].help.contains("line"),
+            "{text}\n{}",
+            found[0]
+        );
     }
 }
 

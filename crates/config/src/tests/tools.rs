@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     super::{
         EXAMPLE_TOOLS, Report,
-        tools::{ReplaceError, Rules, load, read, replace, tools_schema, write},
+        tools::{ReplaceError, ToolsFileValidators, load, read, replace, tools_schema, write},
     },
     faults, one_fault,
 };
@@ -17,7 +17,7 @@ use umbra_domain::{
 };
 
 fn parsed(text: &str) -> Result<ToolDeclarations, Report> {
-    load("tools.yaml", text, Rules::NONE).map(|loaded| loaded.value)
+    load("tools.yaml", text, ToolsFileValidators::NONE).map(|loaded| loaded.value)
 }
 
 fn tool(lines: &str) -> String {
@@ -54,9 +54,9 @@ fn every_fault_has_its_line_and_a_correction() {
         ("tols: []\n".to_owned(), 1, &["did you mean `tools`"]),
         (tool("resposes:\n- result: 1"), 4, &["did you mean `responses`"]),
         (tool("version: 0"), 4, &["out of bounds"]),
-        (tool("output_schema: 7"), 4, &["a JSON Schema belongs"]),
+        (tool("output_schema: 7"), 4, &["expected a JSON Schema"]),
         (tool("responses:\n- when: 'true'"), 5, &["`result` is missing"]),
-        (tool("responses:\n- result: 1\n- when: 'true'\n  result: 2"), 5, &["nothing below"]),
+        (tool("responses:\n- result: 1\n- when: 'true'\n  result: 2"), 5, &["no response after this one"]),
         (tool("faults: [{rate: 2, error: x}]"), 4, &["from 0 to 1"]),
         (tool("faults: [{rate: 0.5, error: 'a b'}]"), 4, &["letters, digits"]),
         (tool("overlay: {reads: [{tool: x, key: args.id}]}"), 4, &["add put or delete"]),
@@ -75,7 +75,7 @@ fn every_fault_has_its_line_and_a_correction() {
         (
             "tools:\n  - tool: a\n    effect: read\n    overlay: {put: {collection: c, key: args.id}}\n".to_owned(),
             4,
-            &["a tool that only reads"],
+            &["a tool with effect: read"],
         ),
     ] {
         one_fault(&text, &faults(parsed(&text)), line, words);
@@ -93,7 +93,8 @@ fn contract_faults_are_reported_at_their_item() {
         ]
     };
     let text = tool("responses:\n- when: 'true'\n  result: 1\n- result: 2");
-    let report = load("tools.yaml", &text, Rules { contract: &judge, ..Rules::NONE }).unwrap_err();
+    let report =
+        load("tools.yaml", &text, ToolsFileValidators { contract: &judge, ..ToolsFileValidators::NONE }).unwrap_err();
     let places: Vec<_> = report.faults.iter().map(|fault| (fault.line, fault.key.as_str())).collect();
     assert_eq!(places, [(2, "tools[0]"), (7, "tools[0].responses[1]")]);
 }
@@ -148,7 +149,7 @@ fn schemas_come_from_an_openapi_file_in_the_same_folder() {
     let file = folder.path().join("tools.yaml");
     let read = |lines: &str| {
         fs::write(&file, tool(lines)).unwrap();
-        read(&file, Rules::NONE).map(|loaded| loaded.value)
+        read(&file, ToolsFileValidators::NONE).map(|loaded| loaded.value)
     };
     let source = "{openapi: api.yaml, operation: PostRefund}";
     let tools =
@@ -172,8 +173,8 @@ fn schemas_come_from_an_openapi_file_in_the_same_folder() {
     assert_eq!(contract.example, Some(json!({"id": "re_1", "owner": {"name": "Ann"}})));
     for (lines, words) in [
         ("output_schema: {openapi: api.yaml, operation: PostRefnd}", "did you mean `PostRefund`"),
-        ("output_schema: {openapi: ../api.yaml, operation: A}", "leads out of the folder"),
-        ("output_schema: {openapi: /etc/passwd, operation: A}", "leads out of the folder"),
+        ("output_schema: {openapi: ../api.yaml, operation: A}", "is outside the folder"),
+        ("output_schema: {openapi: /etc/passwd, operation: A}", "is outside the folder"),
         ("output_schema: {openapi: none.yaml, operation: A}", "cannot be read"),
     ] {
         one_fault(lines, &faults(read(lines)), 4, &[words]);
@@ -182,7 +183,7 @@ fn schemas_come_from_an_openapi_file_in_the_same_folder() {
     {
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link.yaml")).unwrap();
         let lines = "output_schema: {openapi: link.yaml, operation: A}";
-        one_fault(lines, &faults(read(lines)), 4, &["leads out of the folder"]);
+        one_fault(lines, &faults(read(lines)), 4, &["is outside the folder"]);
     }
     let broken = faults(read("output_schema: {openapi: broken.yaml, operation: A}"));
     assert!(broken.iter().any(|fault| fault.file.ends_with("broken.yaml")), "{broken:?}");

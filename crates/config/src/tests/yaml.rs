@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        fault::{Faults, Place},
-        tree::{Kind, Node, parse},
+        fault::{Faults, SourcePosition},
+        tree::{Node, NodeValue, parse},
     },
     faults, one_fault,
 };
@@ -18,8 +18,8 @@ fn read(text: &str) -> Result<Node, Vec<super::Fault>> {
 #[test]
 fn every_node_and_key_has_its_line_and_column() {
     let root = read("a: 1\nlist:\n  - x\n  - {k: \"v\", ü: ~}\nref: &n yes\nuse: *n\n").unwrap();
-    let Kind::Map(entries) = &root.kind else { panic!("no map") };
-    let at = |line, column| Place { source: 0, line, column };
+    let NodeValue::Map(entries) = &root.kind else { panic!("no map") };
+    let at = |line, column| SourcePosition { source: 0, line, column };
     let keys: Vec<_> = entries.iter().map(|entry| (entry.key.as_str(), entry.at, entry.value.at)).collect();
     assert_eq!(
         keys,
@@ -31,29 +31,29 @@ fn every_node_and_key_has_its_line_and_column() {
             ("use", at(6, 1), at(6, 6)),
         ]
     );
-    let Kind::List(items) = &entries[1].value.kind else { panic!("no list") };
+    let NodeValue::List(items) = &entries[1].value.kind else { panic!("no list") };
     assert_eq!(items[0].at, at(3, 5));
-    let Kind::Map(inner) = &items[1].kind else { panic!("no map") };
+    let NodeValue::Map(inner) = &items[1].kind else { panic!("no map") };
     assert_eq!((inner[1].key.as_str(), inner[1].at, inner[1].value.at), ("ü", at(4, 14), at(4, 17)));
 }
 
 #[test]
 fn scalars_are_typed_by_yaml_1_2() {
     let cases = [
-        ("yes", Kind::Text("yes".to_owned())),
-        ("true", Kind::Flag(true)),
-        ("\"true\"", Kind::Text("true".to_owned())),
-        ("~", Kind::Null),
-        ("-7", Kind::Whole(-7)),
-        ("18446744073709551615", Kind::Whole(u64::MAX.into())),
-        ("1e3", Kind::Decimal(1_000.0)),
-        (".inf", Kind::Text(".inf".to_owned())),
-        (".nan", Kind::Text(".nan".to_owned())),
-        ("127.0.0.1:7817", Kind::Text("127.0.0.1:7817".to_owned())),
+        ("yes", NodeValue::Text("yes".to_owned())),
+        ("true", NodeValue::Flag(true)),
+        ("\"true\"", NodeValue::Text("true".to_owned())),
+        ("~", NodeValue::Null),
+        ("-7", NodeValue::Whole(-7)),
+        ("18446744073709551615", NodeValue::Whole(u64::MAX.into())),
+        ("1e3", NodeValue::Decimal(1_000.0)),
+        (".inf", NodeValue::Text(".inf".to_owned())),
+        (".nan", NodeValue::Text(".nan".to_owned())),
+        ("127.0.0.1:7817", NodeValue::Text("127.0.0.1:7817".to_owned())),
     ];
     for (text, expected) in cases {
         let root = read(&format!("k: {text}\n")).unwrap();
-        let Kind::Map(entries) = root.kind else { panic!("no map") };
+        let NodeValue::Map(entries) = root.kind else { panic!("no map") };
         assert_eq!(entries[0].value.kind, expected, "{text}");
     }
 }
@@ -65,10 +65,10 @@ fn syntax_error_is_one_fault_with_its_line() {
         ("# only a comment\n", 0, &["empty"]),
         ("a: 1\nb: [1, 2\nc: 3\n", 3, &["not valid YAML"]),
         ("a: 1\nb:\n\t- x\n", 3, &["YAML"]),
-        ("a: 1\nb: 2\na: 3\n", 3, &["`a` stands here twice"]),
+        ("a: 1\nb: 2\na: 3\n", 3, &["`a` occurs twice"]),
         ("watch:\n  - agent: *\n", 2, &["YAML"]),
         ("a: *unknown\n", 1, &["no anchor", "quotes"]),
-        ("a: 1\n---\nb: 2\n", 3, &["second document"]),
+        ("a: 1\n---\nb: 2\n", 3, &["second YAML document"]),
         ("a: !!python/object x\n", 1, &[]),
     ];
     for (text, line, words) in cases {
@@ -88,10 +88,10 @@ fn unreadable_file_is_one_fault() {
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let cases: [(std::path::PathBuf, usize, &str); 6] = [
         (folder.path().join("missing.yaml"), 0, "cannot be read"),
-        (folder.path().to_owned(), 0, "no regular file"),
+        (folder.path().to_owned(), 0, "not a regular file"),
         // The pipe has no writer: opening it would wait for ever.
-        (pipe, 0, "no regular file"),
-        ("/dev/zero".into(), 0, "no regular file"),
+        (pipe, 0, "not a regular file"),
+        ("/dev/zero".into(), 0, "not a regular file"),
         (write("latin1.yaml", b"a: 1\nb: caf\xe9\n"), 2, "not UTF-8"),
         (write("long.yaml", &vec![b'x'; 3 * 1024 * 1024]), 0, "bytes"),
     ];

@@ -21,8 +21,8 @@ use super::{
 use umbra_domain::{
     Effect,
     contract::{
-        Arguments, FaultRule, ListBack, OnUnavailable, Overlay, OverlayDelete, OverlayPut, ReadBack, Response,
-        StaleLimits, ToolContract,
+        Arguments, FaultRule, ListBack, OnUnavailable, Overlay, OverlayDelete, OverlayPut, ReadBack, StaleLimits,
+        StubResponse, ToolContract,
     },
 };
 
@@ -58,12 +58,12 @@ pub(super) fn declare(keys: &mut Keys<'_>, files: &Files<'_>, rule: ContractRule
     let input_schema = keys.optional(
         "input_schema",
         "JSON Schema of the arguments, or {openapi: FILE, operation: ID}; calls that do not fit are refused.",
-        SchemaShape { files, part: Part::Input, example: None },
+        SchemaShape { files, part: OperationPart::Input, example: None },
     );
     let output_schema = keys.optional(
         "output_schema",
         "JSON Schema of the result, or {openapi: FILE, operation: ID}; every stub must fit it.",
-        SchemaShape { files, part: Part::Output, example: Some(&example) },
+        SchemaShape { files, part: OperationPart::Output, example: Some(&example) },
     );
     let responses = keys.optional(
         "responses",
@@ -161,7 +161,7 @@ fn writes(overlay: &Overlay) -> bool {
     overlay.put.is_some() || overlay.delete.is_some()
 }
 
-fn response(keys: &mut Keys<'_>) -> Option<Response> {
+fn response(keys: &mut Keys<'_>) -> Option<StubResponse> {
     let when = keys.optional(
         "when",
         "Condition of the response, in CEL over args and tool; it always applies unless set.",
@@ -173,7 +173,7 @@ fn response(keys: &mut Keys<'_>) -> Option<Response> {
          seq(prefix), now(), epoch(). null where output_schema says that the tool gives nothing.",
         JsonOrNull,
     );
-    Some(Response { when, result: result? })
+    Some(StubResponse { when, result: result? })
 }
 
 fn fault_rule(keys: &mut Keys<'_>) -> Option<FaultRule> {
@@ -348,7 +348,7 @@ fn endpoint() -> Text<String> {
 
 /// The schema of an operation that is wanted: arguments or result.
 #[derive(Clone, Copy)]
-enum Part {
+enum OperationPart {
     Input,
     Output,
 }
@@ -356,7 +356,7 @@ enum Part {
 /// Shape of a JSON Schema, written out or in an OpenAPI file.
 struct SchemaShape<'a> {
     files: &'a Files<'a>,
-    part: Part,
+    part: OperationPart,
     /// Slot for the operation's own example.
     example: Option<&'a RefCell<Option<Value>>>,
 }
@@ -373,8 +373,8 @@ impl Shape for SchemaShape<'_> {
             slot.replace(example);
         }
         let (schema, what) = match self.part {
-            Part::Input => (input, "arguments"),
-            Part::Output => (output, "a JSON result of a 2xx response"),
+            OperationPart::Input => (input, "arguments"),
+            OperationPart::Output => (output, "a JSON result of a 2xx response"),
         };
         if schema.is_none() {
             faults.fault(node.at, format!("the operation has no {what}"), "write the schema itself instead");

@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value, json};
 use super::super::{
     fault::Faults,
     keys::Shape,
-    tree::{Kind, Node},
+    tree::{Node, NodeValue},
 };
 
 /// Shape of any JSON value but null.
@@ -45,7 +45,7 @@ impl Shape for JsonObject {
     type Value = Value;
 
     fn read(&mut self, node: &Node, faults: &mut Faults) -> Option<Value> {
-        if !matches!(node.kind, Kind::Map(_)) {
+        if !matches!(node.kind, NodeValue::Map(_)) {
             let message = format!("expected a JSON Schema, found {}", node.kind.describe());
             faults.fault(node.at, message, "write {type: object, ...}, or {openapi: FILE, operation: ID}");
             return None;
@@ -61,10 +61,10 @@ impl Shape for JsonObject {
 /// Converts a node to JSON. The reader of the tree bounds its depth and size.
 pub(super) fn to_json(node: &Node, faults: &mut Faults) -> Option<Value> {
     Some(match &node.kind {
-        Kind::Null => Value::Null,
-        Kind::Flag(flag) => Value::Bool(*flag),
-        Kind::Text(text) => Value::String(text.clone()),
-        Kind::Whole(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+        NodeValue::Null => Value::Null,
+        NodeValue::Flag(flag) => Value::Bool(*flag),
+        NodeValue::Text(text) => Value::String(text.clone()),
+        NodeValue::Whole(number) => match (i64::try_from(*number), u64::try_from(*number)) {
             (Ok(number), _) => number.into(),
             (_, Ok(number)) => number.into(),
             _ => {
@@ -72,18 +72,18 @@ pub(super) fn to_json(node: &Node, faults: &mut Faults) -> Option<Value> {
                 return None;
             }
         },
-        Kind::Decimal(number) => {
+        NodeValue::Decimal(number) => {
             let value = Number::from_f64(*number).map(Value::Number);
             if value.is_none() {
                 faults.fault(node.at, "this is not a number of JSON", "write a finite number, or a text");
             }
             value?
         }
-        Kind::List(items) => {
+        NodeValue::List(items) => {
             let values: Vec<_> = items.iter().filter_map(|item| to_json(item, faults)).collect();
             (values.len() == items.len()).then_some(Value::Array(values))?
         }
-        Kind::Map(entries) => {
+        NodeValue::Map(entries) => {
             let values: Map<_, _> =
                 entries.iter().filter_map(|entry| Some((entry.key.clone(), to_json(&entry.value, faults)?))).collect();
             (values.len() == entries.len()).then_some(Value::Object(values))?

@@ -16,12 +16,12 @@ use std::{collections::BTreeMap, path::Path};
 pub use super::rules::ConditionRule;
 use super::{
     Loaded, Report,
-    fault::{Faults, Place, quoted},
+    fault::{Faults, SourcePosition, quoted},
     file::read_tree,
     keys::{Keys, Record, Shape, document},
     rules::{POLICIES, policies, refuse_twins as refuse_namesakes},
     shape::List,
-    tree::{Kind, Node, parse},
+    tree::{Node, NodeValue, parse},
 };
 use openapi::Files;
 pub use packs::{pack_texts, packs};
@@ -44,20 +44,21 @@ pub type ContractRule<'a> = &'a dyn Fn(&ToolContract) -> Vec<ContractFault>;
 
 /// The judgements that the caller passes in.
 #[derive(Clone, Copy)]
-pub struct Rules<'a> {
+pub struct ToolsFileValidators<'a> {
     /// Judgement on a contract: its schemas, predicates and stubs.
     pub contract: ContractRule<'a>,
     /// Judgement on a condition of a policy rule.
     pub condition: ConditionRule<'a>,
 }
 
-impl Rules<'_> {
+impl ToolsFileValidators<'_> {
     /// Accepts everything that is well formed.
-    pub const NONE: Rules<'static> = Rules { contract: &|_| Vec::new(), condition: &|_| Ok(()) };
+    pub const NONE: ToolsFileValidators<'static> =
+        ToolsFileValidators { contract: &|_| Vec::new(), condition: &|_| Ok(()) };
 }
 
 /// Reads a tools file. OpenAPI files that it names are read from its folder.
-pub fn read(path: &Path, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
+pub fn read(path: &Path, rules: ToolsFileValidators<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
     let mut faults = Faults::default();
     let root = read_tree(path, &mut faults);
     let folder = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
@@ -65,7 +66,7 @@ pub fn read(path: &Path, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, R
 }
 
 /// Reads the tools from a text, which can name no other file. Faults call it `file_name`.
-pub fn load(file_name: &str, text: &str, rules: Rules<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
+pub fn load(file_name: &str, text: &str, rules: ToolsFileValidators<'_>) -> Result<Loaded<ToolDeclarations>, Report> {
     let mut faults = Faults::default();
     let source = faults.add_source(file_name, text);
     let root = parse(source, text, &mut faults);
@@ -74,14 +75,14 @@ pub fn load(file_name: &str, text: &str, rules: Rules<'_>) -> Result<Loaded<Tool
 
 /// Returns the JSON Schema (draft 2020-12) of the tools file, for editors.
 pub fn tools_schema() -> serde_json::Value {
-    let shape = Record(|keys: &mut Keys<'_>| file(keys, None, Rules::NONE)).schema();
+    let shape = Record(|keys: &mut Keys<'_>| file(keys, None, ToolsFileValidators::NONE)).schema();
     document("Umbra tools", shape)
 }
 
 fn check(
     root: Option<Node>,
     folder: Option<&Path>,
-    rules: Rules<'_>,
+    rules: ToolsFileValidators<'_>,
     mut faults: Faults,
 ) -> Result<Loaded<ToolDeclarations>, Report> {
     let found = root.and_then(|root| {
@@ -94,7 +95,7 @@ fn check(
 
 /// Declares the file's keys.
 #[expect(clippy::unnecessary_wraps, reason = "a record may be faulty; this one has no key that must be there")]
-fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<ToolDeclarations> {
+fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: ToolsFileValidators<'_>) -> Option<ToolDeclarations> {
     let files = Files::below(folder);
     let item = Record(|keys: &mut Keys<'_>| contract::declare(keys, &files, rules.contract));
     let contracts = keys.optional(
@@ -112,10 +113,10 @@ fn file(keys: &mut Keys<'_>, folder: Option<&Path>, rules: Rules<'_>) -> Option<
 
 /// Notes a fault for a second contract of one tool: which of the two holds would be ambiguous.
 fn refuse_twins(root: &Node, faults: &mut Faults) {
-    let Some(Kind::List(tools)) = root.get(TOOLS).map(|node| &node.kind) else { return };
-    let mut first: BTreeMap<String, Place> = BTreeMap::new();
+    let Some(NodeValue::List(tools)) = root.get(TOOLS).map(|node| &node.kind) else { return };
+    let mut first: BTreeMap<String, SourcePosition> = BTreeMap::new();
     for (index, tool) in tools.iter().enumerate() {
-        let Some(Node { kind: Kind::Text(name), at }) = tool.get(TOOL) else { continue };
+        let Some(Node { kind: NodeValue::Text(name), at }) = tool.get(TOOL) else { continue };
         let normal = joined(&normal_pattern(name));
         if let Some(earlier) = first.get(&normal) {
             let message = format!("{} has two contracts", quoted(name));

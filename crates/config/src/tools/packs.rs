@@ -1,6 +1,6 @@
 //! Packs: contracts of well-known MCP servers. A pack applies to a server that calls itself by one of the pack's names.
 
-use super::{MAX_CONTRACTS, Rules, TOOLS, contract, openapi::Files};
+use super::{MAX_CONTRACTS, TOOLS, ToolsFileValidators, contract, openapi::Files};
 use crate::{
     Report,
     fault::Faults,
@@ -31,11 +31,11 @@ pub fn pack_texts() -> impl Iterator<Item = (&'static str, &'static str)> {
 ///
 /// # Errors
 /// Faults of a pack. A test finds them before a release.
-pub fn packs(rules: Rules<'_>) -> Result<Vec<Pack>, Report> {
+pub fn packs(rules: ToolsFileValidators<'_>) -> Result<Vec<Pack>, Report> {
     PACKS.into_iter().map(|(name, text)| pack(name, text, rules)).collect()
 }
 
-fn pack(name: &str, text: &str, rules: Rules<'_>) -> Result<Pack, Report> {
+fn pack(name: &str, text: &str, rules: ToolsFileValidators<'_>) -> Result<Pack, Report> {
     let mut faults = Faults::default();
     let source = faults.add_source(name, text);
     let found = parse(source, text, &mut faults).and_then(|root| {

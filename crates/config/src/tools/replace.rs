@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::{TOOL, TOOLS, write::write};
 use crate::{
     fault::Faults,
-    tree::{Kind, Node, parse},
+    tree::{Node, NodeValue, parse},
 };
 use umbra_domain::contract::ToolContract;
 
@@ -30,10 +30,10 @@ pub enum ReplaceError {
 /// The text is no YAML, has no contract of the tool, or has it in brackets.
 pub fn replace(text: &str, contract: &ToolContract) -> Result<String, ReplaceError> {
     let root = parse(0, text, &mut Faults::default()).ok_or(ReplaceError::Unreadable)?;
-    let Some(Kind::List(items)) = root.get(TOOLS).map(|node| &node.kind) else {
+    let Some(NodeValue::List(items)) = root.get(TOOLS).map(|node| &node.kind) else {
         return Err(ReplaceError::Missing(contract.tool.clone()));
     };
-    let is_of_tool = |item: &&Node| matches!(item.get(TOOL).map(|tool| &tool.kind), Some(Kind::Text(tool)) if *tool == contract.tool);
+    let is_of_tool = |item: &&Node| matches!(item.get(TOOL).map(|tool| &tool.kind), Some(NodeValue::Text(tool)) if *tool == contract.tool);
     let item = items.iter().find(is_of_tool).ok_or_else(|| ReplaceError::Missing(contract.tool.clone()))?;
     let inline = || ReplaceError::Inline(contract.tool.clone());
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -56,8 +56,8 @@ pub fn plain_tool_name(name: &str) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err(
-            "a tool's name has letters, digits and visible signs of ASCII, and no blank at its ends: send the very name that \
-             runs, without control characters, invisible ones and combining marks",
+            "a tool's name must have only letters, digits and visible ASCII characters, and no blank at its ends: send \
+             the exact name that runs, without control, invisible or combining characters",
         )
     }
 }

@@ -8,7 +8,7 @@ use super::normal::{NormalName, Readings, joined, normal_pattern, own_part};
 
 /// Error for a pattern that is no glob.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no glob: write a name, or a pattern such as github.delete_*")]
+#[error("{0:?} is not a glob: write a name, or a pattern such as github.delete_*")]
 pub struct BadPattern(pub String);
 
 /// Compiled patterns, each identified by its place in the list.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use crate::breaker::{Breaker, Outcome, State};
+use crate::breaker::{Breaker, ProviderBreakerState, ProviderCallOutcome};
 
-fn sick() -> Outcome {
-    Outcome::Failed { why: "down".to_owned(), not_before: None }
+fn sick() -> ProviderCallOutcome {
+    ProviderCallOutcome::Failed { why: "down".to_owned(), not_before: None }
 }
 
 fn seconds(n: u64) -> Duration {
@@ -16,7 +16,7 @@ fn seconds(n: u64) -> Duration {
 }
 
 /// Makes `times` calls with this outcome at `now`; each must be admitted.
-fn run(breaker: &Breaker, times: usize, outcome: &Outcome, now: Instant) {
+fn run(breaker: &Breaker, times: usize, outcome: &ProviderCallOutcome, now: Instant) {
     for _ in 0..times {
         breaker.admit(now).expect("admitted").settle(outcome.clone(), now);
     }
@@ -26,29 +26,29 @@ fn run(breaker: &Breaker, times: usize, outcome: &Outcome, now: Instant) {
 fn five_failures_in_a_row_open_and_one_probe_closes() {
     let (breaker, start) = (Breaker::default(), Instant::now());
     run(&breaker, 4, &sick(), start);
-    assert_eq!(breaker.snapshot(start).state, State::Closed);
+    assert_eq!(breaker.snapshot(start).state, ProviderBreakerState::Closed);
     run(&breaker, 1, &sick(), start);
     assert_eq!(breaker.admit(start + seconds(10)).expect_err("open"), seconds(20));
-    assert_eq!(breaker.snapshot(start + seconds(29)).state, State::Open);
+    assert_eq!(breaker.snapshot(start + seconds(29)).state, ProviderBreakerState::Open);
 
     let later = start + seconds(30);
-    assert_eq!(breaker.snapshot(later).state, State::HalfOpen);
+    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::HalfOpen);
     let probe = breaker.admit(later).expect("the probe");
     assert!(breaker.admit(later).is_err(), "one probe only");
-    probe.settle(Outcome::Answered, later);
-    assert_eq!(breaker.snapshot(later).state, State::Closed);
+    probe.settle(ProviderCallOutcome::Answered, later);
+    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::Closed);
     assert_eq!(breaker.snapshot(later).last_error, None);
     run(&breaker, 4, &sick(), later);
-    assert_eq!(breaker.snapshot(later).state, State::Closed, "the count began anew");
+    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::Closed, "the count began anew");
 }
 
 #[test]
 fn success_resets_the_count_of_failures() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     run(&breaker, 4, &sick(), now);
-    run(&breaker, 1, &Outcome::Answered, now);
+    run(&breaker, 1, &ProviderCallOutcome::Answered, now);
     run(&breaker, 4, &sick(), now);
-    assert_eq!(breaker.snapshot(now).state, State::Closed);
+    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Closed);
 }
 
 #[test]
@@ -65,19 +65,19 @@ fn open_time_doubles_up_to_five_minutes() {
 
 #[test]
 fn half_of_twenty_calls_failing_within_thirty_seconds_opens() {
-    for (spacing, expected) in [(1, State::Open), (2, State::Closed)] {
+    for (spacing, expected) in [(1, ProviderBreakerState::Open), (2, ProviderBreakerState::Closed)] {
         let (breaker, start) = (Breaker::default(), Instant::now());
         for call in 0..20 {
-            let outcome = if call % 2 == 0 { Outcome::Answered } else { sick() };
+            let outcome = if call % 2 == 0 { ProviderCallOutcome::Answered } else { sick() };
             run(&breaker, 1, &outcome, start + seconds(call * spacing));
         }
         assert_eq!(breaker.snapshot(start + seconds(19 * spacing)).state, expected, "spacing {spacing}");
     }
     let (breaker, now) = (Breaker::default(), Instant::now());
     for call in 0..60 {
-        run(&breaker, 1, &if call % 5 < 3 { Outcome::Answered } else { sick() }, now);
+        run(&breaker, 1, &if call % 5 < 3 { ProviderCallOutcome::Answered } else { sick() }, now);
     }
-    assert_eq!(breaker.snapshot(now).state, State::Closed, "two in five is less than half");
+    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Closed, "two in five is less than half");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn open_time_follows_retry_after_up_to_five_minutes() {
     for (asked, expected) in [(7, 30), (200, 200), (9000, 300)] {
         let (breaker, now) = (Breaker::default(), Instant::now());
         run(&breaker, 4, &sick(), now);
-        run(&breaker, 1, &Outcome::Failed { why: String::new(), not_before: Some(seconds(asked)) }, now);
+        run(&breaker, 1, &ProviderCallOutcome::Failed { why: String::new(), not_before: Some(seconds(asked)) }, now);
         assert_eq!(breaker.snapshot(now).rest, Some(seconds(expected)));
     }
 }
@@ -93,14 +93,14 @@ fn open_time_follows_retry_after_up_to_five_minutes() {
 #[test]
 fn refused_key_opens_at_once_and_a_bad_request_never() {
     let (breaker, now) = (Breaker::default(), Instant::now());
-    run(&breaker, 50, &Outcome::CallerFault { why: "bad".to_owned() }, now);
-    assert_eq!(breaker.snapshot(now).state, State::Closed);
+    run(&breaker, 50, &ProviderCallOutcome::CallerFault { why: "bad".to_owned() }, now);
+    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Closed);
     assert_eq!(breaker.snapshot(now).last_error.as_deref(), Some("bad"));
-    run(&breaker, 1, &Outcome::AccessRefused { why: "wrong key".to_owned() }, now);
+    run(&breaker, 1, &ProviderCallOutcome::AccessRefused { why: "wrong key".to_owned() }, now);
     assert_eq!(breaker.snapshot(now).rest, Some(seconds(300)));
     let probe = now + seconds(300);
-    run(&breaker, 1, &Outcome::CallerFault { why: "bad".to_owned() }, probe);
-    assert_eq!(breaker.snapshot(probe).state, State::Closed, "an answered probe shows that it is well");
+    run(&breaker, 1, &ProviderCallOutcome::CallerFault { why: "bad".to_owned() }, probe);
+    assert_eq!(breaker.snapshot(probe).state, ProviderBreakerState::Closed, "an answered probe shows that it is well");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn cancelled_probe_allows_another() {
     run(&breaker, 5, &sick(), start);
     let later = start + seconds(31);
     drop(breaker.admit(later).expect("the probe"));
-    assert_eq!(breaker.snapshot(later).state, State::HalfOpen);
+    assert_eq!(breaker.snapshot(later).state, ProviderBreakerState::HalfOpen);
     assert!(breaker.admit(later).is_ok());
 }
 
@@ -118,8 +118,8 @@ fn late_answer_to_an_earlier_call_keeps_the_breaker_open() {
     let (breaker, now) = (Breaker::default(), Instant::now());
     let early = breaker.admit(now).expect("admitted");
     run(&breaker, 5, &sick(), now);
-    early.settle(Outcome::Answered, now);
-    assert_eq!(breaker.snapshot(now).state, State::Open);
+    early.settle(ProviderCallOutcome::Answered, now);
+    assert_eq!(breaker.snapshot(now).state, ProviderBreakerState::Open);
 }
 
 proptest! {
@@ -131,13 +131,13 @@ proptest! {
         for (wait, how) in steps {
             now += seconds(wait);
             if let Ok(permit) = breaker.admit(now) {
-                if breaker.snapshot(now).state == State::HalfOpen {
+                if breaker.snapshot(now).state == ProviderBreakerState::HalfOpen {
                     prop_assert!(breaker.admit(now).is_err());
                 }
                 match how {
-                    0 => permit.settle(Outcome::Answered, now),
+                    0 => permit.settle(ProviderCallOutcome::Answered, now),
                     1 => permit.settle(sick(), now),
-                    2 => permit.settle(Outcome::AccessRefused { why: String::new() }, now),
+                    2 => permit.settle(ProviderCallOutcome::AccessRefused { why: String::new() }, now),
                     _ => drop(permit),
                 }
             }

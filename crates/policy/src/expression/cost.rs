@@ -28,12 +28,12 @@ enum Size<'v> {
     /// The value itself.
     Exact(&'v Value),
     /// Upper bound of a computed value.
-    Upto(Bound),
+    Upto(ValueBound),
 }
 
 /// Upper bound of a computed value.
 #[derive(Debug, Clone, Copy, Default)]
-struct Bound {
+struct ValueBound {
     /// Bytes of its texts and keys, plus one for each value.
     bytes: u64,
     /// Number of items or keys.
@@ -42,7 +42,7 @@ struct Bound {
     item: u64,
 }
 
-const SCALAR: Size<'static> = Size::Upto(Bound { bytes: 1, items: 0, item: 0 });
+const SCALAR: Size<'static> = Size::Upto(ValueBound { bytes: 1, items: 0, item: 0 });
 
 /// Refuses an evaluation that could be too costly.
 pub(super) fn check_cost(root: &IdedExpr, variables: &BTreeMap<String, &Value>) -> Result<(), EvalError> {
@@ -84,24 +84,24 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
         Ok(bytes)
     }
 
-    fn checked_size(bound: Bound) -> Result<Size<'v>, EvalError> {
+    fn checked_size(bound: ValueBound) -> Result<Size<'v>, EvalError> {
         if bound.bytes > MAX_VALUE_BYTES { Err(EvalError::Budget) } else { Ok(Size::Upto(bound)) }
     }
 
     /// Returns the bound of a value, exact or not.
-    fn bound_of(&mut self, size: Size<'_>) -> Result<Bound, EvalError> {
+    fn bound_of(&mut self, size: Size<'_>) -> Result<ValueBound, EvalError> {
         let bytes = self.bytes(size)?;
         Ok(match size {
             Size::Upto(bound) => bound,
             Size::Exact(Value::Array(items)) => {
                 let item = items.iter().map(weight).max().unwrap_or_default();
-                Bound { bytes, items: items.len() as u64, item }
+                ValueBound { bytes, items: items.len() as u64, item }
             }
             Size::Exact(Value::Object(entries)) => {
                 let item = entries.iter().map(|(key, value)| (key.len() as u64 + 1).max(weight(value))).max();
-                Bound { bytes, items: entries.len() as u64, item: item.unwrap_or_default() }
+                ValueBound { bytes, items: entries.len() as u64, item: item.unwrap_or_default() }
             }
-            Size::Exact(_) => Bound { bytes, items: 0, item: 0 },
+            Size::Exact(_) => ValueBound { bytes, items: 0, item: 0 },
         })
     }
 
@@ -109,10 +109,10 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
         self.spend(1)?;
         match &node.expr {
             Expr::Literal(LiteralValue::String(text)) => {
-                Self::checked_size(Bound { bytes: 1 + text.inner().len() as u64, items: 0, item: 0 })
+                Self::checked_size(ValueBound { bytes: 1 + text.inner().len() as u64, items: 0, item: 0 })
             }
             Expr::Literal(LiteralValue::Bytes(bytes)) => {
-                Self::checked_size(Bound { bytes: 1 + bytes.inner().len() as u64, items: 0, item: 0 })
+                Self::checked_size(ValueBound { bytes: 1 + bytes.inner().len() as u64, items: 0, item: 0 })
             }
             Expr::Ident(name) => Ok(self.variable(name)),
             Expr::Select(select) => {
@@ -120,7 +120,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
                 if select.test { Ok(SCALAR) } else { Ok(field(operand, &select.field)) }
             }
             Expr::List(list) => {
-                let mut made = Bound { bytes: 1, items: list.elements.len() as u64, item: 0 };
+                let mut made = ValueBound { bytes: 1, items: list.elements.len() as u64, item: 0 };
                 for element in &list.elements {
                     let size = self.walk(element)?;
                     let bytes = self.bytes(size)?;
@@ -130,7 +130,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
                 Self::checked_size(made)
             }
             Expr::Map(map) => {
-                let mut made = Bound { bytes: 1, items: map.entries.len() as u64, item: 0 };
+                let mut made = ValueBound { bytes: 1, items: map.entries.len() as u64, item: 0 };
                 for entry in &map.entries {
                     let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
                     for part in [&entry.key, &entry.value] {
@@ -162,7 +162,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
         match (call.func_name.as_str(), sizes.as_slice()) {
             (operators::CONDITIONAL, [_, left, right]) => {
                 let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
-                Self::checked_size(Bound {
+                Self::checked_size(ValueBound {
                     bytes: left.bytes.max(right.bytes),
                     items: left.items.max(right.items),
                     item: left.item.max(right.item),
@@ -170,7 +170,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
             }
             (operators::ADD, [left, right]) => {
                 let (left, right) = (self.bound_of(*left)?, self.bound_of(*right)?);
-                Self::checked_size(Bound {
+                Self::checked_size(ValueBound {
                     bytes: left.bytes + right.bytes,
                     items: left.items + right.items,
                     item: left.item.max(right.item),
@@ -186,7 +186,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
                     (operand, Some(Expr::Literal(LiteralValue::String(key)))) => Ok(field(*operand, key.inner())),
                     (operand, _) => {
                         let item = self.bound_of(*operand)?.item;
-                        Self::checked_size(Bound { bytes: item, items: item, item })
+                        Self::checked_size(ValueBound { bytes: item, items: item, item })
                     }
                 }
             }
@@ -200,7 +200,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
             }
             ("string", [value]) => {
                 let bytes = self.bytes(*value)?.max(if is_number(*value) { NUMBER_BYTES } else { 1 });
-                Self::checked_size(Bound { bytes, items: 0, item: 0 })
+                Self::checked_size(ValueBound { bytes, items: 0, item: 0 })
             }
             (name, sizes) => {
                 for size in sizes {
@@ -208,7 +208,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
                 }
                 let gives_scalar = !name.starts_with(|c: char| c.is_alphabetic()) || name_gives_scalar(name);
                 let bytes = if gives_scalar { 1 } else { MAX_FUNCTION_BYTES };
-                Self::checked_size(Bound { bytes, items: bytes, item: bytes })
+                Self::checked_size(ValueBound { bytes, items: bytes, item: bytes })
             }
         }
     }
@@ -227,7 +227,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
             }
             Size::Exact(Value::Object(entries)) => {
                 for key in entries.keys() {
-                    let key = Bound { bytes: 1 + key.len() as u64, items: 0, item: 0 };
+                    let key = ValueBound { bytes: 1 + key.len() as u64, items: 0, item: 0 };
                     let step = self.step(inner, Size::Upto(key))?;
                     grow(&mut made, step);
                 }
@@ -236,7 +236,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
             Size::Exact(_) => {}
             Size::Upto(range) => {
                 let before = self.left;
-                let item = Bound { bytes: range.item, items: range.item, item: range.item };
+                let item = ValueBound { bytes: range.item, items: range.item, item: range.item };
                 let step = self.step(inner, Size::Upto(item))?;
                 let spent = (before - self.left).saturating_add(range.item / BYTES_A_STEP);
                 self.spend(spent.saturating_mul(range.items.saturating_sub(1)))?;
@@ -253,9 +253,9 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
     }
 
     /// Walks one round of a loop, and returns what the round adds to the accumulator.
-    fn step(&mut self, inner: &'e ComprehensionExpr, item: Size<'v>) -> Result<Bound, EvalError> {
+    fn step(&mut self, inner: &'e ComprehensionExpr, item: Size<'v>) -> Result<ValueBound, EvalError> {
         self.bound.push((&inner.iter_var, item));
-        self.bound.push((&inner.accu_var, Size::Upto(Bound::default())));
+        self.bound.push((&inner.accu_var, Size::Upto(ValueBound::default())));
         let cond = self.walk(&inner.loop_cond);
         let step = self.walk(&inner.loop_step);
         self.bound.truncate(self.bound.len() - 2);
@@ -264,7 +264,7 @@ impl<'e, 'v> CostEstimate<'e, 'v> {
     }
 }
 
-fn grow(made: &mut Bound, step: Bound) {
+fn grow(made: &mut ValueBound, step: ValueBound) {
     made.bytes = made.bytes.saturating_add(step.bytes);
     made.items = made.items.saturating_add(step.items);
     made.item = made.item.max(step.item);
@@ -275,7 +275,7 @@ fn field<'v>(operand: Size<'v>, key: &str) -> Size<'v> {
     match operand {
         Size::Exact(Value::Object(entries)) => entries.get(key).map_or(SCALAR, Size::Exact),
         Size::Exact(_) => SCALAR,
-        Size::Upto(bound) => Size::Upto(Bound { bytes: bound.item, items: bound.item, item: bound.item }),
+        Size::Upto(bound) => Size::Upto(ValueBound { bytes: bound.item, items: bound.item, item: bound.item }),
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{EvalError, Expression, ExpressionError, Scope};
+use super::{EvalError, EvaluationScope, Expression, ExpressionError};
 
 fn value(source: &str, args: &Value) -> Result<Value, EvalError> {
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", args);
     Expression::compile(source).unwrap_or_else(|error| panic!("{source}: {error}")).value(&scope)
 }
@@ -53,11 +53,11 @@ fn values_keep_their_types() {
 #[test]
 fn evaluation_error_is_never_false() {
     let args = json!({"amount": "a lot", "n": i64::MAX, "zero": 0, "list": [1], "secret": "hunter2"});
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", &args);
     for (source, words) in [
-        ("args.gone > 5", "no `gone`"),
-        ("args[args.secret] == 1", "no such key"),
+        ("args.gone > 5", "missing `gone`"),
+        ("args[args.secret] == 1", "missing key"),
         ("nobody == 1", "`nobody`"),
         ("args.amount > 500.0", "does not take"),
         ("args.n + 1 > 0", "out of range"),
@@ -83,19 +83,19 @@ fn invalid_expressions_are_refused_with_the_reason() {
         ("args.amount = 5", "compare with =="),
         ("args.amount >", "line 1"),
         ("size(args", "line 1"),
-        ("shell('rm')", "known are size, contains"),
-        ("args.name.contain('x')", "no function `contain`"),
+        ("shell('rm')", "the functions: size, contains"),
+        ("args.name.contain('x')", "function `contain` not found"),
         ("contains(args.name, 'x')", "write text.contains(value)"),
         ("args.map(x)", "list.map(x, value)"),
-        ("args.name.matches(args.pattern)", "is a literal"),
-        ("args.name.matches('(a')", "no regular expression"),
-        ("args.name.matches('(?=a)')", "no regular expression"),
+        ("args.name.matches(args.pattern)", "must be a literal"),
+        ("args.name.matches('(a')", "not a regular expression"),
+        ("args.name.matches('(?=a)')", "not a regular expression"),
         ("args.name.matches('((a{100}){100}){100}')", "too large"),
-        ("Message{a: 1}.a", "no messages"),
+        ("Message{a: 1}.a", "messages are not supported"),
         (".args.a == 1", "begin with a dot"),
         ("args.?a", "line 1"),
-        ("uuid('x')", "no function `uuid`"),
-        ("timestamp('2026-01-01T00:00:00Z') > args.at", "no function `timestamp`"),
+        ("uuid('x')", "function `uuid` not found"),
+        ("timestamp('2026-01-01T00:00:00Z') > args.at", "function `timestamp` not found"),
     ] {
         let error = refused(source);
         assert!(error.contains(words), "{source}: {error}");
@@ -105,7 +105,7 @@ fn invalid_expressions_are_refused_with_the_reason() {
     let bound = Expression::compile("[{'taints': 1}].all(session, session.taints == 1)").unwrap();
     assert_eq!(bound.expect_members("session", &["id", "taint"]), Ok(()));
     let error = Expression::compile("agent == 'a' && arg.x == 1").unwrap().expect_variables(&["agent", "args"]);
-    assert_eq!(error.unwrap_err().to_string(), "no variable `arg` is known here; known are agent, args");
+    assert_eq!(error.unwrap_err().to_string(), "variable `arg` not found; the variables: agent, args");
     let loops = Expression::compile("args.all(k, k != x)").unwrap();
     assert_eq!(loops.variables().collect::<Vec<_>>(), ["args", "x"]);
 }
@@ -113,7 +113,7 @@ fn invalid_expressions_are_refused_with_the_reason() {
 #[test]
 fn functions_of_a_scope_are_called_with_json() {
     let args = json!({"n": 2});
-    let mut scope = Scope::new();
+    let mut scope = EvaluationScope::new();
     scope.set("args", &args);
     scope.function("twice", |arguments| match arguments {
         [Value::Number(n)] => Ok(json!(n.as_i64().unwrap_or(0) * 2)),
@@ -124,7 +124,7 @@ fn functions_of_a_scope_are_called_with_json() {
     assert_eq!(value("twice(args.n) + twice(3)"), Ok(json!(10)));
     assert_eq!(value("twice('a')").unwrap_err().to_string(), "`twice` cannot take this value");
     assert!(value("flood()").is_err());
-    assert!(refused("twice(1)").contains("no function `twice`"));
+    assert!(refused("twice(1)").contains("function `twice` not found"));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn deepest_accepted_expressions_fit_a_small_stack() {
         }
         nested["b"] = json!(2);
         for source in deep {
-            let mut scope = Scope::new();
+            let mut scope = EvaluationScope::new();
             scope.set("args", &nested);
             assert_eq!(Expression::compile(&source).unwrap().holds(&scope), Ok(true), "{source}");
         }
@@ -235,7 +235,7 @@ proptest! {
     #[test]
     fn arbitrary_expressions_never_panic(source in "[a-z0-9 .()\\[\\]{}'\"+*/%!?:&|<>=,-]{0,60}") {
         let args = json!({"a": 1, "b": "x", "c": [1, 2]});
-        let mut scope = Scope::new();
+        let mut scope = EvaluationScope::new();
         scope.set("args", &args);
         scope.set("a", &args);
         if let Ok(expression) = Expression::compile(&source) {
@@ -245,7 +245,10 @@ proptest! {
     }
 
     #[test]
-    fn json_values_pass_through_unchanged(text in ".{0,20}", whole in any::<i64>(), number in -1e300..1e300_f64, keys in prop::collection::vec("[a-z]{1,5}", 0..5)) {
+    fn json_values_pass_through_unchanged(
+        text in ".{0,20}", whole in any::<i64>(), number in -1e300..1e300_f64,
+        keys in prop::collection::vec("[a-z]{1,5}", 0..5)
+    ) {
         let mut value = json!({"text": text, "whole": whole, "number": number, "list": [whole, text, null, true]});
         for key in keys {
             value[key.as_str()] = json!({"inner": [key]});

@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
                 Ok(())
             }
             Expr::Struct(_) => {
-                Err(ExpressionError::Unavailable("there are no messages here: write a mapping, {'key': 1}"))
+                Err(ExpressionError::Unavailable("messages are not supported: write a mapping, {'key': 1}"))
             }
             Expr::Unspecified => Err(ExpressionError::Unavailable("a part of the expression is missing")),
         }
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
 
     fn name(&mut self, name: &str) -> Result<(), ExpressionError> {
         if name.starts_with('.') {
-            return Err(ExpressionError::Unavailable("a name does not begin with a dot here"));
+            return Err(ExpressionError::Unavailable("a name may not begin with a dot"));
         }
         if !self.bound.contains(&name) && !TYPES.contains(&name) {
             self.reads.variables.insert(name.to_owned());
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
         if name == "matches" {
             let pattern = call.args.last().map(|pattern| &pattern.expr);
             let Some(Expr::Literal(LiteralValue::String(pattern))) = pattern else {
-                let message = "the pattern of `matches` is a literal: write name.matches('^a+$')";
+                let message = "the pattern of `matches` must be a literal: write name.matches('^a+$')";
                 return Err(ExpressionError::Pattern(message.to_owned()));
             };
             compile_pattern(pattern.inner()).map_err(ExpressionError::Pattern)?;
@@ -201,13 +201,13 @@ impl<'a> Walk<'a> {
             }
             let rest = if form.arity > 1 { "value" } else { "" };
             let right = if form.member { format!("text.{name}({rest})") } else { format!("{name}(value)") };
-            return Err(ExpressionError::Function(format!("`{name}` is called otherwise: write {right}")));
+            return Err(ExpressionError::Function(format!("`{name}` is called in another form: write {right}")));
         }
         if self.functions.contains(&name) && call.target.is_none() {
             return Ok(());
         }
         if let Some((_, help)) = MACROS.iter().find(|(known, _)| *known == name) {
-            return Err(ExpressionError::Function(format!("`{name}` is called otherwise: {help}")));
+            return Err(ExpressionError::Function(format!("`{name}` is called in another form: {help}")));
         }
         let known: Vec<&str> = FUNCTIONS
             .iter()
@@ -216,20 +216,20 @@ impl<'a> Walk<'a> {
             .chain(MACROS.iter().map(|(name, _)| *name))
             .collect();
         let shown: String = name.chars().take(60).collect();
-        Err(ExpressionError::Function(format!("no function `{shown}` is known here; known are {}", known.join(", "))))
+        Err(ExpressionError::Function(format!("function `{shown}` not found; the functions: {}", known.join(", "))))
     }
 }
 
 /// Compiles a pattern of `matches`.
 fn compile_pattern(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN_BYTES {
-        return Err(format!("a pattern of {} bytes; write at most {MAX_PATTERN_BYTES}", pattern.len()));
+        return Err(format!("the pattern has {} bytes: write at most {MAX_PATTERN_BYTES} bytes", pattern.len()));
     }
     regex::RegexBuilder::new(pattern).size_limit(MAX_PATTERN_SIZE).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => {
-            "the pattern of `matches` is too large; write shorter repetitions".to_owned()
+            "the pattern of `matches` is too large: write shorter repetitions".to_owned()
         }
-        _ => "the pattern of `matches` is no regular expression (RE2 syntax: no look-around, no back references)"
+        _ => "the pattern of `matches` is not a regular expression (RE2 syntax: no look-around, no back references)"
             .to_owned(),
     })
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{any_event, any_hits, claim, event, hit, reply_to, shadow, tool_event};
 use crate::{
-    Baseline, FollowUp, Judgement, ModelReply, Prompt, ReviewSubject, Step, Subject, Trajectory, worst_prompt_bytes,
+    Baseline, EventInput, FollowUp, Judgement, ModelReply, Prompt, ReviewSubject, StepInput, TaskInput,
+    worst_prompt_bytes,
 };
 use umbra_domain::{Assessment, CheckName, Datamark, Event, EventId, Hit, Severity, Shadow, Trigger};
 
@@ -20,9 +21,9 @@ fn counting() -> impl FnMut() -> String {
     }
 }
 
-fn subject(number: u128, event: &Event) -> Subject<'_> {
+fn subject(number: u128, event: &Event) -> EventInput<'_> {
     let event_id = EventId(uuid::Uuid::from_u128(number));
-    Subject { event_id, event, trigger: Trigger::TaskComplete, hits: &[], baseline: None, memory: &[] }
+    EventInput { event_id, event, trigger: Trigger::TaskComplete, hits: &[], baseline: None, memory: &[] }
 }
 
 fn batch(events: &[Event]) -> ReviewSubject<'_> {
@@ -33,8 +34,8 @@ fn task(events: &[Event], total: usize) -> ReviewSubject<'_> {
     let steps = events
         .iter()
         .zip(1..)
-        .map(|(event, number)| Step { number, subject: subject(u128::try_from(number).unwrap(), event) });
-    ReviewSubject::Trajectory(Trajectory { steps: steps.collect(), total, notes: Vec::new() })
+        .map(|(event, number)| StepInput { number, subject: subject(u128::try_from(number).unwrap(), event) });
+    ReviewSubject::Trajectory(TaskInput { steps: steps.collect(), total, notes: Vec::new() })
 }
 
 fn write(matter: &ReviewSubject) -> Prompt {
@@ -103,7 +104,7 @@ fn verdict_is_assigned_by_the_nonce_of_its_event() {
     let text = json!({"events": [item(3, "SUGGEST", &[]), item(1, "APPROVE", &[]), own, own]});
     let judged = judge(&batch(&events), &text.to_string());
     assert_eq!(words(&judged), [Approve, Inconclusive, Suggest, Inconclusive]);
-    assert_eq!(judged[1].notes, ["The model's reply says nothing of this event."]);
+    assert_eq!(judged[1].notes, ["The model's reply has no verdict on this event."]);
     assert!(judged[3].notes[0].contains("more than one verdict"));
     assert!(judged.iter().all(|judgement| judgement.follow_up.is_none()));
 }

@@ -219,7 +219,10 @@ fn recommendations_of_checks_and_model_are_joined() {
     assert_eq!(judged.recommendation, "Rotate the credential and keep it out of the output. Do this.");
     assert_eq!(answer(&shadow(), &event, &[], &reply("APPROVE", 90, &[])).recommendation, "Do this.");
     let mute = reply("SUGGEST", 40, &[]).replace("Do this.", " ");
-    assert_eq!(answer(&shadow(), &event, &[], &mute).recommendation, "Look at the findings before relying on it.");
+    assert_eq!(
+        answer(&shadow(), &event, &[], &mute).recommendation,
+        "Look at the findings before relying on the result."
+    );
 }
 
 fn any_reply() -> impl Strategy<Value = String> {

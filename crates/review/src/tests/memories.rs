@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{event, hit};
-use crate::{Case, Lesson, recall};
+use crate::{JudgedFinding, Lesson, select_reminders};
 use umbra_domain::{CheckName, Event, Severity};
 
-fn case(description: &str, quote: Option<&str>) -> Case {
-    Case {
+fn case(description: &str, quote: Option<&str>) -> JudgedFinding {
+    JudgedFinding {
         was_right: false,
         same_agent: false,
         rule: "consistent".to_owned(),
@@ -17,8 +17,8 @@ fn case(description: &str, quote: Option<&str>) -> Case {
     }
 }
 
-fn told(event: &Event, cases: &[Case]) -> Vec<String> {
-    let lines = recall(event, &[], cases, &[]);
+fn told(event: &Event, cases: &[JudgedFinding]) -> Vec<String> {
+    let lines = select_reminders(event, &[], cases, &[]);
     let finding = |line: &String| serde_json::from_str::<Value>(line).unwrap()["earlier_finding"].clone();
     lines.iter().map(|line| finding(line).as_str().unwrap().to_owned()).collect()
 }
@@ -29,7 +29,7 @@ fn similar_cases_come_first_and_unrelated_ones_are_left_out() {
         case("half", Some("Sales went down in spring")),
         case("strange", Some("kubectl delete namespace")),
         case("whole", Some("Sales went up")),
-        Case { same_agent: true, ..case("whole, of the agent", Some("sales WENT up")) },
+        JudgedFinding { same_agent: true, ..case("whole, of the agent", Some("sales WENT up")) },
         case("The reason given for the rise in sales is unknown", None),
         case("third part", Some("reason sales elsewhere nowhere anywhere")),
     ];
@@ -46,7 +46,7 @@ fn case_of_the_same_rule_counts_as_similar() {
     let mut strange = case("A key of a test.", Some("kubectl"));
     strange.rule = "secrets.some_rule".to_owned();
     let hits = [hit(CheckName::Secrets, Severity::Critical, "output", 0, 5)];
-    let lines = recall(&event(), &hits, &[strange], &[]);
+    let lines = select_reminders(&event(), &hits, &[strange], &[]);
     assert_eq!(
         lines,
         [
@@ -59,8 +59,9 @@ fn case_of_the_same_rule_counts_as_similar() {
 fn lessons_come_first_and_total_length_is_bounded() {
     let lesson = |text: &str| Lesson { text: text.to_owned(), description: None };
     let lessons: Vec<Lesson> = ["one", "two", "three", "four"].map(lesson).into();
-    let cases: Vec<Case> = (0..9).map(|n| case(&format!("{n}{}", "\u{1}".repeat(900)), Some("Sales"))).collect();
-    let lines = recall(&event(), &[], &cases, &lessons);
+    let cases: Vec<JudgedFinding> =
+        (0..9).map(|n| case(&format!("{n}{}", "\u{1}".repeat(900)), Some("Sales"))).collect();
+    let lines = select_reminders(&event(), &[], &cases, &lessons);
     assert_eq!(
         lines[..3],
         [r#"{"recurring_fault":"one"}"#, r#"{"recurring_fault":"two"}"#, r#"{"recurring_fault":"three"}"#]

@@ -17,7 +17,7 @@ mod templates;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Case, Judgement, ModelReply, Prompt, Subject, canary::Canary, of_reply, prompt};
+use super::{EventInput, JudgedFinding, Judgement, ModelReply, Prompt, canary::Canary, of_reply, prompt};
 use umbra_domain::{CheckName, Event, EventId, FieldName, Hit, Severity, Shadow, ToolCall, Trigger};
 
 pub(super) const NONCE: &str = "00112233445566778899aabbccddeeff";
@@ -46,9 +46,9 @@ pub(super) fn hit(check: CheckName, severity: Severity, field: &'static str, sta
     Hit { check, rule, severity, field: FieldName::fixed(field), start, end, description, value: None }
 }
 
-pub(super) fn subject<'a>(event: &'a Event, hits: &'a [Hit]) -> Subject<'a> {
+pub(super) fn subject<'a>(event: &'a Event, hits: &'a [Hit]) -> EventInput<'a> {
     let id = uuid::Uuid::from_u128(7);
-    Subject { event_id: EventId(id), event, trigger: Trigger::TaskComplete, hits, baseline: None, memory: &[] }
+    EventInput { event_id: EventId(id), event, trigger: Trigger::TaskComplete, hits, baseline: None, memory: &[] }
 }
 
 pub(super) fn write(shadow: &Shadow, event: &Event, hits: &[Hit]) -> Prompt {
@@ -134,10 +134,10 @@ pub(super) fn any_args() -> impl Strategy<Value = Value> {
     })
 }
 
-pub(super) fn any_case() -> impl Strategy<Value = Case> {
+pub(super) fn any_case() -> impl Strategy<Value = JudgedFinding> {
     let text = || proptest::option::of(any_text());
     (any::<bool>(), any::<bool>(), any_text(), any_text(), text(), text()).prop_map(
-        |(was_right, same_agent, rule, description, quote, note)| Case {
+        |(was_right, same_agent, rule, description, quote, note)| JudgedFinding {
             was_right,
             same_agent,
             rule,

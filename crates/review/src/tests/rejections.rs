@@ -171,7 +171,7 @@ fn hits_in_data_given_to_the_agent_reject_nothing() {
         let [finding] = &judged.findings[..] else { panic!("one finding") };
         assert_eq!((finding.about, finding.severity, finding.verified), (FindingSubject::Given, Critical, true));
         assert!(finding.description.starts_with("In data given to the agent: "), "{}", finding.description);
-        assert!(judged.notes[0].contains("no fault of the agent's"), "{:?}", judged.notes);
+        assert!(judged.notes[0].contains("no fault of the agent"), "{:?}", judged.notes);
         // A model can make it neither an approval nor, by quoting it, a rejection.
         for (word, quote) in [("APPROVE", ""), ("FLAG", ORDER), ("SUGGEST", ORDER)] {
             let findings = if quote.is_empty() { vec![] } else { vec![filed("critical", "security", "safe", quote)] };

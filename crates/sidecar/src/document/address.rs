@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Document, Kind, edit::EditError, lines};
+use super::{Document, ElementKind, edit::EditError, lines};
 
 /// Reference to an item of a section: by explicit id, by index, or by text.
 ///
@@ -77,10 +77,11 @@ impl Document {
     /// Returns the element of a front matter key, or of a YAML key at the first column.
     pub(super) fn find_key(&self, key: &str) -> Option<usize> {
         let wanted = match self.format {
-            super::Format::Markdown => Kind::Entry,
-            super::Format::Yaml => Kind::Section,
+            super::Format::Markdown => ElementKind::Entry,
+            super::Format::Yaml => ElementKind::Section,
         };
-        let is_first = |at: &usize| self.nodes[*at].parent.is_none_or(|above| self.nodes[above].kind != Kind::Entry);
+        let is_first =
+            |at: &usize| self.nodes[*at].parent.is_none_or(|above| self.nodes[above].kind != ElementKind::Entry);
         (0..self.nodes.len()).find(|at| self.nodes[*at].kind == wanted && is_first(at) && self.title(*at) == key)
     }
 }

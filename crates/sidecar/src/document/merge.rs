@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Document, Format, Kind, LimitError, Limits, line_end, lines, merge_base::is_made_of, patch::align, yaml::YamlError,
+    Document, DocumentLimits, ElementKind, Format, LimitError, line_end, lines, merge_base::is_made_of, patch::align,
+    yaml::YamlError,
 };
 
 /// Kind of conflict.
@@ -54,7 +55,8 @@ pub struct Conflict {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// The sides conflict at these places.
-    #[error("both sides changed the document: {} places contradict each other; read it again, and decide", .0.len())]
+    #[error("both sides changed the document, and {} places conflict: read the document again, and resolve the \
+             conflicts", .0.len())]
     Conflicts(Vec<Conflict>),
     /// A side, or the merged text, exceeds a limit.
     #[error(transparent)]
@@ -65,7 +67,13 @@ pub enum MergeError {
 ///
 /// # Errors
 /// The sides conflict, or a text exceeds `limits`.
-pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limits) -> Result<String, MergeError> {
+pub fn merge(
+    base: &str,
+    ours: &str,
+    theirs: &str,
+    format: Format,
+    limits: &DocumentLimits,
+) -> Result<String, MergeError> {
     if ours == theirs || base == theirs {
         return Ok(Document::parse(ours, format, limits)?.text);
     }
@@ -82,7 +90,7 @@ pub fn merge(base: &str, ours: &str, theirs: &str, format: Format, limits: &Limi
         if !text.is_empty() && !text.ends_with('\n') {
             text.push_str(end);
         }
-        Document::parse(text, format, &Limits { bytes: limits.bytes.saturating_mul(2), ..*limits })
+        Document::parse(text, format, &DocumentLimits { bytes: limits.bytes.saturating_mul(2), ..*limits })
     };
     let documents = [read(base)?, read(ours)?, read(theirs)?];
     let mut merged = Merge::new(documents.each_ref().map(MergeText::new)).join(limits)?;
@@ -174,12 +182,12 @@ impl<'d> MergeText<'d> {
         text
     }
 
-    fn kind(&self, line: usize) -> Option<Kind> {
+    fn kind(&self, line: usize) -> Option<ElementKind> {
         self.lines[line].node.map(|node| self.document.nodes[node].kind)
     }
 
     /// Returns kind and level of a line's element, and the line's indentation in columns.
-    fn level(&self, line: usize) -> Option<(Kind, usize, usize)> {
+    fn level(&self, line: usize) -> Option<(ElementKind, usize, usize)> {
         let node = &self.document.nodes[self.lines[line].node?];
         Some((node.kind, node.level, lines::indent(self.lines[line].text).0))
     }
@@ -256,8 +264,9 @@ impl<'d> Merge<'d> {
     /// Notes lines that a side has in place of base lines. An item with corrected or added words is still the same.
     fn change(&mut self, side: Side, base: Range<usize>, lines: Range<usize>) {
         let (was, is) = (&self.texts[BASE], &self.texts[side]);
-        let words =
-            |text: &MergeText<'d>, at: usize| (text.kind(at) == Some(Kind::Item)).then(|| text.lines[at].parts[2]);
+        let words = |text: &MergeText<'d>, at: usize| {
+            (text.kind(at) == Some(ElementKind::Item)).then(|| text.lines[at].parts[2])
+        };
         let (mut to, mut same) = (lines.start, Vec::new());
         for a in base.clone() {
             let Some(old) = words(was, a) else { continue };
@@ -296,7 +305,7 @@ impl<'d> Merge<'d> {
         }
     }
 
-    fn join(mut self, limits: &Limits) -> Result<String, MergeError> {
+    fn join(mut self, limits: &DocumentLimits) -> Result<String, MergeError> {
         let hunks = std::mem::take(&mut self.hunks);
         let (mut ours, mut theirs) = (hunks[OURS].iter().peekable(), hunks[THEIRS].iter().peekable());
         let mut at = 0;
@@ -416,9 +425,9 @@ impl<'d> Merge<'d> {
             let begins = text.lines[at].node.is_some_and(|node| text.first[node] == at);
             if begins {
                 let rank = match text.kind(at) {
-                    Some(Kind::Front | Kind::Entry | Kind::Close) => (0, Reverse(0)),
-                    Some(Kind::Section) => (3, Reverse(0)),
-                    Some(Kind::Item) => (1, Reverse(lines::indent(text.lines[at].text).0)),
+                    Some(ElementKind::Front | ElementKind::Entry | ElementKind::Close) => (0, Reverse(0)),
+                    Some(ElementKind::Section) => (3, Reverse(0)),
+                    Some(ElementKind::Item) => (1, Reverse(lines::indent(text.lines[at].text).0)),
                     _ => (2, Reverse(0)),
                 };
                 elements.push((rank, from..at + 1));
@@ -455,11 +464,11 @@ impl<'d> Merge<'d> {
             && text.document.format == Format::Markdown
             && !lines::is_blank(above)
             && at.checked_sub(1).is_none_or(|before| self.places[side][before] != *place)
-            && (text.kind(at) == Some(Kind::Prose) || self.ends_with_prose)
+            && (text.kind(at) == Some(ElementKind::Prose) || self.ends_with_prose)
         {
             self.merged.push((line_end(above).to_owned(), NOWHERE));
         }
-        self.ends_with_prose = text.kind(at) == Some(Kind::Prose);
+        self.ends_with_prose = text.kind(at) == Some(ElementKind::Prose);
         self.merged.push((line, self.places[side][at]));
     }
 
@@ -521,10 +530,10 @@ impl<'d> Merge<'d> {
             let document = self.texts[side].document;
             let within = |at: &usize| document.nodes[*at].parent;
             let section =
-                std::iter::successors(Some(node), within).find(|at| document.nodes[*at].kind == Kind::Section);
+                std::iter::successors(Some(node), within).find(|at| document.nodes[*at].kind == ElementKind::Section);
             let item = match document.nodes[node].kind {
-                Kind::Section => None,
-                Kind::Entry => Some(document.title(node).to_owned()),
+                ElementKind::Section => None,
+                ElementKind::Entry => Some(document.title(node).to_owned()),
                 _ => Some(document.item(node).0),
             };
             (document.slug(section).to_owned(), item)

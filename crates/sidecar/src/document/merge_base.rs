@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use super::{
     lines::{Marker, substance},
     patch::{Hunk, Patch},
-    revision::{Change, Entry, Etag, ReplayError, WORKSPACE, states},
+    revision::{DocumentChange, Entry, Etag, ReplayError, WORKSPACE, states},
 };
 
 /// Most states that a text is compared with.
@@ -33,11 +33,12 @@ pub struct MergeBase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownMergeBase {
     /// The history does not lead from its first text to its last.
-    #[error("it was made from a state that the document never had")]
+    #[error("the history of the document cannot be read")]
     History,
     /// Others have changed the document more often since than states are compared.
     #[error(
-        "others have changed the document more than {MOST_STATES} times since: nobody knows which state it was made from"
+        "the document was changed more than {MOST_STATES} times since, so the state that the file was made from is \
+         unknown"
     )]
     TooOld,
 }
@@ -58,7 +59,7 @@ pub fn merge_base(first: &str, entries: &[Entry], text: &str) -> Result<MergeBas
     let since = &all[all.len() - 1 - others..];
     let (Some(ours), Some(last)) = (since.first(), since.last()) else { return Err(UnknownMergeBase::History) };
     let said = entries.iter().rev().nth(others).and_then(|entry| match &entry.change {
-        Change::Merge { said: Some(said), .. } => said.apply(ours).ok(),
+        DocumentChange::Merge { said: Some(said), .. } => said.apply(ours).ok(),
         _ => None,
     });
     let is_state = since.iter().any(|state| Etag::of(state) == Etag::of(text));

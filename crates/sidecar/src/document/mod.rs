@@ -49,7 +49,7 @@ pub enum Format {
 
 /// Limits of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// Bytes of text.
     pub bytes: usize,
     /// Sections, nested ones included.
@@ -62,7 +62,7 @@ pub struct Limits {
     pub edits: usize,
 }
 
-impl Default for Limits {
+impl Default for DocumentLimits {
     fn default() -> Self {
         Self { bytes: 256 * 1024, sections: 500, items: 5_000, depth: 16, edits: 100 }
     }
@@ -72,7 +72,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// The text is too long.
-    #[error("the document would have {bytes} bytes, at most {most} are kept; move what is done elsewhere")]
+    #[error("the document would have {bytes} bytes, and {most} are allowed: move finished parts elsewhere")]
     Bytes {
         /// Length of the text, in bytes.
         bytes: usize,
@@ -80,19 +80,19 @@ pub enum LimitError {
         most: usize,
     },
     /// Too many sections.
-    #[error("the document would have more than {most} sections; split it")]
+    #[error("the document would have more than {most} sections: split it")]
     Sections {
         /// Most sections.
         most: usize,
     },
     /// Too many items.
-    #[error("the document would have more than {most} items; split it, or remove what is done")]
+    #[error("the document would have more than {most} items: split it, or remove finished items")]
     Items {
         /// Most items.
         most: usize,
     },
     /// Items are nested too deep.
-    #[error("line {line} stands more than {most} items deep; make a section of it")]
+    #[error("line {line} is nested more than {most} items deep: make it a section")]
     Depth {
         /// Line number, counted from 1.
         line: usize,
@@ -103,7 +103,7 @@ pub enum LimitError {
 
 /// Kind of an element of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Kind {
+enum ElementKind {
     /// The line that opens front matter.
     Front,
     /// A key of front matter, or of a mapping of YAML, with its value.
@@ -120,8 +120,8 @@ enum Kind {
 
 /// An element: blank lines before it, its own lines, and then its nested elements.
 #[derive(Debug, Clone)]
-struct Node {
-    kind: Kind,
+struct DocumentElement {
+    kind: ElementKind,
     /// Enclosing element; `None` at the top of the document.
     parent: Option<usize>,
     /// Heading level, 1 to 6; 0 for elements other than sections.
@@ -140,7 +140,7 @@ pub struct Document {
     text: String,
     format: Format,
     /// Elements in the order of the text, which they cover except for blank lines at its end.
-    nodes: Vec<Node>,
+    nodes: Vec<DocumentElement>,
     /// Element and slug of each section, in order.
     slugs: Vec<(usize, String)>,
 }
@@ -178,7 +178,7 @@ impl Document {
     ///
     /// # Errors
     /// The text exceeds a limit.
-    pub fn parse(text: impl Into<String>, format: Format, limits: &Limits) -> Result<Self, LimitError> {
+    pub fn parse(text: impl Into<String>, format: Format, limits: &DocumentLimits) -> Result<Self, LimitError> {
         parse::parse(text.into(), format, limits)
     }
 
@@ -215,14 +215,14 @@ impl Document {
     /// Returns the items of a section, without those of its subsections.
     fn items_within(&self, section: Option<usize>) -> Vec<usize> {
         let inside = section.map_or(0..self.nodes.len(), |at| at + 1..self.nodes[at].until);
-        let own = inside.take_while(|at| self.nodes[*at].kind != Kind::Section);
-        own.filter(|at| self.nodes[*at].kind == Kind::Item).collect()
+        let own = inside.take_while(|at| self.nodes[*at].kind != ElementKind::Section);
+        own.filter(|at| self.nodes[*at].kind == ElementKind::Item).collect()
     }
 
     /// Counts the items that enclose an item.
     fn depth(&self, at: usize) -> usize {
         let within = |at: &usize| self.nodes[*at].parent;
-        std::iter::successors(within(&at), within).take_while(|at| self.nodes[*at].kind == Kind::Item).count()
+        std::iter::successors(within(&at), within).take_while(|at| self.nodes[*at].kind == ElementKind::Item).count()
     }
 
     fn own(&self, at: usize) -> &str {
@@ -233,17 +233,18 @@ impl Document {
     fn title(&self, at: usize) -> &str {
         let own = self.own(at);
         match (self.format, self.nodes[at].kind) {
-            (Format::Yaml, _) | (_, Kind::Entry) => lines::key(own.trim_start()).unwrap_or_default(),
+            (Format::Yaml, _) | (_, ElementKind::Entry) => lines::key(own.trim_start()).unwrap_or_default(),
             _ => lines::heading(own).map_or_else(|| own.lines().next().unwrap_or_default().trim(), |(_, title)| title),
         }
     }
 
     fn id(&self, at: usize) -> Option<&str> {
-        matches!(self.nodes[at].kind, Kind::Section | Kind::Item).then(|| lines::explicit_id(self.own(at)))?
+        matches!(self.nodes[at].kind, ElementKind::Section | ElementKind::Item)
+            .then(|| lines::explicit_id(self.own(at)))?
     }
 
     fn marker(&self, at: usize) -> Option<lines::Marker> {
-        if self.nodes[at].kind != Kind::Item {
+        if self.nodes[at].kind != ElementKind::Item {
             return None;
         }
         match self.format {

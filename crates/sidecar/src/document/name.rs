@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::{
-    Format, Limits,
+    DocumentLimits, Format,
     merge::{MergeError, merge},
 };
 
@@ -33,10 +33,10 @@ pub enum NameError {
     #[error("a name has at most {MOST_NAME} bytes")]
     Long,
     /// The name has separators, blanks, hidden characters, look-alikes, or a dot or dash at an end.
-    #[error("a name is letters (a-z), digits, and `-`, `_`, `.` between them")]
+    #[error("a name has letters (a-z), digits, and `-`, `_`, `.` between them")]
     Character,
     /// The name is that of a device on some system.
-    #[error("the name is that of a device")]
+    #[error("the name is reserved for a device of the operating system")]
     Device,
 }
 
@@ -122,8 +122,8 @@ fn is_device(name: &str) -> bool {
 /// A text does not name a valid folder of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "names a folder below the workspace by its parts, such as `apps/site`: at most {} bytes in {} parts, none of them empty, `.`, \
-     `..`, `.umbra` or with control characters or backslashes in it", MOST_FOLDER.0, MOST_FOLDER.1
+    "must be a folder below the workspace, such as `apps/site`: at most {} bytes in {} parts, none of them empty, `.`, \
+     `..`, `.umbra` or with control characters or backslashes", MOST_FOLDER.0, MOST_FOLDER.1
 )]
 pub struct FolderError;
 
@@ -159,7 +159,7 @@ pub enum ReadBack {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadBackError {
     /// The file is not UTF-8 text.
-    #[error("the file is no text in UTF-8")]
+    #[error("the file is not UTF-8 text")]
     NoText,
     /// The file is too large, or conflicts with later changes of the document.
     #[error(transparent)]
@@ -176,7 +176,7 @@ pub fn read_back(
     current: &str,
     file: &[u8],
     format: Format,
-    limits: &Limits,
+    limits: &DocumentLimits,
 ) -> Result<ReadBack, ReadBackError> {
     if file == exported.as_bytes() {
         return Ok(ReadBack::Untouched);

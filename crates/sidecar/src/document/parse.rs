@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::{
-    Document, Format, Kind, LimitError, Limits, Node,
+    Document, DocumentElement, DocumentLimits, ElementKind, Format, LimitError,
     lines::{self, CODE, Enclosure, Marker, STEP},
 };
 
@@ -15,13 +15,13 @@ use super::{
 const MOST_SLUG: usize = 64;
 
 /// Parses a whole text.
-pub(super) fn parse(text: String, format: Format, limits: &Limits) -> Result<Document, LimitError> {
+pub(super) fn parse(text: String, format: Format, limits: &DocumentLimits) -> Result<Document, LimitError> {
     if text.len() > limits.bytes {
         return Err(LimitError::Bytes { bytes: text.len(), most: limits.bytes });
     }
-    let mut reader = Reader::new(&text, limits);
+    let mut reader = DocumentParser::new(&text, limits);
     match format {
-        Format::Yaml => reader.read_yaml(0..text.len(), Kind::Section)?,
+        Format::Yaml => reader.read_yaml(0..text.len(), ElementKind::Section)?,
         Format::Markdown => reader.read_markdown()?,
     }
     let mut nodes = reader.nodes;
@@ -32,7 +32,7 @@ pub(super) fn parse(text: String, format: Format, limits: &Limits) -> Result<Doc
 }
 
 /// Sets the end of each element.
-fn close(nodes: &mut [Node]) {
+fn close(nodes: &mut [DocumentElement]) {
     for at in (0..nodes.len()).rev() {
         nodes[at].until = nodes[at].until.max(at + 1);
         if let Some(parent) = nodes[at].parent {
@@ -44,7 +44,7 @@ fn close(nodes: &mut [Node]) {
 /// Returns the slug of each section: its id, or its title. A repeated slug becomes `name-2`, or the next free number.
 fn slugs(document: &Document) -> Vec<(usize, String)> {
     let mut next: HashMap<String, usize> = HashMap::new();
-    let sections = (0..document.nodes.len()).filter(|at| document.nodes[*at].kind == Kind::Section);
+    let sections = (0..document.nodes.len()).filter(|at| document.nodes[*at].kind == ElementKind::Section);
     let mut named = |at| {
         let base = document.id(at).map_or_else(|| slug(document.title(at)), str::to_owned);
         let mut name = base.clone();
@@ -77,10 +77,10 @@ pub(super) fn slug(title: &str) -> String {
 }
 
 /// Parser state: the elements so far, and those that enclose the current line.
-struct Reader<'a> {
+struct DocumentParser<'a> {
     text: &'a str,
-    limits: &'a Limits,
-    nodes: Vec<Node>,
+    limits: &'a DocumentLimits,
+    nodes: Vec<DocumentElement>,
     /// End of the text that belongs to elements, in bytes.
     taken: usize,
     /// Sections that enclose the line, outermost first.
@@ -94,8 +94,8 @@ struct Reader<'a> {
     counts: (usize, usize),
 }
 
-impl<'a> Reader<'a> {
-    fn new(text: &'a str, limits: &'a Limits) -> Self {
+impl<'a> DocumentParser<'a> {
+    fn new(text: &'a str, limits: &'a DocumentLimits) -> Self {
         Self {
             text,
             limits,
@@ -118,10 +118,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn push(&mut self, kind: Kind, parent: Option<usize>, level: usize, own: std::ops::Range<usize>) -> usize {
+    fn push(&mut self, kind: ElementKind, parent: Option<usize>, level: usize, own: std::ops::Range<usize>) -> usize {
         let start = std::mem::replace(&mut self.taken, own.end);
-        self.runs_on = matches!(kind, Kind::Item | Kind::Prose);
-        self.nodes.push(Node { kind, parent, level, start, own, until: 0 });
+        self.runs_on = matches!(kind, ElementKind::Item | ElementKind::Prose);
+        self.nodes.push(DocumentElement { kind, parent, level, start, own, until: 0 });
         self.nodes.len() - 1
     }
 
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         while self.sections.last().is_some_and(|at| self.nodes[*at].level >= level) {
             self.sections.pop();
         }
-        let at = self.push(Kind::Section, self.sections.last().copied(), level, own);
+        let at = self.push(ElementKind::Section, self.sections.last().copied(), level, own);
         self.sections.push(at);
         Ok(())
     }
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
             return Err(LimitError::Items { most: self.limits.items });
         }
         let start = own.start;
-        let at = self.push(Kind::Item, parent, 0, own);
+        let at = self.push(ElementKind::Item, parent, 0, own);
         self.items.push((at, indent));
         if self.items.len() > self.limits.depth {
             let line = self.text[..start].matches('\n').count() + 1;
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
                 self.runs_on = false;
             } else if let Some((opened, still_open)) = Enclosure::opened(line) {
                 let parent = self.within(lines::indent(line).0, STEP);
-                self.push(Kind::Prose, parent, 0, start..end);
+                self.push(ElementKind::Prose, parent, 0, start..end);
                 self.runs_on = false;
                 enclosure = still_open.then_some(opened);
             } else {
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
             return self.push_section(level, start..end);
         }
         let last = self.nodes.last().filter(|_| self.runs_on);
-        let prose = last.filter(|last| last.kind == Kind::Prose);
+        let prose = last.filter(|last| last.kind == ElementKind::Prose);
         if let (Some(level), Some(title)) = (lines::underline(line), prose.filter(|_| self.items.is_empty()))
             && is_title(&self.text[title.own.clone()])
         {
@@ -227,12 +227,12 @@ impl<'a> Reader<'a> {
         }
         let stands_alone = lines::is_break(line);
         let quotes = line.trim_start().starts_with('>');
-        let joins = |last: &Node| last.kind == Kind::Prose || !quotes;
+        let joins = |last: &DocumentElement| last.kind == ElementKind::Prose || !quotes;
         if !stands_alone && last.is_some_and(joins) {
             self.extend(end);
         } else {
             let parent = self.within(column, STEP);
-            self.push(Kind::Prose, parent, 0, start..end);
+            self.push(ElementKind::Prose, parent, 0, start..end);
             self.runs_on = !stands_alone;
         }
         Ok(())
@@ -246,10 +246,10 @@ impl<'a> Reader<'a> {
         let Some((closes, end, _)) = lines.find(|(.., line)| fence(line, "---") || fence(line, "...")) else {
             return Ok(0);
         };
-        let front = self.push(Kind::Front, None, 0, 0..opened);
+        let front = self.push(ElementKind::Front, None, 0, 0..opened);
         self.sections.push(front);
-        self.read_yaml(opened..closes, Kind::Entry)?;
-        self.push(Kind::Close, Some(front), 0, closes..end);
+        self.read_yaml(opened..closes, ElementKind::Entry)?;
+        self.push(ElementKind::Close, Some(front), 0, closes..end);
         self.runs_on = false;
         self.sections.clear();
         self.keys.clear();
@@ -260,7 +260,8 @@ impl<'a> Reader<'a> {
     /// Detaches comments at the first column from the key above: they belong to the key below.
     fn release_comments(&mut self) {
         for node in self.nodes.iter_mut().rev() {
-            if node.kind != Kind::Prose || node.parent.is_none() || self.text[node.own.clone()].starts_with(' ') {
+            if node.kind != ElementKind::Prose || node.parent.is_none() || self.text[node.own.clone()].starts_with(' ')
+            {
                 break;
             }
             node.parent = None;
@@ -279,8 +280,8 @@ impl<'a> Reader<'a> {
     /// Reads YAML. Keys become entries that enclose their content. Keys at the first column become elements of kind
     /// `keys`: sections of a document with items, or entries of front matter, where lists belong to their key. A
     /// mapping within an item belongs to the item.
-    fn read_yaml(&mut self, part: std::ops::Range<usize>, keys: Kind) -> Result<(), LimitError> {
-        let has_items = keys == Kind::Section;
+    fn read_yaml(&mut self, part: std::ops::Range<usize>, keys: ElementKind) -> Result<(), LimitError> {
+        let has_items = keys == ElementKind::Section;
         // Column of the line that opened the current block scalar.
         let mut block: Option<usize> = None;
         for (start, end, line) in self.lines(part) {
@@ -290,15 +291,17 @@ impl<'a> Reader<'a> {
             }
             block = block.filter(|outer| column > *outer);
             let is_comment = line[begin..].starts_with('#');
-            let has_last =
-                self.nodes.last().is_some_and(|last| matches!(last.kind, Kind::Section | Kind::Entry | Kind::Item));
+            let has_last = self
+                .nodes
+                .last()
+                .is_some_and(|last| matches!(last.kind, ElementKind::Section | ElementKind::Entry | ElementKind::Item));
             if block.is_some() && has_last {
                 self.extend(end);
                 continue;
             }
             let in_item = self.items.first().is_some_and(|(_, indent)| *indent < column);
             if lines::key(&line[begin..]).is_some() && !in_item {
-                self.push_key(if column == 0 { keys } else { Kind::Entry }, column, start..end)?;
+                self.push_key(if column == 0 { keys } else { ElementKind::Entry }, column, start..end)?;
             } else if let Some(marker) = Marker::of_yaml(line).filter(|_| has_items) {
                 let parent = self.within_yaml(column, column + 1);
                 self.push_item(marker.indent, parent, start..end)?;
@@ -312,19 +315,19 @@ impl<'a> Reader<'a> {
                 self.extend(end);
             } else {
                 let parent = self.within_yaml(column, column);
-                self.push(Kind::Prose, parent, 0, start..end);
+                self.push(ElementKind::Prose, parent, 0, start..end);
             }
             block = lines::opens_block(line).then_some(column).filter(|_| !is_comment);
         }
         Ok(())
     }
 
-    fn push_key(&mut self, kind: Kind, column: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
+    fn push_key(&mut self, kind: ElementKind, column: usize, own: std::ops::Range<usize>) -> Result<(), LimitError> {
         self.items.clear();
         while self.keys.last().is_some_and(|(_, indent)| *indent >= column) {
             self.keys.pop();
         }
-        if kind == Kind::Section {
+        if kind == ElementKind::Section {
             self.release_comments();
             self.push_section(1, own)?;
         } else {

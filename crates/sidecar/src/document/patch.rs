@@ -26,7 +26,7 @@ pub struct Patch(pub Vec<Hunk>);
 
 /// A patch does not fit a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("hunk {hunk} does not fit: the text at line {line} is another one")]
+#[error("hunk {hunk} does not fit: the text at line {line} is different")]
 pub struct PatchError {
     /// Number of the hunk, counted from 1.
     pub hunk: usize,

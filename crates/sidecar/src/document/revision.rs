@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Document, ItemState, Kind,
+    Document, ElementKind, ItemState,
     edit::Edit,
     patch::{Patch, PatchError},
     state::words,
@@ -84,7 +84,7 @@ impl TryFrom<String> for Etag {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schema(as = DocumentChange)]
-pub enum Change {
+pub enum DocumentChange {
     /// The whole text was replaced.
     Put,
     /// A list of edits was made.
@@ -114,7 +114,7 @@ pub struct Entry {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub at: Option<Timestamp>,
     /// Cause of the change.
-    pub change: Change,
+    pub change: DocumentChange,
     /// Etag of the state before it.
     pub before: Etag,
     /// Etag of the state after it.
@@ -125,7 +125,13 @@ pub struct Entry {
 
 impl Entry {
     /// Builds the entry for the step from one text to the next.
-    pub fn between(by: impl Into<String>, at: Option<Timestamp>, change: Change, before: &str, after: &str) -> Self {
+    pub fn between(
+        by: impl Into<String>,
+        at: Option<Timestamp>,
+        change: DocumentChange,
+        before: &str,
+        after: &str,
+    ) -> Self {
         let patch = Patch::between(before, after);
         Self { by: by.into(), at, change, before: Etag::of(before), after: Etag::of(after), patch }
     }
@@ -135,7 +141,7 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// An entry starts from another state than the end of the previous one.
-    #[error("entry {entry} does not start where the one before it ends")]
+    #[error("entry {entry} does not start where the previous entry ends")]
     Gap {
         /// Number of the entry, counted from 1.
         entry: usize,
@@ -149,7 +155,7 @@ pub enum ReplayError {
         cause: PatchError,
     },
     /// An entry's patch leads to another state than its `after`.
-    #[error("entry {entry} leads to another text than it says")]
+    #[error("entry {entry} does not lead to the text that it names")]
     Other {
         /// Number of the entry, counted from 1.
         entry: usize,
@@ -237,7 +243,7 @@ fn has_other_states(before: &Document, after: &Document, part: Range<usize>) -> 
     let item = |document: &Document, at: usize| {
         let (words, state) = document.item(at);
         let name = document.id(at).map_or(words, |id| format!("#{id}"));
-        (document.nodes[at].kind == Kind::Item).then_some((name, state.unwrap_or(ItemState::Open)))
+        (document.nodes[at].kind == ElementKind::Item).then_some((name, state.unwrap_or(ItemState::Open)))
     };
     let mut was: HashMap<String, Vec<ItemState>> = HashMap::new();
     for (name, state) in (0..before.nodes.len()).filter_map(|at| item(before, at)) {

@@ -1,6 +1,6 @@
 //! Progress of a document: whether a section has content, and how many tasks are open.
 
-use super::{Document, Format, ItemState, Kind, Limits, yaml};
+use super::{Document, DocumentLimits, ElementKind, Format, ItemState, yaml};
 
 /// Progress of a document, or of a section with its subsections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +45,16 @@ impl Document {
     /// Returns the states of the items in a quote.
     fn quoted(&self, at: usize) -> Vec<ItemState> {
         let own = self.own(at);
-        if self.nodes[at].kind != Kind::Prose || self.format != Format::Markdown || !own.trim_start().starts_with('>') {
+        if self.nodes[at].kind != ElementKind::Prose
+            || self.format != Format::Markdown
+            || !own.trim_start().starts_with('>')
+        {
             return Vec::new();
         }
         // Without its signs, the quote is parsed as a text of its own.
         let bare = own.lines().flat_map(|line| [line.trim_start_matches([' ', '\t', '>']), "\n"]).collect::<String>();
-        let limits = Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: 0 };
+        let limits =
+            DocumentLimits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, depth: usize::MAX, edits: 0 };
         let read = Self::parse(bare, self.format, &limits).ok();
         read.map_or_else(Vec::new, |read| (0..read.nodes.len()).filter_map(|at| read.marker(at)?.state).collect())
     }
@@ -64,11 +68,11 @@ impl Document {
     pub(super) fn says(&self, at: usize) -> String {
         let own = self.own(at);
         match (self.format, self.nodes[at].kind) {
-            (Format::Markdown, Kind::Item) => without_comments(&self.item(at).0),
-            (Format::Markdown, Kind::Prose) => without_comments(own),
-            (Format::Yaml, Kind::Item) => own.replacen(yaml::comment(own), "", 1),
-            (Format::Yaml, Kind::Prose) if !own.trim_start().starts_with('#') => own.to_owned(),
-            (Format::Yaml, Kind::Section | Kind::Entry) => {
+            (Format::Markdown, ElementKind::Item) => without_comments(&self.item(at).0),
+            (Format::Markdown, ElementKind::Prose) => without_comments(own),
+            (Format::Yaml, ElementKind::Item) => own.replacen(yaml::comment(own), "", 1),
+            (Format::Yaml, ElementKind::Prose) if !own.trim_start().starts_with('#') => own.to_owned(),
+            (Format::Yaml, ElementKind::Section | ElementKind::Entry) => {
                 let own = own.replacen(yaml::comment(own), "", 1);
                 let value = own.split_once(':').map_or("", |(_, value)| value);
                 if matches!(value.trim(), "null" | "Null" | "NULL") { String::new() } else { value.to_owned() }

@@ -15,7 +15,7 @@ const MOST_ALIASES: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum YamlError {
     /// The parser refuses the text.
-    #[error("the YAML is faulty at line {line} (counted from where it begins), column {column}")]
+    #[error("the YAML is invalid at line {line} (counted from its start), column {column}")]
     Syntax {
         /// Line, counted from 1; 0 if unknown.
         line: u64,
@@ -24,15 +24,15 @@ pub enum YamlError {
     },
     /// The YAML is too large or too deep.
     #[error(
-        "the YAML is too involved: at most {MOST_NODES} values, {MOST_DEPTH} levels, {MOST_ALIASES} aliases that stand \
-         for {MOST_REPLAYED} values"
+        "the YAML is too large: it may have {MOST_NODES} values, {MOST_DEPTH} levels, and {MOST_ALIASES} aliases for \
+         {MOST_REPLAYED} values"
     )]
     Involved,
     /// The YAML is a list or a single value.
-    #[error("the YAML is no mapping of keys to values")]
+    #[error("the YAML is not a mapping of keys to values")]
     NoMapping,
     /// The key or value would not read back as it was written.
-    #[error("the key or its value cannot be kept in YAML as it is")]
+    #[error("the key or its value cannot be written as YAML")]
     NotKept,
 }
 

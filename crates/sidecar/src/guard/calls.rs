@@ -1,7 +1,7 @@
 //! Applies the rules about calls to a moment.
 
 use super::{
-    moment::{Moment, Subject},
+    moment::{Moment, MomentSubject},
     ruling::{RuleVerdict, add_verdict},
 };
 use umbra_domain::{
@@ -12,8 +12,8 @@ use umbra_domain::{
 use umbra_policy::{CallFacts, Policy};
 
 /// Applies the rules, if the moment is a call.
-pub(super) fn look(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
-    let Subject::Call { tool, effect, args } = moment.subject else { return };
+pub(super) fn apply_call_rules(policy: &Policy, moment: &Moment<'_>, ruling: &mut Ruling) {
+    let MomentSubject::Call { tool, effect, args } = moment.subject else { return };
     let names = std::iter::once(&tool.name).chain(&tool.server);
     if let Some(reason) = names.map(|name| plain_tool_name(name)).find_map(Result::err) {
         // Rules would be matched against another name than that of the tool that runs.

@@ -26,7 +26,7 @@ mod texts;
 
 use std::collections::BTreeSet;
 
-pub use moment::{ChangeQuery, DocumentState, Moment, Subject};
+pub use moment::{ChangeQuery, Moment, MomentDocument, MomentSubject};
 pub use ruling::with_model;
 
 use self::scope::ScopedRules;
@@ -44,15 +44,13 @@ pub enum BadGuard {
     #[error(transparent)]
     Rule(#[from] BadRule),
     /// Two rules have the same name. A name that is refused or recorded must be one rule's, over both files.
-    #[error(
-        "two rules are called {name:?}, in the sidecar file or in the tools file: choose another name for one of them"
-    )]
+    #[error("two rules have the name {name:?}, in the sidecar file or the tools file: rename one of them")]
     Twin {
         /// Name of both rules.
         name: String,
     },
     /// A rule names a document that cannot exist.
-    #[error("rule {rule:?}: {document:?} is no document: {error}")]
+    #[error("rule {rule:?}: {document:?} is not a document's name: {error}")]
     Document {
         /// Name of the rule.
         rule: String,
@@ -116,9 +114,9 @@ impl Guardrail {
     /// Judges a moment by all rules except those in words.
     pub fn judge(&self, moment: &Moment<'_>) -> Ruling {
         let mut ruling = Ruling::default();
-        calls::look(&self.calls, moment, &mut ruling);
-        documents::look(&self.documents, moment, &mut ruling);
-        texts::look(&self.texts, moment, &mut ruling);
+        calls::apply_call_rules(&self.calls, moment, &mut ruling);
+        documents::apply_document_rules(&self.documents, moment, &mut ruling);
+        texts::apply_text_rules(&self.texts, moment, &mut ruling);
         ruling
     }
 

@@ -1,7 +1,7 @@
 //! Selects the rules in words that apply to a moment and could change its ruling.
 
 use super::{
-    moment::{Moment, Subject},
+    moment::{Moment, MomentSubject},
     scope::ScopedRules,
 };
 use umbra_domain::{
@@ -16,7 +16,7 @@ pub(super) fn applicable_rules<'a>(
     moment: &Moment<'_>,
     ruling: &Ruling,
 ) -> Vec<&'a ModelRule> {
-    if matches!(moment.subject, Subject::Turn | Subject::Result { .. }) {
+    if matches!(moment.subject, MomentSubject::Turn | MomentSubject::Result { .. }) {
         return Vec::new();
     }
     let counts = |rule: &&ModelRule| match rule.mode {

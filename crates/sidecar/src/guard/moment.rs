@@ -26,18 +26,18 @@ pub struct Moment<'a> {
     /// Session, if there is one.
     pub session: Option<&'a str>,
     /// Step or text to judge.
-    pub subject: Subject<'a>,
+    pub subject: MomentSubject<'a>,
     /// Marks of what `checks::screen` took out of [`Subject::as_event`]: the only input of the checks `secrets` and
     /// `hidden`.
     pub marks: &'a [Mark],
     /// State of the session's documents; `None` if it is unknown or there is no session. Rules about documents are then
     /// skipped, since a fault of ours must not stop an agent.
-    pub documents: Option<&'a [DocumentState<'a>]>,
+    pub documents: Option<&'a [MomentDocument<'a>]>,
 }
 
 /// Step of an agent, or text that reaches it.
 #[derive(Clone, Copy)]
-pub enum Subject<'a> {
+pub enum MomentSubject<'a> {
     /// Start of a turn.
     Turn,
     /// Message of any speaker.
@@ -69,7 +69,7 @@ pub enum Subject<'a> {
 
 /// State of a document of a session.
 #[derive(Clone, Copy)]
-pub struct DocumentState<'a> {
+pub struct MomentDocument<'a> {
     /// Name of the document.
     pub name: &'a str,
     /// Content; `None` if there is no document, or it cannot be read.
@@ -99,17 +99,17 @@ impl Speaker {
     }
 }
 
-impl Subject<'_> {
+impl MomentSubject<'_> {
     /// Returns the agent's step that may wait for a document; `None` for words of others and words that announce calls.
     pub(super) fn step(&self) -> Option<DocumentOf> {
         match *self {
-            Subject::Turn => Some(DocumentOf::Turn),
-            Subject::Message { role, with_calls, .. } => {
+            MomentSubject::Turn => Some(DocumentOf::Turn),
+            MomentSubject::Message { role, with_calls, .. } => {
                 let answers = !with_calls && matches!(Speaker::of(role), Speaker::Agent | Speaker::Unknown);
                 answers.then_some(DocumentOf::Message)
             }
-            Subject::Call { .. } => Some(DocumentOf::Call),
-            Subject::Result { .. } => None,
+            MomentSubject::Call { .. } => Some(DocumentOf::Call),
+            MomentSubject::Result { .. } => None,
         }
     }
 
@@ -118,8 +118,8 @@ impl Subject<'_> {
     pub fn as_event(&self) -> Event {
         let mut event = Event::default();
         match *self {
-            Subject::Turn => {}
-            Subject::Message { role, text, .. } => {
+            MomentSubject::Turn => {}
+            MomentSubject::Message { role, text, .. } => {
                 let speaker = Speaker::of(role);
                 if speaker == Speaker::Tool {
                     event.tool = Some(ToolCall { result: Some(text.to_owned()), ..ToolCall::default() });
@@ -128,10 +128,10 @@ impl Subject<'_> {
                     event.output = (speaker != Speaker::Other).then(|| text.to_owned());
                 }
             }
-            Subject::Call { tool, args, .. } => {
+            MomentSubject::Call { tool, args, .. } => {
                 event.tool = Some(ToolCall { name: tool.to_string(), args: args.clone(), ..ToolCall::default() });
             }
-            Subject::Result { tool, text } => {
+            MomentSubject::Result { tool, text } => {
                 let result = Some(text.to_owned());
                 event.tool = Some(ToolCall { name: tool.to_string(), result, ..ToolCall::default() });
             }

@@ -1,6 +1,6 @@
 //! Joins the verdicts of all matching rules into one ruling.
 
-use super::scope::{Rule, RuleHeader};
+use super::scope::{GuardrailRule, RuleHeader};
 use umbra_checks::redact;
 use umbra_domain::{
     PolicyMode,
@@ -57,7 +57,7 @@ pub fn with_model(mut ruling: Ruling, rule: &ModelRule, violated: Option<bool>, 
     ruling.explain.push(match violated {
         Some(true) => format!("{name} ({mode}): {verdict}, its shadow says: {why}"),
         Some(false) => format!("{name} ({mode}): its shadow sees no violation: {why}"),
-        None => format!("{name} ({mode}): its shadow came to nothing, which changes nothing: {why}"),
+        None => format!("{name} ({mode}): its shadow gave no answer, and the ruling stays: {why}"),
     });
     if violated == Some(true) {
         add_verdict(&mut ruling, &RuleVerdict::of(&rule.head(), CheckedBy::Model));

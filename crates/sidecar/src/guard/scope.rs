@@ -1,12 +1,12 @@
 //! Rules with their scope. In: a moment. Out: the rules that apply to it, in the order of the file.
 
-use super::moment::{Moment, Subject};
+use super::moment::{Moment, MomentSubject};
 use umbra_domain::{
     PolicyMode,
     sidecar::{DocumentRule, ModelRule, SidecarVerdict, TextRule},
     tool::ToolPatterns,
 };
-use umbra_policy::{BadRule, Reach, by_tool};
+use umbra_policy::{BadRule, RuleReach, by_tool};
 
 /// Fields that every kind of rule has.
 pub(super) struct RuleHeader<'a> {
@@ -21,7 +21,7 @@ pub(super) struct RuleHeader<'a> {
 }
 
 /// A rule of any kind.
-pub(super) trait Rule: Clone {
+pub(super) trait GuardrailRule: Clone {
     /// Returns the fields that every kind of rule has.
     fn head(&self) -> RuleHeader<'_>;
 }
@@ -42,19 +42,19 @@ macro_rules! head {
     };
 }
 
-impl Rule for DocumentRule {
+impl GuardrailRule for DocumentRule {
     fn head(&self) -> RuleHeader<'_> {
         head!(self, &self.tools)
     }
 }
 
-impl Rule for TextRule {
+impl GuardrailRule for TextRule {
     fn head(&self) -> RuleHeader<'_> {
         head!(self, &[])
     }
 }
 
-impl Rule for ModelRule {
+impl GuardrailRule for ModelRule {
     fn head(&self) -> RuleHeader<'_> {
         head!(self, &self.tools)
     }
@@ -63,16 +63,16 @@ impl Rule for ModelRule {
 /// Rules of one kind, compiled.
 #[derive(Debug)]
 pub(super) struct ScopedRules<R> {
-    rules: Vec<(R, Reach)>,
+    rules: Vec<(R, RuleReach)>,
     by_tool: ToolPatterns,
 }
 
-impl<R: Rule> ScopedRules<R> {
+impl<R: GuardrailRule> ScopedRules<R> {
     pub(super) fn compile(rules: &[R]) -> Result<Self, BadRule> {
         let by_tool = by_tool(rules.iter().map(|rule| (rule.head().name, rule.head().tools)))?;
         let compiled = rules.iter().map(|rule| {
             let RuleHeader { name, agents, routes, modes, .. } = rule.head();
-            Reach::compile(name, agents, routes, modes).map(|reach| (rule.clone(), reach))
+            RuleReach::compile(name, agents, routes, modes).map(|reach| (rule.clone(), reach))
         });
         Ok(Self { rules: compiled.collect::<Result<_, _>>()?, by_tool })
     }
@@ -93,14 +93,14 @@ impl<R: Rule> ScopedRules<R> {
     /// Returns the rules that apply to a moment. A rule that names tools applies to calls of these alone.
     pub(super) fn about<'a>(&'a self, moment: &Moment<'_>) -> impl Iterator<Item = &'a R> {
         let called = match moment.subject {
-            Subject::Call { tool, .. } => Some(self.by_tool.restricting(&tool.readings())),
-            Subject::Turn | Subject::Message { .. } | Subject::Result { .. } => None,
+            MomentSubject::Call { tool, .. } => Some(self.by_tool.restricting(&tool.readings())),
+            MomentSubject::Turn | MomentSubject::Message { .. } | MomentSubject::Result { .. } => None,
         };
         let is_about = move |place: usize, rule: &R| match &called {
             Some(places) => places.binary_search(&place).is_ok(),
             None => rule.head().tools.is_empty(),
         };
-        let reached = move |reach: &Reach| reach.matches(moment.agent, moment.route, moment.modes);
+        let reached = move |reach: &RuleReach| reach.matches(moment.agent, moment.route, moment.modes);
         let rules = self.rules.iter().enumerate();
         rules.filter(move |(place, (rule, reach))| is_about(*place, rule) && reached(reach)).map(|(_, (rule, _))| rule)
     }

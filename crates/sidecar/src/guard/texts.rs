@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    moment::{Moment, Subject},
+    moment::{Moment, MomentSubject},
     ruling::{RuleVerdict, add_verdict},
-    scope::{Rule, ScopedRules},
+    scope::{GuardrailRule, ScopedRules},
 };
 use umbra_checks::review;
 use umbra_domain::{
@@ -17,14 +17,14 @@ use umbra_domain::{
 const MOST_NAMED: usize = 5;
 
 /// Runs each check once that a rule about the moment names, and applies the rules.
-pub(super) fn look(rules: &ScopedRules<TextRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
+pub(super) fn apply_text_rules(rules: &ScopedRules<TextRule>, moment: &Moment<'_>, ruling: &mut Ruling) {
     let kinds: &[TextOf] = match moment.subject {
-        Subject::Turn => return,
+        MomentSubject::Turn => return,
         // Many clients send results this way.
-        Subject::Message { role: "tool", .. } => &[TextOf::Message, TextOf::Result],
-        Subject::Message { .. } => &[TextOf::Message],
-        Subject::Call { .. } => &[TextOf::Call],
-        Subject::Result { .. } => &[TextOf::Result],
+        MomentSubject::Message { role: "tool", .. } => &[TextOf::Message, TextOf::Result],
+        MomentSubject::Message { .. } => &[TextOf::Message],
+        MomentSubject::Call { .. } => &[TextOf::Call],
+        MomentSubject::Result { .. } => &[TextOf::Result],
     };
     let is_about = |rule: &&TextRule| rule.of.is_empty() || rule.of.iter().any(|of| kinds.contains(of));
     let rules: Vec<&TextRule> = rules.about(moment).filter(is_about).collect();

@@ -1,7 +1,7 @@
 //! Limits of posted patterns. In: a pattern as it came, before anything was taken out of it. Out: every fault, with its
 //! place; none repeats a value.
 
-use crate::words::words;
+use crate::word_stems::words;
 use umbra_domain::{NanoUsd, NewPattern, ToolName, tool::plain_tool_name};
 
 /// Longest name or label, in bytes, as in events.
@@ -37,12 +37,12 @@ pub fn can_be_found(new: &NewPattern) -> bool {
 
 /// Returns every fault of a pattern; none if it may be kept. At most two faults for each of its tools.
 pub fn faults(new: &NewPattern) -> Vec<PatternFault> {
-    let mut faults = Faults(Vec::new());
+    let mut faults = PatternFaults(Vec::new());
     faults.text("/agent", Some(&new.agent), NAME);
-    faults.required("/agent", &new.agent, "name the agent that did it");
+    faults.required("/agent", &new.agent, "name the agent");
     faults.text("/task", Some(&new.task), TASK);
     if new.task.trim().is_empty() {
-        faults.required("/task", &new.task, "say what was to be done");
+        faults.required("/task", &new.task, "give the task");
     }
     for (pointer, text, most) in [
         ("/task_type", &new.task_type, NAME),
@@ -54,7 +54,7 @@ pub fn faults(new: &NewPattern) -> Vec<PatternFault> {
         faults.text(pointer, text.as_deref(), most);
     }
     if new.tools.is_empty() && new.prompt.as_deref().is_none_or(|prompt| prompt.trim().is_empty()) {
-        faults.add("", "missing", "nothing to do again: give the tools that did it, or the prompt");
+        faults.add("", "missing", "nothing to repeat: give the tools, or the prompt");
     }
     if new.tools.len() > TOOLS {
         faults.add("/tools", "range", &format!("may have {TOOLS} entries, has {}", new.tools.len()));
@@ -71,9 +71,9 @@ pub fn faults(new: &NewPattern) -> Vec<PatternFault> {
     faults.0
 }
 
-struct Faults(Vec<PatternFault>);
+struct PatternFaults(Vec<PatternFault>);
 
-impl Faults {
+impl PatternFaults {
     fn add(&mut self, pointer: &str, code: &'static str, detail: &str) {
         self.0.push(PatternFault { pointer: pointer.to_owned(), code, detail: detail.to_owned() });
     }
@@ -96,7 +96,7 @@ impl Faults {
             let Some(name) = name else { continue };
             let pointer = format!("/tools/{at}/{member}");
             if name.is_empty() {
-                self.add(&pointer, "missing", "required: the name by which the tool is called");
+                self.add(&pointer, "missing", "required: the tool's name");
             } else if name.len() > NAME {
                 self.text(&pointer, Some(name), NAME);
             } else if let Err(instead) = plain_tool_name(name) {

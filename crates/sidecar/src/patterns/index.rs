@@ -14,7 +14,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::lifecycle::rate;
-use crate::words::{LIKE, Task};
+use crate::word_stems::{LIKE, Task};
 use umbra_domain::{Pattern, PatternId, PatternStatus, Share, ToolName};
 
 /// Note above each pattern that is offered.

@@ -1,6 +1,6 @@
 //! Identity of patterns. In: a pattern, screened. Out: a key that all reports of one way to do one task have in common.
 
-use crate::words::words;
+use crate::word_stems::words;
 use umbra_domain::{NewPattern, ToolName};
 
 /// Words that reverse the meaning of a task; `t` is the rest of `don't`.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::screen::Screened;
+use super::screen::ScreenedPattern;
 use umbra_domain::{
     Pattern, PatternId, PatternOutcome, PatternProvenance, PatternSource, PatternStatus, PatternUse, ReviewId, Share,
 };
@@ -14,7 +14,7 @@ const WORTH_TRYING: f64 = 0.5;
 
 /// Origin of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ReportOrigin {
     /// Source: recorded or mined.
     pub source: PatternSource,
     /// Id of the API key that recorded it, or name of the component that mined it.
@@ -26,8 +26,8 @@ pub struct Origin {
 }
 
 /// Builds a new pattern with the outcome of its first use. It is quarantined if the checks found something.
-pub fn begin(id: PatternId, screened: Screened, origin: Origin) -> Pattern {
-    let Screened { pattern: new, quarantine } = screened;
+pub fn begin(id: PatternId, screened: ScreenedPattern, origin: ReportOrigin) -> Pattern {
+    let ScreenedPattern { pattern: new, quarantine } = screened;
     let used = new.used(origin.source);
     let pattern = Pattern {
         id,
@@ -104,7 +104,7 @@ pub fn retract(pattern: &Pattern, successes: u32) -> Pattern {
         retire_failing(&mut pattern);
         if pattern.status == PatternStatus::Active && taken > 0 && pattern.successes == 0 {
             pattern.status = PatternStatus::Retired;
-            pattern.reason = Some("reviews flagged every task in which it seemed to go well".to_owned());
+            pattern.reason = Some("reviews flagged every task in which the pattern succeeded".to_owned());
         }
     }
     pattern
@@ -115,7 +115,7 @@ fn retire_failing(pattern: &mut Pattern) {
     if uses >= LEAST_USES && at_best < WORTH_TRYING {
         pattern.status = PatternStatus::Retired;
         pattern.reason = Some(format!(
-            "{failures} of {uses} uses failed: at best {:.0} % of them go well, and below half it is not offered",
+            "{failures} of {uses} uses failed: at best {:.0} % succeed, and below 50 % a pattern is not offered",
             at_best * 100.0
         ));
     }

@@ -5,7 +5,7 @@ use umbra_domain::{NanoUsd, NewPattern, PatternOutcome, ToolName};
 
 /// One step of a task.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Step {
+pub struct MinedStep {
     /// The tool that was called, if one was.
     pub tool: Option<ToolName>,
     /// True if the step succeeded.
@@ -18,7 +18,7 @@ pub struct Step {
 
 /// A task that was approved as a whole, with texts as stored.
 #[derive(Clone, Copy)]
-pub struct Trajectory<'a> {
+pub struct ApprovedTask<'a> {
     /// Name of the agent.
     pub agent: &'a str,
     /// Kind of task.
@@ -34,7 +34,7 @@ pub struct Trajectory<'a> {
     /// Duration, in milliseconds.
     pub ms: Option<u64>,
     /// Steps, in order.
-    pub steps: &'a [Step],
+    pub steps: &'a [MinedStep],
 }
 
 /// Returns the pattern of an approved task: the tools whose calls succeeded, in order, each once for calls in a row,
@@ -42,7 +42,7 @@ pub struct Trajectory<'a> {
 ///
 /// Returns `None` if no call succeeded, a step was rejected, a name is invalid, or the task took more tools than a
 /// pattern may have (half of a way leads nowhere). Long texts are cut.
-pub fn mine(of: &Trajectory<'_>) -> Option<NewPattern> {
+pub fn mine(of: &ApprovedTask<'_>) -> Option<NewPattern> {
     if of.steps.iter().any(|step| step.rejected) {
         return None;
     }

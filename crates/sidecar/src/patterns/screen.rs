@@ -10,7 +10,7 @@ const SECRET: &str = "[secret:";
 
 /// A pattern that may be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Screened {
+pub struct ScreenedPattern {
     /// Pattern without secrets and hidden characters.
     pub pattern: NewPattern,
     /// Reason why it must never be offered, in fixed words; `None` if the checks found nothing.
@@ -22,7 +22,7 @@ pub struct Screened {
 ///
 /// In a text that was redacted before, marks still show that it held a secret. Hidden characters that were removed
 /// before cannot be detected any more; the rest is checked all the same.
-pub fn screen(mut new: NewPattern) -> Screened {
+pub fn screen(mut new: NewPattern) -> ScreenedPattern {
     let mut seen = ScreenFindings::default();
     for text in [Some(&mut new.task), new.prompt.as_mut(), new.summary.as_mut()].into_iter().flatten() {
         seen.clean(text);
@@ -36,7 +36,7 @@ pub fn screen(mut new: NewPattern) -> Screened {
     // An order may be split over several texts.
     let texts = [Some(new.task.as_str()), new.prompt.as_deref(), new.summary.as_deref()];
     seen.orders(&texts.into_iter().flatten().collect::<Vec<_>>().join(" "));
-    Screened { quarantine: seen.reason(), pattern: new }
+    ScreenedPattern { quarantine: seen.reason(), pattern: new }
 }
 
 fn names(tool: &mut ToolName) -> impl Iterator<Item = &mut String> {
@@ -80,13 +80,13 @@ impl ScreenFindings {
         let list = |rules: BTreeSet<String>| rules.into_iter().collect::<Vec<_>>().join(", ");
         let mut parts = Vec::new();
         if !self.orders.is_empty() {
-            parts.push(format!("it speaks to the model ({})", list(self.orders)));
+            parts.push(format!("it addresses the model ({})", list(self.orders)));
         }
         if !self.hidden.is_empty() {
-            parts.push(format!("it hid characters ({})", list(self.hidden)));
+            parts.push(format!("it has hidden characters ({})", list(self.hidden)));
         }
         if self.secret {
-            parts.push("a secret stood in it".to_owned());
+            parts.push("it contained a secret".to_owned());
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{embedding::Embedding, parameter::Parameter};
-use crate::words::{Word, words};
+use crate::word_stems::{StemmedWord, words};
 use umbra_domain::{CheckName, Effect, Event, Severity, ToolAnnotations, ToolName};
 
 /// Names of the fields that can match, in the order of [`FIELDS`].
@@ -173,7 +173,7 @@ pub(super) fn length_norm(b: f64, length: usize, average: f64) -> f64 {
 /// Words of one field of one tool, each once, in their order.
 #[derive(Default)]
 struct Counts {
-    words: Vec<Word>,
+    words: Vec<StemmedWord>,
 }
 
 impl Counts {
@@ -211,7 +211,7 @@ impl Counts {
 }
 
 /// Returns the first words of a text, each once.
-fn distinct(text: &str, most: usize) -> Vec<Word> {
+fn distinct(text: &str, most: usize) -> Vec<StemmedWord> {
     let mut known = HashSet::new();
     words(text).take(most).filter(|word| known.insert(word.stem.clone())).collect()
 }

@@ -6,10 +6,10 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use crate::words::Word;
+use crate::word_stems::StemmedWord;
 
 static FILE: &[u8] = include_bytes!("../../data/words.bin");
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(FILE).unwrap_or_default());
+static TABLE: LazyLock<VectorTable> = LazyLock::new(|| VectorTable::read(FILE).unwrap_or_default());
 
 /// Direction of a text; empty if no word is known.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,9 +20,9 @@ pub(super) struct Embedding {
 
 /// Scale and components of each vector, by stem. The number of components is a multiple of eight.
 #[derive(Default)]
-struct Table(HashMap<&'static str, (f32, &'static [u8])>);
+struct VectorTable(HashMap<&'static str, (f32, &'static [u8])>);
 
-impl Table {
+impl VectorTable {
     fn read(file: &'static [u8]) -> Option<Self> {
         let end = file.iter().position(|byte| *byte == b'\n')?;
         let (head, rest) = file.split_at_checked(end)?;
@@ -39,7 +39,7 @@ impl Table {
 
 impl Embedding {
     /// Computes the direction of a text of these words.
-    pub fn of<'a>(words: impl IntoIterator<Item = &'a Word>) -> Self {
+    pub fn of<'a>(words: impl IntoIterator<Item = &'a StemmedWord>) -> Self {
         let mut members = Vec::new();
         for word in words {
             let Some((scale, row)) = TABLE.0.get(word.stem.as_str()) else { continue };
@@ -89,7 +89,7 @@ fn dot(one: &[f32], other: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::words;
+    use crate::word_stems::words;
 
     #[test]
     fn word_vector_table_is_read_completely() {

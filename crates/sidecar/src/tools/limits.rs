@@ -58,7 +58,7 @@ impl OfferRules {
     pub(super) fn judge(&self, tool: &Tool, situation: &Situation<'_>) -> Result<GuardVerdict, String> {
         let name = &tool.name;
         if std::iter::once(&name.name).chain(&name.server).any(|name| plain_tool_name(name).is_err()) {
-            return Err("its name has characters that cannot be seen or told apart".to_owned());
+            return Err("its name has invisible or ambiguous characters".to_owned());
         }
         let guard = self.0.judge(&CallFacts {
             agent: situation.agent,

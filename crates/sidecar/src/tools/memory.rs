@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{catalogue::length_norm, embedding::Embedding};
-use crate::words::{LIKE, Task};
+use crate::word_stems::{LIKE, Task};
 use umbra_domain::ToolName;
 
 /// Weight of a word in one remembered task of a tool. Chosen like the weights of fields.
@@ -33,7 +33,7 @@ pub(super) type Tally = [u32; 2];
 struct ToolMemory {
     /// Name in its canonical spelling.
     name: String,
-    tasks: VecDeque<(Task, Outcome)>,
+    tasks: VecDeque<(Task, ToolUseOutcome)>,
     /// Number of words of its tasks, by outcome.
     lengths: [usize; 2],
     /// Direction of the tasks that succeeded.
@@ -47,7 +47,7 @@ struct Total {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum ToolUseOutcome {
     Succeeded = 0,
     Failed = 1,
 }
@@ -77,7 +77,7 @@ impl Memory {
             self.tools.push(ToolMemory { name, ..ToolMemory::default() });
             self.tools.len() - 1
         });
-        let outcome = if succeeded { Outcome::Succeeded } else { Outcome::Failed };
+        let outcome = if succeeded { ToolUseOutcome::Succeeded } else { ToolUseOutcome::Failed };
         let Some(tool) = self.tools.get_mut(at) else { return };
         let oldest = if tool.tasks.len() == self.most_of_a_tool { tool.tasks.pop_front() } else { None };
         tool.tasks.push_back((task.clone(), outcome));
@@ -90,13 +90,13 @@ impl Memory {
         if oldest.is_some() {
             (tool.meaning, known) = (Embedding::default(), 0);
         }
-        for (task, _) in tool.tasks.iter().skip(known).filter(|(_, outcome)| *outcome == Outcome::Succeeded) {
+        for (task, _) in tool.tasks.iter().skip(known).filter(|(_, outcome)| *outcome == ToolUseOutcome::Succeeded) {
             tool.meaning.turn(1.0, &Embedding::of(task.words()));
         }
     }
 
     /// Adds a task to the counts, or removes it.
-    fn count(&mut self, at: usize, task: &Task, outcome: Outcome, add: bool) {
+    fn count(&mut self, at: usize, task: &Task, outcome: ToolUseOutcome, add: bool) {
         let side = outcome as usize;
         let Some(tool) = self.tools.get_mut(at) else { return };
         let (length, total) = (&mut tool.lengths[side], &mut self.totals[side]);

@@ -20,9 +20,9 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use super::words::Task;
+pub use super::word_stems::Task;
 pub use catalogue::{Catalogue, Tool};
 pub use limits::{OfferRules, Situation};
 pub use memory::Memory;
 pub use parameter::Parameter;
-pub use select::{Excluded, Ranked, Request, Selection, closeness};
+pub use select::{Excluded, Ranked, Selection, SelectionRequest, closeness};

@@ -25,7 +25,7 @@ use super::{
     limits::{OfferRules, Situation},
     memory::Memory,
 };
-use crate::words::Task;
+use crate::word_stems::Task;
 use umbra_domain::{GuardVerdict, ToolAnnotations, ToolName};
 
 /// Saturation of the count of a word (k1 of BM25).
@@ -42,7 +42,7 @@ const MOST_FAILED: f64 = 0.5;
 const MOST_NAMED: usize = 6;
 /// Request for the tools of a task.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct SelectionRequest<'a> {
     /// The task.
     pub task: &'a Task,
     /// Closeness of each tool in meaning by an embedding model, 0 to 1, in the order of [`Catalogue::summaries`].
@@ -98,7 +98,7 @@ pub struct Excluded<'a> {
     pub reason: String,
 }
 
-impl<'a> Request<'a> {
+impl<'a> SelectionRequest<'a> {
     /// Creates a request for the ten best tools, with an empty situation.
     pub fn new(task: &'a Task, memory: &'a Memory, limits: &'a OfferRules) -> Self {
         Self { task, closeness: None, memory, limits, situation: Situation::default(), limit: 10, always: &[] }
@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
 
 impl Catalogue {
     /// Lists the tools that may be offered, and ranks the best of them. The limits are asked about each tool.
-    pub fn select(&self, request: &Request<'_>) -> Selection<'_> {
+    pub fn select(&self, request: &SelectionRequest<'_>) -> Selection<'_> {
         let mut selection =
             Selection { ranked: Vec::new(), confidence: 0.0, allowed: Vec::new(), excluded: Vec::new() };
         let mut guards = Vec::with_capacity(self.len());
@@ -150,8 +150,8 @@ impl Catalogue {
     }
 
     /// Ranks all tools, best first, without those whose texts give orders and whose names have no word of the task.
-    fn standings(&self, request: &Request<'_>) -> BinaryHeap<ScoredTool> {
-        let Request { task, memory, closeness, .. } = *request;
+    fn standings(&self, request: &SelectionRequest<'_>) -> BinaryHeap<ScoredTool> {
+        let SelectionRequest { task, memory, closeness, .. } = *request;
         let (sums, most) = self.by_words(task, memory);
         let meant = Embedding::of(task.words());
         let close = |meaning: &Embedding| above(STRANGE, meant.cosine(meaning));
@@ -210,7 +210,7 @@ impl Catalogue {
     }
 
     /// Explains a score in words of the task and fixed words; no text of the tool is used.
-    fn reason(&self, standing: &ScoredTool, tool: &Tool, request: &Request<'_>) -> String {
+    fn reason(&self, standing: &ScoredTool, tool: &Tool, request: &SelectionRequest<'_>) -> String {
         let mut parts = Vec::new();
         for word in request.task.words() {
             let postings = self.with(&word.stem);
@@ -241,7 +241,7 @@ impl Catalogue {
         if !parts.is_empty() {
             return parts.join(", ");
         }
-        if standing.words { "words of tasks before" } else { "no word in common" }.to_owned()
+        if standing.words { "words of earlier tasks" } else { "no word in common" }.to_owned()
     }
 }
 

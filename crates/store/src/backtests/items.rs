@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Claim;
+use super::BacktestClaim;
 use crate::{StoreError, aggregates::BacktestStore};
 use umbra_domain::{
     Assessment, AssessmentChange, BacktestId, EventId, Finding, ItemOutcome, ReviewId, Reviewer, Severity, SkipReason,
@@ -164,7 +164,12 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn waiting_items(self, claim: &Claim, after: i64, limit: i64) -> Result<Vec<WaitingItem>, StoreError> {
+    pub async fn waiting_items(
+        self,
+        claim: &BacktestClaim,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<WaitingItem>, StoreError> {
         type Row = (i64, Uuid, Option<i16>, Option<Vec<u8>>, Option<String>);
         let rows: Vec<Row> = sqlx::query_as(
             "/* backtests.waiting */
@@ -194,7 +199,7 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn store_items(self, claim: &Claim, reviewed: &[ItemResult]) -> Result<bool, StoreError> {
+    pub async fn store_items(self, claim: &BacktestClaim, reviewed: &[ItemResult]) -> Result<bool, StoreError> {
         let json = |value: &dyn Fn() -> Result<String, serde_json::Error>| value().unwrap_or_else(|_| "[]".into());
         let kept = |one: &ItemResult| one.findings.iter().map(ItemFinding::from).collect::<Vec<_>>();
         let list = |words: Vec<String>| format!("{{{}}}", words.join(","));

@@ -50,7 +50,7 @@ pub struct NewBacktest<'a> {
 
 /// A backtest that this process runs, exclusively while it renews the claim in time.
 #[derive(Debug, Clone)]
-pub struct Claim {
+pub struct BacktestClaim {
     /// The backtest.
     pub id: BacktestId,
     /// The token of the claim.
@@ -161,7 +161,7 @@ impl BacktestStore<'_> {
         id: Option<BacktestId>,
         worker: Uuid,
         dead_after: Duration,
-    ) -> Result<Option<Claim>, StoreError> {
+    ) -> Result<Option<BacktestClaim>, StoreError> {
         let mut tx = begin(&self.0.work).await?;
         let claimed: Option<(Uuid, String, bool, bool)> = sqlx::query_as(
             "/* backtests.claim */
@@ -192,14 +192,14 @@ impl BacktestStore<'_> {
         .await?;
         tx.commit().await?;
         let shadow = serde_json::from_str(&config).map_err(|error| broken(&error))?;
-        Ok(Some(Claim { id: BacktestId(id), worker, shadow, limits: (usd, tokens) }))
+        Ok(Some(BacktestClaim { id: BacktestId(id), worker, shadow, limits: (usd, tokens) }))
     }
 
     /// Renews the claim; returns false if it is lost.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn renew(self, claim: &Claim) -> Result<bool, StoreError> {
+    pub async fn renew(self, claim: &BacktestClaim) -> Result<bool, StoreError> {
         let done = sqlx::query(
             "/* backtests.renew */
              UPDATE backtest SET heartbeat_at = clock() WHERE id = $1 AND worker = $2 AND state = 'running'",
@@ -216,7 +216,7 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer: the claim expires.
-    pub async fn leave(self, claim: &Claim, failure: Option<&str>) -> Result<(), StoreError> {
+    pub async fn leave(self, claim: &BacktestClaim, failure: Option<&str>) -> Result<(), StoreError> {
         sqlx::query(
             "/* backtests.leave */
              UPDATE backtest b SET worker = NULL, failure = $3,

@@ -1,7 +1,7 @@
 //! Money of a backtest: held before each call and settled after it, within the backtest's own budget, under the lock of
 //! its row.
 
-use super::Claim;
+use super::BacktestClaim;
 use crate::{
     StoreError,
     aggregates::BacktestStore,
@@ -17,7 +17,7 @@ impl BacktestStore<'_> {
     /// The database does not answer: do not call.
     pub async fn hold(
         self,
-        claim: &Claim,
+        claim: &BacktestClaim,
         seq: i64,
         model: &str,
         worst: (NanoUsd, u64),
@@ -84,7 +84,7 @@ impl BacktestStore<'_> {
     /// The database does not answer: the hold stays until the backtest is claimed anew.
     pub async fn settle(
         self,
-        claim: &Claim,
+        claim: &BacktestClaim,
         seq: i64,
         n: i16,
         actual: Option<(NanoUsd, u64)>,

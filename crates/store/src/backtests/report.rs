@@ -147,7 +147,7 @@ pub struct Difference {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct BacktestRow {
     seq: i64,
     id: Uuid,
     state: String,
@@ -170,8 +170,8 @@ struct Row {
     finished_at: Option<jiff_sqlx::Timestamp>,
 }
 
-impl From<Row> for Backtest {
-    fn from(row: Row) -> Self {
+impl From<BacktestRow> for Backtest {
+    fn from(row: BacktestRow) -> Self {
         let time = |at: Option<jiff_sqlx::Timestamp>| at.map(jiff_sqlx::Timestamp::to_jiff);
         Self {
             id: BacktestId(row.id),
@@ -223,7 +223,7 @@ impl BacktestStore<'_> {
     pub async fn get(self, id: BacktestId) -> Result<Option<Backtest>, StoreError> {
         let mut query = QueryBuilder::new(COLUMNS);
         query.push(" AND b.id = ").push_bind(id.0);
-        let row: Option<Row> = query.build_query_as().fetch_optional(&self.0.read).await?;
+        let row: Option<BacktestRow> = query.build_query_as().fetch_optional(&self.0.read).await?;
         let Some(row) = row else { return Ok(None) };
         let mut backtest = Backtest::from(row);
         let (result, diff) = self.outcomes(id).await?;
@@ -239,7 +239,7 @@ impl BacktestStore<'_> {
         let mut query = QueryBuilder::new(COLUMNS);
         equals(&mut query, "b.shadow", shadow);
         seek.push(&mut query, "b.seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
+        let rows: Vec<BacktestRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(seek.page(rows.into_iter().map(|row| (row.seq, row.into())).collect()))
     }
 

@@ -24,7 +24,7 @@ pub struct StoredRow {
 }
 
 #[derive(FromRow)]
-struct Row {
+struct CandidateRow {
     seq: i64,
     id: Uuid,
     payload: Vec<u8>,
@@ -53,7 +53,7 @@ impl BacktestStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn stretch(
+    pub async fn newest_range(
         self,
         span: (Timestamp, Timestamp),
         agent: Option<&str>,
@@ -114,7 +114,7 @@ impl BacktestStore<'_> {
                  WHERE x.event_id = e.id AND r.shadow = ",
         );
         query.push_bind(shadow).push(" ORDER BY r.seq DESC LIMIT 1) r ON true ORDER BY p.seq");
-        let rows: Vec<Row> = query.build_query_as().fetch_all(&self.0.read).await?;
+        let rows: Vec<CandidateRow> = query.build_query_as().fetch_all(&self.0.read).await?;
         Ok(rows.into_iter().map(Into::into).collect())
     }
 
@@ -140,8 +140,8 @@ impl BacktestStore<'_> {
     }
 }
 
-impl From<Row> for StoredRow {
-    fn from(row: Row) -> Self {
+impl From<CandidateRow> for StoredRow {
+    fn from(row: CandidateRow) -> Self {
         let before = Before {
             review: row.review.map(ReviewId),
             version: row.version,

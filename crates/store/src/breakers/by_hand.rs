@@ -5,12 +5,12 @@ use jiff_sqlx::ToSqlx;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{AGENT_COLUMNS, AgentRow, BreakerAgent, BreakerRow, COLUMNS, Row, announced, put};
+use super::{AGENT_COLUMNS, AgentRow, BreakerAgent, BreakerRow, COLUMNS, StoredBreakerRow, announced, put};
 use crate::{
     StoreError,
     aggregates::BreakerStore,
     transaction::{Tx, begin},
-    webhooks::{Outgoing, enqueue},
+    webhooks::{OutgoingMessage, enqueue},
 };
 use umbra_domain::BreakerState;
 
@@ -69,7 +69,8 @@ impl BreakerStore<'_> {
         let query = format!(
             "/* breakers.reset_rows */ SELECT {COLUMNS} FROM breaker WHERE agent = $1 ORDER BY shadow FOR UPDATE"
         );
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).fetch_all(&mut *tx).await?;
+        let rows: Vec<StoredBreakerRow> =
+            sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(agent).fetch_all(&mut *tx).await?;
         let (now, last): (jiff_sqlx::Timestamp, i64) =
             sqlx::query_as("/* breakers.reset_at */ SELECT clock(), last FROM feed WHERE name = 'intake'")
                 .fetch_one(&mut *tx)
@@ -108,7 +109,7 @@ impl Reset {
     ///
     /// # Errors
     /// The database does not answer: the outcome is unknown.
-    pub async fn done(mut self, agent: &str, message: Option<&Outgoing>) -> Result<(), StoreError> {
+    pub async fn done(mut self, agent: &str, message: Option<&OutgoingMessage>) -> Result<(), StoreError> {
         for row in &self.rows {
             put(&mut self.tx, row).await?;
         }

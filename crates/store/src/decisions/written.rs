@@ -50,7 +50,7 @@ pub struct SealedPayload {
 
 impl NewAudit {
     /// Returns the content that is signed.
-    pub fn said(&self) -> AuditContent<'_> {
+    pub fn signed_content(&self) -> AuditContent<'_> {
         let Self { id, kind, agent, session, run, call_id, tool, body, payload } = self;
         let names = [agent, session, run, call_id, tool].map(Option::as_deref);
         let payload_mac = payload.as_ref().map(|payload| &*payload.mac);

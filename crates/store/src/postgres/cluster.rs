@@ -53,7 +53,7 @@ pub(super) fn existing(data_dir: &Path) -> Result<Option<Cluster>, PrivateError>
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(PrivateError::io("read", version)(error)),
         };
-        let bad = || io::Error::new(io::ErrorKind::InvalidData, "it does not hold a version");
+        let bad = || io::Error::new(io::ErrorKind::InvalidData, "it has no version");
         // Before version 10 the major had two parts, as in 9.6; its first number says enough.
         let major = text.trim().split('.').next().and_then(|major| major.parse().ok()).ok_or_else(bad);
         let major = major.map_err(PrivateError::io("read", version))?;
@@ -108,7 +108,7 @@ pub(super) async fn await_predecessor(cluster: &Cluster) -> Result<(), PrivateEr
             return Err(PrivateError::StillRunning { cluster: cluster.dir.clone(), pid: pid.as_raw() });
         }
         if waited > GOES_BY_ITSELF && !told {
-            tracing::warn!(pid = pid.as_raw(), "ending a PostgreSQL whose umbra is gone");
+            tracing::warn!(pid = pid.as_raw(), "stopping a PostgreSQL whose umbra has ended");
             told = kill(pid, Signal::SIGINT).is_ok();
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -153,6 +153,9 @@ fn remove_stale_pid_file(cluster: &Path) -> Result<(), PrivateError> {
         return Ok(());
     }
     let path = cluster.join("postmaster.pid");
-    tracing::warn!(pid = pid.as_raw(), "postmaster.pid names a process that is no PostgreSQL of ours: removed");
+    tracing::warn!(
+        pid = pid.as_raw(),
+        "postmaster.pid named a process that is not this installation's PostgreSQL and was removed"
+    );
     fs::remove_file(&path).map_err(PrivateError::io("remove", path))
 }

@@ -27,8 +27,8 @@ pub enum PrivateError {
     },
     /// Postgres refuses to run as root, and there is no other user to run it.
     #[error(
-        "PostgreSQL does not run as root, and none of the users umbra, postgres and nobody exists: \
-         create one (useradd --system umbra), or run umbra as an ordinary user"
+        "PostgreSQL does not run as root, and none of the users umbra, postgres and nobody exists: create a user \
+         (useradd --system umbra), or run umbra as an ordinary user"
     )]
     NoUser,
     /// The data belongs to another user.
@@ -44,7 +44,7 @@ pub enum PrivateError {
     },
     /// The user that Postgres runs as cannot get to the data directory.
     #[error(
-        "PostgreSQL runs as the user {user}, who may not pass {}: run `chmod o+x {}`, or choose another --data-dir",
+        "PostgreSQL runs as the user {user}, who may not enter {}: run `chmod o+x {}`, or choose another --data-dir",
         dir.display(), dir.display()
     )]
     NotReachable {
@@ -54,7 +54,7 @@ pub enum PrivateError {
         dir: PathBuf,
     },
     /// `UMBRA_PG_BIN` names a directory without usable binaries.
-    #[error("UMBRA_PG_BIN={} does not serve: {why}", dir.display())]
+    #[error("UMBRA_PG_BIN={} cannot be used: {why}", dir.display())]
     BadBinaries {
         /// The directory named.
         dir: PathBuf,
@@ -115,7 +115,7 @@ pub enum PrivateError {
         tail: String,
     },
     /// A server without an umbra uses the data.
-    #[error("a PostgreSQL (pid {pid}) uses {} and does not stop: end it with `kill -INT {pid}`", cluster.display())]
+    #[error("a PostgreSQL (pid {pid}) uses {} and does not stop: stop it with `kill -INT {pid}`", cluster.display())]
     StillRunning {
         /// The cluster's directory.
         cluster: PathBuf,
@@ -124,8 +124,8 @@ pub enum PrivateError {
     },
     /// Another umbra holds the data directory and its server does not answer.
     #[error(
-        "another umbra holds {} but its PostgreSQL did not answer for {seconds} s ({why}); \
-         a first start may take that long: try again, or end that umbra",
+        "another umbra uses {}, but its PostgreSQL did not answer for {seconds} s ({why}); a first start may take that \
+         long: try again, or stop that umbra",
         data_dir.display()
     )]
     Busy {
@@ -137,7 +137,7 @@ pub enum PrivateError {
         why: String,
     },
     /// Every name for a short socket directory is taken by another user.
-    #[error("no socket directory can be made in {}: names umbra-* there are taken by other users", dir.display())]
+    #[error("no socket directory can be made in {}: other users own the names umbra-* there", dir.display())]
     NoSocketDirectory {
         /// Parent directory of the names that were tried.
         dir: PathBuf,
@@ -149,7 +149,7 @@ pub enum PrivateError {
     #[error("the thread that supervises PostgreSQL ended too early; this is a defect of umbra")]
     Supervisor,
     /// The server has not ended in time.
-    #[error("PostgreSQL was told to end and has not done so in time")]
+    #[error("PostgreSQL did not stop in time")]
     Unstopped,
 }
 
@@ -162,7 +162,7 @@ impl PrivateError {
 
     /// Makes the error of a directory of another user.
     pub(super) fn foreign(path: &Path) -> Self {
-        let owner = fs::metadata(path).map_or_else(|_| String::from("somebody else"), |meta| user_name(meta.uid()));
+        let owner = fs::metadata(path).map_or_else(|_| String::from("another user"), |meta| user_name(meta.uid()));
         Self::Foreign { path: path.into(), owner }
     }
 }

@@ -62,7 +62,7 @@ use account::Account;
 use cluster::Cluster;
 pub use error::PrivateError;
 use lock::{Address, DataLock};
-use ready::Answer;
+use ready::ConnectionAnswer;
 use server::Supervisor;
 use socket::SocketPlace;
 pub use wheel::is_for_pip;
@@ -167,7 +167,7 @@ impl PrivatePostgres {
         let options = PrivateOptions { data_dir: data_dir.clone(), ..options.clone() };
 
         let started = Instant::now();
-        let mut why = String::from("it has not published where its server is");
+        let mut why = String::from("it has not published the address of its server");
         while started.elapsed() < GUEST_LIMIT {
             if let Some(lock) = DataLock::try_take(&data_dir)? {
                 let (address, owned) = own(&options, lock, None, say).await?;
@@ -175,10 +175,10 @@ impl PrivatePostgres {
             }
             if let Some(address) = Address::read(&data_dir) {
                 match ready::ask(&connect_to(&address.socket_dir, SERVICE, SERVICE)).await {
-                    Answer::Ready => return Ok(Self { address, options, owned: Mutex::new(None) }),
-                    Answer::Forbidden => return Err(PrivateError::foreign(&address.cluster)),
-                    Answer::Empty => why = "its database is not made yet".into(),
-                    Answer::NotYet(reason) => why = reason,
+                    ConnectionAnswer::Ready => return Ok(Self { address, options, owned: Mutex::new(None) }),
+                    ConnectionAnswer::Forbidden => return Err(PrivateError::foreign(&address.cluster)),
+                    ConnectionAnswer::Empty => why = "its database is not created yet".into(),
+                    ConnectionAnswer::NotYet(reason) => why = reason,
                 }
             }
             tokio::time::sleep(ASK_EVERY).await;
@@ -197,7 +197,10 @@ impl PrivatePostgres {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the owner of the private Postgres is gone and its place cannot be taken");
+                    tracing::warn!(
+                        %error,
+                        "the process that ran the private Postgres has ended, and this process cannot take over"
+                    );
                     SUCCEED_AGAIN
                 }
             };
@@ -208,7 +211,7 @@ impl PrivatePostgres {
     /// Takes the owner's place; returns `None` while another process owns the server.
     async fn try_to_succeed(&self) -> Result<Option<Owned>, PrivateError> {
         let Some(lock) = DataLock::try_take(&self.options.data_dir)? else { return Ok(None) };
-        tracing::info!("the owner of the private Postgres is gone: taking its place");
+        tracing::info!("the process that ran the private Postgres has ended: taking over");
         // Existing connections use the server's old address, so it starts there again.
         let (_, owned) = own(&self.options, lock, Some(&self.address.socket_dir), &|_| ()).await?;
         Ok(Some(owned))
@@ -285,7 +288,7 @@ async fn own(
     let cluster = if let Some(cluster) = existing {
         cluster
     } else {
-        say(&format!("making a database of PostgreSQL {} in {}", binaries.version, data_dir.display()));
+        say(&format!("creating a database of PostgreSQL {} in {}", binaries.version, data_dir.display()));
         cluster::create(&data_dir, &binaries, &account).await?
     };
     cluster::await_predecessor(&cluster).await?;
@@ -311,13 +314,13 @@ impl Owned {
         let started = Instant::now();
         loop {
             let mut why = match ready::ask(&service).await {
-                Answer::Ready => return Ok(()),
-                Answer::Empty => {
+                ConnectionAnswer::Ready => return Ok(()),
+                ConnectionAnswer::Empty => {
                     ready::make_database(&superuser).await?;
                     continue;
                 }
-                Answer::Forbidden => String::from("its socket is closed to us"),
-                Answer::NotYet(why) => why,
+                ConnectionAnswer::Forbidden => String::from("its socket does not accept connections of this user"),
+                ConnectionAnswer::NotYet(why) => why,
             };
             let condition = self.supervisor.condition();
             if condition.restarts >= START_TRIES || started.elapsed() > START_LIMIT {

@@ -14,7 +14,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Answer of a server to a connection as the service's own role.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum ConnectionAnswer {
     /// The server accepts the connection.
     Ready,
     /// The server is new: it has no such role or database.
@@ -26,21 +26,21 @@ pub(super) enum Answer {
 }
 
 /// Tries to connect, once.
-pub(super) async fn ask(options: &PgConnectOptions) -> Answer {
+pub(super) async fn ask(options: &PgConnectOptions) -> ConnectionAnswer {
     let error = match tokio::time::timeout(ANSWER_LIMIT, options.connect()).await {
-        Err(_) => return Answer::NotYet(format!("no answer within {} s", ANSWER_LIMIT.as_secs())),
+        Err(_) => return ConnectionAnswer::NotYet(format!("no answer within {} s", ANSWER_LIMIT.as_secs())),
         Ok(Ok(connection)) => {
             close(connection).await;
-            return Answer::Ready;
+            return ConnectionAnswer::Ready;
         }
         Ok(Err(error)) => error,
     };
     match &error {
-        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => Answer::Forbidden,
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => ConnectionAnswer::Forbidden,
         // invalid_authorization_specification (no such role), invalid_catalog_name (no such database)
         _ => match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
-            Some("28000" | "3D000") => Answer::Empty,
-            _ => Answer::NotYet(error.to_string()),
+            Some("28000" | "3D000") => ConnectionAnswer::Empty,
+            _ => ConnectionAnswer::NotYet(error.to_string()),
         },
     }
 }

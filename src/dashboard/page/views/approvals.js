@@ -11,7 +11,7 @@ export async function approvals({ ask, act, query }) {
   return [
     h("h1", null, "Approvals"),
     filters("approvals", query, select("state", "State", [...STATES, "all"], query.state || "pending", "pending"), text("agent", "Agent", query.agent), text("tool", "Tool", query.tool)),
-    page.items.length ? page.items.map((one) => approvalCard(one, { ask, act })) : empty((query.state || "pending") === "pending" ? "No call waits for approval." : "No approval like that."),
+    page.items.length ? page.items.map((one) => approvalCard(one, { ask, act })) : empty((query.state || "pending") === "pending" ? "No call waits for approval." : "No matching approvals."),
   ];
 }
 

@@ -26,7 +26,7 @@ export async function briefing({ recall, argument }) {
     h("h1", null, weekly ? `Week ${one.period}` : `Briefing of ${one.period}`),
     h("p", { class: "row" }, to(["briefing", step[0]], "← Before"), to(["briefing", step[1]], "After →"), weekly ? to(["briefing"], "Days") : to(["briefing", "week"], "Weeks"),
       h("label", { class: "small soft" }, weekly ? "Week of " : "Day ", h("input", { type: "date", value: one.first, onchange: go })), one.complete ? soft("made ", when(one.made_at)) : tag("not over yet", "warning"), weekly ? soft(`${one.first} to ${one.last}`) : null),
-    one.first_day >= one.first ? h("p", null, `This installation began on ${one.first_day}: nothing before it is known.`) : null,
+    one.first_day >= one.first ? h("p", null, `This installation began on ${one.first_day}: there are no figures before that day.`) : null,
     h("h2", null, "Gravest findings"), gravestList(one.gravest),
     h("h2", null, "Not judged by a model, and why"), notJudged(one),
     h("h2", null, "Figures"),
@@ -38,8 +38,8 @@ export async function briefing({ recall, argument }) {
       cell({ class: "wide" }, h("span", { class: "clamp", dir: "auto" }, own.description), soft(`${own.category} · ${own.rule}`)), agentLink(own.agent), cell({ class: "n" }, count(own.times)), cell({ class: "n" }, count(own.before))]))] : null,
     h("h2", null, "Agents"), one.agents.length ? agentTable(one.agents) : empty("No agent was reviewed."), one.more_agents ? soft(`${count(one.more_agents)} more agents were reviewed.`) : null,
     h("h2", null, "Shadows"), shadowLines(one.shadows),
-    h("h2", null, "Feedback"), h("p", null, `${count(feedback.confirmed)} confirmed, ${count(feedback.false_positive)} false positive, ${count(feedback.resolved)} resolved, ${count(feedback.open)} without an opinion.`),
-    one.passive.length ? [h("h2", null, "Passive shadows"), soft("They observe, and stand in no figure above."), shadowLines(one.passive)] : null,
+    h("h2", null, "Feedback"), h("p", null, `${count(feedback.confirmed)} confirmed, ${count(feedback.false_positive)} false positive, ${count(feedback.resolved)} resolved, ${count(feedback.open)} without feedback.`),
+    one.passive.length ? [h("h2", null, "Passive shadows"), soft("Passive shadows only observe; the figures above do not include them."), shadowLines(one.passive)] : null,
   ];
 }
 
@@ -51,10 +51,10 @@ function gravestList(findings) {
 
 /** Events without a review, and reviews without a model's verdict. */
 function notJudged({ shadows, totals }) {
-  const reviews = [[totals.assessments.CHECKED, "made by the built-in checks alone, which found nothing"], [totals.assessments.INCONCLUSIVE, "without a verdict of the model"], [totals.failed, "given up"], [totals.open, "not ended yet"]];
+  const reviews = [[totals.assessments.CHECKED, "made by the built-in checks alone, which found nothing"], [totals.assessments.INCONCLUSIVE, "without a verdict by the model"], [totals.failed, "given up"], [totals.open, "not finished yet"]];
   const lines = [...shadows.flatMap((one) => Object.entries(one.skips).map(([name, n]) => h("li", null, `${many(n, "event")} skipped by ${one.shadow}: `, reason(name)))),
     ...reviews.filter(([n]) => n).map(([n, what]) => h("li", null, `${many(n, "review")} ${what}`))];
-  return lines.length ? h("ul", null, lines) : empty("Nothing that a shadow watches.");
+  return lines.length ? h("ul", null, lines) : empty("No events that a shadow watches.");
 }
 
 function shadowLines(shadows) {

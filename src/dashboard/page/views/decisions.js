@@ -20,7 +20,7 @@ export async function decisions({ ask, act, query }) {
     h("h2", null, "Calls"),
     filters("decisions", query, text("agent", "Agent", query.agent), text("tool", "Tool", query.tool), text("run", "Run", query.run), select("decision", "Decision", DECISIONS, query.decision),
       select("effect", "Effect", EFFECTS, query.effect), select("execution", "Execution", EXECUTIONS, query.execution), text("since", "Since", query.since)),
-    rows.length ? callTable(rows) : empty(Object.values(query).some(Boolean) ? "No decision like that. Agents and tools may be globs such as stripe.*, since may be 1h." : "No call was decided yet: once agents ask before they call tools, what was decided stands here."),
+    rows.length ? callTable(rows) : empty(Object.values(query).some(Boolean) ? "No matching decisions. Agents and tools may be globs such as stripe.*, since may be 1h." : "No calls are decided yet: decisions appear here once agents ask before they call tools."),
     rows.length === ROWS ? soft(`The newest ${ROWS}.`) : null,
   ];
 }
@@ -37,7 +37,7 @@ function inForce(view, { ask, act }) {
     h("p", { class: "row" }, h("b", null, `Environment ${view.environment}`), source(view.effective.won)),
     view.effective.overruled.map((one) => h("p", { class: "small" }, "overrules ", source(one))),
     view.overrides.length ? table("Overrides", ["For", "Execution", "Since", "Until", "Reason", "Action"], view.overrides.map((one) => [one.id, `${one.scope} ${one.value}`, tag(one.execution, one.execution === "shadow" ? "warning" : "good"),
-      when(one.set_at), one.expires_at ? when(one.expires_at) : "it is lifted", h("span", { dir: "auto" }, one.reason), h("button", { onclick: lift(one), "aria-label": `Lift ${one.scope} ${one.value}` }, "Lift")])) : soft("No override is in force."));
+      when(one.set_at), one.expires_at ? when(one.expires_at) : "lifted", h("span", { dir: "auto" }, one.reason), h("button", { onclick: lift(one), "aria-label": `Lift ${one.scope} ${one.value}` }, "Lift")])) : soft("No override is in force."));
 }
 
 /** Runs that began in shadow and rehearse on, although other calls of their agents run. */
@@ -46,7 +46,7 @@ function stays(runs, { ask, act }) {
     const reason = prompt(`Why does the run ${one.run} end?`);
     if (reason) act(() => ask(`/v1/runs/${encodeURIComponent(one.run)}/end`, { method: "POST", body: { agent: one.agent, reason } }), `The run ${one.run} has ended.`);
   };
-  return card("runs", h("p", null, h("b", null, "Runs that stay in shadow"), soft(" They began there; other calls of their agents run.")),
+  return card("runs", h("p", null, h("b", null, "Runs that stay in shadow"), soft(" They began in shadow; other calls of their agents run.")),
     table("Runs", ["Run", "Agent", "Last call", "Action"], runs.map((one) => [`${one.agent} ${one.run}`, one.run, agentLink(one.agent), when(one.changed_at), h("button", { onclick: end(one), "aria-label": `End ${one.run}` }, "End")])));
 }
 

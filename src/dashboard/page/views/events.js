@@ -16,7 +16,7 @@ export async function events({ ask, argument, query }) {
     one.dispositions.length ? one.dispositions.map((own) => h("div", { class: "small" }, `${own.shadow}: `, own.outcome === "skipped" ? h("span", { class: "soft" }, "skipped, ", reason(own.reason)) : own.review_id ? h("a", { href: link(["reviews", own.review_id]) }, own.outcome === "batched" ? "review with others" : "review") : own.outcome)) : soft("not watched")]);
   return [
     h("h1", null, "Events"), filters("events", query, text("agent", "Agent", query.agent), text("task_id", "Task", query.task_id)),
-    rows.length ? table("Events", ["Received", "Agent and task", "What", "Triggers", "What became of it"], rows) : empty(Object.values(query).some(Boolean) ? "No events like that." : "No events yet: once agents send some, they stand here."), pages("events", query, page),
+    rows.length ? table("Events", ["Received", "Agent and task", "What", "Triggers", "Dispositions"], rows) : empty(Object.values(query).some(Boolean) ? "No matching events." : "No events yet: they appear here once agents send them."), pages("events", query, page),
   ];
 }
 
@@ -33,7 +33,7 @@ async function event({ ask, argument }) {
     h("section", { class: "card" }, eventBody(one, found, { linked: false }), one.marks.length ? soft(`Screened at accept: ${one.marks.map((mark) => `${mark.check}.${mark.rule}`).join(", ")}`) : null),
     facts(one.session_id ? ["Session", one.session_id] : null, one.task_type ? ["Task type", one.task_type] : null, one.status ? ["Status", one.status] : null, one.stop_reason ? ["Stop reason", one.stop_reason] : null,
       !Number.isFinite(one.cost_usd) ? null : ["Cost", usd(one.cost_usd)], !Number.isFinite(one.task_cost_usd) ? null : ["Cost of the task", usd(one.task_cost_usd)], tokens(one.tokens)),
-    h("h2", null, "What became of it"), dispositions(one),
+    h("h2", null, "Dispositions"), dispositions(one),
     found.length ? [h("h2", null, "Findings"), findingTable(found)] : null,
   ];
 }

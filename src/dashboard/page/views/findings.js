@@ -12,7 +12,7 @@ export async function findings({ ask, act, argument, query }) {
     h("h1", null, "Findings"),
     filters("findings", query, select("severity", "Severity", ["info", "warning", "critical"], query.severity), select("category", "Category", CATEGORIES, query.category), select("status", "Status", STATUS, query.status),
       select("mode", "Shadow's mode", MODES, query.mode, "review and active"), text("agent", "Agent", query.agent), text("shadow", "Shadow", query.shadow), text("task_id", "Task", query.task_id)),
-    findingTable(page.items, Object.values(query).some(Boolean) ? "No findings like that." : "No findings yet."), pages("findings", query, page),
+    findingTable(page.items, Object.values(query).some(Boolean) ? "No matching findings." : "No findings yet."), pages("findings", query, page),
     page.items.length ? h("p", { class: "pages" }, h("button", { class: "quiet", onclick: () => act(() => save(ask, query), "") }, "Download as SARIF")) : null,
   ];
 }
@@ -25,7 +25,7 @@ async function save(ask, query) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-const FEEDBACK = [["confirmed", "It is right"], ["false_positive", "It is wrong"], ["resolved", "Dealt with"], ["open", "Open again"]];
+const FEEDBACK = [["confirmed", "Right"], ["false_positive", "False positive"], ["resolved", "Resolved"], ["open", "Reopen"]];
 
 async function finding({ ask, act, argument }) {
   const item = await ask(`/v1/findings/${encodeURIComponent(argument)}`);
@@ -45,13 +45,13 @@ async function finding({ ask, act, argument }) {
     h("section", { class: "card" }, facts(
       ["Agent", agentLink(item.watched_agent)], item.task_id ? ["Task", taskLink(item.task_id)] : null,
       ["Found by", item.source === "model" ? `the model, under ${words(item.rule)}` : `the check ${item.rule}`, ", for ", to(["shadows", item.shadow], item.shadow), ` (${item.mode})`],
-      ["Evidence", item.verified ? (evidence ? "stands in the event's text" : "none can be quoted; two calls of the model agree") : evidence ? "not verified" : "not verified: no quote of it stands in the text"],
-      item.about === "given" ? ["Speaks against", "what the agent was given: no fault of its own, and no breaker counts it"] : null,
+      ["Evidence", item.verified ? (evidence ? "found in the event's text" : "none can be quoted; two calls of the model agree") : evidence ? "not verified" : "not verified: no quote was found in the text"],
+      item.about === "given" ? ["About", "data that the agent was given: no fault of the agent, and no breaker counts it"] : null,
       ["Seen", `${many(item.occurrences, "time")} for this agent, by then`],
-      ["Review", item.review_id ? to(["reviews", item.review_id], item.review_id) : "none: the checks looked by themselves"],
+      ["Review", item.review_id ? to(["reviews", item.review_id], item.review_id) : "none: found by the built-in checks without a review"],
       item.note ? ["Note", h("span", { dir: "auto" }, item.note)] : null),
-    h("form", { class: "filter", onsubmit: say }, h("label", null, "Note", h("input", { name: "note", maxlength: 2000, size: 40, placeholder: item.note ? "the note above stays unless you write another" : "why, for the reviewer and for others" })),
+    h("form", { class: "filter", onsubmit: say }, h("label", null, "Note", h("input", { name: "note", maxlength: 2000, size: 40, placeholder: item.note ? "leave empty to keep the note above" : "reason, for the reviewer and others" })),
       FEEDBACK.filter(([status]) => status !== item.status).map(([value, label]) => h("button", { value }, label)))),
-    event ? [h("h2", null, "The event"), h("section", { class: "card" }, eventBody(event, [item]))] : empty("The event is not kept any more."),
+    event ? [h("h2", null, "The event"), h("section", { class: "card" }, eventBody(event, [item]))] : empty("The event is no longer stored."),
   ];
 }

@@ -1,4 +1,4 @@
-// The day so far: what needs somebody, what it was like, what is new, and how the service stands.
+// The day so far: what needs attention, what it was like, what is new, and how the service stands.
 import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd } from "../dom.js";
 import { waiting } from "./approvals.js";
 import { shadowTable, providerTable } from "./shadows.js";
@@ -28,9 +28,9 @@ export async function overview({ ask, recall, act }) {
       tile(usd(sum((shadow) => shadow.usd_today)), "spent"),
       tile(count(skipped), "skipped", null, "#/shadows"),
       tile(count(status.queue.queued + status.queue.running), `in the queue${status.queue.oldest_age_seconds ? `, oldest ${seconds(status.queue.oldest_age_seconds)}` : ""}`, null, "#/reviews?state=queued")),
-    breakers.length || status.needs.length || asked?.items.length ? [h("h2", null, "Needs somebody"), waiting(asked), status.needs.map(needCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
+    breakers.length || status.needs.length || asked?.items.length ? [h("h2", null, "Needs attention"), waiting(asked), status.needs.map(needCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
     h("h2", null, "Newest findings"),
-    findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet: once agents send events, what is found in them stands here."),
+    findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet: they appear here once agents send events."),
     h("p", { class: "pages" }, to("findings", "All findings")),
     today?.agents.length ? [h("h2", null, "Agents today"), agentTable(today.agents.slice(0, AGENTS)), week(today)] : null,
     h("h2", null, "Shadows"), shadowTable(status.shadows),

@@ -81,15 +81,15 @@ export function eventBody(event, found, { linked = true } = {}) {
 }
 
 const REASONS = {
-  shadow_disabled: "it is switched off", loop_guard: "Umbra's own traffic", not_sampled: "not in the sample", cost_below_floor: "the task cost too little",
+  shadow_disabled: "the shadow is switched off", loop_guard: "Umbra's own traffic", not_sampled: "not in the sample", cost_below_floor: "the task cost too little",
   cooldown: "cooldown", target_cap: "the agent's cap for the day is spent", daily_cap: "the cap for the day is spent", token_cap: "the day's tokens are spent",
-  usd_cap: "the day's money is spent", overload: "too many reviews wait", provider_unavailable: "the model is away", erased: "erased",
+  usd_cap: "the day's money is spent", overload: "too many reviews wait", provider_unavailable: "the model does not answer", erased: "erased",
 };
 export const reason = (name) => h("span", { title: name }, REASONS[name] ?? words(name));
 
 /** What became of an event for each shadow that watches it. */
 export function dispositions(event) {
-  if (!event.dispositions.length) return empty("No shadow watches it.");
+  if (!event.dispositions.length) return empty("No shadow watches this event.");
   const outcome = (one) => {
     const review = (event.reviews ?? []).find((known) => known.id === one.review_id);
     const own = review?.assessments.find((known) => known.event_id === event.id);
@@ -97,7 +97,7 @@ export function dispositions(event) {
     if (one.outcome === "skipped") return [tag("skipped"), " ", soft(reason(one.reason))];
     return [assessment ? tag(assessment) : tag(review?.state ?? one.outcome), " ", one.review_id ? to(["reviews", one.review_id], "review") : null];
   };
-  return table("What became of it", ["Shadow", "Mode", "Trigger", "Outcome"], event.dispositions.map((one) => [one.shadow, to(["shadows", one.shadow], one.shadow), one.mode, words(one.trigger), outcome(one)]));
+  return table("Dispositions", ["Shadow", "Mode", "Trigger", "Outcome"], event.dispositions.map((one) => [one.shadow, to(["shadows", one.shadow], one.shadow), one.mode, words(one.trigger), outcome(one)]));
 }
 
 /** What is recommended about an agent, and what people may do about it. */
@@ -108,13 +108,13 @@ export function breakerCard(one, { ask, act }) {
     const body = Object.fromEntries([...new FormData(event.currentTarget)].filter(([, value]) => value));
     act(() => ask(`${path}/acknowledge`, { method: "POST", body }), `Acknowledged for ${one.agent}.`);
   };
-  const reset = () => confirm(`Close the breaker of ${one.agent}? What was said up to now counts no more.`) && act(() => ask(`${path}/reset`, { method: "POST" }), `The breaker of ${one.agent} is closed.`);
+  const reset = () => confirm(`Close the breaker of ${one.agent}? Earlier reviews no longer count.`) && act(() => ask(`${path}/reset`, { method: "POST" }), `The breaker of ${one.agent} is closed.`);
   const stands = one.recommendation !== "closed";
   const kind = { open: "critical", half_open: "warning", closed: "good" }[one.recommendation];
   return h("section", { class: `card edge ${kind}`, "data-key": `breaker-${one.agent}` },
     h("p", { class: "row" }, tag(one.recommendation, kind), h("b", null, agentLink(one.agent)), one.since ? soft("since ", when(one.since)) : null,
       stands && one.acknowledged ? soft(`acknowledged${one.acknowledged_by ? ` by ${one.acknowledged_by}` : ""} `, when(one.acknowledged_at)) : null),
-    h("p", { class: "small" }, { open: "Hold this agent back until somebody has looked.", half_open: "On trial: its next reviews close or open the breaker.", closed: `${many(one.consecutive_rejections, "rejection")} in a row; ${one.threshold} open the breaker.` }[one.recommendation]),
+    h("p", { class: "small" }, { open: "Hold this agent back until a person has looked.", half_open: "On trial: its next reviews close or open the breaker.", closed: `${many(one.consecutive_rejections, "rejection")} in a row; ${one.threshold} open the breaker.` }[one.recommendation]),
     stands && one.note ? h("p", { class: "small" }, `“${one.note}”`) : null,
     one.reasons.length ? h("ul", { class: "small" }, one.reasons.map((text) => h("li", null, withReviews(text)))) : null,
     stands ? h("div", { class: "row" },

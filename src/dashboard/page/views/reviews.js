@@ -20,7 +20,7 @@ export async function reviews({ ask, argument, query }) {
     h("h1", null, "Reviews"),
     filters("reviews", query, select("assessment", "Assessment", ASSESSMENTS, query.assessment), select("state", "State", ["queued", "running", "done", "failed", "released"], query.state),
       select("mode", "Mode", MODES, query.mode, "any"), text("agent", "Agent", query.agent), text("shadow", "Shadow", query.shadow), text("task_id", "Task", query.task_id)),
-    reviewTable(page.items, Object.values(query).some(Boolean) ? "No reviews like that." : "No reviews yet."), pages("reviews", query, page),
+    reviewTable(page.items, Object.values(query).some(Boolean) ? "No matching reviews." : "No reviews yet."), pages("reviews", query, page),
   ];
 }
 
@@ -44,6 +44,6 @@ async function review({ ask, argument }) {
     events.length ? h("h2", null, events.length === 1 ? "The event" : `Its ${events.length} events`) : null,
     events.map((event) => h("section", { class: "card", "data-key": event.id }, many && own(event) ? h("p", { class: "row" }, tag(own(event).assessment), own(event).score === null ? null : `score ${own(event).score}`, soft(own(event).recommendation)) : null,
       eventBody(event, (one.findings ?? []).filter((found) => found.event_id === event.id)))),
-    one.events.length > events.length ? empty(`${count(one.events.length - events.length)} more events are not shown or not kept any more.`) : null,
+    one.events.length > events.length ? empty(`${count(one.events.length - events.length)} more events are not shown or no longer stored.`) : null,
   ];
 }

@@ -17,7 +17,7 @@ export async function sessions({ ask, act, argument, query }) {
       cell({ class: "wide" }, h("span", { class: "clamp", dir: "auto" }, one.task ?? "–"), one.taints?.length ? one.taints.map((label) => [tag(label, "warning"), " "]) : null),
       cell({ class: "who" }, h("div", null, agentLink(one.agent)), soft(one.route)),
       soft(`${many(one.turns, "turn")}, ${many(one.messages, "message")}`), cell({ class: "brief" }, ruled(one.rulings))]))
-      : empty(Object.values(query).some(Boolean) ? "No session like that." : "No sessions yet: once an agent attaches a sidecar, its session stands here."), pages("sessions", query, page),
+      : empty(Object.values(query).some(Boolean) ? "No matching sessions." : "No sessions yet: they appear here once an agent attaches a sidecar."), pages("sessions", query, page),
   ];
 }
 
@@ -28,7 +28,7 @@ async function session({ ask, act, argument }) {
     event.preventDefault();
     const form = event.currentTarget;
     const note = new FormData(form).get("text").trim();
-    if (note) act(() => ask(`/v1/sessions/${id}/notes`, { method: "POST", body: { text: note } }).then(() => form.reset()), "The agent is told with its next turn or message.");
+    if (note) act(() => ask(`/v1/sessions/${id}/notes`, { method: "POST", body: { text: note } }).then(() => form.reset()), "The agent receives the note with its next turn or message.");
   };
   return [
     h("p", { class: "row" }, tag(one.state, one.state === "open" ? "good" : null), one.outcome ? tag(one.outcome, one.outcome === "succeeded" ? "good" : "critical") : null, h("b", null, agentLink(one.agent)), soft("used ", when(one.seen_at))),
@@ -36,11 +36,11 @@ async function session({ ask, act, argument }) {
     h("section", { class: "card" }, facts(one.task_id ? ["Task", taskLink(one.task_id)] : null, one.route ? ["Route", one.route] : null, one.modes?.length ? ["Modes", one.modes.join(", ")] : null,
       one.taints?.length ? ["Labels", one.taints.map((label) => [tag(label, "warning"), " "])] : null, ["Rulings", ruled(one.rulings)], ["Steps", `${many(one.turns, "turn")}, ${many(one.messages, "message")}`],
       ["Tools", count(one.tools)], ["Began", when(one.opened_at)], one.closed_at ? ["Ended", when(one.closed_at), soft(` ${one.closed_because}`)] : null)),
-    one.state === "open" ? h("form", { class: "filter", onsubmit: tell }, h("label", null, "Note to the agent", h("input", { name: "text", maxlength: 2000, size: 50, placeholder: "told with its next turn or message" })), h("button", null, "Leave it")) : null,
-    one.notes?.length ? [h("h2", null, "Notes yet to be told"), h("ul", null, one.notes.map((note) => h("li", { dir: "auto" }, note)))] : null,
+    one.state === "open" ? h("form", { class: "filter", onsubmit: tell }, h("label", null, "Note to the agent", h("input", { name: "text", maxlength: 2000, size: 50, placeholder: "sent with its next turn or message" })), h("button", null, "Send note")) : null,
+    one.notes?.length ? [h("h2", null, "Notes not yet delivered"), h("ul", null, one.notes.map((note) => h("li", { dir: "auto" }, note)))] : null,
     h("h2", null, "Documents"), one.documents.length ? table("Documents", ["Document", "Version", "Items"], one.documents.map((document) => [document.name, document.name, cell({ class: "n" }, count(document.version)),
-      document.open_items + document.done_items ? `${count(document.done_items)} of ${count(document.open_items + document.done_items)} done` : soft("none")])) : empty("It has no documents."),
-    one.calls?.length ? [h("h2", null, "Calls"), table("Calls", ["Tool", "Result"], one.calls.map((call, at) => [String(at), h("code", { class: "long" }, named(call.tool)), call.ok === false ? tag("failed", "critical") : call.ok ? tag("ok") : soft("not told")]))] : null,
+      document.open_items + document.done_items ? `${count(document.done_items)} of ${count(document.open_items + document.done_items)} done` : soft("none")])) : empty("No documents."),
+    one.calls?.length ? [h("h2", null, "Calls"), table("Calls", ["Tool", "Result"], one.calls.map((call, at) => [String(at), h("code", { class: "long" }, named(call.tool)), call.ok === false ? tag("failed", "critical") : call.ok ? tag("ok") : soft("unknown")]))] : null,
   ];
 }
 

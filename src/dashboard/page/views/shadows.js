@@ -18,13 +18,13 @@ export function providerTable(status) {
   const models = status.providers.filter((one) => used.has(one.name) && one.state !== "checks");
   if (!models.length) return empty("No shadow has a model: the built-in checks review.");
   const kind = { ok: "good", open: "critical", half_open: "warning", no_key: "warning" };
-  const says = { ok: "ok", open: "left alone", half_open: "on trial", no_key: "no key" };
+  const says = { ok: "ok", open: "paused after failures", half_open: "on trial", no_key: "no key" };
   return table("Models in use", ["Alias", "Model", "State", "Last failure"], models.map((one) => [one.name, one.name, one.model,
     [tag(says[one.state] ?? one.state, kind[one.state]), one.retry_in_ms ? soft(` tried again in ${seconds(one.retry_in_ms / 1000)}`) : null], cell({ class: "wide small" }, one.last_error ?? "–")]));
 }
 
 const FINDINGS = 10;
-const judged = (one) => (one.judged ? `${percent(one.precision)} right of ${count(one.judged)} that people judged (${percent(one.low)} to ${percent(one.high)})` : "nobody judged its findings yet");
+const judged = (one) => (one.judged ? `${percent(one.precision)} right of ${count(one.judged)} that people judged (${percent(one.low)} to ${percent(one.high)})` : "no findings judged by people yet");
 
 export async function shadows({ ask, argument }) {
   if (argument) return shadow({ ask, argument });
@@ -59,9 +59,9 @@ async function shadow({ ask, argument }) {
     h("section", { class: "card" }, facts(
       ["Reviewer", one.reviewer === "model" ? one.model : "built-in checks"], ["Watches", one.watch.map((rule) => h("div", null, watches(rule)))], ["Reviews of", one.scope === "event" ? "single events" : one.scope],
       ["Right", judged(one.precision.in_force)], ...caps.filter(([, value]) => value !== null && value !== undefined).map(([name, value, say]) => [name, say(value)]),
-      ["Its day", spend.time_zone], spend.batch ? ["Batches", `up to ${spend.batch.max_events} events or ${count(spend.batch.max_chars)} characters, ${seconds(spend.batch.max_wait_seconds)} at most`] : null,
+      ["Time zone", spend.time_zone], spend.batch ? ["Batches", `up to ${spend.batch.max_events} events or ${count(spend.batch.max_chars)} characters, ${seconds(spend.batch.max_wait_seconds)} at most`] : null,
       one.criteria.length ? ["Criteria", h("ul", null, one.criteria.map((text) => h("li", null, text)))] : null, ["Checks", one.checks.join(", ")], ["Flags from", one.flag_at], ["Version", one.version])),
-    h("h2", null, "Newest findings"), findings ? findingTable(distinct(findings.items).slice(0, FINDINGS)) : empty("Not for this key."),
+    h("h2", null, "Newest findings"), findings ? findingTable(distinct(findings.items).slice(0, FINDINGS)) : empty("This key may not read findings."),
     findings?.items.length ? h("p", { class: "pages" }, to("findings", "All of them", { shadow: argument, mode: one.mode })) : null,
     h("h2", null, "Newest reviews"), reviews ? reviewTable(reviews.items) : null, reviews?.next_cursor ? h("p", { class: "pages" }, to("reviews", "All of them", { shadow: argument })) : null,
   ];

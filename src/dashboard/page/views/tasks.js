@@ -15,7 +15,7 @@ export function taskTable(items, none = "No event has named a task (task_id) yet
 export async function tasks({ ask, argument, query }) {
   if (argument) return task({ ask, argument, query });
   const page = await list(ask, "/v1/trajectories", query);
-  return [h("h1", null, "Tasks"), filters("tasks", query, text("agent", "Agent", query.agent)), taskTable(page.items, query.agent ? "No task of such an agent." : undefined), pages("tasks", query, page)];
+  return [h("h1", null, "Tasks"), filters("tasks", query, text("agent", "Agent", query.agent)), taskTable(page.items, query.agent ? "No tasks of this agent." : undefined), pages("tasks", query, page)];
 }
 
 async function task({ ask, argument, query }) {
@@ -38,5 +38,5 @@ const worst = (findings) => ["critical", "warning", "info"].find((severity) => f
 function outcome(event) {
   const skipped = event.dispositions.filter((one) => one.outcome === "skipped").length;
   const reviewed = event.dispositions.length - skipped;
-  return ["What became of it: ", [reviewed ? many(reviewed, "review") : null, skipped ? `${count(skipped)} skipped` : null].filter(Boolean).join(", ")].join("");
+  return ["Dispositions: ", [reviewed ? many(reviewed, "review") : null, skipped ? `${count(skipped)} skipped` : null].filter(Boolean).join(", ")].join("");
 }

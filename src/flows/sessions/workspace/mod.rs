@@ -14,8 +14,8 @@
 //! - A file that cannot be taken is not lost: it is renamed, the document takes its place, and the session is told.
 //! - A directory that fails, or hangs, holds up no request: answers say that files were not read, or not written.
 
-mod held;
-mod take;
+mod file_changes;
+mod file_snapshot;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -28,13 +28,13 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use self::held::{FileState, WorkspaceFile};
-pub(super) use self::held::{SessionFiles, Writes};
+use self::file_snapshot::{FileState, WorkspaceFile};
+pub(super) use self::file_snapshot::{SessionFiles, Writes};
 pub use self::watch::remove_gone;
-use super::{Sidecar, patience::RequestDeadline};
+use super::{Sidecar, request_deadline::RequestDeadline};
 use crate::{
     telemetry::metric,
-    workspace::{Entry, Workspace},
+    workspace::{FolderEntry, Workspace},
 };
 use umbra_sidecar::document::name::Name;
 use umbra_store::{StoreError, sessions::LockedSession};
@@ -71,12 +71,12 @@ impl FilesError {
 
 /// Workspace directory, and the slots for its use.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct WorkspaceFiles {
     workspace: Workspace,
     places: Arc<Semaphore>,
 }
 
-impl Files {
+impl WorkspaceFiles {
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace, places: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
@@ -102,17 +102,17 @@ impl Files {
         done.inspect_err(|_| count("failed", 1))
     }
 
-    async fn look(&self, folder: &str, until: Instant) -> Result<Vec<Entry>, FilesError> {
+    async fn look(&self, folder: &str, until: Instant) -> Result<Vec<FolderEntry>, FilesError> {
         let folder = folder.to_owned();
         self.work(until, move |workspace| entries(workspace, &folder)).await
     }
 }
 
 /// Reads the files of a session's folder; none if there is no folder.
-fn entries(workspace: &Workspace, folder: &str) -> io::Result<Vec<Entry>> {
+fn entries(workspace: &Workspace, folder: &str) -> io::Result<Vec<FolderEntry>> {
     match workspace.folder(folder, false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        opened => opened?.look(|file| Name::of_file(file).is_some()).map_err(|error| about(folder, &error)),
+        opened => opened?.read_files(|file| Name::of_file(file).is_some()).map_err(|error| about(folder, &error)),
     }
 }
 
@@ -128,7 +128,7 @@ fn count(what: &'static str, files: u64) {
 impl Sidecar {
     /// Completes a locked session with the present content of its files; `None` if the database did not answer in time,
     /// and then `missed` is a warning.
-    pub(super) async fn hold(
+    pub(super) async fn read_session_files(
         &self,
         mut step: LockedSession,
         missed: &str,
@@ -162,7 +162,7 @@ impl Sidecar {
             return Ok(SessionFiles::default());
         };
         let at = self.clock.now();
-        let seen = |entries: Vec<Entry>| entries.into_iter().filter_map(WorkspaceFile::of).collect::<Vec<_>>();
+        let seen = |entries: Vec<FolderEntry>| entries.into_iter().filter_map(WorkspaceFile::of).collect::<Vec<_>>();
         let mut held = SessionFiles::new(Some(folder.clone()));
         held.seen = seen(files.look(folder, until).await?);
         if step.is_open() && held.seen.iter().any(|seen| seen.said == FileState::Changed) {

@@ -5,14 +5,14 @@ use std::sync::mpsc;
 use jiff::Timestamp;
 
 use super::*;
-use crate::workspace::{Content, Mark, digest};
+use crate::workspace::{FileContent, Mark, digest};
 use umbra_sidecar::document::revision::Etag;
 use umbra_store::documents::StoredDocument;
 
-fn files() -> (tempfile::TempDir, Files) {
+fn files() -> (tempfile::TempDir, WorkspaceFiles) {
     let dir = tempfile::TempDir::new().expect("a directory");
     let workspace = Workspace::open(dir.path(), 100).expect("a workspace");
-    (dir, Files::new(workspace))
+    (dir, WorkspaceFiles::new(workspace))
 }
 
 #[tokio::test]
@@ -44,9 +44,9 @@ async fn hanging_disk_occupies_only_a_bounded_number_of_workers() {
 /// Returns a file that has one content, and was given another.
 fn seen(says: &str, given: &str, said: FileState) -> SessionFiles {
     let mark = Some(Mark { version: 1, digest: digest(given.as_bytes()) });
-    let entry = Entry {
+    let entry = FolderEntry {
         name: "todo.md".to_owned(),
-        content: Content::Bytes(says.as_bytes().to_vec()),
+        content: FileContent::Bytes(says.as_bytes().to_vec()),
         mark,
         modified: Timestamp::UNIX_EPOCH,
     };
@@ -74,17 +74,22 @@ fn file_with_unmerged_changes_is_not_overwritten() {
         let writes = held.plan(&[document(text, version)]).expect("something is lacking");
         assert!(writes.carry_out(&files.workspace).expect("it is written"));
         let folder = files.workspace.folder(".umbra/ses_1", false).expect("it is there");
-        folder.look(|_| true).expect("it is read").into_iter().find(|entry| entry.name == "todo.md").expect("a file")
+        folder
+            .read_files(|_| true)
+            .expect("it is read")
+            .into_iter()
+            .find(|entry| entry.name == "todo.md")
+            .expect("a file")
     };
     let first = write(SessionFiles::new(Some(".umbra/ses_1".to_owned())), "one", 1);
-    assert_eq!((first.content, first.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(1)));
+    assert_eq!((first.content, first.mark.map(|mark| mark.version)), (FileContent::Bytes(b"one".to_vec()), Some(1)));
     // The mark alone is written, since the file has the text already.
     let second = write(seen("one", "one", FileState::Known), "one", 2);
-    assert_eq!((second.content, second.mark.map(|mark| mark.version)), (Content::Bytes(b"one".to_vec()), Some(2)));
+    assert_eq!((second.content, second.mark.map(|mark| mark.version)), (FileContent::Bytes(b"one".to_vec()), Some(2)));
     let third = write(seen("one", "one", FileState::Known), "two", 3);
-    assert_eq!((third.content, third.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
+    assert_eq!((third.content, third.mark.map(|mark| mark.version)), (FileContent::Bytes(b"two".to_vec()), Some(3)));
     // The file was changed after it was read.
     let fourth = write(seen("one", "one", FileState::Known), "three", 4);
-    assert_eq!((fourth.content, fourth.mark.map(|mark| mark.version)), (Content::Bytes(b"two".to_vec()), Some(3)));
+    assert_eq!((fourth.content, fourth.mark.map(|mark| mark.version)), (FileContent::Bytes(b"two".to_vec()), Some(3)));
     drop(dir);
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Files, FilesError, about, entries, held::is_as_given};
+use super::{FilesError, WorkspaceFiles, about, entries, file_snapshot::is_as_given};
 use crate::{
     flows::sessions::{Sidecar, documents::format_of},
     workspace::Workspace,
@@ -95,7 +95,7 @@ impl Sidecar {
 
     /// Looks at the files of all sessions once, and returns the faults. A fault does not stop the round, unless the
     /// disk hangs.
-    async fn keep_files(&self, files: &Files, ended_within: f64) -> Result<Faults, StoreError> {
+    async fn keep_files(&self, files: &WorkspaceFiles, ended_within: f64) -> Result<Faults, StoreError> {
         let (mut after, mut faults) = (None, Faults::new());
         loop {
             let page = self.store.sessions().filed_sessions(ended_within, after, PAGE).await?;
@@ -167,11 +167,13 @@ fn is_restless(workspace: &Workspace, session: &FiledSession) -> io::Result<bool
 /// # Errors
 /// The database does not answer, or a file cannot be removed.
 pub async fn remove_gone(store: &Store, workspace: &Workspace) -> Result<u64, FilesError> {
-    remove_since(store, &Files::new(workspace.clone()), Timestamp::UNIX_EPOCH).await.map(|(_, removed)| removed)
+    remove_since(store, &WorkspaceFiles::new(workspace.clone()), Timestamp::UNIX_EPOCH)
+        .await
+        .map(|(_, removed)| removed)
 }
 
 /// Removes the files of sessions that are gone since a moment; returns the start of the next sweep, and their number.
-async fn remove_since(store: &Store, files: &Files, since: Timestamp) -> Result<(Timestamp, u64), FilesError> {
+async fn remove_since(store: &Store, files: &WorkspaceFiles, since: Timestamp) -> Result<(Timestamp, u64), FilesError> {
     let (mut from, mut removed) = ((since, None), 0);
     loop {
         let gone = store.sessions().gone_sessions(from, PAGE).await?;

@@ -13,7 +13,7 @@ use super::{
         lexicon::compound,
         name::{of_words, words},
         pipe,
-        statement::{Verdict, judge},
+        statement::{StatementVerdict, judge},
         texts,
     },
     ArgumentScan, NOT_A_LOOK, UNKNOWN, texts_of,
@@ -101,21 +101,25 @@ impl ArgumentScan {
         let may_be = (is(key, QUERIES) && !self.tool.searches && !self.in_form)
             || (self.tool.speaks && text.contains(char::is_whitespace) && !is(key, PATTERNS) && !is(key, EXPRESSIONS));
         let of_redis = self.tool.of_redis();
-        let verdict = if is(key, PATTERNS) { Verdict::Prose } else { judge(text) };
+        let verdict = if is(key, PATTERNS) { StatementVerdict::Prose } else { judge(text) };
         match verdict {
-            Verdict::Writes(effect, word) => self.note(effect, &format!("is a statement that writes (`{word}`)")),
-            Verdict::Unknown => self.note(Effect::Destructive, UNKNOWN),
-            Verdict::Ambiguous if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
-            Verdict::Prose if stated && !is(key, PIPED) => self.note(Effect::Destructive, UNKNOWN),
-            Verdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
-            Verdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => self.look_at_query(text),
-            Verdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
+            StatementVerdict::Writes(effect, word) => {
+                self.note(effect, &format!("is a statement that writes (`{word}`)"))
+            }
+            StatementVerdict::Unknown => self.note(Effect::Destructive, UNKNOWN),
+            StatementVerdict::Ambiguous if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
+            StatementVerdict::Prose if stated && !is(key, PIPED) => self.note(Effect::Destructive, UNKNOWN),
+            StatementVerdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
+            StatementVerdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => {
+                self.look_at_query(text)
+            }
+            StatementVerdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
                 self.note(Effect::Destructive, UNKNOWN);
             }
-            Verdict::Reads => self.understood |= stated || may_be,
-            Verdict::Ambiguous | Verdict::Prose => {}
+            StatementVerdict::Reads => self.understood |= stated || may_be,
+            StatementVerdict::Ambiguous | StatementVerdict::Prose => {}
         }
-        if matches!(verdict, Verdict::Prose | Verdict::Ambiguous) {
+        if matches!(verdict, StatementVerdict::Prose | StatementVerdict::Ambiguous) {
             self.look_at_pipeline(key, text);
             let asked = is(key, QUERIES) || stated;
             if asked && !self.tool.searches && command::is_redis_order(text) {
@@ -268,7 +272,7 @@ pub(super) fn is_alone(arguments: &Map<String, Value>) -> bool {
 fn is_understood(text: &str) -> bool {
     let text = text.trim();
     let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_ascii_lowercase();
-    let selects = ["select", "explain"].contains(&first.as_str()) && judge(text) == Verdict::Reads;
+    let selects = ["select", "explain"].contains(&first.as_str()) && judge(text) == StatementVerdict::Reads;
     if text.is_empty() || texts::is_data(text) || selects {
         return true;
     }

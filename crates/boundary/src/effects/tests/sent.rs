@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::{
     EffectOf,
-    arguments::{RequestedAction, look},
+    arguments::{RequestedAction, scan_arguments},
     command,
-    statement::{Verdict, judge},
+    statement::{StatementVerdict, judge},
 };
 use umbra_domain::{
     Effect::{Destructive, Read, Write},
@@ -16,7 +16,7 @@ use umbra_domain::{
 };
 
 fn asked(tool: (&str, &str), arguments: &Value) -> Option<RequestedAction> {
-    look(arguments.as_object()?, &ToolName::of(tool.0, tool.1)).gravest
+    scan_arguments(arguments.as_object()?, &ToolName::of(tool.0, tool.1)).gravest
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn statements_are_judged_by_their_grammar() {
         "MATCH (n:User) WHERE n.id = 1 RETURN n",
         "PREFIX a: <http://a> SELECT ?s WHERE { ?s ?p ?o }",
     ] {
-        assert_eq!(judge(text), Verdict::Reads, "{text}");
+        assert_eq!(judge(text), StatementVerdict::Reads, "{text}");
     }
     for text in [
         "DELETE FROM users",
@@ -96,7 +96,11 @@ fn statements_are_judged_by_their_grammar() {
         "db.users.deleteMany({})",
         "g.V().drop()",
     ] {
-        assert!(matches!(judge(text), Verdict::Writes(..) | Verdict::Unknown), "{text}: {:?}", judge(text));
+        assert!(
+            matches!(judge(text), StatementVerdict::Writes(..) | StatementVerdict::Unknown),
+            "{text}: {:?}",
+            judge(text)
+        );
     }
     for text in [
         "",
@@ -110,10 +114,14 @@ fn statements_are_judged_by_their_grammar() {
         "{ user { name } }",
         "status:open label:bug",
     ] {
-        assert!(matches!(judge(text), Verdict::Prose | Verdict::Ambiguous), "{text}: {:?}", judge(text));
+        assert!(
+            matches!(judge(text), StatementVerdict::Prose | StatementVerdict::Ambiguous),
+            "{text}: {:?}",
+            judge(text)
+        );
     }
     for text in ["VACUUM", "set role admin", "pragma optimize(1)", "begin", "reset all"] {
-        assert!(matches!(judge(text), Verdict::Ambiguous | Verdict::Unknown), "{text}");
+        assert!(matches!(judge(text), StatementVerdict::Ambiguous | StatementVerdict::Unknown), "{text}");
     }
 }
 
@@ -227,15 +235,21 @@ fn oversized_arguments_are_destructive() {
 
 #[test]
 fn reason_names_the_argument_without_secrets() {
-    let said =
-        EffectOf { effect: Read, source: EffectSource::Contract, why: "its contract says so".to_owned(), runs: false };
+    let said = EffectOf {
+        effect: Read,
+        source: EffectSource::Contract,
+        why: "its contract declares it".to_owned(),
+        runs: false,
+    };
     let key = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let arguments = json!({key: {"sql": "DELETE FROM users WHERE name = 'bob'"}});
     let raised = said.clone().with_arguments(arguments.as_object().expect("an object"), &ToolName::bare("get"));
     assert_eq!((raised.effect, raised.source), (Destructive, EffectSource::Arguments));
     assert!(!raised.why.contains(key) && !raised.why.contains("bob"), "{}", raised.why);
     assert!(
-        raised.why.contains("/sql is a statement that writes (`delete`); else a read, since its contract says so"),
+        raised
+            .why
+            .contains("/sql is a statement that writes (`delete`); otherwise a read, because its contract declares it"),
         "{}",
         raised.why
     );
@@ -286,8 +300,9 @@ proptest! {
     }
 
     #[test]
-    fn writing_statement_is_found_among_others(before in "[a-zA-Z0-9 ,.*=]{0,30}", after in "[a-zA-Z0-9 ,.*='-]{0,30}") {
+    fn writing_statement_is_found_among_others(before in "[a-zA-Z0-9 ,.*=]{0,30}", after in "[a-zA-Z0-9 \
+         ,.*='-]{0,30}") {
         let text = format!("select {before}; delete from users; {after}");
-        prop_assert!(matches!(judge(&text), Verdict::Writes(..)), "{text}");
+        prop_assert!(matches!(judge(&text), StatementVerdict::Writes(..)), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{Recorded, text::composed};
+use super::{RecordedResult, text::composed};
 use crate::stub::{sample::is_id, template::literal};
 
 /// Deepest value that is read.
@@ -25,7 +25,7 @@ const EPOCH_SECONDS: RangeInclusive<u64> = 1_000_000_000..=4_102_444_800;
 /// A value of one recorded result, with the call that gave it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample<'a> {
-    pub call: &'a Recorded,
+    pub call: &'a RecordedResult,
     pub value: &'a Value,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn template(samples: &[Sample<'_>], name: Option<&str>, paths: &[Stri
 
 /// Templates of a list's items: by position if all recorded lists are equally short, else one item in the form of all.
 fn items(samples: &[Sample<'_>], name: Option<&str>, paths: &[String], depth: usize) -> Vec<Value> {
-    let lists: Vec<(&Recorded, &[Value])> =
+    let lists: Vec<(&RecordedResult, &[Value])> =
         samples.iter().filter_map(|sample| Some((sample.call, sample.value.as_array()?.as_slice()))).collect();
     let length = lists.first().map_or(0, |(_, items)| items.len());
     let all = lists.iter().flat_map(|(call, items)| items.iter().map(|value| Sample { call, value }));

@@ -2,38 +2,38 @@
 
 use serde_json::{Value, json};
 
-use super::{LEAST_RECORDED, Recorded, infer};
+use super::{LEAST_RECORDED, RecordedResult, infer};
 use crate::{
     contract::{Contracts, compile},
-    stub::{Call, RunState, Stub, StubError, ValidatedAgainst, answer},
+    stub::{RunState, Stub, StubCall, StubError, ValidatedAgainst, answer},
 };
 use umbra_domain::{Effect, ToolName};
 
 /// A call of the agent that asks for the stub.
-fn own(args: Value, result: Value) -> Recorded {
-    Recorded { args, result, agent: 0 }
+fn own(args: Value, result: Value) -> RecordedResult {
+    RecordedResult { args, result, agent: 0 }
 }
 
 /// The same calls by other agents, with `each` calls in a row by one agent.
-fn by_others(calls: &[Recorded], each: usize) -> Vec<Recorded> {
-    let call = |(n, call): (usize, &Recorded)| Recorded { agent: 1 + n / each, ..call.clone() };
+fn by_others(calls: &[RecordedResult], each: usize) -> Vec<RecordedResult> {
+    let call = |(n, call): (usize, &RecordedResult)| RecordedResult { agent: 1 + n / each, ..call.clone() };
     calls.iter().enumerate().map(call).collect()
 }
 
-fn call<'a>(args: &'a Value, recorded: &'a [Recorded], tool: &'a ToolName) -> Call<'a> {
-    Call { tool, args, output_schema: None, fallback: None, says_read: false, recorded }
+fn call<'a>(args: &'a Value, recorded: &'a [RecordedResult], tool: &'a ToolName) -> StubCall<'a> {
+    StubCall { tool, args, output_schema: None, fallback: None, says_read: false, recorded }
 }
 
-fn stub(recorded: &[Recorded], args: &Value) -> Result<Stub, StubError> {
+fn stub(recorded: &[RecordedResult], args: &Value) -> Result<Stub, StubError> {
     let tool = ToolName::of("crm", "add");
     answer(&Contracts::default(), &call(args, recorded, &tool), &mut RunState::seeded("seed", None))
 }
 
-fn result(recorded: &[Recorded], args: &Value) -> Value {
+fn result(recorded: &[RecordedResult], args: &Value) -> Value {
     stub(recorded, args).unwrap().result
 }
 
-fn seen(n: usize) -> Vec<Recorded> {
+fn seen(n: usize) -> Vec<RecordedResult> {
     let call = |n: usize| {
         let result = json!({
             "id": format!("ch_{:x}", 0xabcd_ef00_u64 + n as u64 * 7_919),
@@ -88,7 +88,7 @@ fn minted_ids_avoid_recorded_ones_and_arguments_are_echoed() {
         });
         own(json!({"channel": "C1", "path": format!("/a/{n}.txt"), "price": 700 - id}), result)
     };
-    let calls: Vec<Recorded> = (0..5).map(message).collect();
+    let calls: Vec<RecordedResult> = (0..5).map(message).collect();
     let found = result(&calls, &json!({"channel": "C7", "path": "/b/new.md", "price": 12}));
     let number = found["id"].as_u64().unwrap();
     assert!(number > 31, "{found}");
@@ -110,7 +110,7 @@ fn minted_ids_avoid_recorded_ones_and_arguments_are_echoed() {
 #[test]
 fn recorded_braces_are_not_read_as_templates() {
     let call = |n: usize| own(json!({"q": format!("q{n}")}), json!(format!("{{{{ {{q{n}}} {{{{args}}}} {{{{q{n}")));
-    let calls: Vec<Recorded> = (0..5).map(call).collect();
+    let calls: Vec<RecordedResult> = (0..5).map(call).collect();
     assert_eq!(result(&calls, &json!({"q": "x"})), "{{ {x} {{args}} {{x");
 }
 
@@ -138,7 +138,7 @@ fn stub_copies_texts_only_if_two_agents_have_seen_them() {
     assert!(found["id"].as_str().unwrap().starts_with("ch_shadow-"), "{found}");
     assert_eq!(result(&by_others(&seen(6), 3), &args)["state"], "paid {{ x }}");
     let wrote = |n: usize| own(json!({"path": format!("/a/{n}.txt")}), json!(format!("Customer ACME has /a/{n}.txt")));
-    let calls: Vec<Recorded> = (0..6).map(wrote).collect();
+    let calls: Vec<RecordedResult> = (0..6).map(wrote).collect();
     let path = json!({"path": "/b"});
     assert_eq!(result(&by_others(&calls, 6), &path), "shadow");
     assert_eq!(result(&by_others(&calls, 3), &path), "Customer ACME has /b");
@@ -152,10 +152,10 @@ fn recorded_results_precede_schema_samples_and_answer_reads() {
     let tool = ToolName::of("crm", "add");
     let schema = json!({"type": "object", "properties": {"content": {"type": "string"}}});
     let wrote = |n: usize| own(json!({"path": format!("/{n}.txt")}), json!({"content": format!("wrote /{n}.txt")}));
-    let calls: Vec<Recorded> = (0..5).map(wrote).collect();
+    let calls: Vec<RecordedResult> = (0..5).map(wrote).collect();
     let args = json!({"path": "/x"});
-    let answered = |recorded: &[Recorded], says_read: bool| {
-        let call = Call { output_schema: Some(&schema), says_read, ..call(&args, recorded, &tool) };
+    let answered = |recorded: &[RecordedResult], says_read: bool| {
+        let call = StubCall { output_schema: Some(&schema), says_read, ..call(&args, recorded, &tool) };
         answer(&Contracts::default(), &call, &mut RunState::seeded("seed", None))
     };
     let stub = answered(&calls, false).unwrap();

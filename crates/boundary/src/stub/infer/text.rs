@@ -31,7 +31,7 @@ pub(super) fn composed(samples: &[Sample<'_>], paths: &[String]) -> Option<Strin
     let marks = mark_arguments(samples, &mut texts, paths);
     let tokens: Vec<Vec<&str>> = texts.iter().map(|text| tokens(text)).collect();
     let length = tokens.first()?.len();
-    let mut template = Composed::default();
+    let mut template = TemplateBuilder::default();
     if tokens.iter().all(|tokens| tokens.len() == length) {
         for index in 0..length {
             let column: Vec<&str> = tokens.iter().filter_map(|tokens| tokens.get(index).copied()).collect();
@@ -113,14 +113,14 @@ fn tokens(text: &str) -> Vec<&str> {
 
 /// Template under construction.
 #[derive(Debug, Default)]
-struct Composed {
+struct TemplateBuilder {
     template: String,
     /// Literal text that is not written yet.
     words: String,
     has_expression: bool,
 }
 
-impl Composed {
+impl TemplateBuilder {
     /// Adds a token, given its counterparts in all texts; none if those may not be repeated.
     fn push(&mut self, column: &[&str], samples: &[Sample<'_>], marks: &[&str]) -> Option<()> {
         let first = column.first()?;

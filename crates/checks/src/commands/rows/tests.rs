@@ -1,7 +1,7 @@
 //! Tests of patterns of calls: each sign of their grammar.
 
-use super::{Pattern, Rows};
-use umbra_analysis::shell::{Budget, calls};
+use super::{CallPattern, Rows};
+use umbra_analysis::shell::{ScriptBudget, calls};
 use umbra_domain::CheckRule;
 
 /// True if a pattern describes one of the calls of a script.
@@ -9,9 +9,9 @@ fn meets(pattern: &str, script: &str) -> bool {
     let row = CheckRule { id: "own".into(), commands: vec![pattern.into()], ..CheckRule::default() };
     let rows = Rows::new([&row].iter());
     let mut sights = Vec::new();
-    let budget = Budget::of(script.len());
+    let budget = ScriptBudget::of(script.len());
     for call in calls(script, &budget) {
-        rows.look(&call, &mut sights);
+        rows.detect_by_rows(&call, &mut sights);
     }
     assert!(sights.is_empty() || rows.wakes(script), "{pattern} does not wake for {script}");
     !sights.is_empty()
@@ -48,6 +48,6 @@ fn call_patterns_match_by_their_grammar() {
     for (pattern, what) in
         [("", "no word"), ("-x", "no program"), ("a b|", "nothing on one side"), ("a [b", "unclosed")]
     {
-        assert!(Pattern::parse(pattern).is_err_and(|error| error.contains(what)), "{pattern}");
+        assert!(CallPattern::parse(pattern).is_err_and(|error| error.contains(what)), "{pattern}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{EditError, Place, splice::Splice};
 use crate::document::{
-    Document, Format, ItemState, Kind,
+    Document, ElementKind, Format, ItemState,
     lines::{self, Marker},
     yaml,
 };
@@ -61,7 +61,7 @@ impl Document {
     /// Returns the element behind a section's own content: its first subsection, or the element behind it.
     pub(super) fn own_until(&self, section: Option<usize>) -> usize {
         let inside = section.map_or(0..self.nodes.len(), |at| at + 1..self.nodes[at].until);
-        inside.clone().find(|at| self.nodes[*at].kind == Kind::Section).unwrap_or(inside.end)
+        inside.clone().find(|at| self.nodes[*at].kind == ElementKind::Section).unwrap_or(inside.end)
     }
 
     pub(super) fn no_box_in_yaml(&self, state: Option<ItemState>) -> Result<(), EditError> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{EditError, splice::Splice};
 use crate::document::{
-    Document, Format, Kind,
+    Document, ElementKind, Format,
     yaml::{self, YamlError},
 };
 
@@ -28,7 +28,7 @@ impl Document {
         if self.format == Format::Yaml {
             return Ok(self.insert(self.nodes.len(), &line, false, Some(1)));
         }
-        if let Some(close) = self.nodes.iter().position(|node| node.kind == Kind::Close) {
+        if let Some(close) = self.nodes.iter().position(|node| node.kind == ElementKind::Close) {
             return Ok(self.insert(close, &line, false, Some(1)));
         }
         let gap = if self.text.is_empty() || self.text.starts_with(['\n', '\r']) { "" } else { end };
@@ -52,7 +52,7 @@ impl Document {
         if self.format == Format::Yaml {
             return yaml::read(&self.text).map(Some);
         }
-        let close = self.nodes.iter().find(|node| node.kind == Kind::Close);
+        let close = self.nodes.iter().find(|node| node.kind == ElementKind::Close);
         let Some((front, close)) = self.nodes.first().zip(close) else { return Ok(None) };
         yaml::read(&self.text[front.own.end..close.own.start]).map(Some)
     }

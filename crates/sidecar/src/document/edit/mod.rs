@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Document, Format, ItemState, LimitError, Limits,
+    Document, DocumentLimits, Format, ItemState, LimitError,
     yaml::{self, YamlError},
 };
 
@@ -141,19 +141,19 @@ pub enum Edit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// No section has that slug or title.
-    #[error("there is no such section, but {} others", exist.len())]
+    #[error("section not found; the document has {} sections", exist.len())]
     UnknownSection {
         /// Slugs of the existing sections.
         exist: Vec<String>,
     },
     /// Several sections have that title.
-    #[error("{} sections have that title; name one by its slug", slugs.len())]
+    #[error("{} sections have this title: name a section by its slug", slugs.len())]
     AmbiguousSection {
         /// Slugs of these sections.
         slugs: Vec<String>,
     },
     /// No item of the section matches the reference.
-    #[error("none of the section's {items} items is that one")]
+    #[error("item not found; the section has {items} items")]
     UnknownItem {
         /// Slug of the section.
         section: String,
@@ -161,7 +161,7 @@ pub enum EditError {
         items: usize,
     },
     /// Several items of the section match the reference.
-    #[error("{} items of the section match; say `index`, or give it an id (`<!-- id: x -->`)", indexes.len())]
+    #[error("{} items of the section match: give `index`, or give the item an id (`<!-- id: x -->`)", indexes.len())]
     AmbiguousItem {
         /// Slug of the section.
         section: String,
@@ -169,39 +169,40 @@ pub enum EditError {
         indexes: Vec<usize>,
     },
     /// Another element has the same explicit id.
-    #[error("something else in the document has that id (`<!-- id: x -->`) already; give it another one, or none")]
+    #[error("another element of the document has this id (`<!-- id: x -->`): use a different id, or none")]
     TakenId,
     /// The reference has neither id nor index nor text.
-    #[error("say which item: by `id`, `index` or `text`")]
+    #[error("name the item by `id`, `index` or `text`")]
     NoItemNamed,
     /// The named field is empty, or a key with a line break.
     #[error("`{0}` is empty")]
     Empty(&'static str),
     /// A title is empty, has several lines, or would not read back as the same heading.
-    #[error("a title is one line of text")]
+    #[error("a title must be one line of text")]
     Title,
     /// A heading level is not 1 to 6.
-    #[error("a level is one of 1 to 6")]
+    #[error("a level must be 1 to 6")]
     Level,
     /// The new text would reach beyond its place, or change how other parts are read.
     #[error(
-        "the text would reach beyond its place: close its fences and comments, indent its lists, and keep headings below that of the section"
+        "the text would change other parts of the document: close its fences and comments, indent its lists, and keep \
+         its headings below the heading of the section"
     )]
     BeyondItsPlace,
     /// The edit does not exist for YAML documents.
-    #[error("a document in YAML has no boxes, paragraphs or levels; set keys, or edit items")]
+    #[error("a YAML document has no boxes, paragraphs or levels: set keys, or edit items")]
     NotInYaml,
     /// Front matter or YAML is faulty, or would become so.
     #[error(transparent)]
     Yaml(#[from] YamlError),
     /// No key has that name.
-    #[error("there is no such key")]
+    #[error("key not found in the document")]
     UnknownKey,
     /// The document would exceed a limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// Too many edits at once.
-    #[error("{given} edits at once, at most {most} are made")]
+    #[error("the request has {given} edits, and {most} are allowed: send fewer")]
     TooMany {
         /// Number of edits given.
         given: usize,
@@ -224,7 +225,7 @@ pub struct EditFault {
 ///
 /// # Errors
 /// The first edit that cannot be made.
-pub fn apply(document: &Document, edits: &[Edit], limits: &Limits) -> Result<Document, EditFault> {
+pub fn apply(document: &Document, edits: &[Edit], limits: &DocumentLimits) -> Result<Document, EditFault> {
     if edits.len() > limits.edits {
         let cause = EditError::TooMany { given: edits.len(), most: limits.edits };
         return Err(EditFault { index: limits.edits, cause });
@@ -251,7 +252,7 @@ impl Document {
         if count(self).iter().any(comes_twice) { Err(EditError::TakenId) } else { Ok(()) }
     }
 
-    fn edit(&self, edit: &Edit, limits: &Limits) -> Result<Self, EditError> {
+    fn edit(&self, edit: &Edit, limits: &DocumentLimits) -> Result<Self, EditError> {
         let splice = match edit {
             Edit::AddSection { title, level, after, body } => {
                 self.add_section(title, *level, after.as_deref(), body)?

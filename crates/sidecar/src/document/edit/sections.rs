@@ -1,7 +1,7 @@
 //! Edits of whole sections, and of text in them.
 
 use super::{EditError, splice::Splice};
-use crate::document::{Document, Format, Limits, lines, yaml};
+use crate::document::{Document, DocumentLimits, Format, lines, yaml};
 
 impl Document {
     pub(super) fn heading(&self, level: usize, title: &str) -> Result<String, EditError> {
@@ -49,7 +49,8 @@ impl Document {
     /// Rejects content that a section of this level cannot hold: headings of its level or above, open fences or
     /// comments.
     pub(super) fn holds_below(&self, level: usize, body: &str) -> Result<(), EditError> {
-        let limits = Limits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, ..Limits::default() };
+        let limits =
+            DocumentLimits { bytes: usize::MAX, sections: usize::MAX, items: usize::MAX, ..DocumentLimits::default() };
         let read = Self::parse(format!("\n{body}"), self.format, &limits)?;
         let beside = read.slugs.iter().any(|(at, _)| read.nodes[*at].level <= level);
         // Text that is added behind it later must still be read as itself.

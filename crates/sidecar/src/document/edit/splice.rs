@@ -1,7 +1,7 @@
 //! Splice of a document's text, and the check of the elements that result.
 
 use super::EditError;
-use crate::document::{Document, Limits, lines};
+use crate::document::{Document, DocumentLimits, lines};
 
 /// Replacement for a range of the text, with the number of elements that it replaces and adds.
 pub(super) struct Splice {
@@ -15,7 +15,7 @@ pub(super) struct Splice {
 }
 
 impl Document {
-    pub(super) fn apply_splice(&self, splice: &Splice, limits: &Limits) -> Result<Self, EditError> {
+    pub(super) fn apply_splice(&self, splice: &Splice, limits: &DocumentLimits) -> Result<Self, EditError> {
         let text = [&self.text[..splice.from], &splice.by, &self.text[splice.to..]].concat();
         let edited = Self::parse(text, self.format, limits)?;
         let before = splice.touched.start;

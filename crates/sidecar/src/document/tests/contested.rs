@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use crate::document::{
-    Format, Limits,
+    DocumentLimits, Format,
     merge::{ConflictKind, MergeError, merge},
 };
 
@@ -14,7 +14,7 @@ type Outcome<'a> = Result<&'a str, (ConflictKind, Option<&'a str>, Option<&'a st
 
 fn outcome(format: Format, base: &str, ours: &str, theirs: &str, expected: Outcome<'_>) {
     let place = format!("{base:?} {ours:?} {theirs:?}");
-    match (merge(base, ours, theirs, format, &Limits::default()), expected) {
+    match (merge(base, ours, theirs, format, &DocumentLimits::default()), expected) {
         (Ok(text), Ok(expected)) => assert_eq!(text, expected, "{place}"),
         (Err(MergeError::Conflicts(found)), Err(expected)) => {
             let [found] = &found[..] else { panic!("{place}: {found:?}") };
@@ -360,7 +360,7 @@ proptest! {
     ) {
         let base = shape.written(&[Does::Keeps; Shape::LINES], "b");
         let (mine, other) = (shape.written(&ours, "o"), shape.written(&theirs, "t"));
-        if let Ok(text) = merge(&base, &mine, &other, shape.format(), &Limits::default()) {
+        if let Ok(text) = merge(&base, &mine, &other, shape.format(), &DocumentLimits::default()) {
             // Each line occurs as often as the changes of both sides add up to; an equal change of both counts once.
             let (was, is) = (counted(&base), counted(&text));
             let (mine, other) = (counted(&mine), counted(&other));
@@ -373,7 +373,7 @@ proptest! {
                 prop_assert!(range.contains(&count(&is)), "{line}: {range:?}\n{text}");
             }
         }
-        let found = merge(&base, &mine, &other, shape.format(), &Limits::default());
+        let found = merge(&base, &mine, &other, shape.format(), &DocumentLimits::default());
         // Sides that changed different lines, with one between them, always merge. Sides that changed the same line
         // differently never do. Exceptions: namesakes cannot be told apart, another key is another line, and a change
         // cannot be told from a removal beside it by the same side.

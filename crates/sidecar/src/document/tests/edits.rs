@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{lines, markdown, yaml};
 use crate::document::{
-    Document, Format, Limits,
+    Document, DocumentLimits, Format,
     edit::{Edit, EditError, apply},
     merge::merge,
     patch::Patch,
@@ -18,7 +18,7 @@ fn edit(value: serde_json::Value) -> Edit {
 }
 
 fn edited(document: &Document, value: serde_json::Value) -> Result<String, EditError> {
-    let edited = apply(document, &[edit(value)], &Limits::default());
+    let edited = apply(document, &[edit(value)], &DocumentLimits::default());
     edited.map(|document| document.text().to_owned()).map_err(|fault| fault.cause)
 }
 
@@ -202,7 +202,7 @@ fn ambiguous_and_invalid_edits_are_refused() {
     ] {
         assert_eq!(edited(&markdown(text), value.clone()), Err(error), "{value}");
     }
-    let limits = Limits { edits: 2, bytes: text.len() + 10, ..Limits::default() };
+    let limits = DocumentLimits { edits: 2, bytes: text.len() + 10, ..DocumentLimits::default() };
     let append = edit(json!({"op": "append_text", "text": "1234567890"}));
     let fault = |edits: &[Edit]| apply(&markdown(text), edits, &limits).map(drop).unwrap_err();
     assert!(matches!(fault(std::slice::from_ref(&append)).cause, EditError::Limit(_)));
@@ -211,7 +211,7 @@ fn ambiguous_and_invalid_edits_are_refused() {
 
 #[test]
 fn hostile_texts_are_parsed_and_patched_without_loss() {
-    let limits = Limits { bytes: 1 << 20, sections: 1 << 20, items: 1 << 20, ..Limits::default() };
+    let limits = DocumentLimits { bytes: 1 << 20, sections: 1 << 20, items: 1 << 20, ..DocumentLimits::default() };
     for part in
         ["<!--", "- [ ] a <!--", "# a\n", "- a\n", "```\n", "[", "a:", "{#", "\"a", "> ", "\t", "- a\n\n  b\n", "a\n\n"]
     {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{lines, markdown, yaml};
 use crate::document::{
     patch::Patch,
-    revision::{Change, Entry, Etag, Moved, ReplayError, compare_section, replay},
+    revision::{DocumentChange, Entry, Etag, Moved, ReplayError, compare_section, replay},
 };
 
 #[test]
@@ -47,7 +47,7 @@ fn patch_is_shown_as_a_unified_diff() {
 #[test]
 fn history_with_a_gap_or_forged_patch_is_refused() {
     let texts = ["", "- a\n", "- a\n- b\n", "- b\n"];
-    let entry = |pair: &[&str]| Entry::between("writer", None, Change::Put, pair[0], pair[1]);
+    let entry = |pair: &[&str]| Entry::between("writer", None, DocumentChange::Put, pair[0], pair[1]);
     let entries: Vec<Entry> = texts.windows(2).map(entry).collect();
     assert_eq!(replay("", &entries), Ok("- b\n".into()));
     assert_eq!(replay("", &entries[1..]), Err(ReplayError::Gap { entry: 1 }));

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use crate::document::{
-    Format, Limits,
+    DocumentLimits, Format,
     merge::merge,
     merge_base::{MergeBase, UnknownMergeBase, merge_base},
     patch::Patch,
-    revision::{Change, Entry, Etag, WORKSPACE},
+    revision::{DocumentChange, Entry, Etag, WORKSPACE},
 };
 
 fn made_from(first: &str, history: &[Entry], text: &str) -> Result<String, UnknownMergeBase> {
@@ -20,7 +20,7 @@ fn list(items: &str) -> String {
 }
 
 fn step(by: &str, before: &str, after: &str) -> Entry {
-    Entry::between(by, None, Change::Put, &list(before), &list(after))
+    Entry::between(by, None, DocumentChange::Put, &list(before), &list(after))
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn similar_item_is_not_taken_for_a_seen_addition() {
         let text = list(&format!("find the bug,{}", said.replace(',', "")));
         let base = made_from(&list("find the bug"), &history, &text).expect("a history");
         assert_eq!(base == list(&now), is_seen, "{added} {said}");
-        let both = merge(&base, &list(&now), &text, Format::Markdown, &Limits::default());
+        let both = merge(&base, &list(&now), &text, Format::Markdown, &DocumentLimits::default());
         let lost = both.as_deref().is_ok_and(|both| !both.contains(&format!("- [ ] {added}\n")));
         assert_eq!(lost, is_seen, "{added} {said}: {both:?}");
     }
@@ -86,21 +86,21 @@ fn unseen_changes_and_removals_survive_a_merge() {
         (list("write tests"), "- [ ] write tests\n- [ ] rest\n"),
         (list("write more tests,deploy"), "- [ ] write more tests\n- [ ] deploy\n- [ ] rest\n"),
     ] {
-        let history = [Entry::between("a", None, Change::Put, &before, &now)];
+        let history = [Entry::between("a", None, DocumentChange::Put, &before, &now)];
         let base = made_from(&before, &history, &text).expect("a history");
-        let both = merge(&base, &now, &text, Format::Markdown, &Limits::default());
+        let both = merge(&base, &now, &text, Format::Markdown, &DocumentLimits::default());
         assert_eq!(both.as_deref(), Ok(merged));
     }
     // Reworded by both.
     for (now, text) in
         [("write many tests,deploy,ship", "write no tests,deploy"), ("write many tests", "write no tests")]
     {
-        let history = [Entry::between("a", None, Change::Put, &before, &list(now))];
+        let history = [Entry::between("a", None, DocumentChange::Put, &before, &list(now))];
         assert_eq!(made_from(&before, &history, &list(text)).as_deref(), Ok(&*before));
-        assert!(merge(&before, &list(now), &list(text), Format::Markdown, &Limits::default()).is_err());
+        assert!(merge(&before, &list(now), &list(text), Format::Markdown, &DocumentLimits::default()).is_err());
     }
     let (before, now) = ("a: 1\nb: 1\n", "a: 1\nb: 2\n");
-    let history = [Entry::between("a", None, Change::Put, before, now)];
+    let history = [Entry::between("a", None, DocumentChange::Put, before, now)];
     assert_eq!(made_from(before, &history, "a: 5\nb: 1\n").as_deref(), Ok(before));
     assert_eq!(made_from(before, &history, "a: 1\nb: 3\n").as_deref(), Ok(now));
 }
@@ -108,7 +108,13 @@ fn unseen_changes_and_removals_survive_a_merge() {
 /// Entry of a saved file that was merged with later changes. Each text is given as items between commas.
 fn saved(before: &str, from: &str, said: &str, after: &str) -> Entry {
     let said = Some(Patch::between(&list(after), &list(said)));
-    Entry::between(WORKSPACE, None, Change::Merge { from: Etag::of(&list(from)), said }, &list(before), &list(after))
+    Entry::between(
+        WORKSPACE,
+        None,
+        DocumentChange::Merge { from: Etag::of(&list(from)), said },
+        &list(before),
+        &list(after),
+    )
 }
 
 #[test]
@@ -137,16 +143,16 @@ fn merge_base_of_a_second_save_is_the_editors_own_text() {
 fn change_of_several_items_is_judged_by_the_untouched_ones() {
     let named = |one: &str, two: &str| format!("- [ ] {one} <!-- id: one -->\n- [ ] {two} <!-- id: two -->\n");
     let (before, now) = (named("alpha", "beta"), named("uno", "dos"));
-    let history = [Entry::between("a", None, Change::Put, &before, &now)];
+    let history = [Entry::between("a", None, DocumentChange::Put, &before, &now)];
     let made = |one: &str, two: &str| made_from(&before, &history, &named(one, two));
     assert_eq!(made("mine", "beta").as_deref(), Ok(&*before), "one of them is as it was");
-    assert!(merge(&before, &now, &named("mine", "beta"), Format::Markdown, &Limits::default()).is_err());
+    assert!(merge(&before, &now, &named("mine", "beta"), Format::Markdown, &DocumentLimits::default()).is_err());
     assert_eq!(made("mine", "dos").as_deref(), Ok(&*now), "one of them is as it is");
     assert_eq!(made("mine", "yours").as_deref(), Ok(&*now), "nothing speaks against it");
     // Two editors can write sections of the same title, and fences, independently.
     let (first, fence) = ("- begun\n", "\n```\nrun\n```\n");
     let theirs = format!("{first}\n## Notes\n\n- theirs\n{fence}");
-    let history = [Entry::between("a", None, Change::Put, first, &theirs)];
+    let history = [Entry::between("a", None, DocumentChange::Put, first, &theirs)];
     let ours = format!("{first}\n## Notes\n\n- ours\n{}", fence.replace("run", "stop"));
     assert_eq!(made_from(first, &history, &ours).as_deref(), Ok(first));
     // An own item that resembles one of the added items says nothing about the other ones.
@@ -159,7 +165,7 @@ fn change_of_several_items_is_judged_by_the_untouched_ones() {
 fn old_merge_base_is_found_or_reported_as_too_old() {
     let at = |count: usize| list(&(0..=count).map(|n| format!("item {n}")).collect::<Vec<_>>().join(","));
     let history = |count: usize| {
-        (0..count).map(|n| Entry::between("a", None, Change::Put, &at(n), &at(n + 1))).collect::<Vec<_>>()
+        (0..count).map(|n| Entry::between("a", None, DocumentChange::Put, &at(n), &at(n + 1))).collect::<Vec<_>>()
     };
     let text = at(3) + "- [ ] mine\n";
     for steps in [17, 300] {
@@ -192,10 +198,10 @@ proptest! {
             let items = (0..count).map(|n| format!("- [ ] theirs {n}\n")).collect::<Vec<_>>().concat();
             first.replacen("# Theirs\n\n- [ ] begun\n", &format!("# Theirs\n\n- [ ] begun\n{items}"), 1)
         };
-        let history: Vec<Entry> = (0..theirs).map(|n| Entry::between("a", None, Change::Put, &at(n), &at(n + 1))).collect();
+        let history: Vec<Entry> = (0..theirs).map(|n| Entry::between("a", None, DocumentChange::Put, &at(n), &at(n + 1))).collect();
         let file = format!("{}- [ ] ours\n", at(seen));
         let base = made_from(&first, &history, &file).expect("a history");
-        if let Ok(both) = merge(&base, &at(theirs), &file, Format::Markdown, &Limits::default()) {
+        if let Ok(both) = merge(&base, &at(theirs), &file, Format::Markdown, &DocumentLimits::default()) {
             for n in 0..theirs {
                 let item = format!("- [ ] theirs {n}\n");
                 prop_assert_eq!(both.matches(&item).count(), first.matches(&item).count() + 1, "{}", both);

@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::{lines, markdown};
 use crate::document::{
-    Document, Format, ItemState, Limits,
+    Document, DocumentLimits, Format, ItemState,
     edit::{Edit, apply},
     merge::{Conflict, ConflictKind, MergeError, merge},
-    revision::{Change, Entry, Etag, replay},
+    revision::{DocumentChange, Entry, Etag, replay},
 };
 
 fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, MergeError> {
-    merge(base, ours, theirs, Format::Markdown, &Limits::default())
+    merge(base, ours, theirs, Format::Markdown, &DocumentLimits::default())
 }
 
 const BASE: &str = "# Todo\n\n- [ ] write the tests\n- [ ] buy milk <!-- id: milk -->\n  - [ ] oat milk\n- [ ] deploy\n\n# Done\n\n- [x] plan\n\nA word.\n";
@@ -148,7 +148,7 @@ fn conflicts_name_section_and_item() {
 #[test]
 fn front_matter_and_yaml_merge_by_key() {
     let base = "# c\na: 1\nb: 2 # why\nlist:\n  - x\n";
-    let merge = |ours: &str, theirs: &str| merge(base, ours, theirs, Format::Yaml, &Limits::default());
+    let merge = |ours: &str, theirs: &str| merge(base, ours, theirs, Format::Yaml, &DocumentLimits::default());
     let ours = "# c\na: 9\nb: 2 # why\nlist:\n  - x\n  - y\n";
     assert_eq!(
         merge(ours, "# c\na: 1\nb: 2 # why\nlist:\n  - x\n  - z\nc: 3\n"),
@@ -211,7 +211,7 @@ fn perform(document: &Document, (op, at): (u8, usize), fresh: &str) -> (Document
         _ => json!({"op": "append_text", "section": slug, "text": format!("Text {fresh}.")}),
     };
     let edit: Edit = serde_json::from_value(value).expect("an edit");
-    let limits = Limits { depth: 200, ..Limits::default() };
+    let limits = DocumentLimits { depth: 200, ..DocumentLimits::default() };
     (apply(document, std::slice::from_ref(&edit), &limits).expect("it fits"), edit)
 }
 
@@ -233,7 +233,7 @@ proptest! {
 
     #[test]
     fn no_item_of_two_editors_is_lost(ours in script(), theirs in script()) {
-        let limits = Limits { depth: 200, ..Limits::default() };
+        let limits = DocumentLimits { depth: 200, ..DocumentLimits::default() };
         let (base, ours, theirs) = (markdown(START), performed(&ours, "o"), performed(&theirs, "t"));
         match merge(base.text(), ours.text(), theirs.text(), Format::Markdown, &limits) {
             Ok(text) => {
@@ -286,7 +286,7 @@ fn edits_of(who: usize, ops: &[&str], seed: &mut usize) -> Document {
             _ => {}
         }
         let edit: Edit = serde_json::from_value(edit).expect("an edit");
-        document = apply(&document, &[edit], &Limits::default()).expect("it fits");
+        document = apply(&document, &[edit], &DocumentLimits::default()).expect("it fits");
     }
     document
 }
@@ -319,7 +319,7 @@ fn edits_of_different_items_rarely_conflict() {
 
 #[test]
 fn a_thousand_edits_of_two_editors_are_all_kept() {
-    let limits = Limits { depth: 200, edits: 1, ..Limits::default() };
+    let limits = DocumentLimits { depth: 200, edits: 1, ..DocumentLimits::default() };
     let (mut stored, mut history) = (START.to_owned(), Vec::new());
     let mut copies = [START.to_owned(), START.to_owned()];
     let mut expected = names(&markdown(START));
@@ -335,9 +335,9 @@ fn a_thousand_edits_of_two_editors_are_all_kept() {
         match merge(read.text(), &stored, edited.text(), Format::Markdown, &limits) {
             Ok(text) => {
                 let change = if stored == read.text() {
-                    Change::Edits { edits: vec![edit] }
+                    DocumentChange::Edits { edits: vec![edit] }
                 } else {
-                    Change::Merge { from: Etag::of(read.text()), said: None }
+                    DocumentChange::Merge { from: Etag::of(read.text()), said: None }
                 };
                 history.push(Entry::between(["ann", "bob"][who], None, change, &stored, &text));
                 let (before, after) = (names(&read), names(&edited));

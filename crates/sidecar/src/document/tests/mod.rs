@@ -10,15 +10,15 @@ mod reading;
 
 use proptest::prelude::*;
 
-use super::{Document, Format, ItemState, Limits};
+use super::{Document, DocumentLimits, Format, ItemState};
 
 /// Parses a text of markdown.
 fn markdown(text: &str) -> Document {
-    Document::parse(text, Format::Markdown, &Limits::default()).expect("a document")
+    Document::parse(text, Format::Markdown, &DocumentLimits::default()).expect("a document")
 }
 
 fn yaml(text: &str) -> Document {
-    Document::parse(text, Format::Yaml, &Limits::default()).expect("a document")
+    Document::parse(text, Format::Yaml, &DocumentLimits::default()).expect("a document")
 }
 
 /// Every item of a document: section, state, words, depth.

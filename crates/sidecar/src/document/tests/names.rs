@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 use proptest::prelude::*;
 
 use crate::document::{
-    Format, Limits,
+    DocumentLimits, Format,
     merge::MergeError,
     name::{Name, NameError, ReadBack, ReadBackError, export_folder, read_back},
 };
@@ -53,7 +53,8 @@ fn document_names_are_portable_or_refused() {
 #[test]
 fn exported_file_is_read_back_as_an_edit() {
     let exported = "# Plan\n- [ ] write tests\n- [ ] deploy\n";
-    let read = |current: &str, file: &[u8]| read_back(exported, current, file, Format::Markdown, &Limits::default());
+    let read =
+        |current: &str, file: &[u8]| read_back(exported, current, file, Format::Markdown, &DocumentLimits::default());
     assert_eq!(read("# Plan\n", exported.as_bytes()), Ok(ReadBack::Untouched));
     assert_eq!(
         read("# Plan\n- [x] write tests\n- [ ] deploy\n", b"# Plan\n- [ ] write tests\n- [ ] deploy at last\n"),
@@ -65,7 +66,7 @@ fn exported_file_is_read_back_as_an_edit() {
     ));
     assert_eq!(read(exported, b"\xff\xfe"), Err(ReadBackError::NoText));
     assert_eq!(read(exported, b"a\0b"), Err(ReadBackError::NoText));
-    let large = vec![b'x'; Limits::default().bytes + 1];
+    let large = vec![b'x'; DocumentLimits::default().bytes + 1];
     assert!(matches!(read(exported, &large), Err(ReadBackError::Merge(MergeError::Limit(_)))));
 }
 

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::{
-    super::super::document::{Document, Format, Limits},
+    super::super::document::{Document, DocumentLimits, Format},
     *,
 };
 
 fn document(text: &str) -> Document {
-    Document::parse(text, Format::Markdown, &Limits::default()).unwrap()
+    Document::parse(text, Format::Markdown, &DocumentLimits::default()).unwrap()
 }
 
 const TODO: &str =
@@ -17,9 +17,9 @@ const TODO: &str =
 /// Judges a turn by one rule, with a document of this text and these changes.
 fn judged(rule: DocumentRule, text: Option<&str>, changed: &(dyn Fn(Option<&str>, Since) -> bool + Sync)) -> Ruling {
     let parsed = text.map(document);
-    let standing = [DocumentState { name: "Todo", document: parsed.as_ref(), changed }];
+    let standing = [MomentDocument { name: "Todo", document: parsed.as_ref(), changed }];
     let rules = SidecarRules { documents: vec![rule], ..SidecarRules::default() };
-    compiled(&rules).judge(&Moment { documents: Some(&standing), ..moment(Subject::Turn) })
+    compiled(&rules).judge(&Moment { documents: Some(&standing), ..moment(MomentSubject::Turn) })
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn history_is_queried_by_slug_and_since() {
 fn unknown_document_is_not_in_order() {
     let rules =
         SidecarRules { documents: vec![document_rule("d", DocumentNeed::Exists, Block)], ..SidecarRules::default() };
-    assert_eq!(compiled(&rules).judge(&moment(Subject::Turn)).decision, Block);
+    assert_eq!(compiled(&rules).judge(&moment(MomentSubject::Turn)).decision, Block);
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn rule_with_tools_applies_only_to_calls_of_those_tools() {
     let (send, read) = (ToolName::of("mail", "send_email"), ToolName::of("mail", "read_email"));
     let args = json!({});
     let subjects = [
-        Subject::Turn,
-        Subject::Message { role: "assistant", text: "x", with_calls: false },
+        MomentSubject::Turn,
+        MomentSubject::Message { role: "assistant", text: "x", with_calls: false },
         call(&send, &args),
         call(&read, &args),
-        Subject::Result { tool: &send, text: "x" },
+        MomentSubject::Result { tool: &send, text: "x" },
     ];
     for (tools, blocked) in [
         (&[][..], [true, true, true, true, false]),
@@ -121,5 +121,5 @@ fn audited_rule_makes_no_document_due() {
     let ruling = judged(rule, None, &|_, _| false);
     assert_eq!((ruling.decision, ruling.would, ruling.would_rule.as_deref()), (Allow, Block, Some("d")));
     assert!(ruling.due.is_empty());
-    assert_eq!(ruling.explain, ["d (audit): block, since it does not hold: todo exists"]);
+    assert_eq!(ruling.explain, ["d (audit): block, because this does not hold: todo exists"]);
 }

@@ -9,7 +9,7 @@ mod words;
 
 use serde_json::{Value, json};
 
-use super::{BadGuard, DocumentState, Guardrail, Moment, Subject};
+use super::{BadGuard, Guardrail, Moment, MomentDocument, MomentSubject};
 use umbra_domain::{
     Effect, GuardVerdict, PolicyMode, PolicyRule, Severity, ToolName,
     sidecar::{
@@ -81,7 +81,7 @@ fn compiled(rules: &SidecarRules) -> Guardrail {
 }
 
 /// Builds a moment of `bot` on `/answer`, without a document.
-fn moment(subject: Subject<'_>) -> Moment<'_> {
+fn moment(subject: MomentSubject<'_>) -> Moment<'_> {
     let (taints, documents) = (&[], &[]);
     Moment {
         agent: "bot",
@@ -95,8 +95,8 @@ fn moment(subject: Subject<'_>) -> Moment<'_> {
     }
 }
 
-fn call<'a>(tool: &'a ToolName, args: &'a Value) -> Subject<'a> {
-    Subject::Call { tool, effect: Effect::Write, args }
+fn call<'a>(tool: &'a ToolName, args: &'a Value) -> MomentSubject<'a> {
+    MomentSubject::Call { tool, effect: Effect::Write, args }
 }
 
 /// Judges a call of `mail.send_email` by these policies.
@@ -109,10 +109,10 @@ fn of_policies(policies: Vec<PolicyRule>) -> Ruling {
 fn every_subject_is_allowed_without_rules() {
     let (guard, tool, args) = (compiled(&SidecarRules::default()), ToolName::bare("t"), json!({}));
     for subject in [
-        Subject::Turn,
-        Subject::Message { role: "assistant", text: "hello", with_calls: false },
+        MomentSubject::Turn,
+        MomentSubject::Message { role: "assistant", text: "hello", with_calls: false },
         call(&tool, &args),
-        Subject::Result { tool: &tool, text: "ok" },
+        MomentSubject::Result { tool: &tool, text: "ok" },
     ] {
         assert_eq!(guard.judge(&moment(subject)), Ruling::default());
     }
@@ -128,13 +128,13 @@ fn invalid_rules_are_refused_at_compilation() {
         Guardrail::compile(&rules, &[]).unwrap_err().to_string()
     };
     let broken = bad(|rules| rules.policies.push(policy("p", &["a["], GuardVerdict::Warn)));
-    assert!(broken.contains("is no glob"), "{broken}");
+    assert!(broken.contains("is not a glob"), "{broken}");
     let broken = bad(|rules| {
         let mut rule = document_rule("d", DocumentNeed::Exists, Warn);
         rule.document = "../todo".to_owned();
         rules.documents.push(rule);
     });
-    assert!(broken.contains("rule \"d\": \"../todo\" is no document"), "{broken}");
+    assert!(broken.contains("rule \"d\": \"../todo\" is not a document's name"), "{broken}");
     let broken = bad(|rules| {
         let mut rule = text_rule("t", &[], Warn);
         rule.agents = texts(&["a["]);

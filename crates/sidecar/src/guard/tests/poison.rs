@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     super::{
-        super::document::{Document, Format, Limits},
+        super::document::{Document, DocumentLimits, Format},
         with_model,
     },
     *,
@@ -106,9 +106,10 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
     let tool = |name: &str| ToolName::of(if name.starts_with("send") { "mail" } else { "srv" }, name);
     let args = json!({"amount": 501.0, "note": said, "deep": {"list": [said, {"more": said}]}, said: 1});
     let todo =
-        Document::parse(format!("# Todo\n- [ ] test it\n\n{said}\n"), Format::Markdown, &Limits::default()).unwrap();
+        Document::parse(format!("# Todo\n- [ ] test it\n\n{said}\n"), Format::Markdown, &DocumentLimits::default())
+            .unwrap();
     let changed = |_: Option<&str>, _: Since| true;
-    let standing = [DocumentState { name: "todo", document: Some(&todo), changed: &changed }];
+    let standing = [MomentDocument { name: "todo", document: Some(&todo), changed: &changed }];
     let mark = Mark {
         check: CheckName::Secrets,
         rule: "github_token".to_owned(),
@@ -133,13 +134,13 @@ fn rulings(guard: &Guardrail, texts: Texts<'_>) -> Vec<(&'static str, Ruling)> {
         ("write", call(&calls[2], &args)),
         ("pay", call(&calls[3], &args)),
         ("deploy", call(&calls[4], &args)),
-        ("secret", Subject::Message { role, text: said, with_calls: false }),
-        ("mail", Subject::Message { role, text: &mail, with_calls: false }),
-        ("order", Subject::Result { tool: &calls[5], text: &order }),
+        ("secret", MomentSubject::Message { role, text: said, with_calls: false }),
+        ("mail", MomentSubject::Message { role, text: &mail, with_calls: false }),
+        ("order", MomentSubject::Result { tool: &calls[5], text: &order }),
         ("read", call(&calls[5], &args)),
-        ("turn", Subject::Turn),
+        ("turn", MomentSubject::Turn),
     ];
-    let judge = |(name, subject): (&'static str, Subject<'_>)| {
+    let judge = |(name, subject): (&'static str, MomentSubject<'_>)| {
         let moment = Moment {
             agent: if texts.agent.is_empty() { "bot" } else { texts.agent },
             route: Some("/answer"),
@@ -198,8 +199,8 @@ fn model_answer_never_lowers_a_ruling() {
                 assert!(answer == Some(true) || after.rule == before.rule, "{name}: {poison}");
             }
         }
-        let asked =
-            guard.model_rules(&moment(Subject::Message { role: "assistant", text: "x", with_calls: false }), &before);
+        let asked = guard
+            .model_rules(&moment(MomentSubject::Message { role: "assistant", text: "x", with_calls: false }), &before);
         assert_eq!(asked.is_empty(), before.decision == Block, "{name}");
     }
 }

@@ -36,18 +36,18 @@ fn judged(rule: TextRule, kind: TextOf, text: &str) -> Ruling {
     let tool = ToolName::bare("bash");
     let sent = json!({"command": text});
     let subject = match kind {
-        TextOf::Message => Subject::Message { role: "assistant", text, with_calls: false },
+        TextOf::Message => MomentSubject::Message { role: "assistant", text, with_calls: false },
         TextOf::Call => call(&tool, &sent),
-        TextOf::Result => Subject::Result { tool: &tool, text },
+        TextOf::Result => MomentSubject::Result { tool: &tool, text },
     };
     let screened = screen(subject.as_event());
     let event = screened.event;
     let called = event.tool.unwrap_or_default();
     let (said, answered) = (event.output.unwrap_or_default(), called.result.unwrap_or_default());
     let subject = match kind {
-        TextOf::Message => Subject::Message { role: "assistant", text: &said, with_calls: false },
+        TextOf::Message => MomentSubject::Message { role: "assistant", text: &said, with_calls: false },
         TextOf::Call => call(&tool, &called.args),
-        TextOf::Result => Subject::Result { tool: &tool, text: &answered },
+        TextOf::Result => MomentSubject::Result { tool: &tool, text: &answered },
     };
     let guard = compiled(&SidecarRules { texts: vec![rule], ..SidecarRules::default() });
     guard.judge(&Moment { marks: &screened.marks, ..moment(subject) })
@@ -140,7 +140,7 @@ fn message_of_unknown_role_is_checked_as_output_and_input() {
         ("assistant", order, Warn),
         ("reviewer-7", order, Warn),
     ] {
-        let ruling = guard.judge(&moment(Subject::Message { role, text, with_calls: false }));
+        let ruling = guard.judge(&moment(MomentSubject::Message { role, text, with_calls: false }));
         assert_eq!(ruling.decision, decision, "{role} {text}");
     }
 }

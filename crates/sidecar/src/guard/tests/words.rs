@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{super::with_model, *};
 
-fn names(guard: &Guardrail, subject: Subject<'_>, ruling: &Ruling) -> Vec<String> {
+fn names(guard: &Guardrail, subject: MomentSubject<'_>, ruling: &Ruling) -> Vec<String> {
     guard.model_rules(&moment(subject), ruling).into_iter().map(|rule| rule.name.clone()).collect()
 }
 
@@ -18,7 +18,7 @@ fn only_rules_that_can_change_the_ruling_are_asked() {
         tried("audit-warn", Warn),
     ];
     let guard = compiled(&SidecarRules { models, ..SidecarRules::default() });
-    let message = Subject::Message { role: "assistant", text: "hello", with_calls: false };
+    let message = MomentSubject::Message { role: "assistant", text: "hello", with_calls: false };
     for (decision, would, asked) in [
         (Allow, Allow, &["block", "warn", "audit-block", "audit-warn"][..]),
         (Allow, Warn, &["block", "warn", "audit-block"]),
@@ -38,11 +38,11 @@ fn model_rules_are_asked_about_messages_and_calls_only() {
     let models = vec![model_rule("all", &[], Block), model_rule("sends", &["send_*"], Block)];
     let guard = compiled(&SidecarRules { models, ..SidecarRules::default() });
     for (subject, asked) in [
-        (Subject::Turn, &[][..]),
-        (Subject::Message { role: "assistant", text: "hello", with_calls: false }, &["all"]),
+        (MomentSubject::Turn, &[][..]),
+        (MomentSubject::Message { role: "assistant", text: "hello", with_calls: false }, &["all"]),
         (call(&send, &args), &["all", "sends"]),
         (call(&read, &args), &["all"]),
-        (Subject::Result { tool: &send, text: "ok" }, &[]),
+        (MomentSubject::Result { tool: &send, text: "ok" }, &[]),
     ] {
         assert_eq!(names(&guard, subject, &Ruling::default()), asked);
     }
@@ -82,10 +82,7 @@ fn model_reason_is_cut_cleaned_and_put_on_one_line() {
     let said = |violated, why: &str| with_model(Ruling::default(), &rule, violated, why).explain.remove(0);
     assert_eq!(said(Some(true), "It\nis\trude."), "kind (enforce): block, its shadow says: It is rude.");
     assert_eq!(said(Some(false), "fine"), "kind (enforce): its shadow sees no violation: fine");
-    assert_eq!(
-        said(None, "1s went by"),
-        "kind (enforce): its shadow came to nothing, which changes nothing: 1s went by"
-    );
+    assert_eq!(said(None, "1s went by"), "kind (enforce): its shadow gave no answer, and the ruling stays: 1s went by");
     let long = said(Some(true), &"very long \u{202e}".repeat(1_000));
     assert!(long.chars().count() < 360 && !long.contains('\u{202e}') && long.ends_with('…'), "{long}");
     let secret = said(Some(true), concat!("it has ghp_", "q8Zr1LmX0pTn5vKc2JhWq8Zr1LmX0pTn5vKc in it"));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tools::{Catalogue, Memory, OfferRules, Request, Situation, Task, Tool};
+use crate::tools::{Catalogue, Memory, OfferRules, SelectionRequest, Situation, Task, Tool};
 use umbra_domain::{Effect, PatternUse, ToolAnnotations};
 
 fn used(outcome: PatternOutcome, source: PatternSource) -> PatternUse {
@@ -53,7 +53,7 @@ fn failing_pattern_retires_until_recorded_successes_outweigh() {
     });
     assert_eq!(
         failed.reason.as_deref(),
-        Some("4 of 4 uses failed: at best 49 % of them go well, and below half it is not offered")
+        Some("4 of 4 uses failed: at best 49 % succeed, and below 50 % a pattern is not offered")
     );
 }
 
@@ -117,7 +117,8 @@ fn tool_memory_counts_outcomes_of_unquarantined_patterns() {
     let limits = OfferRules::of(&[]).unwrap();
     let reasons = |memory: &Memory| {
         let situation = Situation::default();
-        let selection = catalogue.select(&Request { situation, ..Request::new(&task, memory, &limits) });
+        let selection =
+            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, memory, &limits) });
         let mut told: Vec<String> =
             selection.ranked.iter().map(|one| format!("{}: {}", one.tool, one.reason)).collect();
         told.sort();

@@ -18,7 +18,8 @@ use umbra_domain::{
 fn pattern(number: u128, task: &str, tools: &[&str], [successes, failures]: [u32; 2]) -> Pattern {
     let new =
         NewPattern { agent: "worker".to_owned(), task: task.to_owned(), tools: named(tools), ..NewPattern::default() };
-    let begun = begin(PatternId(Uuid::from_u128(number)), Screened { pattern: new, quarantine: None }, origin(0));
+    let begun =
+        begin(PatternId(Uuid::from_u128(number)), ScreenedPattern { pattern: new, quarantine: None }, origin(0));
     Pattern { successes, failures, ..begun }
 }
 
@@ -26,8 +27,8 @@ fn named(tools: &[&str]) -> Vec<ToolName> {
     tools.iter().map(|name| ToolName::bare(*name)).collect()
 }
 
-fn origin(second: i64) -> Origin {
-    Origin {
+fn origin(second: i64) -> ReportOrigin {
+    ReportOrigin {
         source: PatternSource::Recorded,
         by: "laptop".to_owned(),
         review: None,
@@ -71,8 +72,8 @@ fn any_pattern() -> impl Strategy<Value = Pattern> {
     (any::<u128>(), any_new(), any::<bool>(), life, origin).prop_map(|(id, new, first, life, origin)| {
         let (source, by, review, at) = origin;
         let review = review.map(|id| ReviewId(Uuid::from_u128(id)));
-        let origin = Origin { source, by, review, at: Timestamp::from_microsecond(at).unwrap() };
-        let begun = begin(PatternId(Uuid::from_u128(id)), Screened { pattern: new, quarantine: None }, origin);
+        let origin = ReportOrigin { source, by, review, at: Timestamp::from_microsecond(at).unwrap() };
+        let begun = begin(PatternId(Uuid::from_u128(id)), ScreenedPattern { pattern: new, quarantine: None }, origin);
         let (successes, failures, status, reason) = life;
         let agent = if first { "one" } else { "other" }.to_owned();
         Pattern { agent, successes, failures, status, reason, ..begun }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tools::{Catalogue, OfferRules, Request, Situation, Task, Tool};
+use crate::tools::{Catalogue, OfferRules, SelectionRequest, Situation, Task, Tool};
 use umbra_domain::{Effect, GuardVerdict, PolicyRule, ToolAnnotations};
 
 const TASK: &str = "find the messages about the invoice by subject";
@@ -161,7 +161,7 @@ fn poison_in_a_name_or_split_over_fields_is_quarantined() {
         },
     ] {
         let reason = screen(poisoned).quarantine.unwrap_or_default();
-        assert!(reason.starts_with("it speaks to the model (override"), "{reason}");
+        assert!(reason.starts_with("it addresses the model (override"), "{reason}");
     }
 }
 
@@ -218,7 +218,8 @@ fn poisoned_pattern_never_makes_a_denied_tool_allowed() {
     let (catalogue, task) = (Catalogue::of(tools.into()), Task::of(TASK));
     let ranked = |patterns: &[Pattern]| -> BTreeSet<String> {
         let (memory, situation) = (memory(patterns), Situation::default());
-        let selection = catalogue.select(&Request { situation, ..Request::new(&task, &memory, &limits) });
+        let selection =
+            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, &memory, &limits) });
         selection.ranked.iter().map(|one| one.tool.to_string()).collect()
     };
     let allowed = |tool: &ToolName| tool.normal().own != "send_email";
@@ -227,7 +228,7 @@ fn poisoned_pattern_never_makes_a_denied_tool_allowed() {
     for (text, mut new) in POISON.iter().flat_map(|text| saying(text).map(|new| (text, new))) {
         // The pattern also used a denied tool, in another spelling.
         new.tools = vec![ToolName::bare("search_emails"), ToolName::bare("Send-Email")];
-        let unseen = Screened { quarantine: None, ..screen(new) };
+        let unseen = ScreenedPattern { quarantine: None, ..screen(new) };
         let poison = Pattern { successes: 1_000, ..begin(PatternId(Uuid::from_u128(9)), unseen, origin(9)) };
         let mut all = others();
         all.push(poison);

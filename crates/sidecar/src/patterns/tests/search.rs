@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::words::{LIKE, Task};
+use crate::word_stems::{LIKE, Task};
 use umbra_domain::Share;
 
 fn shelf(patterns: &[Pattern]) -> PatternIndex {

@@ -101,12 +101,12 @@ fn equal_tasks_and_tools_have_one_dedup_key() {
     assert_ne!(with(|new| new.task = "!".to_owned()), with(|new| new.task = "?".to_owned()));
 }
 
-fn step(tool: &str, ok: bool) -> Step {
-    Step { tool: Some(ToolName::bare(tool)), ok, rejected: false, summary: Some(format!(" {tool} ran ")) }
+fn step(tool: &str, ok: bool) -> MinedStep {
+    MinedStep { tool: Some(ToolName::bare(tool)), ok, rejected: false, summary: Some(format!(" {tool} ran ")) }
 }
 
-fn mined(task: &str, steps: &[Step]) -> Option<NewPattern> {
-    mine(&Trajectory {
+fn mined(task: &str, steps: &[MinedStep]) -> Option<NewPattern> {
+    mine(&ApprovedTask {
         agent: "worker",
         task_type: Some("office"),
         task,
@@ -121,7 +121,7 @@ fn mined(task: &str, steps: &[Step]) -> Option<NewPattern> {
 #[test]
 fn approved_task_is_mined_for_its_successful_tools() {
     let task = "Convert the invoices to PDF";
-    let said = Step { summary: Some("All converted.".to_owned()), ok: true, ..Step::default() };
+    let said = MinedStep { summary: Some("All converted.".to_owned()), ok: true, ..MinedStep::default() };
     let steps = [
         step("list_files", true),
         step("List-Files", true),
@@ -129,18 +129,18 @@ fn approved_task_is_mined_for_its_successful_tools() {
         step("list_files", true),
         step("convert", true),
         said,
-        Step::default(),
+        MinedStep::default(),
     ];
     let new = mined(task, &steps).unwrap();
     assert_eq!(new.tools, named(&["list_files", "convert"]));
     assert_eq!(new.summary.as_deref(), Some("All converted."));
     assert_eq!((new.outcome, new.task_id.as_deref()), (PatternOutcome::Succeeded, Some("t1")));
-    let rejected = Step { rejected: true, ..step("convert", true) };
-    let many: Vec<Step> = (0..51).map(|number| step(&format!("tool_{number}"), true)).collect();
-    let nothing: [(&str, &[Step]); 7] = [
+    let rejected = MinedStep { rejected: true, ..step("convert", true) };
+    let many: Vec<MinedStep> = (0..51).map(|number| step(&format!("tool_{number}"), true)).collect();
+    let nothing: [(&str, &[MinedStep]); 7] = [
         (task, &[]),
         (task, &[step("convert", false)]),
-        (task, &[Step { ok: true, ..Step::default() }]),
+        (task, &[MinedStep { ok: true, ..MinedStep::default() }]),
         (task, &[step("list_files", true), rejected]),
         (task, &many),
         (task, &[step("conv\u{200b}ert", true)]),
@@ -162,14 +162,14 @@ fn screened_pattern_has_no_secrets_or_hidden_characters() {
         summary: Some("It wor\u{200b}ked.".to_owned()),
         ..posted()
     };
-    let Screened { pattern, quarantine } = screen(told);
+    let ScreenedPattern { pattern, quarantine } = screen(told);
     let prompt = pattern.prompt.as_deref().unwrap();
     assert!(prompt.contains("[secret:") && !prompt.contains(token), "{prompt}");
     assert_eq!(pattern.summary.as_deref(), Some("It worked."));
-    assert_eq!(quarantine.as_deref(), Some("it hid characters (zero_width); a secret stood in it"));
+    assert_eq!(quarantine.as_deref(), Some("it has hidden characters (zero_width); it contained a secret"));
     // Hidden characters are detected only once; a secret also later, by its mark.
     let again = screen(pattern.clone());
-    assert_eq!((again.pattern, again.quarantine.as_deref()), (pattern, Some("a secret stood in it")));
+    assert_eq!((again.pattern, again.quarantine.as_deref()), (pattern, Some("it contained a secret")));
 }
 
 proptest! {
@@ -197,13 +197,13 @@ proptest! {
         agent in any::<String>(), task in prop_oneof![any::<String>(), any_words(9)],
         steps in proptest::collection::vec((proptest::option::of(any_words(3)), 0..100_u8, any_text()), 0..60),
     ) {
-        let steps: Vec<Step> = steps
+        let steps: Vec<MinedStep> = steps
             .into_iter()
             .map(|(tool, how, summary)| {
-                Step { tool: tool.map(ToolName::bare), ok: how > 20, rejected: how == 99, summary }
+                MinedStep { tool: tool.map(ToolName::bare), ok: how > 20, rejected: how == 99, summary }
             })
             .collect();
-        let trajectory = Trajectory {
+        let trajectory = ApprovedTask {
             agent: &agent, task_type: None, task: &task, session: None, task_id: None, cost_usd: None, ms: None,
             steps: &steps,
         };

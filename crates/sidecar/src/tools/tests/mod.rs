@@ -65,7 +65,7 @@ fn names(selection: &Selection<'_>) -> (Vec<String>, Vec<String>) {
 fn chosen(tools: Vec<Tool>, task: &str, memory: &Memory, limits: &OfferRules) -> (Vec<String>, Vec<String>) {
     let (catalogue, task) = (Catalogue::of(tools), Task::of(task));
     let situation = Situation::default();
-    names(&catalogue.select(&Request { situation, ..Request::new(&task, memory, limits) }))
+    names(&catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, memory, limits) }))
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn tools_match_by_name_description_or_parameters_with_a_reason() {
         ("pay this IBAN", "bank.transfer", "`iban` in its parameters, `pay` in its parameters"),
     ] {
         let task = Task::of(task);
-        let request = Request { limit: 3, ..Request::new(&task, &memory, &limits) };
+        let request = SelectionRequest { limit: 3, ..SelectionRequest::new(&task, &memory, &limits) };
         let selection = catalogue.select(&request);
         let first = &selection.ranked[0];
         assert_eq!(first.tool.to_string(), expected, "{selection:?}");
@@ -123,7 +123,8 @@ fn denied_tools_are_excluded_with_the_rule_as_reason() {
     ] {
         let limits = OfferRules::of(&rules).unwrap();
         let (catalogue, task, memory) = (Catalogue::of(office()), Task::of("email"), Memory::new(5));
-        let selection = catalogue.select(&Request { situation, ..Request::new(&task, &memory, &limits) });
+        let selection =
+            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, &memory, &limits) });
         let excluded = names(&selection).1;
         let fit = selection.ranked.iter().filter(|one| one.reason.contains("`email`")).count();
         assert_eq!(fit, left, "{rules:?} {excluded:?}");
@@ -149,7 +150,7 @@ fn tool_without_server_matches_denials_but_no_exceptions() {
     assert_eq!(chosen(stray(), "email", &memory, &anything()).0.len(), 1);
     let unseen = vec![tool("mail", "send\u{200b}email", "Sends an email.", Effect::Write)];
     let (ranked, excluded) = chosen(unseen, "email", &memory, &anything());
-    assert!(ranked.is_empty() && excluded[0].contains("cannot be seen"), "{excluded:?}");
+    assert!(ranked.is_empty() && excluded[0].contains("invisible or ambiguous"), "{excluded:?}");
 }
 
 #[test]
@@ -182,7 +183,8 @@ fn past_success_raises_a_tools_score_and_failure_lowers_it() {
     let score = |memory: &Memory, name: &ToolName| {
         let (catalogue, limits, task) = (Catalogue::of(office()), anything(), Task::of(task));
         let situation = Situation::default();
-        let selection = catalogue.select(&Request { situation, ..Request::new(&task, memory, &limits) });
+        let selection =
+            catalogue.select(&SelectionRequest { situation, ..SelectionRequest::new(&task, memory, &limits) });
         let one = selection.ranked.iter().find(|one| one.tool == name).unwrap();
         (one.score, one.reason.clone())
     };
@@ -233,8 +235,12 @@ fn list_is_filled_keeps_wanted_tools_and_has_a_confidence() {
     let always = [ToolName::bare("weather__forecast"), ToolName::of("bank", "transfer"), ToolName::bare("unknown")];
     let select = |task: &str, limit, always| {
         let (task, situation) = (Task::of(task), Situation::default());
-        let selection =
-            catalogue.select(&Request { situation, limit, always, ..Request::new(&task, &memory, &limits) });
+        let selection = catalogue.select(&SelectionRequest {
+            situation,
+            limit,
+            always,
+            ..SelectionRequest::new(&task, &memory, &limits)
+        });
         (names(&selection).0, selection.confidence)
     };
     let (ranked, sure) = select("send an email to Bob", 2, &always);
@@ -329,8 +335,8 @@ proptest! {
         let (catalogue, task) = (Catalogue::of(tools.clone()), Task::of(&task));
         let words = ["plan".to_owned(), "web".to_owned()];
         let (limits, situation) = (limits.unwrap(), situation(asking, &words));
-        let selection = catalogue.select(&Request { situation, limit: 100, ..Request::new(&task, &memory, &limits) });
-        let all = catalogue.select(&Request { situation, limit: 100, ..Request::new(&task, &memory, &anything()) });
+        let selection = catalogue.select(&SelectionRequest { situation, limit: 100, ..SelectionRequest::new(&task, &memory, &limits) });
+        let all = catalogue.select(&SelectionRequest { situation, limit: 100, ..SelectionRequest::new(&task, &memory, &anything()) });
         for one in &selection.ranked {
             let offered = tools.iter().find(|tool| tool.name == *one.tool).unwrap();
             prop_assert!((!holds || offered.name.server.as_deref() == Some("open")) && offered.effect <= most);
@@ -357,7 +363,7 @@ proptest! {
         let memory = remembered(&tools, &tasks);
         let (one, other, task, limits) = (Catalogue::of(tools), Catalogue::of(shuffled), Task::of(&task), anything());
         let situation = Situation::default();
-        let request = Request { situation, limit: 100, ..Request::new(&task, &memory, &limits) };
+        let request = SelectionRequest { situation, limit: 100, ..SelectionRequest::new(&task, &memory, &limits) };
         let whole = one.select(&request);
         prop_assert_eq!(&whole, &other.select(&request));
         prop_assert!(whole.ranked.iter().all(|one| (0.0..=1.0).contains(&one.score)));
@@ -366,7 +372,7 @@ proptest! {
         };
         prop_assert!(whole.ranked.is_sorted_by(in_order));
         // A shorter list is the beginning of a longer one.
-        let short = one.select(&Request { limit, ..request });
+        let short = one.select(&SelectionRequest { limit, ..request });
         prop_assert_eq!(&short.ranked[..], &whole.ranked[..limit.min(whole.ranked.len())]);
     }
 }

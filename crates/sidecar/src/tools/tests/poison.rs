@@ -82,7 +82,7 @@ fn decided(other: Tool, task: &str) -> (Decided, f64, Option<String>) {
     let (catalogue, memory) = (Catalogue::of(benign().into_iter().chain([other]).collect()), Memory::new(5));
     let limits = OfferRules::of(&[block("send_*")]).unwrap();
     let task = Task::of(task);
-    let request = Request { limit: 100, ..Request::new(&task, &memory, &limits) };
+    let request = SelectionRequest { limit: 100, ..SelectionRequest::new(&task, &memory, &limits) };
     let selection = catalogue.select(&request);
     let ranked = selection.ranked.iter().map(|one| (one.tool.to_string(), one.reason.clone()));
     let excluded = selection.excluded.iter().map(|one| (one.tool.to_string(), one.reason.clone()));

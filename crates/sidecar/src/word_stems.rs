@@ -29,12 +29,12 @@ const FUNCTION_WORDS: [&str; 112] = [
 /// Words of a task, each once, in order of their stems.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Task {
-    words: Vec<Word>,
+    words: Vec<StemmedWord>,
 }
 
 /// A word by which texts are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct StemmedWord {
     pub stem: String,
     /// The word as in the text, in small letters.
     pub shown: String,
@@ -43,13 +43,13 @@ pub(super) struct Word {
 impl Task {
     /// Splits the text of a request into words.
     pub fn of(text: &str) -> Self {
-        let mut words: Vec<Word> = words(text).take(MOST_OF_A_TASK).collect();
+        let mut words: Vec<StemmedWord> = words(text).take(MOST_OF_A_TASK).collect();
         words.sort_by(|a, b| a.stem.cmp(&b.stem));
         words.dedup_by(|a, b| a.stem == b.stem);
         Self { words }
     }
 
-    pub(super) fn words(&self) -> &[Word] {
+    pub(super) fn words(&self) -> &[StemmedWord] {
         &self.words
     }
 
@@ -75,11 +75,11 @@ impl Task {
 }
 
 /// Returns the words of a text, in its order.
-pub(super) fn words(text: &str) -> impl Iterator<Item = Word> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = StemmedWord> {
     let runs = text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty());
     runs.flat_map(parts).filter(|part| part.chars().count() <= LONGEST).map(str::to_lowercase).filter_map(|shown| {
         let counts = FUNCTION_WORDS.binary_search(&shown.as_str()).is_err();
-        counts.then(|| Word { stem: stem(&shown).into_owned(), shown })
+        counts.then(|| StemmedWord { stem: stem(&shown).into_owned(), shown })
     })
 }
 

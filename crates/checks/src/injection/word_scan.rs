@@ -85,7 +85,7 @@ impl View {
 }
 
 /// Scans every word once.
-pub(super) fn look(text: &str) -> WordScan {
+pub(super) fn scan_words(text: &str) -> WordScan {
     let bytes = text.as_bytes();
     let mut blobs = Vec::new();
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();

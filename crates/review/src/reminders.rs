@@ -30,7 +30,7 @@ const LEAST_LIKENESS: f64 = 0.25;
 
 /// An earlier finding that people judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Case {
+pub struct JudgedFinding {
     /// True if people confirmed it; otherwise it was a false positive.
     pub was_right: bool,
     /// True if it was of the same agent.
@@ -55,7 +55,7 @@ pub struct Lesson {
 }
 
 /// Returns the reminders for the reviewer of this event, as lines for [`super::Subject::memory`].
-pub fn recall(event: &Event, hits: &[Hit], cases: &[Case], lessons: &[Lesson]) -> Vec<String> {
+pub fn select_reminders(event: &Event, hits: &[Hit], cases: &[JudgedFinding], lessons: &[Lesson]) -> Vec<String> {
     let lessons = lessons.iter().take(MAX_LESSONS).map(|lesson| {
         line([
             ("recurring_fault", Some(Value::from(lesson.text.as_str()))),
@@ -72,7 +72,7 @@ pub fn recall(event: &Event, hits: &[Hit], cases: &[Case], lessons: &[Lesson]) -
 }
 
 /// Returns the cases most like the event, most alike first; of equal ones the agent's own, then the first.
-fn alike<'a>(event: &Event, hits: &[Hit], cases: &'a [Case]) -> Vec<&'a Case> {
+fn alike<'a>(event: &Event, hits: &[Hit], cases: &'a [JudgedFinding]) -> Vec<&'a JudgedFinding> {
     if cases.is_empty() {
         return Vec::new();
     }
@@ -85,7 +85,7 @@ fn alike<'a>(event: &Event, hits: &[Hit], cases: &'a [Case]) -> Vec<&'a Case> {
         }
     });
     let rules: BTreeSet<String> = hits.iter().map(|hit| format!("{}.{}", hit.check.as_str(), hit.rule)).collect();
-    let mut ranked: Vec<(f64, &Case)> = Vec::new();
+    let mut ranked: Vec<(f64, &JudgedFinding)> = Vec::new();
     for case in cases {
         let likeness = likeness(case, &here) + if rules.contains(&case.rule) { 1.0 } else { 0.0 };
         let known = ranked.iter().any(|(_, other)| other.description == case.description && other.quote == case.quote);
@@ -99,7 +99,7 @@ fn alike<'a>(event: &Event, hits: &[Hit], cases: &'a [Case]) -> Vec<&'a Case> {
 
 /// Returns the share of a case's words that the event holds. The words of its quote count, since they are of the
 /// event's kind; without a quote, those of its description.
-fn likeness(case: &Case, here: &BTreeSet<String>) -> f64 {
+fn likeness(case: &JudgedFinding, here: &BTreeSet<String>) -> f64 {
     let there: BTreeSet<String> = words(case.quote.as_deref().unwrap_or(&case.description)).collect();
     let shared = there.intersection(here).count();
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
@@ -112,7 +112,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| word.chars().count() >= WORD_CHARS).map(str::to_lowercase)
 }
 
-fn told(case: &Case) -> String {
+fn told(case: &JudgedFinding) -> String {
     line([
         ("earlier_finding", Some(cut(&case.description, DESCRIPTION_CHARS))),
         ("people_said", Some(Value::from(if case.was_right { "confirmed" } else { "false_positive" }))),

@@ -8,14 +8,17 @@ use std::{
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
-    budget::{self, Candidate, DayMeter, Decided, Decision, Grouping, Meters, WaitingReview, memory::Era},
+    budget::{
+        self, BudgetDecision, DayMeter, Grouping, Meters, ReviewCandidate, TriggeredDecision, WaitingReview,
+        refusal_memory::ReleasePeriod,
+    },
     flows::{
+        active_configuration::ActiveConfiguration,
         events::{
             Reservations,
             pending::{Pair, Pending},
             task_costs::TaskCosts,
         },
-        rules::Rules,
     },
     queue::LeasedJob,
     telemetry::metric,
@@ -40,12 +43,12 @@ pub(in crate::flows) struct Plan<'a> {
     /// Pairs of each event that need an answer.
     pairs: Vec<Vec<&'a Pair>>,
     /// Pairs that need a decision, in order of receipt.
-    pub candidates: Vec<Candidate>,
-    decisions: Vec<Decided>,
+    pub candidates: Vec<ReviewCandidate>,
+    decisions: Vec<TriggeredDecision>,
     /// The locked meters as this flush leaves them, and the database's time when it locked them.
     decided: Option<(Meters, Timestamp)>,
     changes: Vec<MeterChange>,
-    era: Era,
+    era: ReleasePeriod,
     /// True if this process takes reviews at once, as far as it has free slots.
     leases: bool,
 }
@@ -68,13 +71,13 @@ pub(in crate::flows) struct Planned<'a> {
 #[derive(Default)]
 pub(in crate::flows) struct Refusals {
     decided: Option<(Meters, Timestamp)>,
-    era: Era,
-    of: Vec<(Candidate, SkipReason)>,
+    era: ReleasePeriod,
+    of: Vec<(ReviewCandidate, SkipReason)>,
 }
 
 impl Refusals {
     /// Remembers the refusals. Call it after the commit: a flush that is rolled back has spent nothing.
-    pub fn remember(self, rules: &Rules) {
+    pub fn remember(self, rules: &ActiveConfiguration) {
         let Some((meters, now)) = self.decided else { return };
         for (candidate, reason) in &self.of {
             if let Some(armed) = rules.shadows.get(candidate.shadow) {
@@ -95,7 +98,7 @@ impl<'a> Plan<'a> {
         let undecided = pairs.iter().enumerate().flat_map(|(event, pairs)| pairs.iter().map(move |pair| (event, pair)));
         let candidate = |(event, pair): (usize, &&Pair)| {
             let candidate = pair.fate.as_ref().ok()?.clone();
-            Some(Candidate { task_cost: candidate.task_cost.or(costs.of(event)), ..candidate })
+            Some(ReviewCandidate { task_cost: candidate.task_cost.or(costs.of(event)), ..candidate })
         };
         let candidates = undecided.filter_map(candidate).collect();
         let era = events.first().map(|pending| pending.rules.memory.era()).unwrap_or_default();
@@ -128,7 +131,7 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    fn rules(&self) -> Option<&'a Rules> {
+    fn rules(&self) -> Option<&'a ActiveConfiguration> {
         self.events.first().map(|pending| &*pending.rules)
     }
 
@@ -136,8 +139,8 @@ impl<'a> Plan<'a> {
     pub fn meter_keys(&self) -> Vec<(MeterKey, Option<String>)> {
         let Some(rules) = self.rules() else { return Vec::new() };
         let mut keys = BTreeSet::new();
-        let needs_meters = |candidate: &&Candidate| !candidate.is_below_floor() || !candidate.critical.is_empty();
-        for Candidate { shadow, agent, matched, critical, .. } in self.candidates.iter().filter(needs_meters) {
+        let needs_meters = |candidate: &&ReviewCandidate| !candidate.is_below_floor() || !candidate.critical.is_empty();
+        for ReviewCandidate { shadow, agent, matched, critical, .. } in self.candidates.iter().filter(needs_meters) {
             let Some(armed) = rules.shadows.get(*shadow) else { continue };
             let control = &armed.shadow.cost_control;
             let key = |agent: &str, trigger: Cow<'static, str>| MeterKey {
@@ -194,7 +197,7 @@ impl<'a> Plan<'a> {
             decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
         let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
         let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, one)| match one.decision {
-            Decision::Skip(reason) => Some((candidate, reason)),
+            BudgetDecision::Skip(reason) => Some((candidate, reason)),
             _ => None,
         });
         let refusals = Refusals { decided: None, era, of: refused.collect() };
@@ -208,28 +211,28 @@ impl<'a> Plan<'a> {
             let mut pairs = Vec::with_capacity(wanted.len());
             for pair in wanted {
                 let Some(armed) = pending.rules.shadows.get(pair.shadow) else { continue };
-                let skip = |reason| Decided { decision: Decision::Skip(reason), trigger: None };
+                let skip = |reason| TriggeredDecision { decision: BudgetDecision::Skip(reason), trigger: None };
                 let one = match &pair.fate {
                     Err(reason) => skip(*reason),
                     Ok(_) => decisions.next().unwrap_or_else(|| skip(SkipReason::Overload)),
                 };
                 let trigger = one.trigger.unwrap_or(pair.trigger);
                 let (outcome, reason, review_id) = match one.decision {
-                    Decision::Pass => continue,
-                    Decision::Skip(reason) => {
+                    BudgetDecision::Pass => continue,
+                    BudgetDecision::Skip(reason) => {
                         if !pending.on_demand {
                             *skips.entry((pair.shadow, reason)).or_default() += 1;
                         }
                         (Outcome::Skipped, Some(reason), None)
                     }
-                    Decision::Reserve(day) => {
+                    BudgetDecision::Reserve(day) => {
                         let review = new_review(reservations, pending, (pair, trigger), day);
                         let id = review.as_ref().map(|review| review.id);
                         writing.reviews.extend(review);
                         payloads.insert(pending.id, &pending.payload);
                         (Outcome::Queued, None, id)
                     }
-                    Decision::Open(day, place) => {
+                    BudgetDecision::Open(day, place) => {
                         let review = new_review(reservations, pending, (pair, trigger), day);
                         let id = review.as_ref().map(|review| review.id);
                         if let (Some(slot), Some(waiting), Some(now)) =
@@ -240,7 +243,7 @@ impl<'a> Plan<'a> {
                         }
                         (Outcome::Queued, None, id)
                     }
-                    Decision::Join(place) => (Outcome::Batched, None, names.get(place).copied().flatten()),
+                    BudgetDecision::Join(place) => (Outcome::Batched, None, names.get(place).copied().flatten()),
                 };
                 let code = if outcome == Outcome::Batched { BATCHED_CODE } else { QUEUED_CODE };
                 pairs.push(NewPair {
@@ -301,7 +304,7 @@ fn joined(waiting: &WaitingReview) -> Option<JoinedReview> {
     Some(JoinedReview { id, events: *events, chars: *chars, run_at: *run_at })
 }
 
-fn meters_of(rules: &Rules, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
+fn meters_of(rules: &ActiveConfiguration, rows: &HashMap<MeterKey, MeterRow>) -> Meters {
     let mut meters = Meters::default();
     for (key, row) in rows {
         let Some(shadow) = rules.position(&key.shadow) else { continue };
@@ -341,7 +344,13 @@ impl<'a> Metered<'a> {
 }
 
 /// Adds open batches and reviewed tasks to the meters.
-fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec<OpenBatch>, tasks: Vec<ReviewedTask>) {
+fn note_waiting(
+    rules: &ActiveConfiguration,
+    meters: &mut Meters,
+    now: Timestamp,
+    batches: Vec<OpenBatch>,
+    tasks: Vec<ReviewedTask>,
+) {
     for batch in batches {
         let OpenBatch { review, version, agent, events, chars, not_before, run_at } = batch;
         let Some(shadow) = rules.shadows.iter().position(|armed| armed.version_id == version) else { continue };
@@ -360,7 +369,7 @@ fn note_waiting(rules: &Rules, meters: &mut Meters, now: Timestamp, batches: Vec
 }
 
 /// Returns the shadow's name and the task of a candidate.
-fn task_of<'a>(rules: &'a Rules, candidate: &'a Candidate) -> Option<(&'a str, &'a str)> {
+fn task_of<'a>(rules: &'a ActiveConfiguration, candidate: &'a ReviewCandidate) -> Option<(&'a str, &'a str)> {
     let Grouping::Task { id, .. } = &candidate.company else { return None };
     Some((rules.shadows.get(candidate.shadow)?.shadow.name.as_str(), id))
 }
@@ -384,19 +393,19 @@ impl LateTasks {
     }
 
     /// True if a pair needs an answer; a step needs one only if it comes late.
-    pub fn concern(&self, rules: &Rules, pair: &Pair) -> bool {
+    pub fn concern(&self, rules: &ActiveConfiguration, pair: &Pair) -> bool {
         let task = pair.fate.as_ref().ok().and_then(|candidate| task_of(rules, candidate));
         !is_step(pair) || task.is_some_and(|(shadow, task)| self.0.contains(&(shadow.to_owned(), task.to_owned())))
     }
 }
 
 fn is_step(pair: &Pair) -> bool {
-    matches!(&pair.fate, Ok(Candidate { company: Grouping::Task { completes: false, .. }, .. }))
+    matches!(&pair.fate, Ok(ReviewCandidate { company: Grouping::Task { completes: false, .. }, .. }))
 }
 
 /// Returns the review, made to wait as `budget` has decided.
 fn as_waiting(review: NewReview, pair: &Pair, waiting: &WaitingReview, now: Timestamp) -> NewReview {
-    let of_task = matches!(&pair.fate, Ok(Candidate { company: Grouping::Task { .. }, .. }));
+    let of_task = matches!(&pair.fate, Ok(ReviewCandidate { company: Grouping::Task { .. }, .. }));
     NewReview {
         scope: if of_task { ReviewScope::Trajectory } else { ReviewScope::Batch },
         events: waiting.events,
@@ -463,13 +472,13 @@ fn job(review: &NewReview, worker: umbra_domain::WorkerId, now: Timestamp) -> Jo
     }
 }
 
-fn tally(rules: &Rules, (shadow, reason): (usize, SkipReason), n: i64) -> Option<SkipTally> {
+fn tally(rules: &ActiveConfiguration, (shadow, reason): (usize, SkipReason), n: i64) -> Option<SkipTally> {
     let shadow = &rules.shadows.get(shadow)?.shadow;
     Some(SkipTally { shadow: shadow.name.clone(), reason, zone: shadow.cost_control.time_zone.clone(), n })
 }
 
 /// Counts the pairs of a flush by outcome, once per flush: a counter with labels costs more than the rest of a pair.
-fn count(rules: &Rules, skips: &HashMap<(usize, SkipReason), i64>, reviews: &[NewReview]) {
+fn count(rules: &ActiveConfiguration, skips: &HashMap<(usize, SkipReason), i64>, reviews: &[NewReview]) {
     for ((shadow, reason), n) in skips {
         let Some(armed) = rules.shadows.get(*shadow) else { continue };
         metrics::counter!(metric::DISPOSITIONS,

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use crate::{
-    budget::{self, PassedTasks, memory::Memory},
+    budget::{self, PassedTasks, refusal_memory::RefusalMemory},
     watch::{BadPattern, Watcher},
 };
 use umbra_domain::{CostControl, Event, Shadow, Trigger, TriggerMark, TriggerSource};
@@ -17,11 +17,11 @@ use umbra_llm::{Gateway, Readiness};
 use umbra_store::{Store, StoreError};
 
 /// The configuration in force, swapped whole on reload.
-pub type RulesInForce = Arc<ArcSwap<Rules>>;
+pub type RulesInForce = Arc<ArcSwap<ActiveConfiguration>>;
 
 /// A shadow that is in force.
 #[derive(Debug, Clone)]
-pub struct Armed {
+pub struct ActiveShadow {
     /// Configuration of the shadow.
     pub shadow: Arc<Shadow>,
     /// Database number of this version.
@@ -31,13 +31,13 @@ pub struct Armed {
 }
 
 /// The configuration in force.
-pub struct Rules {
+pub struct ActiveConfiguration {
     /// The shadows, in the order of the file.
-    pub shadows: Vec<Armed>,
+    pub shadows: Vec<ActiveShadow>,
     /// Compiled matcher of events to shadows.
     pub watcher: Watcher,
     /// Budget refusals that are known to be still in force.
-    pub memory: Memory,
+    pub memory: RefusalMemory,
     /// Tasks known to have passed every cost floor.
     pub passed: PassedTasks,
     /// The models.
@@ -57,7 +57,7 @@ pub enum RulesError {
     Store(#[from] StoreError),
 }
 
-impl Rules {
+impl ActiveConfiguration {
     /// Files the versions of `shadows` and compiles their rules.
     ///
     /// # Errors
@@ -68,10 +68,10 @@ impl Rules {
         let mut armed = Vec::with_capacity(shadows.len());
         for shadow in shadows {
             let version_id = store.shadows().file_version(&shadow).await?;
-            armed.push(Armed { version: shadow.version(), shadow: Arc::new(shadow), version_id });
+            armed.push(ActiveShadow { version: shadow.version(), shadow: Arc::new(shadow), version_id });
         }
         let by_version = armed.iter().enumerate().map(|(index, armed)| (armed.version_id, index)).collect();
-        Ok(Self { shadows: armed, watcher, memory: Memory::default(), passed, gateway, by_version })
+        Ok(Self { shadows: armed, watcher, memory: RefusalMemory::default(), passed, gateway, by_version })
     }
 
     /// Returns the cost controls, in the order of `shadows`.

@@ -1,6 +1,6 @@
 //! Compares runs and sessions, row by row, with their keyed hashes and with the audit.
 
-use super::{Failure, PAGE};
+use super::{CommandFailure, PAGE};
 use umbra_boundary::{row_mac::RowKey, run_check::RowCheck, verify::Verifier};
 use umbra_store::Store;
 
@@ -11,7 +11,7 @@ pub(super) async fn compare(
     verifier: &mut Verifier,
     key: Option<&RowKey>,
     others: bool,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, CommandFailure> {
     let (mut warnings, mut by_others) = (Vec::new(), 0);
     let (mut after, mut of_before) = (Default::default(), 0_u64);
     loop {

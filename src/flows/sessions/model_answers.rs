@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::{
     AgentFilter, Sidecar,
-    judge::{ActiveRules, EvaluationContext, Part, RouteAndModes},
-    patience::RequestDeadline,
+    judge::{ActiveRules, EvaluationContext, RouteAndModes, StepPart},
+    request_deadline::RequestDeadline,
 };
 use crate::{
     flows::events::{Origin, accept::OnDemand},
@@ -91,14 +91,14 @@ impl Sidecar {
         &self,
         law: ActiveRules<'_>,
         id: SessionId,
-        (parts, marks): (&[Part<'_>], &[Vec<Mark>]),
+        (parts, marks): (&[StepPart<'_>], &[Vec<Mark>]),
         whereabouts: RouteAndModes<'_>,
         (may, patience): (AgentFilter<'_>, &mut RequestDeadline<'_>),
     ) -> ModelAnswers {
-        if !parts.iter().any(Part::may_be_asked) || !law.0.guardrail.asks_models() {
+        if !parts.iter().any(StepPart::may_be_asked) || !law.0.guardrail.asks_models() {
             return ModelAnswers::default();
         }
-        let (session, documents) = self.look(id, patience).await;
+        let (session, documents) = self.read_session(id, patience).await;
         let Some(session) = session.filter(|session| may(&session.agent)) else {
             return ModelAnswers::default();
         };
@@ -113,7 +113,7 @@ impl Sidecar {
     /// present context, anew for each round, since judging changes it.
     pub(super) async fn in_words<'a>(
         &self,
-        parts: &[Part<'_>],
+        parts: &[StepPart<'_>],
         marks: &[Vec<Mark>],
         scene: impl Fn() -> EvaluationContext<'a>,
         session: Option<&Session>,
@@ -129,7 +129,7 @@ impl Sidecar {
             }
             longest = questions.iter().map(|question| question.rule.deadline).fold(longest, Duration::max);
             let until = patience.for_words(longest.saturating_sub(began.elapsed()));
-            let askable: Vec<&Part<'_>> = parts.iter().filter(|part| part.may_be_asked()).collect();
+            let askable: Vec<&StepPart<'_>> = parts.iter().filter(|part| part.may_be_asked()).collect();
             let asking = questions.into_iter().map(|question| {
                 let (part, now) = (askable.get(question.part).copied(), &now);
                 async move {
@@ -151,7 +151,7 @@ impl Sidecar {
     async fn ask_shadow(
         &self,
         shadow: &str,
-        part: Option<&Part<'_>>,
+        part: Option<&StepPart<'_>>,
         scene: &EvaluationContext<'_>,
         session: Option<&Session>,
         until: Instant,
@@ -165,8 +165,8 @@ impl Sidecar {
             ..Event::default()
         };
         match part {
-            Some(Part::Message { text, .. }) => event.output = Some((*text).to_owned()),
-            Some(Part::Planned(call)) => {
+            Some(StepPart::Message { text, .. }) => event.output = Some((*text).to_owned()),
+            Some(StepPart::Planned(call)) => {
                 let args = Value::Object(call.arguments.clone());
                 event.tool = Some(ToolCall { name: call.tool.to_string(), args, ..ToolCall::default() });
             }

@@ -5,21 +5,21 @@ use tokio::task::block_in_place;
 
 use super::{
     count,
-    held::{FileState, SessionFiles, WorkspaceFile},
+    file_snapshot::{FileState, SessionFiles, WorkspaceFile},
 };
 use crate::{
     flows::sessions::{
         Sidecar,
         documents::{DocumentError, add, entries, format_of, keep, screened},
     },
-    workspace::{Content, digest},
+    workspace::{FileContent, digest},
 };
 use umbra_sidecar::document::{
-    Document, Format, Limits,
+    Document, DocumentLimits, Format,
     merge_base::{MergeBase, UnknownMergeBase, merge_base},
     name::{ReadBack, read_back},
     patch::Patch,
-    revision::{Change, Etag, WORKSPACE},
+    revision::{DocumentChange, Etag, WORKSPACE},
 };
 use umbra_store::{
     StoreError,
@@ -81,11 +81,11 @@ impl Sidecar {
         step: &mut LockedSession,
         seen: &WorkspaceFile,
     ) -> Result<Result<bool, String>, StoreError> {
-        let limits = Limits::default();
+        let limits = DocumentLimits::default();
         let bytes = match &seen.entry.content {
-            Content::Bytes(bytes) => bytes,
-            Content::Large => return Ok(Err(format!("the file has more than {} bytes", limits.bytes))),
-            Content::Other(why) => return Ok(Err(format!("the file {why}"))),
+            FileContent::Bytes(bytes) => bytes,
+            FileContent::Large => return Ok(Err(format!("the file has more than {} bytes", limits.bytes))),
+            FileContent::Other(why) => return Ok(Err(format!("the file {why}"))),
         };
         let text = match std::str::from_utf8(bytes) {
             Ok(text) if text.contains('\0') => return Ok(Err("the file has a NUL byte".to_owned())),
@@ -128,10 +128,10 @@ impl Sidecar {
             Err(why) => return Ok(Err(why)),
         };
         let change = if made.text == known.text {
-            Change::Put
+            DocumentChange::Put
         } else {
             let said = (merged != text).then(|| Patch::between(&merged, &text));
-            Change::Merge { from: Etag::of(&made.text), said }
+            DocumentChange::Merge { from: Etag::of(&made.text), said }
         };
         let version = known.version + 1;
         step.documents[at] = kept(keep(step, &known, &merged, change, WORKSPACE.to_owned()).await)?;
@@ -168,7 +168,7 @@ fn joined(
 ) -> Result<Option<(MergeBase, String)>, String> {
     let entries = changes.and_then(entries).ok_or_else(|| UnknownMergeBase::History.to_string())?;
     let made = merge_base(&known.first, &entries, text).map_err(|error| error.to_string())?;
-    let read = read_back(&made.text, &known.text, text.as_bytes(), format, &Limits::default());
+    let read = read_back(&made.text, &known.text, text.as_bytes(), format, &DocumentLimits::default());
     Ok(match read.map_err(|error| error.to_string())? {
         ReadBack::Untouched => None,
         // The file's text and the document's may form a credential together.

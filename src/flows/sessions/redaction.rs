@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::cleaned;
-use crate::ingest::{GuardRequest, MessageRequest, NamedCall, SaidResult, Subject, TurnRequest};
+use crate::ingest::{GuardRequest, GuardSubject, MessageRequest, NamedCall, SaidResult, TurnRequest};
 use umbra_domain::{ToolName, tool::visible_tool_name};
 
 fn all(names: &[String]) -> Vec<String> {
@@ -70,8 +70,10 @@ pub(super) fn guard(asked: &GuardRequest) -> GuardRequest {
         route: some(asked.route.as_ref()),
         modes: asked.modes.as_deref().map(all),
         subject: match &asked.subject {
-            Subject::Message { role, content } => Subject::Message { role: role.clone(), content: cleaned(content) },
-            Subject::Call(asked) => Subject::Call(call(asked)),
+            GuardSubject::Message { role, content } => {
+                GuardSubject::Message { role: role.clone(), content: cleaned(content) }
+            }
+            GuardSubject::Call(asked) => GuardSubject::Call(call(asked)),
         },
         deadline_ms: asked.deadline_ms,
     }

@@ -9,7 +9,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    AgentFilter, Sidecar, attach::StepError, patience::RequestDeadline, step::StepRecord, workspace::SessionFiles,
+    AgentFilter, Sidecar, attach::StepError, request_deadline::RequestDeadline, step::StepRecord,
+    workspace::SessionFiles,
 };
 use umbra_domain::{PatternOutcome, Session, SessionId, StepKind};
 use umbra_store::{documents::StoredDocument, sessions::LockedSession};
@@ -26,9 +27,9 @@ pub(super) struct SessionCache(Mutex<HashMap<SessionId, CachedSession>>);
 
 /// Ends of sessions that were requested and are not stored yet, with their outcomes.
 #[derive(Default)]
-pub(super) struct Ends(Mutex<HashMap<SessionId, Option<PatternOutcome>>>);
+pub(super) struct PendingEnds(Mutex<HashMap<SessionId, Option<PatternOutcome>>>);
 
-impl Ends {
+impl PendingEnds {
     fn all(&self) -> MutexGuard<'_, HashMap<SessionId, Option<PatternOutcome>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +118,7 @@ impl Sidecar {
     ///
     /// # Errors
     /// There is no such session for this caller, or it is closed.
-    pub(super) async fn take(
+    pub(super) async fn acquire_session(
         &self,
         id: SessionId,
         missed: &str,
@@ -141,7 +142,7 @@ impl Sidecar {
         }
         self.seen.catch_up(&mut step.session);
         let session = Some(step.session.clone());
-        let (step, held) = self.hold(step, missed, patience).await.unzip();
+        let (step, held) = self.read_session_files(step, missed, patience).await.unzip();
         Ok(AcquiredSession { step, session, held: held.unwrap_or_default() })
     }
 
@@ -168,7 +169,7 @@ impl Sidecar {
 
     /// Returns a session with its present documents, not locked; if the database does not answer in time, the session
     /// as last seen, without documents.
-    pub(super) async fn look(
+    pub(super) async fn read_session(
         &self,
         id: SessionId,
         patience: &mut RequestDeadline<'_>,

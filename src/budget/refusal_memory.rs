@@ -16,7 +16,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use super::{Candidate, Grouping, Meters, Worst};
+use super::{Grouping, Meters, ReviewCandidate, WorstCaseCost};
 use umbra_domain::{CostControl, SkipReason};
 
 /// Longest time that a refusal for money or tokens is remembered, and that a release elsewhere goes unnoticed.
@@ -32,17 +32,17 @@ type Key = (usize, String, u8);
 struct Refusal {
     reason: SkipReason,
     until: Timestamp,
-    worst: Worst,
+    worst: WorstCaseCost,
 }
 
 /// Remembered refusals of one configuration; a reload begins with an empty memory.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Known>);
+pub struct RefusalMemory(Mutex<KnownRefusals>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownRefusals {
     refusals: HashMap<Key, Refusal>,
-    era: Era,
+    era: ReleasePeriod,
     /// Total number of released units, as last read.
     releases: Option<i64>,
     /// Time until which an unnoticed release is too recent to matter.
@@ -51,12 +51,12 @@ struct Known {
 
 /// Period between two known releases. Decisions of one period are not remembered in the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Era(u64);
+pub struct ReleasePeriod(u64);
 
-impl Memory {
+impl RefusalMemory {
     /// Returns the refusal that still holds for a candidate, if one is known. None is returned where an earlier reason
     /// may apply (the floor), or a critical mark may override it.
-    pub fn recall(&self, candidate: &Candidate, now: Timestamp) -> Option<SkipReason> {
+    pub fn recall(&self, candidate: &ReviewCandidate, now: Timestamp) -> Option<SkipReason> {
         let undecided = candidate.floor.is_some() || !candidate.critical.is_empty();
         if candidate.on_demand || undecided || matches!(candidate.company, Grouping::Task { .. }) {
             return None;
@@ -73,7 +73,7 @@ impl Memory {
     }
 
     /// Returns the present era. Read it before the meters are locked, and pass it to [`Self::note`].
-    pub fn era(&self) -> Era {
+    pub fn era(&self) -> ReleasePeriod {
         self.known().era
     }
 
@@ -81,9 +81,9 @@ impl Memory {
     /// are in the state that the flush left.
     pub fn note(
         &self,
-        era: Era,
+        era: ReleasePeriod,
         control: &CostControl,
-        candidate: &Candidate,
+        candidate: &ReviewCandidate,
         meters: &Meters,
         reason: SkipReason,
         now: Timestamp,
@@ -151,19 +151,19 @@ impl Memory {
         self.known().forget();
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownRefusals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl KnownRefusals {
     fn forget(&mut self) {
         self.refusals.clear();
         self.era.0 += 1;
     }
 }
 
-fn key(candidate: &Candidate) -> Key {
+fn key(candidate: &ReviewCandidate) -> Key {
     let bits = candidate.matched.iter().fold(0, |bits, trigger| bits | 1 << trigger.code());
     (candidate.shadow, candidate.agent.clone(), bits)
 }

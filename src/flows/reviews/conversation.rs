@@ -52,7 +52,7 @@ pub(in crate::flows) struct Conversation<'a> {
 }
 
 /// Outcome of one call.
-enum Turn {
+enum ModelCallOutcome {
     /// A reply. `excessive`: the provider reported more usage than the call could take, and the hold counts instead.
     Reply {
         reply: Reply,
@@ -124,9 +124,9 @@ impl Conversation<'_> {
             }
         }
         let (reply, excessive) = match self.turn(matter, &prompt).await? {
-            Turn::Reply { reply, excessive } => (reply, excessive),
-            Turn::NotHeld(held) => return Ok(not_held(held)),
-            Turn::Failed { failure, n } => return Ok(self.failed(&failure, n)),
+            ModelCallOutcome::Reply { reply, excessive } => (reply, excessive),
+            ModelCallOutcome::NotHeld(held) => return Ok(not_held(held)),
+            ModelCallOutcome::Failed { failure, n } => return Ok(self.failed(&failure, n)),
         };
         let mut said =
             ReplySummary { judgements: self.judge(matter, &prompt, &reply), tokens: (0, 0), excessive: false };
@@ -164,7 +164,7 @@ impl Conversation<'_> {
         let prompt = if wanted == FollowUpKind::Repair { Ok(first.clone()) } else { self.prompt(&part) };
         let Ok(prompt) = prompt else { return Ok(()) };
         let prompt = asked.message().map_or(prompt.clone(), |message| umbra_review::repair_prompt(&prompt, message));
-        if let Turn::Reply { reply, excessive } = self.turn(&part, &prompt).await? {
+        if let ModelCallOutcome::Reply { reply, excessive } = self.turn(&part, &prompt).await? {
             for (at, second) in places.into_iter().zip(self.judge(&part, &prompt, &reply)) {
                 if let Some(judgement) = said.judgements.get_mut(at) {
                     *judgement = judgement.clone().settled_by(second);
@@ -195,15 +195,15 @@ impl Conversation<'_> {
     }
 
     /// Makes one call: its worst case is held before a byte leaves, and settled whatever happens.
-    async fn turn(&self, matter: &ReviewSubject<'_>, prompt: &Prompt) -> Result<Turn, StoreError> {
+    async fn turn(&self, matter: &ReviewSubject<'_>, prompt: &Prompt) -> Result<ModelCallOutcome, StoreError> {
         let worst = worst_case(self.gateway, self.shadow, &matter.events(), matter.items());
         let n = match self.budget.hold(self.shadow, (worst.usd, worst.tokens)).await? {
             HoldOutcome::Granted(n) => n,
-            other => return Ok(Turn::NotHeld(other)),
+            other => return Ok(ModelCallOutcome::NotHeld(other)),
         };
         let Some(spec) = self.gateway.spec(&self.shadow.model) else {
             self.budget.settle(n, Some((NanoUsd::ZERO, 0))).await?;
-            return Ok(Turn::NotHeld(HoldOutcome::NoCallsLeft));
+            return Ok(ModelCallOutcome::NotHeld(HoldOutcome::NoCallsLeft));
         };
         let request = Request {
             system: prompt.system.clone(),
@@ -234,8 +234,8 @@ impl Conversation<'_> {
         record(&self.shadow.model, &answer, actual);
         self.budget.settle(n, actual).await?;
         Ok(match answer {
-            Ok(reply) => Turn::Reply { reply, excessive },
-            Err(failure) => Turn::Failed { failure, n },
+            Ok(reply) => ModelCallOutcome::Reply { reply, excessive },
+            Err(failure) => ModelCallOutcome::Failed { failure, n },
         })
     }
 

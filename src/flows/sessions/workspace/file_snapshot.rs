@@ -5,9 +5,9 @@ use std::io;
 use super::{about, count};
 use crate::{
     flows::sessions::documents::format_of,
-    workspace::{Content, Entry, Folder, Mark, Workspace, digest},
+    workspace::{FileContent, Folder, FolderEntry, Mark, Workspace, digest},
 };
-use umbra_sidecar::document::{Document, Format, Limits, name::Name, revision::Etag};
+use umbra_sidecar::document::{Document, DocumentLimits, Format, name::Name, revision::Etag};
 use umbra_store::documents::StoredDocument;
 
 /// Relation of a file's content to its document.
@@ -26,12 +26,12 @@ pub enum FileState {
 pub struct WorkspaceFile {
     pub name: Name,
     pub format: Format,
-    pub entry: Entry,
+    pub entry: FolderEntry,
     pub said: FileState,
 }
 
 impl WorkspaceFile {
-    pub fn of(entry: Entry) -> Option<Self> {
+    pub fn of(entry: FolderEntry) -> Option<Self> {
         let (name, format) = Name::of_file(&entry.name)?;
         let said = if is_as_given(&entry) { FileState::Known } else { FileState::Changed };
         Some(Self { name, format, entry, said })
@@ -39,26 +39,26 @@ impl WorkspaceFile {
 
     /// True if the content cannot be final: not text, invalid YAML, or empty.
     pub fn is_unfinished(&self) -> bool {
-        let Content::Bytes(bytes) = &self.entry.content else { return false };
+        let FileContent::Bytes(bytes) = &self.entry.content else { return false };
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else { return true };
         text.trim().is_empty()
-            || Document::parse(text, self.format, &Limits::default()).is_ok_and(|read| read.check().is_err())
+            || Document::parse(text, self.format, &DocumentLimits::default()).is_ok_and(|read| read.check().is_err())
     }
 
     /// Returns the name under which the file is set aside.
     pub fn aside(&self) -> String {
         let digest = match &self.entry.content {
-            Content::Bytes(bytes) => digest(bytes),
-            Content::Large | Content::Other(_) => format!("{:08x}", rand::random::<u32>()),
+            FileContent::Bytes(bytes) => digest(bytes),
+            FileContent::Large | FileContent::Other(_) => format!("{:08x}", rand::random::<u32>()),
         };
         self.name.aside(self.format, &digest)
     }
 }
 
 /// True if a file has the content that was last written to it.
-pub(super) fn is_as_given(entry: &Entry) -> bool {
+pub(super) fn is_as_given(entry: &FolderEntry) -> bool {
     let given = entry.mark.as_ref().map(|mark| mark.digest.as_str());
-    matches!(&entry.content, Content::Bytes(bytes) if given == Some(digest(bytes).as_str()))
+    matches!(&entry.content, FileContent::Bytes(bytes) if given == Some(digest(bytes).as_str()))
 }
 
 /// Content of a session's files when the session was locked.
@@ -82,12 +82,12 @@ pub struct Writes {
     /// Folder of the session.
     pub folder: String,
     aside: Vec<(String, String)>,
-    files: Vec<Given>,
+    files: Vec<FileWrite>,
 }
 
 /// A file that is to get a state of its document.
 #[derive(Debug)]
-struct Given {
+struct FileWrite {
     file: String,
     mark: Mark,
     /// Text, and the digest of the content that it replaces; `None` if the file has the text already.
@@ -113,26 +113,26 @@ impl SessionFiles {
     /// Plans the writes that bring the files up to these documents, to be made once the documents are stored. A file is
     /// never overwritten while its content is not in its document.
     pub fn plan(&mut self, documents: &[StoredDocument]) -> Option<Writes> {
-        let files: Vec<Given> = documents.iter().filter_map(|document| self.given(document)).collect();
+        let files: Vec<FileWrite> = documents.iter().filter_map(|document| self.given(document)).collect();
         let (folder, aside) = (self.folder.clone()?, std::mem::take(&mut self.aside));
         (!files.is_empty() || !aside.is_empty()).then_some(Writes { folder, aside, files })
     }
 
-    fn given(&self, document: &StoredDocument) -> Option<Given> {
+    fn given(&self, document: &StoredDocument) -> Option<FileWrite> {
         let file = Name::parse(&document.name).ok()?.file(format_of(&document.format));
         let mark = Mark { version: document.version, digest: Etag::of(&document.text).to_string() };
         let there = self.seen.iter().find(|seen| seen.entry.name == file);
         let text = match there.map(|seen| (seen, &seen.entry.content)) {
             None => Some((document.text.clone(), None)),
-            Some((seen, Content::Bytes(bytes))) if *bytes == document.text.as_bytes() => {
+            Some((seen, FileContent::Bytes(bytes))) if *bytes == document.text.as_bytes() => {
                 (seen.entry.mark.as_ref() != Some(&mark)).then_some(None)?
             }
-            Some((seen, Content::Bytes(bytes))) if seen.said == FileState::Known => {
+            Some((seen, FileContent::Bytes(bytes))) if seen.said == FileState::Known => {
                 Some((document.text.clone(), Some(digest(bytes))))
             }
             Some(_) => return None,
         };
-        Some(Given { file, mark, text })
+        Some(FileWrite { file, mark, text })
     }
 }
 
@@ -150,7 +150,7 @@ impl Writes {
         for (file, name) in &self.aside {
             folder.set_aside(file, name)?;
         }
-        for Given { file, mark, text } in &self.files {
+        for FileWrite { file, mark, text } in &self.files {
             if let Some((text, over)) = text {
                 // A change that came first is found at the next look.
                 if !folder.put(file, text.as_bytes(), over.as_deref())? {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::simulate::Simulation;
 use crate::{
-    budget::{Candidate, Facts, TaskCost, Worst},
+    budget::{Facts, ReviewCandidate, TaskCost, WorstCaseCost},
     flows::{
         backtests::Backtests,
         events::accept::{critical_marks, is_own_traffic, sample, worst_case},
@@ -18,7 +18,7 @@ use umbra_domain::{
     backtest::Basis,
 };
 use umbra_llm::{Gateway, Readiness, Usage};
-use umbra_review::Subject;
+use umbra_review::EventInput;
 use umbra_store::{
     StoreError,
     backtests::{MAX_OPEN, NewBacktest, NewItem, StoredRow},
@@ -109,8 +109,8 @@ struct ForecastTotals<'a> {
     skips: BTreeMap<String, u64>,
     /// Cost of each task, summed over the events so far.
     costs: HashMap<String, NanoUsd>,
-    expected: Worst,
-    worst: Worst,
+    expected: WorstCaseCost,
+    worst: WorstCaseCost,
 }
 
 impl Backtests {
@@ -160,11 +160,11 @@ impl Backtests {
             reviews: 0,
             skips: BTreeMap::new(),
             costs: HashMap::new(),
-            expected: Worst::default(),
-            worst: Worst::default(),
+            expected: WorstCaseCost::default(),
+            worst: WorstCaseCost::default(),
         };
         let span = (tried.since, tried.until);
-        let stretch = self.store.backtests().stretch(span, agent, tried.max_events).await?;
+        let stretch = self.store.backtests().newest_range(span, agent, tried.max_events).await?;
         let (mut after, mut looked) = (stretch.after, 0);
         while after < stretch.last {
             let rows =
@@ -240,21 +240,22 @@ impl ForecastTotals<'_> {
         own_traffic: bool,
     ) -> Result<(), SkipReason> {
         let event = &stored.event;
-        let worst = if self.is_model { worst_case(self.gateway, self.shadow, &[event], 1) } else { Worst::default() };
+        let worst =
+            if self.is_model { worst_case(self.gateway, self.shadow, &[event], 1) } else { WorstCaseCost::default() };
         let expected = self.expected_of(id, event, found.trigger, worst);
         let critical = critical_marks(self.installation, self.shadow, stored);
         let sample = sample(self.installation, id);
         let facts = Facts { own_traffic, sample, cost, critical: !critical.is_empty() };
-        let candidate = Candidate {
+        let candidate = ReviewCandidate {
             agent: event.agent.clone(),
             matched: found.matched(&stored.triggers),
             worst,
             critical,
-            ..Candidate::default()
+            ..ReviewCandidate::default()
         }
         .held_to_floor(self.shadow, cost);
         self.simulation.decide(received_at(id), facts, &candidate, expected)?;
-        let add = |sum: &mut Worst, more: Worst, times: u64| {
+        let add = |sum: &mut WorstCaseCost, more: WorstCaseCost, times: u64| {
             sum.usd += NanoUsd(more.usd.0.saturating_mul(i64::try_from(times).unwrap_or(i64::MAX)));
             sum.tokens = sum.tokens.saturating_add(more.tokens.saturating_mul(times));
         };
@@ -264,14 +265,14 @@ impl ForecastTotals<'_> {
     }
 
     /// Returns the estimated cost of the review: the average of past reviews, else by the length of its prompt.
-    fn expected_of(&self, id: EventId, event: &Event, trigger: Trigger, worst: Worst) -> Worst {
+    fn expected_of(&self, id: EventId, event: &Event, trigger: Trigger, worst: WorstCaseCost) -> WorstCaseCost {
         if !self.is_model {
-            return Worst::default();
+            return WorstCaseCost::default();
         }
         let reckoned = if let Some((usd, tokens)) = self.past {
-            Worst { usd, tokens }
+            WorstCaseCost { usd, tokens }
         } else {
-            let subject = Subject { event_id: id, event, trigger, hits: &[], baseline: None, memory: &[] };
+            let subject = EventInput { event_id: id, event, trigger, hits: &[], baseline: None, memory: &[] };
             let prompt = umbra_review::prompt(self.shadow, &subject, MEASURE);
             let bytes = prompt
                 .map_or_else(|_| umbra_review::worst_prompt_bytes(self.shadow, &[event]), |prompt| prompt.bytes());
@@ -282,9 +283,9 @@ impl ForecastTotals<'_> {
                 output_tokens: u64::from(output),
             };
             let usd = spec.and_then(|spec| umbra_llm::cost(spec, usage)).unwrap_or_default();
-            Worst { usd, tokens: usage.input_tokens.saturating_add(usage.output_tokens) }
+            WorstCaseCost { usd, tokens: usage.input_tokens.saturating_add(usage.output_tokens) }
         };
-        Worst { usd: reckoned.usd.min(worst.usd), tokens: reckoned.tokens.min(worst.tokens) }
+        WorstCaseCost { usd: reckoned.usd.min(worst.usd), tokens: reckoned.tokens.min(worst.tokens) }
     }
 
     fn forecast(self, events: u64, is_cut: bool, tried: &PlannedBacktest, readiness: &Readiness) -> Forecast {

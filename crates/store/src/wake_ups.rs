@@ -62,7 +62,7 @@ impl Listener {
     ///
     /// # Errors
     /// The database stays away: listen again later.
-    pub async fn heard(&mut self) -> Result<Option<WakeUpKind>, StoreError> {
+    pub async fn next_wake_up(&mut self) -> Result<Option<WakeUpKind>, StoreError> {
         // A connection whose other end is gone stays silent, so an outage ends the wait.
         let heard = tokio::select! {
             heard = self.listener.try_recv() => heard?,

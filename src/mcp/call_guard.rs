@@ -25,11 +25,11 @@ const BATCH: usize = 128;
 
 /// Decision about a call, as the proxy needs it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ruling {
+pub struct CallRuling {
     /// Id of the decision; `None` where the call was refused before the boundary was asked.
     pub decision_id: Option<String>,
     /// Course of the call.
-    pub course: Course,
+    pub course: CallHandling,
     /// Code of the reason, where the call does not run.
     pub reason: Option<String>,
     /// Reason in words, with a remedy; or a warning although the call runs.
@@ -38,7 +38,7 @@ pub struct Ruling {
 
 /// Course of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Course {
+pub enum CallHandling {
     /// The call runs; its result is then merged with the run's simulated writes.
     Run {
         /// Writes to merge, as in `boundary::overlay`.
@@ -62,28 +62,28 @@ pub enum Course {
     Block,
 }
 
-impl Ruling {
+impl CallRuling {
     /// Returns a refusal by the proxy itself.
     pub(super) fn block(reason: &str, detail: String) -> Self {
-        Self { decision_id: None, course: Course::Block, reason: Some(reason.to_owned()), detail: Some(detail) }
+        Self { decision_id: None, course: CallHandling::Block, reason: Some(reason.to_owned()), detail: Some(detail) }
     }
 
     fn of(answer: Answer) -> Self {
         let Answer { decision_id, decision, reason, detail, stub, merge, approval, warning, .. } = answer;
         let course = match (decision, stub) {
-            (Decision::Execute, _) => Course::Run { merge },
+            (Decision::Execute, _) => CallHandling::Run { merge },
             (Decision::Stub, Some(stub)) => {
-                Course::Stub { contract: stub.contract, result: stub.result, fault: stub.fault }
+                CallHandling::Stub { contract: stub.contract, result: stub.result, fault: stub.fault }
             }
-            (Decision::Ask, _) => Course::Ask { approval: approval.map(|approval| approval.id.to_string()) },
-            (Decision::Stub, None) | (Decision::Block, _) => Course::Block,
+            (Decision::Ask, _) => CallHandling::Ask { approval: approval.map(|approval| approval.id.to_string()) },
+            (Decision::Stub, None) | (Decision::Block, _) => CallHandling::Block,
         };
-        let detail = if matches!(course, Course::Run { .. }) { warning } else { detail };
+        let detail = if matches!(course, CallHandling::Run { .. }) { warning } else { detail };
         Self { decision_id: Some(decision_id.to_string()), course, reason, detail }
     }
 }
 
-impl Course {
+impl CallHandling {
     /// Returns the word of `POST /v1/decide`.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Course {
 
 /// Handle of the boundary and the flows for the proxy. Cheap to clone.
 #[derive(Clone)]
-pub struct Guard {
+pub struct CallGuard {
     flows: Flows,
     behind: mpsc::Sender<PendingRecord>,
 }
@@ -114,7 +114,7 @@ pub struct OutcomeReporter {
     waiting: mpsc::Receiver<PendingRecord>,
 }
 
-impl Guard {
+impl CallGuard {
     /// Returns a guard of these flows, and the writer that the caller must run.
     pub fn new(flows: Flows) -> (Self, OutcomeReporter) {
         let (behind, waiting) = mpsc::channel(WAITING);
@@ -123,15 +123,15 @@ impl Guard {
     }
 
     /// Asks the boundary. The decision is durable when this returns.
-    pub(super) async fn decide(&self, call: Call) -> Ruling {
+    pub(super) async fn decide(&self, call: Call) -> CallRuling {
         if let Err(right) = plain_tool_name(&call.tool.name) {
-            return Ruling::block("tool_name", right.to_owned());
+            return CallRuling::block("tool_name", right.to_owned());
         }
         let tool = call.tool.to_string();
         let request = json!([call.agent, tool, call.arguments]).to_string();
         match self.flows.boundary.decide(call, request.as_bytes()).await {
-            Ok(answer) => Ruling::of(answer),
-            Err(error) => Ruling::block("call_id", error.to_string()),
+            Ok(answer) => CallRuling::of(answer),
+            Err(error) => CallRuling::block("call_id", error.to_string()),
         }
     }
 

@@ -61,7 +61,10 @@ impl DatabaseBreaker {
         if lately.faults >= FAULTS && quiet {
             (lately.faults, lately.passive_until) = (0, Some(now + PASSIVE));
             metrics::counter!(metric::SIDECAR_PASSIVE).increment(1);
-            tracing::warn!("the sidecar does not ask the database for {} s: it failed repeatedly", PASSIVE.as_secs());
+            tracing::warn!(
+                "the sidecar is passive for {} s after repeated failures of the database",
+                PASSIVE.as_secs()
+            );
         }
     }
 }
@@ -130,7 +133,7 @@ impl<'h> RequestDeadline<'h> {
         if self.health.is_passive() {
             self.miss(
                 "passive",
-                format!("{missed}: the sidecar does not ask the database for a few seconds after repeated failures"),
+                format!("{missed}: the sidecar is passive for a few seconds after repeated failures of the database"),
             );
             return None;
         }

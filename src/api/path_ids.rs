@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Api, params::PathPart, problem::Problem};
 use umbra_domain::{ApprovalId, BacktestId, DeliveryId, EventId, FindingId, KeyId, ReviewId};
-use umbra_store::{events::received_at, retention::Kind};
+use umbra_store::{events::received_at, retention::RetentionKind};
 
 /// Id that is part of a path.
 pub(super) trait Addressed: Copy + FromStr {
@@ -23,7 +23,7 @@ pub(super) trait Kept: Addressed {
     /// Word for the rows.
     const WORD: &'static str;
     /// Kind of row, and the setting that says how long it is kept.
-    const KIND: (Kind, &'static str);
+    const KIND: (RetentionKind, &'static str);
     /// Returns the id's UUID.
     fn uuid(self) -> Uuid;
 }
@@ -70,7 +70,7 @@ macro_rules! kept {
 
         $(impl Kept for $id {
             const WORD: &'static str = $word;
-            const KIND: (Kind, &'static str) = ($kind, $setting);
+            const KIND: (RetentionKind, &'static str) = ($kind, $setting);
             fn uuid(self) -> Uuid {
                 self.0
             }
@@ -79,9 +79,12 @@ macro_rules! kept {
 }
 
 kept! {
-    EventId "event" " not found; ids look like evt_ and 32 hex digits" Kind::Event, "retention.events_days";
-    ReviewId "review" " not found; ids look like rev_ and 32 hex digits" Kind::Review, "retention.reviews_days";
-    FindingId "finding" " not found; ids look like fnd_ and 32 hex digits" Kind::Review, "retention.reviews_days";
+    EventId "event" " not found; ids look like evt_ and 32 hex digits"
+        RetentionKind::Event, "retention.events_days";
+    ReviewId "review" " not found; ids look like rev_ and 32 hex digits"
+        RetentionKind::Review, "retention.reviews_days";
+    FindingId "finding" " not found; ids look like fnd_ and 32 hex digits"
+        RetentionKind::Review, "retention.reviews_days";
 }
 
 addressed! {
