@@ -358,7 +358,7 @@ async fn interrupted_run_asks_only_for_missing_replies() {
     assert_eq!((model.count(), &again["set"]), (21, &whole["set"]));
     fs::write(&file, "something else\n").unwrap();
     let (code, _, complaints) = told(&judged(&folder, &out).await);
-    assert!(code == Some(1) && complaints.contains("replies.jsonl:1: no reply"), "{complaints}");
+    assert!(code == Some(1) && complaints.contains("replies.jsonl:1: not a reply"), "{complaints}");
 }
 
 #[tokio::test]

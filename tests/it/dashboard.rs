@@ -107,7 +107,7 @@ async fn page_uses_only_names_and_paths_of_the_openapi_document() {
     // New choices of the API are offered, new reasons are explained.
     let choices = [
         ("Severity", ""),
-        ("Category", ""),
+        ("FindingCategory", ""),
         ("FindingStatus", ""),
         ("Mode", ""),
         ("Assessment", ""),

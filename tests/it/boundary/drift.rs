@@ -119,7 +119,7 @@ async fn propose_write_keeps_predicates_overlay_and_other_lines() {
     assert_eq!(ask(&["contracts", "propose", "mail.send_email"]).1, "no contract of mail.send_email has drifted\n");
     let file = umbra.file("tools.yaml").display().to_string();
     let (code, out, err) = ask(&["contracts", "propose", "--write", &file]);
-    assert!(code == Some(0) && out.contains("pay.refund@2 is written"), "{out} {err}");
+    assert!(code == Some(0) && out.contains("pay.refund@2 written"), "{out} {err}");
     let written = std::fs::read_to_string(umbra.file("tools.yaml")).unwrap_or_default();
     let (before, after) = (REFUNDS.split_once("  - tool: pay").unwrap_or_default().0, "\n# Reads.\neffects:");
     assert!(written.starts_with(before) && written.contains(after), "{written}");

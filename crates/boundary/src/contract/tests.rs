@@ -95,7 +95,7 @@ fn inapplicable_contracts_are_refused_with_their_fault() {
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ args.gone }}"}))),
-            "no `gone`",
+            "missing `gone`",
         ),
         (
             Box::new(|contract: &mut ToolContract| contract.responses = answers(json!({"id": "{{ agrs.amount }}"}))),
@@ -260,7 +260,7 @@ fn overlay_expressions_are_tried_at_compilation() {
     assert_eq!(overlay("result.id", None, false), "");
     assert_eq!(overlay("result.id", Some(json!({"amount": "{{ args.amount }}"})), true), "");
     let found = overlay("result.ident", None, false);
-    assert!(found.starts_with("overlay[None]: a.b@1: overlay.put.key: `result.ident`: there is no `ident`"), "{found}");
+    assert!(found.starts_with("overlay[None]: a.b@1: overlay.put.key: `result.ident`: missing `ident`"), "{found}");
     assert!(overlay("result", None, false).contains("the overlay's key is a mapping"));
     assert!(overlay("result.id", Some(json!({"a": "{{ record.gone }}"})), false).contains("overlay.put.value"));
     assert!(overlay("result.id", Some(json!(["a"])), true).contains("the fields that change"));
@@ -379,7 +379,7 @@ fn contract_diff_marks_breaking_changes() {
     assert_eq!(output("/properties/new", json!({"type": "string"})), "output.new is new");
     let gone =
         told(&|new| drop(new.output_schema.as_mut().unwrap()["properties"].as_object_mut().unwrap().remove("extra")));
-    assert_eq!(gone, "!output.extra is gone");
+    assert_eq!(gone, "!output.extra is removed");
     let needed = told(&|new| new.input_schema.as_mut().unwrap()["required"] = json!(["id", "note"]));
     assert_eq!(needed, "!input.note is required now");
     let wider =

@@ -150,7 +150,7 @@ fn rehearsed_writes_edits_and_moves_of_files_are_read_back() {
     assert!(diff["content"].as_str().is_some_and(|diff| diff.contains("-two\n+2\n")), "{diff}");
     assert_eq!(read(&mut run, "/d/new.txt"), text("one\n2\nthree"));
     let absent = run.writes("edit_file", json!({"path": "/d/new.txt", "edits": edits})).unwrap_err();
-    assert!(absent.to_string().contains("not there"), "{absent}");
+    assert!(absent.to_string().contains("not in the record"), "{absent}");
     run.writes("move_file", json!({"source": "/d/new.txt", "destination": "/e/c.txt"})).unwrap();
     assert_eq!(read(&mut run, "/e/c.txt"), text("one\n2\nthree"));
     assert!(read(&mut run, "/d/new.txt")["error"].is_string());

@@ -43,7 +43,7 @@ fn check(queue: &mut Queue, keys: &mut Keys<'_>) {
         keys.fault(
             "active_slots",
             format!("{} of {} workers would be reserved for active shadows", queue.active_slots, queue.workers),
-            format!("write {most} or less, or raise workers"),
+            format!("write at most {most}, or raise workers"),
         );
     }
     // The default is lowered where there are few workers.

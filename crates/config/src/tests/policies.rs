@@ -98,7 +98,7 @@ fn every_fault_has_its_line_and_a_correction() {
         "no verdict",
         &faults(read("policies:\n  - {name: r}\n")),
         2,
-        &["`verdict` is missing", "block (it does not run)"],
+        &["`verdict` is missing", "block (the call does not run)"],
     );
     one_fault(
         "twins",

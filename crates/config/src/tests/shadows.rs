@@ -195,7 +195,7 @@ fn seven_faults_are_reported_at_once() {
 #[test]
 fn duplicate_and_unprintable_names_are_faults() {
     let twins = SEED.to_owned() + &SEED.replace("shadow_agents:\n", "");
-    one_fault("twins", &faults(read(&twins)), 11, &["\"security-shadow\" is taken", "line 2"]);
+    one_fault("twins", &faults(read(&twins)), 11, &["\"security-shadow\" occurs twice", "line 2"]);
     // The fault of the name is reported beside other faults of the second shadow.
     let lines: Vec<_> =
         faults(read(&twins.replacen("mode: review", "mode: reviw", 2))).iter().map(|f| f.line).collect();
