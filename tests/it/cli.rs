@@ -202,7 +202,7 @@ fn sidecar_rules_are_checked_against_the_tools_file() {
     assert_eq!(code, Some(1), "{text}");
     let places: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(file.to_str()?)).collect();
     let expected = [
-        ":2:12: policies[0].name: the name \"large-refunds\" is taken",
+        ":2:12: policies[0].name: the name \"large-refunds\" occurs twice",
         ":2:33: policies[0].when: ",
         ":4:25: documents[0].document: ",
         ":6:23: models[0].shadow: shadow \"nobody\" not found",

@@ -59,7 +59,7 @@ fn lint_reports_each_fault_on_a_line_with_its_place() {
     let (code, out, err) = folder.umbra(&["contracts", "lint", "--tools", "tools.yaml"]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("tools.yaml:3:14: tools[0].version: \"none\" is not a whole number"), "{err}");
-    assert!(err.contains("tools.yaml:7:17: tools[0].responses[0]: result: `args.size`: there is no `size`"), "{err}");
+    assert!(err.contains("tools.yaml:7:17: tools[0].responses[0]: result: `args.size`: missing `size`"), "{err}");
     assert!(err.ends_with("2 faults\n"), "{err}");
     let (code, out, _) = folder.umbra(&["--json", "contracts", "lint", "tools.yaml"]);
     let json: Value = serde_json::from_str(&out).unwrap();

@@ -152,7 +152,7 @@ async fn flag_with_unfound_quotes_is_retried_and_follows_on_unfounded() {
         let umbra = asking(&model, &format!(", on_unfounded: {rule}")).await;
         let verdict = verdict(&umbra, OUTPUT).await;
         assert_eq!(ruled(&verdict), (expected, "on_unfounded"), "{verdict}");
-        assert!(says(&verdict, &format!("on_unfounded says {rule}")), "{verdict}");
+        assert!(says(&verdict, &format!("on_unfounded is {rule}")), "{verdict}");
         assert_eq!(model.count(), 2);
         assert!(model.last().user.contains("none of its quotes stands in what the agent did"), "{}", model.last().user);
         followed(&umbra).await;

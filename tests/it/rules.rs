@@ -154,7 +154,7 @@ async fn rules_commands_test_list_explain_and_print_the_schema() {
     let (code, text) = said(&umbra.cli(&["rules", "explain", "recursive_delet"], None));
     assert_eq!(
         (code, text.trim()),
-        (Some(1), "umbra: no rule has the id `recursive_delet`; did you mean `recursive_delete`?")
+        (Some(1), "umbra: rule `recursive_delet` not found; did you mean `recursive_delete`?")
     );
     let set = written(
         &folder,

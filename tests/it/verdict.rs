@@ -97,7 +97,7 @@ async fn clean_output_without_a_model_follows_on_inconclusive() {
             (&json!(expected), &json!("checks_only")),
             "{verdict}"
         );
-        let reason = format!("no model judged it, and on_inconclusive says {rule}");
+        let reason = format!("no model judged it, and on_inconclusive is {rule}");
         assert!(verdict["reasons"][0].as_str().is_some_and(|why| why.ends_with(&reason)), "{verdict}");
     }
 }

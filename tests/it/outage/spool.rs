@@ -158,7 +158,7 @@ async fn spool_is_redacted_and_reached_by_erasure() {
     let seen = umbra.cli(&["doctor"], None);
     assert_eq!(seen.status.code(), Some(1));
     let said = String::from_utf8_lossy(&seen.stderr).into_owned();
-    assert!(said.contains("2 events") && said.contains("spool") && said.contains("gone"), "{said}");
+    assert!(said.contains("2 events") && said.contains("spool") && said.contains("a stopped server left"), "{said}");
     database.resume().await;
     let counted = umbra.cli(&["erase", "--agent", "anna", "--dry-run", "--json"], None);
     let counted: Value = serde_json::from_slice(&counted.stdout).expect("JSON");

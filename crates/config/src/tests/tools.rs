@@ -71,7 +71,11 @@ fn every_fault_has_its_line_and_a_correction() {
         (tool("output_schema: {openapi: x.yaml}"), 4, &["`operation` is missing"]),
         ("tools:\n  - {tool: 'a b', effect: read}\n".to_owned(), 2, &["without spaces"]),
         ("tools:\n  - {tool: 'a[', effect: read}\n".to_owned(), 2, &["globs are like"]),
-        ("tools:\n  - {tool: a, effect: read}\n  - {tool: a, effect: write}\n".to_owned(), 3, &["has two contracts", "line 2"]),
+        (
+            "tools:\n  - {tool: a, effect: read}\n  - {tool: a, effect: write}\n".to_owned(),
+            3,
+            &["has two contracts", "line 2"],
+        ),
         (
             "tools:\n  - tool: a\n    effect: read\n    overlay: {put: {collection: c, key: args.id}}\n".to_owned(),
             4,
