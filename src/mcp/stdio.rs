@@ -167,7 +167,7 @@ impl Client {
                 self.refuse(ErrorCode::INVALID_REQUEST, "the message has more than 16 MiB: send smaller messages", id);
             }
             LineContent::Garbled(LineSubject { id, .. }) => {
-                self.refuse(ErrorCode::PARSE_ERROR, "the line is not valid JSON", id)
+                self.refuse(ErrorCode::PARSE_ERROR, "the line is not valid JSON", id);
             }
             LineContent::Odd(Value::Array(_)) => {
                 let words = "the protocol has no batches: send each message on a line of its own";

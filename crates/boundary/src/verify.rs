@@ -288,7 +288,7 @@ impl Verifier {
                 (None, Some(mac)) => drop(self.missing.insert(row.seq, mac.clone())),
                 (Some(payload), Some(mac)) if payload_mac(payload) == *mac => {}
                 (Some(_), _) => {
-                    self.fault(Some(row.seq), format!("the payload of row {} is not the one that was signed", row.seq))
+                    self.fault(Some(row.seq), format!("the payload of row {} is not the one that was signed", row.seq));
                 }
                 (None, None) => {}
             }

@@ -75,7 +75,7 @@ impl Boundary {
                 Ok(()) => {
                     warning = Some(format!(
                         "{words}: the contract lets the call run even so; its decision is added to the audit later"
-                    ))
+                    ));
                 }
                 Err(_) if is_read && known_live => {
                     warning = Some(format!("{words}: a read runs even so, and the audit has no row of it"));

@@ -132,14 +132,14 @@ impl Commit for DecisionWriter {
                     }
                 }
                 (DecisionRequest::Decide(_, answer), DecisionOutcome::Refused(error)) => {
-                    drop(answer.send(Err(Unanswered::Asked(error))))
+                    drop(answer.send(Err(Unanswered::Asked(error))));
                 }
                 (DecisionRequest::Outcome(_, answer), DecisionOutcome::Reported(mut reported, row)) => {
                     reported.audit_seq = number(row).unwrap_or(reported.audit_seq);
                     drop(answer.send(Ok(reported)));
                 }
                 (DecisionRequest::Outcome(_, answer), DecisionOutcome::Unreported(error)) => {
-                    drop(answer.send(Err(error)))
+                    drop(answer.send(Err(error)));
                 }
                 // Fates come in the order of the batch, so these pairs do not occur.
                 (DecisionRequest::Decide(_, answer), _) => drop(answer.send(Err(Unanswered::Away))),

@@ -193,8 +193,7 @@ impl<'a> Plan<'a> {
     /// Builds the rows to store and the answers.
     pub fn finish(self) -> Planned<'a> {
         let Self { reservations, events, pairs: wanted, candidates, decisions, decided, changes, era, leases } = self;
-        let shared: Vec<WaitingReview> =
-            decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
+        let shared: Vec<_> = decided.iter().flat_map(|(meters, _)| meters.waitings.all()).cloned().collect();
         let mut names: Vec<Option<ReviewId>> = shared.iter().map(|waiting| waiting.review).collect();
         let refused = candidates.into_iter().zip(&decisions).filter_map(|(candidate, one)| match one.decision {
             BudgetDecision::Skip(reason) => Some((candidate, reason)),

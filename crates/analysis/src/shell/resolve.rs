@@ -322,7 +322,7 @@ fn finish(command: ShellCommand, program: &str, is_exe: bool, state: State, reso
         span: command.span,
     };
     let push = |scripts: &mut Vec<NestedScript>, text: String, by: &str| {
-        scripts.push(NestedScript { text, by: by.to_owned() })
+        scripts.push(NestedScript { text, by: by.to_owned() });
     };
     if let Some((script, rest)) = inline(&call) {
         push(&mut resolved.scripts, with_arguments(script, rest, 0), &format!("{program} -c"));

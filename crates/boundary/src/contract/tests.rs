@@ -81,6 +81,7 @@ fn answers(result: Value) -> Vec<StubResponse> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn inapplicable_contracts_are_refused_with_their_fault() {
     assert_eq!(faults(|_| {}), "");
     assert_eq!(faults(|contract| contract.responses = answers(json!({"id": "{{ uuid('x-') }}"}))), "");

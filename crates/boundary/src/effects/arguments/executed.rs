@@ -104,14 +104,14 @@ impl ArgumentScan {
         let verdict = if is(key, PATTERNS) { StatementVerdict::Prose } else { judge(text) };
         match verdict {
             StatementVerdict::Writes(effect, word) => {
-                self.note(effect, &format!("is a statement that writes (`{word}`)"))
+                self.note(effect, &format!("is a statement that writes (`{word}`)"));
             }
             StatementVerdict::Unknown => self.note(Effect::Destructive, UNKNOWN),
             StatementVerdict::Ambiguous if stated || may_be => self.note(Effect::Destructive, UNKNOWN),
             StatementVerdict::Prose if stated && !is(key, PIPED) => self.note(Effect::Destructive, UNKNOWN),
             StatementVerdict::Prose if is(key, QUERIES) && of_redis => self.look_at_command(text),
             StatementVerdict::Prose if is(key, QUERIES) && self.tool.speaks && self.tool.queries => {
-                self.look_at_query(text)
+                self.look_at_query(text);
             }
             StatementVerdict::Prose if may_be && is(key, QUERIES) && expression::is_script(text) => {
                 self.note(Effect::Destructive, UNKNOWN);
