@@ -2,7 +2,8 @@
 //!
 //! There are two steps, since the first needs only the event and the second needs locked meters: [`gate`] decides from
 //! the event alone; [`decide`] takes the candidates that passed, with the meters that the store has locked, and
-//! reserves reviews. Between them, [`memory`] saves database work for answers that are known to hold for a while.
+//! reserves reviews. Between them, [`refusal_memory`] saves database work for answers that are known to hold for a
+//! while.
 
 pub mod floor;
 pub mod grouping;
@@ -123,7 +124,7 @@ pub struct Meters {
 pub enum BudgetDecision {
     /// A review is reserved, on this day.
     Reserve(Date),
-    /// A waiting review is reserved on this day: the one at this index of [`Waitings::all`].
+    /// A waiting review is reserved on this day: the one at this index of [`WaitingReviews::all`].
     Open(Date, usize),
     /// The event joins the waiting review at this index.
     Join(usize),

@@ -4,10 +4,10 @@
 //!
 //! A cooldown holds until its end, and a spent cap until the end of its local day, unless a review is given up on any
 //! replica and returns its unit and its cooldown. So a refusal counts only if the database was asked within the last
-//! second for such releases ([`Memory::confirm`]), and one release clears everything. A refusal for money or tokens
-//! holds for reviews at least as costly, and for a second at most. Reasons keep their order of precedence, since the
-//! memory holds the whole answer for one (shadow, agent, triggers), never a single meter. Only in the second after a
-//! refusal for money or tokens may an earlier reason have come to apply as well, by a cheaper review.
+//! second for such releases ([`RefusalMemory::confirm`]), and one release clears everything. A refusal for money or
+//! tokens holds for reviews at least as costly, and for a second at most. Reasons keep their order of precedence, since
+//! the memory holds the whole answer for one (shadow, agent, triggers), never a single meter. Only in the second after
+//! a refusal for money or tokens may an earlier reason have come to apply as well, by a cheaper review.
 
 use std::{
     collections::HashMap,

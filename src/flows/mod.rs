@@ -11,8 +11,8 @@
 //! - [`backtests`]: a shadow tried on events of the past;
 //! - [`maintenance`]: due work, retention, erasure, status.
 //!
-//! [`rules`] is the configuration in force, [`group_commit`] the loop of the writers of events and of decisions,
-//! [`collapse`] the keys by which repeats of a hit are recognised.
+//! [`active_configuration`] is the configuration in force, [`group_commit`] the loop of the writers of events and of
+//! decisions, [`collapse`] the keys by which repeats of a hit are recognised.
 
 pub mod active_configuration;
 pub mod audit;

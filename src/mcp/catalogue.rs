@@ -33,7 +33,7 @@ pub(super) struct Offer {
     pub seen: Instant,
 }
 
-/// Result of [`Gateway::accept`] for one server.
+/// Result of [`McpGateway::accept`] for one server.
 #[derive(Debug)]
 pub struct PinResult {
     /// Name of the server.

@@ -1,10 +1,10 @@
 //! Proxy of the Model Context Protocol (<https://modelcontextprotocol.io>) in front of other servers: the boundary
 //! decides every call of a tool first.
 //!
-//! A call takes this path: the server side ([`Face`], over standard input and output or HTTP) passes it to the
-//! [`Gateway`]. The gateway finds the tool in its [`catalogue`], has the [`guard`] decide, and runs it at its
-//! [`upstream`], or answers in its place ([`results`]). After the answer, the outcome goes to the audit and, as an
-//! event, to the shadows. Resources, prompts and completions are passed through: they change nothing.
+//! A call takes this path: the server side ([`proxy_server::ProxyServer`], over standard input and output or HTTP)
+//! passes it to the [`McpGateway`]. The gateway finds the tool in its [`catalogue`], has the [`call_guard`] decide, and
+//! runs it at its [`upstream`], or answers in its place ([`results`]). After the answer, the outcome goes to the audit
+//! and, as an event, to the shadows. Resources, prompts and completions are passed through: they change nothing.
 //!
 //! Clients and servers may speak 2026-07-28 or, by `initialize`, 2025-11-25 and older; messages of one version are
 //! converted to the other. Requests of a server to its client (sampling, roots, elicitation before 2026-07-28) are not

@@ -68,7 +68,7 @@ impl ProxyServer {
         Self { gateway, alone: Some(Arc::new(caller)) }
     }
 
-    /// Returns the server for clients whose requests carry their [`Caller`].
+    /// Returns the server for clients whose requests carry their [`McpCaller`].
     pub(super) fn for_many_clients(gateway: Arc<McpGateway>) -> Self {
         Self { gateway, alone: None }
     }

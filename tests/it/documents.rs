@@ -43,7 +43,8 @@ fn describe(page: &mut String, path: &str, command: &mut Command) {
     let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
     let _ = writeln!(page, "\n## `{path}`\n");
     wrapped(page, &about, "");
-    let arguments: Vec<_> = command.get_arguments().filter(|one| !one.is_hide_set() && !is_common(one)).collect();
+    let own = |one: &&clap::Arg| !one.is_hide_set() && !is_common(one);
+    let arguments: Vec<_> = command.get_arguments().filter(own).collect();
     if !arguments.is_empty() {
         page.push('\n');
     }
@@ -68,15 +69,18 @@ fn describe(page: &mut String, path: &str, command: &mut Command) {
 
 /// True for options that every command takes: they are listed once.
 fn is_common(argument: &clap::Arg) -> bool {
-    argument.is_global_set() || ["help", "version"].contains(&argument.get_id().as_str())
+    let program = Cli::command();
+    let mut common = program.get_arguments().filter(|own| own.is_global_set());
+    ["help", "version"].contains(&argument.get_id().as_str()) || common.any(|own| own.get_id() == argument.get_id())
 }
 
 #[test]
 fn the_page_of_commands_is_written_from_the_program() {
-    let mut page =
-        "# Commands\n\nWritten from the program; the option `--help` of each command says the same. Commands work beside a running \
-                    server and without one.\n\n## Options of every command\n\n"
-            .to_owned();
+    let mut page = "# Commands\n\n".to_owned();
+    let about = "Written from the program; the option `--help` of each command says the same. Commands work beside a \
+                 running server and without one, except those with `--server`, which ask a running one.";
+    wrapped(&mut page, about, "");
+    page.push_str("\n## Options of every command\n\n");
     let mut program = Cli::command();
     program.build();
     for argument in program.get_arguments().filter(|argument| argument.is_global_set()) {

@@ -1,4 +1,5 @@
-//! `umbra-bench ingest`: rate at which events are accepted, compared with a lower and an upper bound.
+//! `umbra-bench ingest`: rate at which events are accepted, compared with a server that stores nothing (`nodb`) and one
+//! that inserts each event by itself (`naive`).
 //!
 //! Everything runs side by side on one machine, in one run, on one private Postgres with fsync on, in a temporary
 //! directory that is removed at the end. Four variants take turns, in rounds, and each figure is the median of its
@@ -6,12 +7,12 @@
 //!
 //! | variant | request | work of the server |
 //! | --- | --- | --- |
-//! | `nodb` | one event | front, keys, parser, screening, matching; answers and forgets (`variants`) |
-//! | `naive` | one event | front, keys, parser; one INSERT of the same row with the same indexes, pool of 16 |
-//! | `real` | one event | `umbra serve`: all of `nodb`, and gates, meters, jobs, reviews, group commit |
+//! | `nodb` | one event | HTTP, keys, parsing, screening, matching; answers and forgets (`variants`) |
+//! | `naive` | one event | HTTP, keys, parsing; one INSERT of the same row with the same indexes, pool of 16 |
+//! | `real` | one event | `umbra serve`: all of `nodb`, and budget checks, counters, jobs, reviews, group commit |
 //! | `real_batch` | 100 events as NDJSON | the same server |
 //!
-//! `naive` omits what an ordinary service would not have: screening, matching, counting, and the feed's order. Each
+//! `naive` leaves out the parts that only Umbra needs: screening, matching, counting, and the feed's order. Each
 //! server is a child process (`umbra serve`, or the hidden `umbra-bench serve-variant`) in a schema of its own; it
 //! idles while another one is measured. The load comes from this process, in a closed loop over keep-alive connections,
 //! on half as many threads as there are processors. It shares the processors with server and Postgres: the more of

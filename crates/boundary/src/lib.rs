@@ -8,10 +8,10 @@
 //! 5. [`execution`] settles whether calls run, live or shadow; [`tools`] combines all that is declared about tools.
 //! 6. [`decide`] makes one whole decision, [`answer`] builds the answer and the audit's record of it.
 //! 7. [`drift`] compares calls with contracts and with past behaviour; [`gate`] lists the reasons against production,
-//!    [`lately`] notices a process that no longer changes anything, and [`diff`] compares two runs.
-//! 8. [`stamp`], [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it outside
-//!    the database, and [`lines`] compares those files with it. [`genuine`] authenticates overrides, approvals, runs
-//!    and answers; [`standing`] and [`bound`] compare them, and sessions, with the audit.
+//!    [`recent_outcomes`] notices a process that no longer changes anything, and [`diff`] compares two runs.
+//! 8. [`row_signature`], [`seal`] and [`verify`] make the audit tamper-evident; [`journal`] and [`checkpoints`] keep it
+//!    outside the database, and [`file_check`] compares those files with it. [`row_mac`] authenticates overrides,
+//!    approvals, runs and answers; [`table_check`] and [`run_check`] compare them, and sessions, with the audit.
 //!
 //! Pure, except for the audit's files: values in, values out. Nothing here asks a clock, a database or a network.
 

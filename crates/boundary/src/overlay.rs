@@ -1,6 +1,6 @@
 //! Overlay: lets a run in shadow read back its own writes. A call that did not run leaves records in the run's state
-//! ([`keep`]). They answer a read of such a record ([`look`]) and are merged into the result of a list that runs live
-//! ([`merge`]).
+//! ([`store_records`]). They answer a read of such a record ([`read_overlay`]) and are merged into the result of a list
+//! that runs live ([`merge`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Seals of the audit: a row becomes a hash, rows become a block, each block covers the one before, and a signature
 //! over the newest block lies outside the database. In: rows, hashes, a key. Out: hashes and checkpoints. Pure. A row's
-//! stamp, which the hash covers, proves that one of our processes wrote it ([`super::stamp`]).
+//! stamp, which the hash covers, proves that one of our processes wrote it ([`super::row_signature`]).
 //!
 //! Each field goes in with its length before it, so that no two rows read alike. Payloads go in by their MAC: an erased
 //! one leaves the chain whole.

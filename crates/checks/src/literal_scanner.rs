@@ -29,7 +29,7 @@ pub(super) struct LiteralScanner {
 enum Prefilter {
     Begins(Table<SMALL>),
     AroundStart(Table<SMALL>),
-    /// [`Self::About`] for many or short literals.
+    /// [`Self::AroundStart`] for many or short literals.
     AroundStartLarge(Table<LARGE>),
 }
 

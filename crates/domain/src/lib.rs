@@ -1,4 +1,5 @@
-//! Nouns of the product, as users meet them in YAML, URLs and tables: plain data with rules, no input or output.
+//! Types of the product's concepts, named as in YAML, URLs and tables: data, and rules without input or output. Only
+//! [`clock`] reads the system: the time, and random numbers for ids.
 
 #[macro_use]
 mod words;

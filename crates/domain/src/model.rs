@@ -1,4 +1,4 @@
-//! Models as the settings declare them.
+//! AI models as the settings declare them: provider, kind, prices, and limits of a call.
 
 use std::time::Duration;
 

@@ -110,7 +110,7 @@ pub struct CheckRule {
     pub assigned: Option<String>,
     /// Patterns of calls.
     pub commands: Vec<String>,
-    /// Place of a match; [`Begins::Free`] unless set.
+    /// Place of a match; [`MatchPlace::Free`] unless set.
     pub begins: Option<MatchPlace>,
     /// Texts to which an injection rule applies; all unless set.
     pub scope: Option<TextScope>,

@@ -179,7 +179,7 @@ pub struct VerdictInput {
 /// Final verdict of the opinions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinalVerdict {
-    /// [`Standing::Accepted`] or [`Standing::Rejected`].
+    /// [`VerdictState::Accepted`] or [`VerdictState::Rejected`].
     pub standing: VerdictState,
     /// Rule by which the review decided.
     pub decided_by: DecidedBy,

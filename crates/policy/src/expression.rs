@@ -127,7 +127,7 @@ impl Expression {
         Self::compile_with(source, &[])
     }
 
-    /// Compiles a text that may also call `functions`, which its [`Scope`] provides.
+    /// Compiles a text that may also call `functions`, which its [`EvaluationScope`] provides.
     ///
     /// # Errors
     /// The fault of the text, with a remedy.

@@ -1,6 +1,6 @@
-//! Reach of a rule: the agents, routes, modes and tools that it is about. In: names and globs once, then an agent and
-//! the tool it calls. Out: whether the rule is about them. `agents`, `routes`, `modes` and `tools` have one meaning for
-//! every kind of rule.
+//! Reach of a rule: the agents, routes, modes and tools that it is about. These keys mean the same in every kind of
+//! rule. [`RuleReach`] compiles a rule's globs and tells if agent, route and modes match. [`by_tool`] compiles the tool
+//! patterns of all rules.
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 

@@ -1,5 +1,5 @@
-//! Judges one event, or several in one call ([`Matter`]): hits of the built-in checks and a model's reply become an
-//! assessment.
+//! Judges one event, or several in one call ([`ReviewSubject`]): hits of the built-in checks and a model's reply become
+//! an assessment.
 //!
 //! In: a shadow, a stored (redacted) event with its hits, later a model's reply. Out: a prompt, a judgement, a
 //! finding's fingerprint. The crate calls no model, reads no clock and stores nothing: the caller asks the model
@@ -80,7 +80,7 @@ pub struct EventInput<'a> {
     pub hits: &'a [Hit],
     /// Usual scores of this agent for this type of task, if known.
     pub baseline: Option<Baseline>,
-    /// Reminders for the reviewer: lines from [`recall`].
+    /// Reminders for the reviewer: lines from [`select_reminders`].
     pub memory: &'a [String],
 }
 

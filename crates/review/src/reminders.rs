@@ -54,7 +54,7 @@ pub struct Lesson {
     pub description: Option<String>,
 }
 
-/// Returns the reminders for the reviewer of this event, as lines for [`super::Subject::memory`].
+/// Returns the reminders for the reviewer of this event, as lines for `memory` of the review.
 pub fn select_reminders(event: &Event, hits: &[Hit], cases: &[JudgedFinding], lessons: &[Lesson]) -> Vec<String> {
     let lessons = lessons.iter().take(MAX_LESSONS).map(|lesson| {
         line([

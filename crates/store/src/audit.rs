@@ -207,7 +207,7 @@ impl AuditStore<'_> {
         Ok(Some(Sealing { tx, last, rows }))
     }
 
-    /// Counts the payloads that [`Store::erase_audit`] would erase.
+    /// Counts the payloads that [`AuditStore::erase_audit`] would erase.
     ///
     /// # Errors
     /// The database does not answer.

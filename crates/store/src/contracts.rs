@@ -1,5 +1,6 @@
-//! Tools seen in calls, and the state of contracts by live results. One process of a cluster at a time follows the rows
-//! of the audit in order; results commit with the follower's new number, so each row counts exactly once.
+//! Stored facts about contracts: how well results of live calls fit them, which tools were seen, and which calls ran
+//! against their decisions. One process of a cluster at a time reads the audit in order. Its facts commit together with
+//! the number of the last row read, so each row counts exactly once.
 
 use std::collections::BTreeMap;
 

@@ -33,7 +33,7 @@ macro_rules! run_json {
     };
 }
 
-/// A row `o` of `execution_override` as JSON of [`StoredOverride`].
+/// A row `o` of `execution_override` as JSON of [`UnverifiedOverride`].
 macro_rules! override_json {
     () => {
         "json_build_object('id', 'ovr_' || replace(o.id::text, '-', ''), 'scope', scope, 'value', value,

@@ -98,7 +98,8 @@ struct Payload {
     args: Option<Value>,
 }
 
-/// A row `a` of `approval` as JSON of [`StoredApproval`], whose call is the row `d` of `audit` with the payload `p`.
+/// A row `a` of `approval` as JSON of [`UnverifiedApproval`], whose call is the row `d` of `audit` with the payload
+/// `p`.
 macro_rules! stored_approval_json {
     () => {
         concat!(
@@ -298,7 +299,7 @@ impl DecisionStore<'_> {
     /// Lifts the override of a scope and value; returns it, or `None` if there was none.
     ///
     /// # Errors
-    /// As [`Store::set_override`].
+    /// As [`DecisionStore::set_override`].
     pub async fn lift_override(
         self,
         scope: OverrideScope,

@@ -1,8 +1,8 @@
 //! The accept transaction: claims keys, locks meters, then stores everything in one statement.
 //!
-//! One flush of the writer is: [`Store::begin`] → [`Flush::keys`] (if any event has one) → [`Flush::lock`] (if any
+//! One flush of the writer is: [`EventStore::begin`] → [`Flush::keys`] (if any event has one) → [`Flush::lock`] (if any
 //! review is wanted) → `budget` decides → [`Flush::write`], which commits. A flush without keys and without
-//! candidates is [`Store::write`] alone: one statement, one round trip.
+//! candidates is [`EventStore::write`] alone: one statement, one round trip.
 //!
 //! Locking first and writing afterwards makes caps exact: a statement that locks and counts at once reads a snapshot
 //! older than its lock. The order of locks is the same everywhere: `event_key`, `task_cost`, `meter`, `review`, `feed`,
@@ -221,7 +221,7 @@ impl Flush {
     ///
     /// # Errors
     /// [`StoreError::Data`]: a row is refused and nothing is stored. [`StoreError::Unavailable`]: the outcome is
-    /// unknown, ask [`Store::stored`].
+    /// unknown, ask [`EventStore::stored`].
     pub async fn write(mut self, replica: Uuid, writing: &FlushRows<'_>) -> Result<(), StoreError> {
         write(&mut *self.0, replica, writing).await?;
         self.0.commit().await?;

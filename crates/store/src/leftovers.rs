@@ -1,5 +1,5 @@
-//! Erases texts about an agent or a task that are left once its stored events are erased: findings and reviews of
-//! events that are no longer kept, sessions, patterns, messages, scores, reflexions.
+//! Erases what remains about an agent or a task after its stored events are erased: texts of findings, reviews,
+//! verdicts, backtests, briefings and breakers, and whole sessions, patterns, webhook messages, scores and reflexions.
 //!
 //! These rows are found by the agent or task that they name, since events are kept for a shorter time. Texts about an
 //! event that is stored and not erased stay: it arrived after the erasure began.

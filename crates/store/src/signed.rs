@@ -1,7 +1,7 @@
 //! Signatures of audit rows, and the progress of the audit's files.
 //!
-//! The key is outside of the database, with the caller of [`Store::sign_audit_with`]. Every row that is written after
-//! that call is signed, by each statement that writes to the audit.
+//! The key is outside of the database, with the caller of [`AuditStore::sign_audit_with`]. Every row that is written
+//! after that call is signed, by each statement that writes to the audit.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,7 +1,7 @@
 //! Backtest: a version of a shadow, tried on stored events before it goes live. Three steps:
 //!
-//! - [`plan`]: matches each event against the version's watch and gates ([`simulate`] moves the cooldown and the caps
-//!   along, by the time of the events), and forecasts calls and cost;
+//! - [`backtest_plan`]: matches each event against the version's watch and gates ([`simulate`] moves the cooldown and
+//!   the caps along, by the time of the events), and forecasts calls and cost;
 //! - [`run`]: reviews each remaining event by checks and model, paid from the backtest's own budget;
 //! - report: compares the items with the live reviews (`store/backtests/report.rs`).
 //!

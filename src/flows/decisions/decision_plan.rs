@@ -1,4 +1,5 @@
-//! Plan of one transaction: its calls and outcomes, decided one after the other on the authenticated state.
+//! Plan of one transaction: decides its calls and records its outcomes, one after the other, on the stored state that
+//! `authenticate` has verified, and collects the rows to store. No database is touched.
 
 mod replay;
 

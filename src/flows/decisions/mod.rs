@@ -2,7 +2,7 @@
 //!
 //! In order: names are cleaned and arguments redacted; [`writer`] takes all waiting calls into one transaction, asks
 //! `boundary::decide` about each call in turn, and commits decisions with their audit before it answers. If no answer
-//! comes in time, [`closed`] gives one that lets nothing be changed.
+//! comes in time, `decide_offline` gives one that lets nothing be changed.
 
 mod approvals;
 mod authenticate;

@@ -16,7 +16,7 @@ pub(in crate::flows) struct Pending {
     pub agent: String,
     pub task_id: Option<String>,
     pub triggers: Vec<TriggerMark>,
-    /// The [`StoredEvent`] as JSON; the parsed event was dropped by the task that read it.
+    /// The stored event as JSON; the parsed event was dropped by the task that read it.
     pub payload: Vec<u8>,
     pub key: Option<NewKey>,
     /// API key of the request.

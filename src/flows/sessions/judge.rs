@@ -1,5 +1,5 @@
 //! Judging of a step: its parts, in order, on the state of its session. Rules, documents and checks answer from memory;
-//! the answers to rules in words stand in [`Words`], which were asked before.
+//! the answers to rules in words stand in [`ModelAnswers`], which were asked before.
 
 use std::sync::Arc;
 

@@ -138,7 +138,7 @@ impl Sidecar {
 }
 
 impl MessageAnswer {
-    /// Takes the rulings on the parts of a message, in the order of [`Part::of_message`].
+    /// Takes the rulings on the parts of a message, in the order of [`StepPart::of_message`].
     fn take(&mut self, request: &MessageRequest, judged: Vec<Judged>) {
         self.decision = judged.iter().map(|judged| judged.ruling.decision).max().unwrap_or_default();
         let mut judged = judged.into_iter();

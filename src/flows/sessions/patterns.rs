@@ -1,4 +1,5 @@
-//! Patterns of success: recorded by agents, or mined from sessions that went well; offered as data to similar tasks.
+//! Patterns (ways in which tasks were done): recorded by agents, or mined from sessions that went well; stored, indexed
+//! in memory, and shown for similar tasks as data, not as instructions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

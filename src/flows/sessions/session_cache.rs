@@ -34,7 +34,7 @@ impl PendingEnds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers an end until [`Ends::forget`]. If too many wait, the session is left to close for being idle.
+    /// Remembers an end until [`PendingEnds::forget`]. If too many wait, the session is left to close for being idle.
     pub fn remember(&self, id: SessionId, outcome: Option<PatternOutcome>) {
         let mut all = self.all();
         if all.len() < MOST_ENDS {

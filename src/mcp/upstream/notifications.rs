@@ -150,7 +150,7 @@ impl ClientHandler for NotificationHandler {
     }
 }
 
-/// Connection that passes notifications to an [`Ear`].
+/// Connection that passes notifications to an [`NotificationHandler`].
 pub(super) struct NotifyingTransport<T> {
     inner: T,
     ear: NotificationHandler,

@@ -41,7 +41,7 @@ const DEEPEST: usize = 6;
 pub struct Started {
     /// Meaning of the text.
     pub does: CallMeaning,
-    /// Shell text; for [`Does::Itself`] the call as written, and the values assigned to its names before.
+    /// Shell text; for [`CallMeaning::Itself`] the call as written, and the values assigned to its names before.
     pub text: String,
     /// Byte range of the call.
     pub span: Range<usize>,

@@ -50,7 +50,7 @@ impl ScriptBudget {
         granted
     }
 
-    /// True if text was left unread that [`Budget::tells`] has not reported yet.
+    /// True if text was left unread that [`ScriptBudget::take_unread_report`] has not reported yet.
     pub fn is_over(&self) -> bool {
         self.over.get()
     }

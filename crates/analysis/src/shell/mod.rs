@@ -5,9 +5,9 @@
 //! 2. [`resolve()`] removes wrappers such as `sudo` and `xargs`. It returns the calls that do the work, and the scripts
 //!    within them (`bash -c`, here-documents, `ssh host …`), which the caller reads in turn.
 //! 3. [`targets`] gives the kind of a path, [`printed`] the output of a pipeline, [`purpose`] the purpose of a call.
-//! 4. [`plain()`] gives the commands of a line only if the line does nothing beside running them.
+//! 4. [`parse_plain_line()`] gives the commands of a line only if the line does nothing beside running them.
 //!
-//! All of these spend from one [`Budget`] an event, so no text costs more than its length and a small bound.
+//! All of these spend from one [`ScriptBudget`] an event, so no text costs more than its length and a small bound.
 //! [`Parsed::unread_from`] says what part of a script was left unread.
 
 mod budget;

@@ -86,7 +86,7 @@ pub struct Parsed {
 }
 
 /// Parses a script as far as the budget goes. Of a script that is too expensive, a beginning is read; the caller
-/// decides whether the rest matters, and notes it with [`Budget::cut`].
+/// decides whether the rest matters, and notes it with [`ScriptBudget::cut`].
 pub fn parse(script: &str, budget: &ScriptBudget) -> Parsed {
     let bars = script.match_indices('|').nth(MOST_BARS).map_or(script.len(), |(at, _)| at);
     let mut read = script.get(..script.floor_char_boundary(bars.min(LONGEST_SCRIPT))).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Strict reader of plain command lines: words and quotes, joined by `|`, `;`, `&&` and the like. A line with
-//! substitutions, expansions into several words, or writes to files is refused. The grammar behind the rest of this
-//! folder guesses where it does not understand; this reader must not.
+//! Strict reader of plain command lines: words and quotes, joined by `|`, `;`, `&&` and the like. Refuses
+//! substitutions, lists in braces that begin a word or belong to an option, and writes to files. `*`, `$NAME` and other
+//! braces stay as written, though a shell may make several words of them. The grammar behind the rest of this folder
+//! guesses where it does not understand; this reader must not.
 
 /// Returns the commands of a plain line, each as its unquoted words, the program first; `None` for any other line.
 /// Linear.

@@ -1,4 +1,4 @@
-//! Table of calls by purpose: secret stores, and infrastructure that outlives the command.
+//! Table of commands by purpose: those that read a secret store, write to one, or change infrastructure.
 
 use super::ProgramCall;
 

@@ -1,5 +1,6 @@
-//! Kinds of paths, by the loss that deleting them causes. In: a path as a command names it. Out: its kind. No disk is
-//! read: the name alone decides, with `.` and `..` resolved.
+//! Judges paths by their names; no disk is read. [`classify`] gives the kind of a path, by the loss that deleting it
+//! causes, with `.` and `..` resolved. Other functions tell if it is a file that the system depends on, a database, a
+//! history, a disk or a credential. `matches` compares shell patterns.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,5 @@
-//! A calendar: a meeting is put into a free hour, moved when a guest cannot come, and cancelled.
+//! Domain `calendar` of the fidelity bench: a simulated service, and the script of the agent that uses it. A meeting is
+//! put into a free hour, moved when a guest cannot come, and cancelled.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Deployments: a version is deployed, watched until it runs, and rolled back if it does not.
+//! Domain `deployments` of the fidelity bench: a simulated service, and the script of the agent that uses it. A version
+//! is deployed, watched until it is live, and rolled back if it fails.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Files: a setting is corrected, old logs are deleted, and a report is moved into the archive.
+//! Domain `files` of the fidelity bench: a simulated service, and the script of the agent that uses it. A setting is
+//! corrected, old logs are deleted, and a report is moved into the archive.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Mail: messages are sorted, answered through a draft, and newsletters are deleted.
+//! Domain `mail` of the fidelity bench: a simulated service, and the script of the agent that uses it. Messages are
+//! sorted, answered through a draft, and newsletters are deleted.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Payments: an invoice is charged with a receipt, reviewed, or refunded.
+//! Domain `payments` of the fidelity bench: a simulated service, and the script of the agent that uses it. An open
+//! invoice is charged, and gets a receipt, or a review if the amount is large; the charge of a paid one is refunded.
 
 use serde_json::{Value, json};
 

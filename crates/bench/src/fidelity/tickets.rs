@@ -1,4 +1,5 @@
-//! Tickets: a report becomes a ticket, unless one exists, and is closed.
+//! Domain `tickets` of the fidelity bench: a simulated service, and the script of the agent that uses it. A report
+//! becomes a ticket, unless one exists, and is closed.
 
 use serde_json::{Value, json};
 

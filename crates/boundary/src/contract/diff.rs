@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use umbra_domain::contract::{Arguments, OnUnavailable, ToolContract};
 
@@ -144,13 +144,19 @@ impl Notes<'_> {
             let (given, expected) = (joined(&types), joined(expected));
             self.note(true, sides.say(&place, &format!("type {expected}"), &format!("type {given}")));
         }
-        let unjudged = ["anyOf", "oneOf", "allOf", "not", "if", "pattern", "format", "const", "multipleOf"];
+        let keys = [offer, demand].into_iter().filter_map(Value::as_object).flat_map(serde_json::Map::keys);
+        let unjudged: BTreeSet<&String> = keys.filter(|key| !is_compared(key) && !key.starts_with("x-")).collect();
         for key in unjudged {
             if offer.get(key) != demand.get(key) {
                 self.note(true, format!("{place}: `{key}` changed"));
             }
         }
-        self.bounds(offer, demand, &place);
+        let others =
+            |schema: &Value| schema.get("additionalProperties").filter(|others| **others != json!(true)).cloned();
+        if others(demand).is_some() && others(demand) != others(offer) {
+            self.note(true, format!("{place}: `additionalProperties` changed"));
+        }
+        self.bounds(sides, offer, demand, &place);
         self.words(sides, offer, demand, &place);
         self.fields(sides, offer, demand, path, depth);
         if let Some(wanted) = demand.get("items")
@@ -163,16 +169,15 @@ impl Notes<'_> {
         }
     }
 
-    fn bounds(&mut self, offer: &Value, demand: &Value, place: &str) {
-        let lower = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
-        let upper = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
-        for key in lower.into_iter().chain(upper) {
+    fn bounds(&mut self, sides: &ComparedSchemas<'_>, offer: &Value, demand: &Value, place: &str) {
+        for key in LOWER_BOUNDS.into_iter().chain(UPPER_BOUNDS) {
             let bound = |schema: &Value| schema.get(key).and_then(Value::as_f64);
             let Some(wanted) = bound(demand) else { continue };
-            let kept =
-                bound(offer).is_some_and(|given| if lower.contains(&key) { given >= wanted } else { given <= wanted });
+            let kept = bound(offer)
+                .is_some_and(|given| if LOWER_BOUNDS.contains(&key) { given >= wanted } else { given <= wanted });
             if !kept {
-                self.note(true, format!("{place}: `{key}` is less strict than before"));
+                let strict = if sides.what == "input" { "stricter" } else { "less strict" };
+                self.note(true, format!("{place}: `{key}` is {strict} than before"));
             }
         }
     }
@@ -228,6 +233,37 @@ impl Notes<'_> {
             }
         }
     }
+}
+
+/// Keywords that bound a value from below.
+const LOWER_BOUNDS: [&str; 5] = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
+/// Keywords that bound a value from above.
+const UPPER_BOUNDS: [&str; 5] = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
+/// Other keywords that are compared by their meaning, and those that allow and forbid nothing.
+const COMPARED: [&str; 18] = [
+    "type",
+    "nullable",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "title",
+    "description",
+    "default",
+    "example",
+    "examples",
+    "deprecated",
+    "$comment",
+    "$schema",
+    "$id",
+    "$defs",
+    "definitions",
+];
+
+/// True for keywords whose change is judged by their meaning.
+fn is_compared(key: &str) -> bool {
+    COMPARED.contains(&key) || LOWER_BOUNDS.contains(&key) || UPPER_BOUNDS.contains(&key)
 }
 
 /// Schemas of the offered and of the expected value.

@@ -1,5 +1,7 @@
-//! Finds tools that an agent's code registers, and whether they are guarded: decorators and constructors of the common
-//! frameworks for Python and JavaScript. Conservative: only plain registrations are reported. It runs nothing.
+//! Scanner of agents' source text (Python, JavaScript): finds the tools registered with common frameworks or listed as
+//! JSON for a model, and tells if Umbra guards their calls. No code is run; only plain registrations are found. Tools
+//! of MCP servers count as guarded (by the proxy); other JavaScript tools and JSON schemas do if the text mentions
+//! Umbra. Python calls around a guard (`__wrapped__`) are found too.
 
 use std::{collections::HashSet, sync::LazyLock};
 

@@ -386,6 +386,12 @@ fn contract_diff_marks_breaking_changes() {
     let wider =
         told(&|new| new.input_schema.as_mut().unwrap()["properties"]["id"] = json!({"type": ["string", "integer"]}));
     assert_eq!(wider, "");
+    let bounded = told(&|new| new.input_schema.as_mut().unwrap()["properties"]["id"]["maxLength"] = json!(3));
+    assert_eq!(bounded, "!input.id: `maxLength` is stricter than before");
+    let closed = told(&|new| new.input_schema.as_mut().unwrap()["additionalProperties"] = json!(false));
+    assert_eq!(closed, "!input: `additionalProperties` changed");
+    assert_eq!(output("/properties/n/uniqueItems", json!(true)), "!output.n: `uniqueItems` changed");
+    assert_eq!(output("/properties/n/title", json!("N")), "");
     assert_eq!(diff(&[base()], &[]).len(), 1);
     assert!(diff(&[base()], &[])[0].breaking && !diff(&[], &[base()])[0].breaking);
 }

@@ -1,9 +1,9 @@
 //! Compares two runs: what the second did differently from the first.
 //!
 //! 1. [`run`] reads a run from the rows of its audit.
-//! 2. [`align`] matches the calls of one run with those of the other.
+//! 2. [`mod@align`] matches the calls of one run with those of the other.
 //! 3. [`arguments`] finds the differences between the arguments of two calls.
-//! 4. [`noise`] holds the differences between two runs that should be equal; they are subtracted.
+//! 4. [`mod@noise`] holds the differences between two runs that should be equal; they are subtracted.
 //!
 //! Results are not compared: they come from the world, not from the agent. An agent's reaction to them shows in its
 //! next calls.

@@ -74,7 +74,7 @@ pub struct Stub {
     pub validated_against: ValidatedAgainst,
     /// Code of the error, if the result is one.
     pub fault: Option<String>,
-    /// True if the result is the caller's own [`Call::fallback`].
+    /// True if the result is the caller's own [`StubCall::fallback`].
     pub is_fallback: bool,
 }
 

@@ -2,8 +2,8 @@
 //! Out: hits, each with its place and a sentence that says which part does what. Nothing is run.
 //!
 //! Commands are parsed as shell, never searched as text: `grep 'rm -rf'` and `echo "rm -rf /"` delete nothing, while
-//! `sudo sh -c "rm -rf $HOME"` does. `walk` takes these steps, within a [`Budget`]; a script is parsed only where it
-//! names a program that a rule knows.
+//! `sudo sh -c "rm -rf $HOME"` does. `walk` takes these steps, within a [`ScriptBudget`]; a script is parsed only where
+//! it names a program that a rule knows.
 //!
 //! 1. `scripts` finds the texts of an event that are commands, by the names of `arguments` and the parts of `fences`;
 //!    `tools` finds tool calls that amount to a command.

@@ -1,5 +1,5 @@
 //! Rows of the rules about commands: patterns of calls. In: one call. Out: detections of the rows that describe it.
-//! [`Pattern`] documents the grammar.
+//! [`CallPattern`] documents the grammar.
 
 #[cfg(test)]
 mod tests;

@@ -76,7 +76,7 @@ pub(crate) static BUILT_IN: LazyLock<Vec<CheckRule>> = LazyLock::new(|| {
 
 impl Rules {
     /// Builds rules from the built-in rows and these files, where later files override earlier ones. Rows with
-    /// [`faults`] find nothing.
+    /// [`mod@faults`] find nothing.
     pub fn of(files: &[RuleFile]) -> Self {
         let mut rows = BUILT_IN.clone();
         let mut words: HashMap<_, RowOverride> = HashMap::new();

@@ -1,7 +1,8 @@
 //! The sidecar file: YAML in, the guardrail's rules out, or every fault at once.
 //!
 //! Rules about calls have the grammar of the tools file ([`super::rules`]) and hold beside its rules: a name is unique
-//! over both files. The caller judges conditions and document names: it passes the judgement in as [`Judgement`].
+//! over both files. The caller judges conditions and document names: it passes the judgement in as
+//! [`SidecarFileValidators`].
 
 mod rule;
 

@@ -1,7 +1,7 @@
 //! The tools file: YAML in; contracts, policy rules and effects of tools out, or every fault at once.
 //!
-//! The caller judges contracts and conditions: it passes the judgement in as [`Rules`], so these faults are reported
-//! with line and column beside those of the file.
+//! The caller judges contracts and conditions: it passes the judgement in as [`ToolsFileValidators`], so these faults
+//! are reported with line and column beside those of the file.
 
 mod contract;
 mod effects;

@@ -1,4 +1,5 @@
-//! Evidence: quotes are looked up as they stand, else without case and white space; offsets are those of the stored text.
+//! Evidence: quotes are looked up as they stand, else without case and white space; offsets are those of the stored
+//! text.
 
 use proptest::prelude::*;
 use serde_json::json;

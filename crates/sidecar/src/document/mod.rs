@@ -11,8 +11,8 @@
 //! - [`patch`] is the line difference of two texts.
 //! - [`name`] holds the names of documents and their files, and reads a changed file back.
 //!
-//! Every step is bounded by [`Limits`] and takes time about in proportion to the text. The caller removes secrets from
-//! texts first. Messages by [`std::fmt::Display`] repeat nothing of a text.
+//! Every step is bounded by [`DocumentLimits`] and takes time about in proportion to the text. The caller removes
+//! secrets from texts first. Messages by [`std::fmt::Display`] repeat nothing of a text.
 
 mod address;
 pub mod edit;

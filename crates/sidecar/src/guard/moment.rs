@@ -27,8 +27,8 @@ pub struct Moment<'a> {
     pub session: Option<&'a str>,
     /// Step or text to judge.
     pub subject: MomentSubject<'a>,
-    /// Marks of what `checks::screen` took out of [`Subject::as_event`]: the only input of the checks `secrets` and
-    /// `hidden`.
+    /// Marks of what `checks::screen` took out of [`MomentSubject::as_event`]: the only input of the checks `secrets`
+    /// and `hidden`.
     pub marks: &'a [Mark],
     /// State of the session's documents; `None` if it is unknown or there is no session. Rules about documents are then
     /// skipped, since a fault of ours must not stop an agent.

@@ -93,7 +93,7 @@ pub fn record_use(pattern: &Pattern, again: &PatternUse) -> Pattern {
 }
 
 /// Returns a pattern after some of its successes turned out to be failures. An active pattern retires if no success is
-/// left, and where [`after`] would retire it.
+/// left, and where [`record_use`] would retire it.
 #[must_use]
 pub fn retract(pattern: &Pattern, successes: u32) -> Pattern {
     let mut pattern = pattern.clone();

@@ -2,13 +2,13 @@
 //! Out: for a task, the patterns that fit it best and succeed often enough, as data. Pure: ids, times and texts come
 //! from the caller.
 //!
-//! 1. [`faults`] lists the faults of a posted pattern; [`mine`] builds a pattern from the steps of an approved task.
-//! 2. [`screen`] takes out secrets and hidden characters, and quarantines patterns that must never be offered.
-//! 3. [`dedup_key`] identifies a pattern. A known one is counted ([`after`]), a new one begins ([`begin`]). A success
-//!    that turned out to be a failure is recounted ([`retract`]).
-//! 4. [`Shelf`] finds the patterns for a task: by the share of common words, and by the lower bound of the success
-//!    share.
-//! 5. [`memory`] gives the same knowledge to the selection of tools.
+//! 1. [`faults`] lists the faults of a posted pattern; [`mine()`] builds a pattern from the steps of an approved task.
+//! 2. [`screen()`] takes out secrets and hidden characters, and quarantines patterns that must never be offered.
+//! 3. [`dedup_key`] identifies a pattern. A known one is counted ([`record_use`]), a new one begins ([`begin`]). A
+//!    success that turned out to be a failure is recounted ([`retract`]).
+//! 4. [`PatternIndex`] finds the patterns for a task: by the share of common words, and by the lower bound of the
+//!    success share.
+//! 5. [`mod@memory`] gives the same knowledge to the selection of tools.
 //!
 //! A pattern is untrusted text. It is offered as data, under a fixed note. The caller's rules are asked about each of
 //! its tools first, its text changes no rule, and other offers stand in the same order without it. Text that speaks to

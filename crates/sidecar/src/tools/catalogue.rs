@@ -144,7 +144,7 @@ impl Catalogue {
     }
 
     /// Returns a text on the purpose of each tool: its name and the first sentence of its description. In the order of
-    /// [`Request::closeness`](super::Request::closeness); `None` for a tool whose texts give orders.
+    /// [`SelectionRequest::closeness`](super::SelectionRequest::closeness); `None` for a tool whose texts give orders.
     pub fn summaries(&self) -> &[Option<String>] {
         &self.summaries
     }

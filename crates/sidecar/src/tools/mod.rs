@@ -4,7 +4,7 @@
 //! 1. `words` splits texts and identifiers into words, and measures how alike two tasks are.
 //! 2. [`Catalogue`] indexes tools: names, descriptions, parameters. Built once for a set of tools.
 //! 3. [`Memory`] holds the tasks for which a tool succeeded or failed. It grows without a new catalogue.
-//! 4. [`Limits`] hold the rules about the tools that may be offered.
+//! 4. [`OfferRules`] hold the rules about the tools that may be offered.
 //! 5. [`Catalogue::select`] ranks by words (BM25F) and by meaning, and asks the limits about each tool before it is
 //!    offered.
 //!

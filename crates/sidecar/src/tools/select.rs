@@ -63,8 +63,8 @@ pub struct SelectionRequest<'a> {
 /// Result of a selection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Selection<'a> {
-    /// Tools that may be offered, best first: by score, then by name. Tools of [`Request::always`] that are not among
-    /// the best come last.
+    /// Tools that may be offered, best first: by score, then by name. Tools of [`SelectionRequest::always`] that are
+    /// not among the best come last.
     pub ranked: Vec<Ranked<'a>>,
     /// Probability that the first is the right one, 0 to 1.
     pub confidence: f64,

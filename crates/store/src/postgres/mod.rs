@@ -7,11 +7,11 @@
 //! # One owner, many guests
 //! The process that takes the lock of the data directory owns the server: starts it, restarts it when it dies, stops
 //! it. Every other process (`umbra doctor` beside `umbra serve`) is a guest: reads `postgres.json`, connects, and later
-//! disconnects. A guest that stays ([`PrivatePostgres::succeed`], as every `umbra serve` does) becomes the owner when
-//! the lock is free, and starts the server again at the same place; meanwhile its connections fail. The kernel frees
-//! the lock when its holder ends, and on Linux tells the server to shut down (a parent-death signal), so `kill -9` of
-//! umbra leaves no server for long; the next owner waits for that server and lets Postgres recover. On other systems
-//! the next owner stops the server itself.
+//! disconnects. A guest that stays ([`PrivatePostgres::take_over_when_owner_exits`], as every `umbra serve` does)
+//! becomes the owner when the lock is free, and starts the server again at the same place; meanwhile its connections
+//! fail. The kernel frees the lock when its holder ends, and on Linux tells the server to shut down (a parent-death
+//! signal), so `kill -9` of umbra leaves no server for long; the next owner waits for that server and lets Postgres
+//! recover. On other systems the next owner stops the server itself.
 //!
 //! # What lies in the data directory
 //! | name | what |

@@ -1,12 +1,12 @@
 //! Documents as files: changes that agents and people make in a session's folder become changes of the documents, and
 //! changes of the documents are written to the files.
 //!
-//! A step that locks a session first takes in the content of its files ([`Sidecar::hold`]), so a rule about a document
-//! judges the file of this moment; after the commit the files are brought up to date ([`Held::plan`],
-//! [`Sidecar::write_files`]). Besides, each server with a workspace reads all files every second, and compares bytes,
-//! not times. File notifications of the system are not used: they report changes of this machine alone, not those that
-//! another machine makes on a shared disk, or a container on a mounted one; and reading a thousand small files takes a
-//! tenth of a second.
+//! A step that locks a session first takes in the content of its files ([`Sidecar::read_session_files`]), so a rule
+//! about a document judges the file of this moment; after the commit the files are brought up to date
+//! ([`SessionFiles::plan`], [`Sidecar::write_files`]). Besides, each server with a workspace reads all files every
+//! second, and compares bytes, not times. File notifications of the system are not used: they report changes of this
+//! machine alone, not those that another machine makes on a shared disk, or a container on a mounted one; and reading a
+//! thousand small files takes a tenth of a second.
 //!
 //! - A change is content that differs from the state written to the file ([`crate::workspace::Mark`]), has stood so for
 //!   a moment, and is no later state of the document. It is merged with later changes, as a change by `workspace`.
