@@ -20,7 +20,8 @@ struct Request {
 
 /// Returns the requests of a block of `curl` lines.
 fn requests(block: &str) -> Vec<Request> {
-    let commands = block.split("curl -s ").skip(1).map(str::trim);
+    let block = format!("\n{block}");
+    let commands = block.split("\ncurl -s ").skip(1).map(str::trim);
     commands
         .map(|command| {
             let path = command.split("http://127.0.0.1:7817").nth(1).unwrap_or_default();
@@ -77,4 +78,25 @@ async fn requests_of_the_guide_get_the_printed_answers() {
     assert_eq!((decided("d-1"), decided("d-2")), (Some("ask".into()), Some("execute".into())));
     let effective = umbra.get("/v1/execution/effective?agent=rehearsal-1&tool=stripe.process_refund").await;
     assert_eq!(effective["execution"], "live");
+}
+
+#[tokio::test]
+async fn requests_of_readme_shadows_and_sidecar_pages_succeed() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let umbra = Umbra::with().sidecar(include_str!("../../../config/sidecar.example.yaml")).go().await;
+    for page in ["README.md", "docs/shadows.md", "docs/sidecar.md"] {
+        let text = std::fs::read_to_string(root.join(page)).expect(page);
+        let (mut session, mut sent) = (String::new(), 0);
+        for Request { method, path, body } in fences(&text, "sh").into_iter().flat_map(requests) {
+            sent += 1;
+            let path = path.replace("$ID", &session);
+            let headers = [("content-type", "application/json")];
+            let answer = umbra.send(method, &path, &headers, body.map(String::into_bytes)).await;
+            assert!(answer.status.is_success(), "{page}: {path}: {} {}", answer.status, answer.text);
+            if let Some(id) = answer.body["id"].as_str().filter(|_| path == "/v1/sessions") {
+                session = id.to_owned();
+            }
+        }
+        assert!(sent > 0, "{page}");
+    }
 }
