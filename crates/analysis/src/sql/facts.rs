@@ -63,11 +63,6 @@ impl Statement {
         facts
     }
 
-    /// True if the statement only reads, as far as its grammar shows.
-    pub fn reads(&self) -> bool {
-        !self.acts.is_empty() && self.acts.iter().all(|act| *act == Act::Reads)
-    }
-
     fn alias(&mut self, alias: Option<&ast::TableAlias>) {
         self.aliases.extend(alias.map(|alias| alias.name.value.clone()));
     }
