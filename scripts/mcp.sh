@@ -139,6 +139,7 @@ chmod +x "$work/proxy"
 serve() { # serve MODE: starts the server, shadow or live; sets its address ($base) and the stdio proxies' mode ($mode)
     mode=$1
     [[ ${UMBRA_SABOTAGE:-} != 1 ]] || mode=live
+    : >"$work/out" # The child opens it later than the first look below.
     within "$umbra" --config "$work/umbra.yaml" serve --bind 127.0.0.1:0 >"$work/out" 2>"$work/err" &
     server=$!
     for _ in {1..600}; do

@@ -35,6 +35,7 @@ echo 'extends: ["spectral:oas"]' >"$work/spectral.yaml"
 (cd "$work" && REDOCLY_SUPPRESS_UPDATE_NOTICE=true REDOCLY_TELEMETRY=off "$bin/redocly" lint --format summary "$document")
 
 echo "== a server"
+: >"$work/out" # The child opens it later than the first look below.
 "$umbra" --data-dir "$work/data" serve --bind 127.0.0.1:0 >"$work/out" 2>"$work/err" &
 server=$!
 base=

@@ -65,6 +65,7 @@ shadow_agents:
     cost_control: {cooldown: 0s, max_reviews_per_day: 20}
 YAML
 places=(--data-dir "$work/data" --shadows "$work/shadows.yaml")
+: >"$work/stdout" # The child opens it later than the first look below.
 "$umbra" serve "${places[@]}" --bind 127.0.0.1:0 >"$work/stdout" 2>"$work/stderr" &
 server=$!
 for _ in $(seq 600); do
