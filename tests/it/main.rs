@@ -27,6 +27,7 @@ mod documents;
 mod evidence;
 mod follow;
 mod front;
+mod guide;
 
 mod judge;
 mod llm;

@@ -11,7 +11,6 @@ mod effects;
 mod execution;
 mod forged;
 mod gate;
-mod guide;
 mod names;
 mod rehearsal;
 mod repeats;

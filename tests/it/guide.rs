@@ -50,7 +50,7 @@ fn holds(answer: &Value, printed: &Value) -> bool {
 #[tokio::test]
 async fn requests_of_the_guide_get_the_printed_answers() {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/boundary.md")).expect("the guide");
-    let umbra = Umbra::with().tools(include_str!("../../../config/tools.example.yaml")).go().await;
+    let umbra = Umbra::with().tools(include_str!("../../config/tools.example.yaml")).go().await;
     let mut answers: Vec<Value> = Vec::new();
     let mut approval = String::new();
     let all: Vec<Request> = fences(&guide, "sh").into_iter().flat_map(requests).collect();
@@ -83,7 +83,7 @@ async fn requests_of_the_guide_get_the_printed_answers() {
 #[tokio::test]
 async fn requests_of_readme_shadows_and_sidecar_pages_succeed() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let umbra = Umbra::with().sidecar(include_str!("../../../config/sidecar.example.yaml")).go().await;
+    let umbra = Umbra::with().sidecar(include_str!("../../config/sidecar.example.yaml")).go().await;
     for page in ["README.md", "docs/shadows.md", "docs/sidecar.md"] {
         let text = std::fs::read_to_string(root.join(page)).expect(page);
         let (mut session, mut sent) = (String::new(), 0);
