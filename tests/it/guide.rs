@@ -1,5 +1,7 @@
-//! `docs/boundary.md`, followed by a reader: each request is sent in order, and each printed answer matches the real
-//! one, as far as it is printed.
+//! README, CONTRIBUTING and the pages of `docs/`, followed by a reader: requests are sent, answers compare with the
+//! printed ones, commands are run.
+
+use std::{fs, path::Path};
 
 use reqwest::Method;
 use serde_json::Value;
@@ -99,4 +101,54 @@ async fn requests_of_readme_shadows_and_sidecar_pages_succeed() {
         }
         assert!(sent > 0, "{page}");
     }
+}
+
+/// Commands that a story cannot run as they are typed: how the line begins, the file that runs it, and its words there.
+const RUN_ELSEWHERE: [(&str, &str, &str); 17] = [
+    ("cargo fmt", ".ci/run", "cargo fmt --check"),
+    ("cargo clippy", ".ci/run", "RUSTC_WORKSPACE_WRAPPER=clippy-driver"),
+    ("cargo test", ".ci/run", "\ncargo test"),
+    ("UMBRA_UPDATE=1 cargo test", ".ci/run", "\ncargo test"),
+    ("scripts/bench.sh", "scripts/bench.sh", "umbra-bench"),
+    ("scripts/fuzz.sh", ".ci/run", "scripts/fuzz.sh"),
+    ("cargo run --release -- serve", "tests/it/support/server.rs", "\"serve\""),
+    ("UMBRA__SIDECAR__PATH=config/sidecar.example.yaml cargo run", "tests/it/sidecar/example.rs", "sidecar.example.yaml"),
+    ("umbra serve", "tests/it/support/server.rs", "\"serve\""),
+    ("umbra bench checks", "tests/it/bench.rs", "\"checks\""),
+    ("UMBRA_AGENT=billing PYTHONPATH=clients/python python3 examples/", "tests/it/billing.rs", "agent.py"),
+    ("pip install umbra_shadow", "scripts/wheel.sh", "pip\" install"),
+    ("python3 scripts/unseen_sets.py", "scripts/unseen_sets.py", "--clone"),
+    ("deploy/secrets.sh", "scripts/deploy.sh", "deploy/secrets.sh"),
+    ("docker compose up", "scripts/deploy.sh", "docker compose up"),
+    ("curl -H \"authorization: Bearer $(cat secrets", "scripts/deploy.sh", "/v1/status"),
+    ("curl -s ", "tests/it/guide.rs", "requests(block"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_the_pages_run_as_typed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = fs::read_dir(root.join("docs")).expect("docs").map(|file| file.expect("a page").path());
+    let mut pages: Vec<_> = docs.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|page| root.join(page)));
+    let umbra = Umbra::with().go().await;
+    let (mut ran, mut faults) = (Vec::new(), Vec::new());
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("it is read");
+        // Lines after the first of a request are indented or end a quotation.
+        let lines = fences(&text, "sh").into_iter().flat_map(str::lines).filter(|line| !line.is_empty());
+        for line in lines.filter(|line| !line.starts_with([' ', '"', '}'])) {
+            if let Some((_, file, words)) = RUN_ELSEWHERE.iter().find(|(start, ..)| line.starts_with(start)) {
+                let runs = fs::read_to_string(root.join(file)).expect(file).contains(words);
+                faults.extend((!runs).then(|| format!("{line}\n{file} does not run it")));
+                continue;
+            }
+            let output = umbra.shell(line);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            // The gate exits with 1 for what is not ready for production.
+            let is_fine = output.status.success() || (line.starts_with("umbra check") && output.status.code() == Some(1));
+            faults.extend((!is_fine).then(|| format!("{}: {line}\n{said}", page.display())));
+            ran.push(line.to_owned());
+        }
+    }
+    assert!(faults.is_empty() && ran.len() >= 7, "{ran:?}\n{}", faults.join("\n"));
 }

@@ -260,6 +260,15 @@ impl Umbra {
         child.wait_with_output().expect("it ends")
     }
 
+    /// Runs a line as a person types it beside this server, whose program is found by name.
+    pub fn shell(&self, line: &str) -> Output {
+        let program = Path::new(env!("CARGO_BIN_EXE_umbra")).parent().expect("a folder");
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(self.files.path()).env_clear().envs(self.env.iter().cloned());
+        command.env("PATH", path).env("UMBRA_URL", &self.base).output().expect("a shell")
+    }
+
     /// Starts it again on its files and its schema, after it has ended.
     pub async fn restart(&mut self) {
         if self.child.try_wait().expect("a child").is_none() {
