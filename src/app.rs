@@ -17,6 +17,7 @@ use crate::{
         decisions::{Boundary, BoundarySettings, DecisionWriter},
         events::{EventSpool, Filer, SpoolSettings, Writer, WriterSettings},
         followers::FollowerSettings,
+        hooks::Flagging,
         looks::LookSettings,
         reviews::ReviewSettings,
         sessions::Interventions,
@@ -496,6 +497,7 @@ impl App {
             },
             followers: follower_settings(settings),
             sidecar: setup.sidecar_settings()?,
+            flagging: Flagging(setup.settings.boundary.hooks.flagged),
         };
         let (flows, writer, filer, interventions) = Flows::new(parts);
         Ok(Self { flows, dispatcher, writer, filer, decisions, interventions, warnings })

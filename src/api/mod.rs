@@ -18,6 +18,7 @@ pub mod events;
 pub mod findings;
 pub mod front;
 pub mod health;
+pub mod hooks;
 pub mod mcp;
 pub mod openapi;
 pub mod params;
@@ -129,6 +130,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
     let decides = OpenApiRouter::new()
         .routes(routes!(boundary::decide::post_decide))
         .routes(routes!(boundary::decide::post_outcome))
+        .routes(routes!(hooks::post_hook))
         .routes(routes!(sidecar::guard::post_guard))
         .routes(routes!(sidecar::guard::post_select))
         .routes(routes!(sidecar::sessions::post_session))
@@ -182,6 +184,7 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(boundary::drift::get_drift))
         .routes(routes!(boundary::gate::get_gate))
         .routes(routes!(boundary::runs::list_runs))
+        .routes(routes!(hooks::list_hooks))
         .routes(routes!(boundary::runs::end_run))
         .routes(routes!(boundary::runs::diff_runs))
         .routes(routes!(sidecar::sessions::list_sessions))

@@ -15,6 +15,7 @@ mod doctor;
 mod erase;
 mod execution;
 mod health;
+mod hook;
 mod keys;
 mod man;
 mod mcp;
@@ -143,6 +144,9 @@ enum Command {
     /// Run a proxy in front of an MCP server: decide each call of a tool, audit it, and show it to the shadows.
     #[command(after_help = mcp::NOTES)]
     Mcp(mcp::McpOptions),
+    /// Guard and watch a coding agent by its hooks: the command that they run, and their installation.
+    #[command(after_help = hook::NOTES)]
+    Hook(hook::HookOptions),
     /// Bring the database's schema up to date.
     Migrate,
     /// Print the JSON Schema of a file, for editors.
@@ -217,6 +221,9 @@ impl<E: Into<anyhow::Error>> From<E> for CommandFailure {
 
 /// Runs the command that the arguments name.
 pub fn run() -> ExitCode {
+    if let Some(code) = hook::shim::run(std::env::args_os()) {
+        return code;
+    }
     // reqwest and sqlx share one TLS implementation; a second installation is refused and harmless.
     drop(rustls::crypto::ring::default_provider().install_default());
     let cli = Cli::parse();
@@ -272,6 +279,7 @@ async fn dispatch(cli: Cli) -> Result<(), CommandFailure> {
         Command::Keys { action } => keys::run(&global, action).await,
         Command::Promote(options) => promote::run(&global, options).await,
         Command::Mcp(options) => Box::pin(mcp::run(&global, options)).await,
+        Command::Hook(options) => hook::run(&global, options).await,
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
         Command::Approvals(options) => approvals::run(&global, options).await,

@@ -7,6 +7,7 @@
 //! - [`followers`]: consequences of a review that ended: breakers, reflexions, messages, briefings, feedback;
 //! - [`decisions`]: a call of a tool, from its question to the answer after the commit;
 //! - [`audit`]: the audit of decisions: chained, signed, compared with contracts, calls and runs;
+//! - [`hooks`]: a hook of a coding agent, from its payload to the answer;
 //! - [`sessions`]: a session of an agent, step by step;
 //! - [`backtests`]: a shadow tried on events of the past;
 //! - [`maintenance`]: due work, retention, erasure, status.
@@ -22,6 +23,7 @@ pub mod decisions;
 pub mod events;
 pub mod followers;
 mod group_commit;
+pub mod hooks;
 pub mod looks;
 pub mod maintenance;
 pub mod reviews;
@@ -40,6 +42,7 @@ use self::{
     decisions::Boundary,
     events::{EventSpool, Events, Filer, Reservations, Writer, WriterSettings},
     followers::{FindingFeed, FollowerSettings, Followers, OpenBreakers},
+    hooks::{Flagging, Hooks},
     looks::{LookSettings, Looks},
     maintenance::Maintenance,
     reviews::{ReviewSettings, Reviews},
@@ -88,6 +91,8 @@ pub struct Flows {
     pub audit: Audit,
     /// Sessions of agents.
     pub sidecar: Sidecar,
+    /// Hooks of coding agents.
+    pub hooks: Hooks,
     /// Backtests.
     pub backtests: Backtests,
     /// Due work, retention, erasure, status.
@@ -128,6 +133,8 @@ pub struct FlowsParts {
     pub followers: FollowerSettings,
     /// Bounds of the sidecar.
     pub sidecar: SidecarSettings,
+    /// Fate of hooked calls in which the built-in checks see a critical risk.
+    pub flagging: Flagging,
 }
 
 impl Flows {
@@ -182,6 +189,11 @@ impl Flows {
                 webhooks: Arc::clone(&webhooks),
                 outbox: Arc::default(),
             },
+            hooks: Hooks::new(
+                (store.clone(), clock.clone(), installation.clone()),
+                (boundary.clone(), events.clone()),
+                parts.flagging,
+            ),
             audit: Audit {
                 store: store.clone(),
                 clock: clock.clone(),

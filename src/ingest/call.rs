@@ -112,6 +112,7 @@ pub fn call_request(body: &[u8], limits: &Limits) -> Result<CallRequest, Vec<Req
             uninterceptable: uninterceptable.unwrap_or_default(),
             traceparent,
             deadline_ms,
+            flagged: None,
         };
         Some(CallRequest { call, digest_input })
     });

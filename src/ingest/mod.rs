@@ -43,6 +43,7 @@ pub use sidecar::{
 };
 
 use fault::{At, RequestFaults};
+use tree::Tree;
 
 /// Event as it came, before anything was screened or stored. `Debug` shows no text.
 #[derive(Clone, PartialEq)]
@@ -94,6 +95,19 @@ enum Digest {
 
 /// Result for each event of a batch, in the order of sending.
 pub type Results = Vec<Result<Incoming, Vec<RequestFault>>>;
+
+/// Reads the payload of a hook: any JSON object that is safe to keep, as large as the body may be. Faults' pointers start
+/// at the body.
+pub fn hook_payload(body: &[u8], limits: &Limits) -> Result<serde_json::Value, Vec<RequestFault>> {
+    let mut faults = RequestFaults::default();
+    let limits = &Limits { event_bytes: body.len(), ..*limits };
+    let tree = strict::text(body, &mut faults).and_then(|text| strict::within(text, limits, At::Root, &mut faults));
+    let payload = tree.and_then(|tree| match tree {
+        Tree::Object(_) => Some(tree.into()),
+        other => native::wrong_type("an object", &other, At::Root, &mut faults),
+    });
+    faults.unless_any(payload)
+}
 
 /// Reads one event. The faults' pointers start at the event.
 pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {

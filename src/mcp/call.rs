@@ -230,6 +230,7 @@ impl McpGateway {
             uninterceptable: Vec::new(),
             traceparent: context.meta.0.get_traceparent().map(|text| results::shortened(text, ID_BYTES)),
             deadline_ms: None,
+            flagged: None,
         }
     }
 

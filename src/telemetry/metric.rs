@@ -100,6 +100,9 @@ metrics_list! {
         "Results of calls that ran, compared with their contracts, by result: fit, misfit.";
     UNGUARDED_CALLS = "umbra_unguarded_calls_total", counter,
         "Calls seen in events without a decision, although the setting `boundary.require_decisions` requires one.";
+    HOOKS = "umbra_hooks_total", counter, "Events of coding agents' hooks by host and event.";
+    HOOKS_UNKNOWN = "umbra_hook_unknown_total", counter,
+        "Events of hooks that this version does not know, by host: a newer host sends them, and they are ignored.";
     UNEXPECTED_CALLS = "umbra_unexpected_calls_total", counter,
         "Calls that were answered by a stub or refused, but ran according to their reported outcomes.";
     AUDIT_FILES_FAILING = "umbra_audit_files_failing", gauge,

@@ -112,7 +112,11 @@ const RUN_ELSEWHERE: [(&str, &str, &str); 17] = [
     ("scripts/bench.sh", "scripts/bench.sh", "umbra-bench"),
     ("scripts/fuzz.sh", ".ci/run", "scripts/fuzz.sh"),
     ("cargo run --release -- serve", "tests/it/support/server.rs", "\"serve\""),
-    ("UMBRA__SIDECAR__PATH=config/sidecar.example.yaml cargo run", "tests/it/sidecar/example.rs", "sidecar.example.yaml"),
+    (
+        "UMBRA__SIDECAR__PATH=config/sidecar.example.yaml cargo run",
+        "tests/it/sidecar/example.rs",
+        "sidecar.example.yaml",
+    ),
     ("umbra serve", "tests/it/support/server.rs", "\"serve\""),
     ("umbra bench checks", "tests/it/bench.rs", "\"checks\""),
     ("UMBRA_AGENT=billing PYTHONPATH=clients/python python3 examples/", "tests/it/billing.rs", "agent.py"),
@@ -145,7 +149,8 @@ async fn commands_of_the_pages_run_as_typed() {
             let output = umbra.shell(line);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             // The gate exits with 1 for what is not ready for production.
-            let is_fine = output.status.success() || (line.starts_with("umbra check") && output.status.code() == Some(1));
+            let is_fine =
+                output.status.success() || (line.starts_with("umbra check") && output.status.code() == Some(1));
             faults.extend((!is_fine).then(|| format!("{}: {line}\n{said}", page.display())));
             ran.push(line.to_owned());
         }

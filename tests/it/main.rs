@@ -28,6 +28,7 @@ mod evidence;
 mod follow;
 mod front;
 mod guide;
+mod hooks;
 
 mod judge;
 mod llm;

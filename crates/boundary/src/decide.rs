@@ -120,7 +120,10 @@ pub fn decide(rules: &BoundaryRules, call: &Call, standing: DecisionContext<'_>)
     let execution = effective(configured, standing.overrides, whose, standing.now);
     let args = Value::Object(call.arguments.clone());
     let given = CallInput { call, args: &args, recorded: standing.recorded };
-    let guard = tools.judge(given, rated.effect, standing.taints);
+    let mut guard = tools.judge(given, rated.effect, standing.taints);
+    if let Some((verdict, reason)) = &call.flagged {
+        guard = guard.with_checks(*verdict, reason);
+    }
     let mut decided = CallDecision {
         decision: Decision::Block,
         reason: None,

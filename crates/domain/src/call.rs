@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Effect, ToolAnnotations, ToolName};
+use super::{Effect, GuardVerdict, ToolAnnotations, ToolName};
 
 /// Effect that a caller declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct Call {
     pub traceparent: Option<String>,
     /// Time that the caller waits, in milliseconds.
     pub deadline_ms: Option<u64>,
+    /// Verdict of the built-in checks on the arguments, with its reason; it counts like that of a rule.
+    pub flagged: Option<(GuardVerdict, String)>,
 }
 
 impl Call {

@@ -90,3 +90,22 @@ pub struct Guard {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explain: Vec<String>,
 }
+
+/// Rule that stands for the built-in checks in a [`Guard`].
+const CHECKS: &str = "built-in checks";
+
+impl Guard {
+    /// Adds the verdict of the built-in checks, as if it were that of an enforced rule.
+    #[must_use]
+    pub fn with_checks(mut self, verdict: GuardVerdict, reason: &str) -> Self {
+        self.explain.push(format!("{CHECKS}: {}, {reason}", verdict.as_str()));
+        self.would = self.would.max(verdict);
+        if verdict > self.verdict {
+            self.verdict = verdict;
+            self.mode = Some(PolicyMode::Enforce);
+            self.rule = Some(CHECKS.to_owned());
+            self.reason = Some(reason.to_owned());
+        }
+        self
+    }
+}

@@ -40,6 +40,7 @@ aggregates! {
     sessions: SessionStore, "Sessions, their steps, documents and files.";
     patterns: PatternStore, "Patterns of what worked.";
     backtests: BacktestStore, "Backtests and their items.";
+    hooks: HookStore, "Hooks of coding agents: sessions of their hosts, and calls without a result yet.";
     keys: KeyStore, "API keys.";
     upkeep: UpkeepStore, "Partitions, retention, erasure, and checks of the whole database.";
 }

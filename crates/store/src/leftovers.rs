@@ -137,7 +137,8 @@ impl UpkeepStore<'_> {
         Ok(ErasedCounts { sessions, patterns, ..ErasedCounts::default() })
     }
 
-    /// Erases rows that carry only the name: messages, scores, backtest items, reflexions, notes on breakers.
+    /// Erases rows that carry only the name: messages, scores, calls and prompts of hooks, backtest items, reflexions,
+    /// notes on breakers.
     async fn erase_by_name(self, whose: &ErasureScope) -> Result<(), StoreError> {
         let column = whose.column();
         let mut tx = begin(&self.0.work).await?;
@@ -151,6 +152,8 @@ impl UpkeepStore<'_> {
                  WHERE e.{column} = $1 AND e.erased_at IS NOT NULL AND x.event_id = e.id
                    AND s.review_id = x.review_id AND s.event_id = e.id"
             ),
+            format!("/* leftovers.hook_calls */ DELETE FROM hook_call WHERE {column} = $1"),
+            format!("/* leftovers.prompts */ UPDATE hook_session SET task = NULL WHERE {column} = $1"),
         ];
         // The task of an item is unknown by now, so for a task all items go whose events are gone.
         let mine = match whose {

@@ -30,6 +30,7 @@ pub mod findings;
 pub mod follow;
 pub mod gate;
 pub mod gravest;
+pub mod hooks;
 pub mod installation;
 pub mod intake;
 pub mod jobs;

@@ -199,7 +199,7 @@ impl RetentionLock {
     }
 
     /// Deletes a batch each of calls, runs, sessions, approvals and overrides that were last used, or expired, more
-    /// than `days` ago, of costs of tasks and of spooled repeats; returns how many. Their history stays in the audit.
+    /// than `days` ago, of costs of tasks, spooled repeats and sessions of hooks; returns how many. Their history stays in the audit.
     ///
     /// # Errors
     /// The database does not answer.
@@ -213,6 +213,8 @@ impl RetentionLock {
             ("execution_override", "expires_at"),
             ("task_cost", "at"),
             ("spooled_repeat", "filed_at"),
+            ("hook_session", "seen_at"),
+            ("hook_call", "called_at"),
         ];
         self.delete_older(&tables, oldest).await
     }

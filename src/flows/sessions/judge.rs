@@ -331,6 +331,7 @@ impl<'a> EvaluationContext<'a> {
             uninterceptable: Vec::new(),
             traceparent: None,
             deadline_ms: None,
+            flagged: None,
         }
     }
 }

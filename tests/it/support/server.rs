@@ -266,7 +266,7 @@ impl Umbra {
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new("sh");
         command.args(["-c", line]).current_dir(self.files.path()).env_clear().envs(self.env.iter().cloned());
-        command.env("PATH", path).env("UMBRA_URL", &self.base).output().expect("a shell")
+        command.env("PATH", path).env("HOME", self.files.path()).env("UMBRA_URL", &self.base).output().expect("a shell")
     }
 
     /// Starts it again on its files and its schema, after it has ended.

@@ -119,6 +119,7 @@ impl<'a> Agent<'a> {
             uninterceptable: Vec::new(),
             traceparent: None,
             deadline_ms: None,
+            flagged: None,
         }
     }
 

@@ -69,6 +69,7 @@ fn call(server: &str, tool: &str, arguments: Value) -> Call {
         uninterceptable: Vec::new(),
         traceparent: None,
         deadline_ms: None,
+        flagged: None,
     }
 }
 

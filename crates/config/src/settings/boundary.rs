@@ -55,6 +55,28 @@ section! {
         gate: Gate = Gate::default(), nested();
         /// Agents and tools whose calls must have been decided.
         require_decisions: RequireDecisions = RequireDecisions::default(), nested();
+        /// Calls of coding agents that ask through hooks in the mode enforce.
+        hooks: Hooks = Hooks::default(), nested();
+    }
+}
+
+umbra_domain::words! {
+    /// Fate of a call in which the built-in checks see a critical risk.
+    pub enum Flagged {
+        /// The call does not run.
+        Block = "block",
+        /// A person must approve the call.
+        Ask = "ask",
+        /// The call runs; the finding comes afterwards.
+        Allow = "allow",
+    }
+}
+
+section! {
+    /// Calls of coding agents that ask through hooks in the mode enforce.
+    Hooks {
+        /// Fate of a call in which the built-in checks see a critical risk: block, ask (a person approves it) or allow.
+        flagged: Flagged = Flagged::Block, word(&Flagged::ALL, Flagged::as_str);
     }
 }
 

@@ -51,7 +51,7 @@ use umbra_domain::{ModelKind, ModelSpec};
 pub use artifacts::Artifacts;
 pub use auth::Auth;
 pub use baseline::Baseline;
-pub use boundary::{Approvals, Audit, AuditedReads, Boundary, Gate, RequireDecisions};
+pub use boundary::{Approvals, Audit, AuditedReads, Boundary, Flagged, Gate, Hooks, RequireDecisions};
 pub use breaker::Breaker;
 pub use briefing::Briefings;
 pub use cheap_model::CheapModel;

@@ -1,0 +1,241 @@
+//! Hooks of coding agents: sessions of their hosts, and calls without a result yet.
+
+use jiff::Timestamp;
+
+use super::{StoreError, aggregates::HookStore};
+
+/// Event of a session, to be noted.
+#[derive(Debug, Clone)]
+pub struct HookNote<'a> {
+    /// Agent of the session; for a subagent, that of the main agent.
+    pub agent: &'a str,
+    /// The host's id of the session.
+    pub session: &'a str,
+    /// Name of the host.
+    pub host: &'a str,
+    /// Name of another host, if the payload shows one.
+    pub shown_host: Option<&'a str>,
+    /// `observe` or `enforce`.
+    pub mode: &'a str,
+    /// Name of the event.
+    pub event: &'a str,
+    /// The host's id of the turn.
+    pub turn: Option<&'a str>,
+    /// Prompt that begins a turn, redacted.
+    pub prompt: Option<&'a str>,
+    /// True for the announcement of a call.
+    pub is_call: bool,
+}
+
+/// Turn of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookTurn {
+    /// Id of the turn's task.
+    pub task_id: String,
+    /// Prompt of the turn, redacted.
+    pub task: Option<String>,
+    /// Number of prompts so far.
+    pub prompts: i32,
+}
+
+/// Call that was announced.
+#[derive(Debug, Clone)]
+pub struct AnnouncedCall<'a> {
+    /// Agent or subagent of the call.
+    pub agent: &'a str,
+    /// The host's id of the session.
+    pub session: &'a str,
+    /// Id of the call.
+    pub call_id: &'a str,
+    /// Keyed hash of tool and arguments.
+    pub digest: &'a [u8; 32],
+    /// Id of the turn's task.
+    pub task_id: &'a str,
+    /// True if the boundary decided the call.
+    pub decided: bool,
+    /// Event to file if no result comes, redacted; `None` if it is filed already.
+    pub event: Option<Vec<u8>>,
+}
+
+/// Call that was announced and not reported yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Id of the call.
+    pub call_id: String,
+    /// True if the boundary decided the call.
+    pub decided: bool,
+    /// Event to file if no result comes; `None` if it is filed already.
+    pub event: Option<Vec<u8>>,
+}
+
+/// Row of an [`OpenCall`].
+type OpenRow = (String, bool, Option<Vec<u8>>);
+
+impl OpenCall {
+    fn of((call_id, decided, event): OpenRow) -> Self {
+        Self { call_id, decided, event }
+    }
+}
+
+/// Session of a host, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookSession {
+    /// Name of the host.
+    pub host: String,
+    /// Another host, by what its payloads show.
+    pub shown_host: Option<String>,
+    /// Agent of the session.
+    pub agent: String,
+    /// `observe` or `enforce`, at the last event.
+    pub mode: String,
+    /// Sessions of this host, agent and mode.
+    pub sessions: i64,
+    /// Calls that were announced.
+    pub calls: i64,
+    /// Results in enforce without a decision before them.
+    pub undecided: i64,
+    /// Time of the last event.
+    pub seen_at: Timestamp,
+}
+
+impl HookStore<'_> {
+    /// Notes an event of a session, and returns the session's turn.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note(self, note: &HookNote<'_>) -> Result<HookTurn, StoreError> {
+        let (task_id, task, prompts): (String, Option<String>, i32) = sqlx::query_as(
+            "/* hooks.note */
+             INSERT INTO hook_session AS s (agent, session, host, shown_host, mode, event, prompts, task_id, task, calls)
+             VALUES ($1, $2, $3, $4, $5, $6, $8, $2 || '/' || coalesce($7, $8::text), $9, $10)
+             ON CONFLICT (agent, session) DO UPDATE SET
+                 host = $3, shown_host = coalesce($4, s.shown_host), mode = $5, event = $6, seen_at = clock(),
+                 prompts = s.prompts + $8, calls = s.calls + $10,
+                 task_id = CASE WHEN $7 IS NOT NULL OR $8 > 0 THEN $2 || '/' || coalesce($7, (s.prompts + $8)::text)
+                                ELSE s.task_id END,
+                 task = CASE WHEN $8 > 0 THEN $9 ELSE s.task END,
+                 held = CASE WHEN $8 > 0 THEN 0 ELSE s.held END
+             RETURNING task_id, task, prompts",
+        )
+        .bind(note.agent)
+        .bind(note.session)
+        .bind(note.host)
+        .bind(note.shown_host)
+        .bind(note.mode)
+        .bind(note.event)
+        .bind(note.turn)
+        .bind(i32::from(note.prompt.is_some()))
+        .bind(note.prompt)
+        .bind(i64::from(note.is_call))
+        .fetch_one(&self.0.work)
+        .await?;
+        Ok(HookTurn { task_id, task, prompts })
+    }
+
+    /// Stores a call whose result is still to come. A call that is announced twice is stored once.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn announce(self, call: &AnnouncedCall<'_>) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* hooks.announce */ INSERT INTO hook_call (agent, session, call_id, digest, task_id, decided, event)
+             SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (
+                 SELECT FROM hook_call WHERE agent = $1 AND session = $2 AND call_id = $3)",
+        )
+        .bind(call.agent)
+        .bind(call.session)
+        .bind(call.call_id)
+        .bind(call.digest.as_slice())
+        .bind(call.task_id)
+        .bind(call.decided)
+        .bind(call.event.as_deref())
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Takes the call that a result belongs to: by its id, or, for a host without ids, the oldest call with the same
+    /// tool and arguments.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn take(
+        self,
+        agent: &str,
+        session: &str,
+        call_id: Option<&str>,
+        digest: &[u8; 32],
+    ) -> Result<Option<OpenCall>, StoreError> {
+        let row: Option<OpenRow> = sqlx::query_as(
+            "/* hooks.take */ DELETE FROM hook_call WHERE id = (
+                 SELECT id FROM hook_call WHERE agent = $1 AND session = $2
+                     AND CASE WHEN $3::text IS NULL THEN digest = $4 ELSE call_id = $3 END
+                 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+             RETURNING call_id, decided, event",
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(call_id)
+        .bind(digest.as_slice())
+        .fetch_optional(&self.0.work)
+        .await?;
+        Ok(row.map(OpenCall::of))
+    }
+
+    /// Takes all calls of a turn that has ended: their results do not come any more.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn take_all(self, agent: &str, session: &str) -> Result<Vec<OpenCall>, StoreError> {
+        let rows: Vec<OpenRow> = sqlx::query_as(
+            "/* hooks.take_all */ DELETE FROM hook_call WHERE agent = $1 AND session = $2
+             RETURNING call_id, decided, event",
+        )
+        .bind(agent)
+        .bind(session)
+        .fetch_all(&self.0.work)
+        .await?;
+        Ok(rows.into_iter().map(OpenCall::of).collect())
+    }
+
+    /// Counts a result in enforce that no decision came before.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count_undecided(self, agent: &str, session: &str) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* hooks.undecided */ UPDATE hook_session SET undecided = undecided + 1 WHERE agent = $1 AND session = $2",
+        )
+        .bind(agent)
+        .bind(session)
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Lists hosts with their agents and modes, the last seen first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn list(self) -> Result<Vec<HookSession>, StoreError> {
+        type Row = (String, Option<String>, String, String, i64, i64, i64, jiff_sqlx::Timestamp);
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* hooks.list */ SELECT host, shown_host, agent, mode, count(*), sum(calls)::bigint,
+                 sum(undecided)::bigint, max(seen_at)
+             FROM hook_session GROUP BY host, shown_host, agent, mode ORDER BY max(seen_at) DESC LIMIT 200",
+        )
+        .fetch_all(&self.0.work)
+        .await?;
+        let listed = |(host, shown_host, agent, mode, sessions, calls, undecided, seen_at): Row| HookSession {
+            host,
+            shown_host,
+            agent,
+            mode,
+            sessions,
+            calls,
+            undecided,
+            seen_at: seen_at.to_jiff(),
+        };
+        Ok(rows.into_iter().map(listed).collect())
+    }
+}

@@ -1,0 +1,112 @@
+//! `umbra hook status`: for each host the installed hooks, and what the server has heard of them.
+
+use serde_json::{Value, json};
+
+use super::{
+    install::{Place, SettingsScope, on_path},
+    settings_file, trust,
+};
+use crate::cli::{
+    CommandFailure, GlobalOptions, answer, answer_json, complain,
+    remote::{Server, distance},
+    table,
+};
+use umbra_hooks::HOSTS;
+
+/// Shows the hooks of all hosts.
+pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), CommandFailure> {
+    let heard = match server.remote(global) {
+        Ok(remote) => remote.get("v1/hooks", &Vec::new()).await,
+        Err(failure) => Err(failure),
+    };
+    let heard = heard.unwrap_or_else(|failure| {
+        let why =
+            if let CommandFailure::Error(error) = failure { format!("{error:#}") } else { "wrong address".to_owned() };
+        complain(&format!("umbra: what the server has heard is not known: {why}"));
+        json!({"items": []})
+    });
+    let items = heard["items"].as_array().cloned().unwrap_or_default();
+    let mut rows = Vec::new();
+    for host in &HOSTS {
+        let places =
+            [SettingsScope::User, SettingsScope::Project].into_iter().filter_map(|scope| Place::of(host, scope));
+        let installed: Vec<Value> = places.filter_map(|place| told(&place)).collect();
+        let of_host: Vec<&Value> = items.iter().filter(|item| item["host"] == host.name).collect();
+        if installed.is_empty() && of_host.is_empty() {
+            continue;
+        }
+        let undecided: i64 = of_host.iter().filter_map(|item| item["undecided"].as_i64()).sum();
+        rows.push(json!({"host": host.name, "installed": installed, "heard": of_host, "undecided": undecided,
+            "unseen": host.unseen}));
+    }
+    if global.json {
+        return answer_json(&json!({"hosts": rows}));
+    }
+    if rows.is_empty() {
+        answer("No hooks of Umbra. Install them: umbra hook install claude-code");
+        return Ok(());
+    }
+    let mut shown = table::new(&["host", "hooks", "state", "last event", "calls", "undecided"]);
+    for row in &rows {
+        let places = row["installed"].as_array().cloned().unwrap_or_default();
+        let seen = row["heard"].as_array().and_then(|heard| heard.first()).cloned().unwrap_or_default();
+        let files: Vec<&str> = places.iter().filter_map(|place| place["file"].as_str()).collect();
+        let states: Vec<&str> = places.iter().filter_map(|place| place["state"].as_str()).collect();
+        let calls: i64 = row["heard"].as_array().into_iter().flatten().filter_map(|item| item["calls"].as_i64()).sum();
+        shown.add_row([
+            row["host"].as_str().unwrap_or_default().to_owned(),
+            if files.is_empty() { "none here".to_owned() } else { files.join("\n") },
+            states.join("\n"),
+            distance(&seen["seen_at"]),
+            calls.to_string(),
+            row["undecided"].to_string(),
+        ]);
+    }
+    answer(&shown.to_string());
+    for row in &rows {
+        let name = row["host"].as_str().unwrap_or_default();
+        if row["undecided"].as_i64().unwrap_or_default() > 0 {
+            answer(&format!("{name}: {} calls ran without a decision", row["undecided"]));
+        }
+        let heard = row["heard"].as_array().into_iter().flatten();
+        for shown in heard.filter_map(|item| item["shown_host"].as_str()) {
+            answer(&format!("{name}: {shown} runs these hooks too"));
+        }
+        for note in row["unseen"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            answer(&format!("{name}: {note}"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what is installed at a place; `None` if nothing is.
+fn told(place: &Place) -> Option<Value> {
+    let installed = place.installed();
+    let (_, line) = installed
+        .iter()
+        .find(|(event, _)| umbra_hooks::event::kind_of(event) == Some(umbra_hooks::EventKind::Call))
+        .or(installed.first())?;
+    let mode = if line.contains("--mode enforce") || line.contains(r#""enforce""#) { "enforce" } else { "observe" };
+    let mut states = vec![mode.to_owned()];
+    if let Some(why) = switched_off(place) {
+        states.push(format!("OFF: {why}"));
+    }
+    if place.host.name == "codex" && on_path("codex").is_some() {
+        match trust::is_trusted(&place.path) {
+            Ok(true) => states.push("trusted".to_owned()),
+            Ok(false) => {
+                states.push("NOT trusted: codex skips them; enter /hooks in codex, or install again".to_owned());
+            }
+            Err(error) => states.push(format!("trust unknown ({error:#})")),
+        }
+    }
+    Some(json!({"file": place.path.display().to_string(), "mode": mode, "state": states.join(", ")}))
+}
+
+/// Returns the setting of the host that switches its hooks off.
+fn switched_off(place: &Place) -> Option<&'static str> {
+    let text = settings_file::read(&place.path).ok().flatten()?;
+    let settings = settings_file::value(&text)?;
+    let switches = ["/disableAllHooks", "/hooksDisabled", "/hooks/hooksDisabled"];
+    switches.into_iter().find(|switch| settings.pointer(switch) == Some(&Value::Bool(true)))
+}

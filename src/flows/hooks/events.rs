@@ -1,0 +1,248 @@
+//! Events for the shadows: calls with their results, and the last text of a turn.
+
+use serde_json::{Map, Value, json};
+
+use super::{HookError, HookRequest, Hooks};
+use crate::{
+    flows::{decisions::ReportError, events::Origin},
+    ingest::Incoming,
+};
+use umbra_domain::{CallOutcome, DecisionId, Event, OutcomeStatus, ToolCall, ToolName, Trigger, json::encoded_len};
+use umbra_hooks::{EventKind, HookMode, HookedCall};
+use umbra_store::hooks::{AnnouncedCall, HookTurn};
+
+/// Most bytes of the arguments of a call in its event.
+const ARGUMENT_BYTES: usize = 128 * 1024;
+/// Most bytes of a result, an error or an answer in an event.
+const TEXT_BYTES: usize = 64 * 1024;
+
+/// Decision about a call, for its event.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CallEnd {
+    /// Word of the decision; `None` in observe.
+    pub decision: Option<&'static str>,
+    /// Id of the decision.
+    pub decision_id: Option<DecisionId>,
+    /// Text in the place of a result, if the call does not run.
+    pub said: Option<String>,
+    /// Arguments that the call runs with, if they are not its own.
+    pub rewritten: Option<Map<String, Value>>,
+}
+
+impl CallEnd {
+    /// True if the call does not run as it was.
+    fn is_over(&self) -> bool {
+        self.said.is_some()
+    }
+}
+
+impl Hooks {
+    /// Stores a call until its result comes. A call that does not run is filed as an event at once.
+    pub(super) async fn announce(
+        &self,
+        request: &HookRequest,
+        turn: &HookTurn,
+        call: &HookedCall,
+        call_id: &str,
+        end: &CallEnd,
+    ) -> Result<(), HookError> {
+        let event = event_of(request, turn, call, call_id, end);
+        let arguments = end.rewritten.as_ref().unwrap_or(&call.arguments);
+        let kept = if end.is_over() { None } else { Some(screened(event.clone())) };
+        let announced = AnnouncedCall {
+            agent: &self.boundary.name_of(&request.speaker()),
+            session: &self.boundary.name_of(request.session()),
+            call_id,
+            digest: &self.digest(call, arguments),
+            task_id: &turn.task_id,
+            decided: end.decision.is_some(),
+            event: kept,
+        };
+        self.store.hooks().announce(&announced).await?;
+        if end.is_over() {
+            self.file(request, event, call_id).await?;
+        }
+        Ok(())
+    }
+
+    /// Files a call with its result, and reports the outcome of a decided call.
+    pub(super) async fn file_result(&self, request: &HookRequest, turn: &HookTurn) -> Result<(), HookError> {
+        let message = &request.message;
+        let Some(call) = &message.call else { return Ok(()) };
+        let (agent, session) = (self.boundary.name_of(&request.speaker()), self.boundary.name_of(request.session()));
+        let digest = self.digest(call, &call.arguments);
+        let given = call.id.as_ref().map(|_| self.call_id(request, call));
+        let open = self.store.hooks().take(&agent, &session, given.as_deref(), &digest).await?;
+        if open.as_ref().is_some_and(|open| open.event.is_none()) {
+            // What ran is our own stub, or nothing did.
+            return Ok(());
+        }
+        let mut is_decided = open.as_ref().is_some_and(|open| open.decided);
+        let call_id = given.or(open.map(|open| open.call_id)).unwrap_or_else(|| self.call_id(request, call));
+        if request.mode == HookMode::Enforce {
+            is_decided |= self.report(request, &call_id).await;
+            if !is_decided {
+                self.store.hooks().count_undecided(&self.boundary.name_of(&request.agent), &session).await?;
+            }
+        }
+        let end = CallEnd { decision: is_decided.then_some("execute"), ..CallEnd::default() };
+        let mut event = event_of(request, turn, call, &call_id, &end);
+        if let Some(tool) = &mut event.tool {
+            tool.result = message.result.as_deref().map(|text| cut(text, TEXT_BYTES));
+            tool.error = message.error.as_deref().map(|text| cut(text, TEXT_BYTES));
+            if message.kind == Some(EventKind::Failure) && tool.error.is_none() {
+                tool.error = Some(tool.result.take().unwrap_or_else(|| "the tool failed".to_owned()));
+            }
+            tool.exit_code = message.exit_code;
+        }
+        self.file(request, event, &call_id).await
+    }
+
+    /// Files the calls of a turn that has ended, whose results did not come.
+    pub(super) async fn file_open_calls(&self, request: &HookRequest) -> Result<(), HookError> {
+        let (agent, session) = (self.boundary.name_of(&request.speaker()), self.boundary.name_of(request.session()));
+        for open in self.store.hooks().take_all(&agent, &session).await? {
+            let Some(event) = open.event.and_then(|event| serde_json::from_slice::<Event>(&event).ok()) else {
+                continue;
+            };
+            self.file(request, event, &open.call_id).await?;
+        }
+        Ok(())
+    }
+
+    /// Files the last text of a turn; the end of the main agent's turn completes its task.
+    pub(super) async fn file_answer(&self, request: &HookRequest, turn: &HookTurn) -> Result<(), HookError> {
+        let message = &request.message;
+        let is_stop = message.kind == Some(EventKind::Stop);
+        let text = message.answer.as_deref().filter(|_| message.kind != Some(EventKind::SessionEnd));
+        if text.is_none() && !is_stop {
+            return Ok(());
+        }
+        let mut event = event(request, turn);
+        event.output = text.map(|text| cut(text, TEXT_BYTES));
+        if is_stop {
+            event.triggers.push(Trigger::TaskComplete);
+        }
+        let incoming = Incoming { event, key: None, digest_input: Vec::new() };
+        self.events.accept(incoming, &origin(request)).await?;
+        Ok(())
+    }
+
+    /// Stores an event under the id of its call: a second hook of the same call adds nothing.
+    async fn file(&self, request: &HookRequest, event: Event, call_id: &str) -> Result<(), HookError> {
+        let key = format!("hook/{}/{call_id}", self.boundary.name_of(request.session()));
+        let incoming = Incoming { event, key: Some(key), digest_input: Vec::new() };
+        self.events.accept(incoming, &origin(request)).await?;
+        Ok(())
+    }
+
+    /// Reports the outcome of a call to the audit; returns false if the call was never decided. The event is filed even
+    /// if this fails.
+    async fn report(&self, request: &HookRequest, call_id: &str) -> bool {
+        let message = &request.message;
+        let failed = message.kind == Some(EventKind::Failure) || message.error.is_some();
+        let text = |text: &Option<String>| text.as_deref().map(|text| cut(text, TEXT_BYTES));
+        let outcome = CallOutcome {
+            agent: request.speaker(),
+            status: if failed { OutcomeStatus::Error } else { OutcomeStatus::Ok },
+            result: text(&message.result).filter(|_| !failed).map(Value::String),
+            error: text(&message.error).or(text(&message.result).filter(|_| failed)),
+            duration_ms: message.duration_ms,
+        };
+        match self.boundary.report(call_id, &outcome).await {
+            Ok(_) | Err(ReportError::Mismatch) => true,
+            Err(ReportError::Unknown) => false,
+            Err(error @ ReportError::Unavailable) => {
+                tracing::warn!(%error, "the outcome of a hooked call is not in the audit");
+                true
+            }
+        }
+    }
+
+    /// Id of a call: the host's, or one made from what the call is and when the host says that it was asked.
+    pub(super) fn call_id(&self, request: &HookRequest, call: &HookedCall) -> String {
+        let cleaned = |id: &str| self.boundary.name_of(&cut(id, 200));
+        if let Some(id) = &call.id {
+            return cleaned(id);
+        }
+        let made = self.clock.new_id().to_string();
+        let time = call.time.as_deref().unwrap_or(&made);
+        let digest = self.digest(call, &call.arguments);
+        let hash = self.installation.hash("hook-call", &[request.session().as_bytes(), &digest, time.as_bytes()]);
+        format!("hook_{}", hex::encode(hash.get(..16).unwrap_or_default()))
+    }
+
+    /// Keyed hash of a tool and arguments.
+    fn digest(&self, call: &HookedCall, arguments: &Map<String, Value>) -> [u8; 32] {
+        let arguments = serde_json::to_vec(arguments).unwrap_or_default();
+        self.installation.hash("hook-digest", &[call.full_name.as_bytes(), &arguments])
+    }
+}
+
+/// Cuts a text at a character, so that it has at most so many bytes.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text).to_owned()
+}
+
+/// Returns arguments within their bound; long texts in larger ones are cut.
+fn bounded(arguments: &Map<String, Value>) -> Value {
+    let whole = Value::Object(arguments.clone());
+    if encoded_len(&whole) <= ARGUMENT_BYTES {
+        return whole;
+    }
+    let most = ARGUMENT_BYTES / arguments.len().max(1);
+    let shortened = arguments.iter().map(|(name, value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        (name.clone(), Value::String(cut(&text, most)))
+    });
+    Value::Object(shortened.collect())
+}
+
+/// Returns the event of a call, without its result.
+fn event_of(request: &HookRequest, turn: &HookTurn, call: &HookedCall, call_id: &str, end: &CallEnd) -> Event {
+    let mut event = event(request, turn);
+    event.metadata.insert("call_id".to_owned(), json!(call_id));
+    if let Some(decision) = end.decision {
+        event.metadata.insert("decision".to_owned(), json!(decision));
+    }
+    if let Some(id) = end.decision_id {
+        event.metadata.insert("decision_id".to_owned(), json!(id));
+    }
+    event.status = end.decision.filter(|_| end.is_over()).map(ToOwned::to_owned);
+    let name = ToolName { server: call.server.clone(), name: call.tool.clone() };
+    event.tool = Some(ToolCall {
+        name: name.to_string(),
+        args: bounded(&call.arguments),
+        result: end.said.as_deref().map(|text| cut(text, TEXT_BYTES)),
+        ..ToolCall::default()
+    });
+    event
+}
+
+/// Returns the event of a turn, without its texts.
+fn event(request: &HookRequest, turn: &HookTurn) -> Event {
+    let mut hook = Map::from_iter([
+        ("host".to_owned(), json!(request.host.name)),
+        ("mode".to_owned(), json!(request.mode.as_str())),
+    ]);
+    if let Some(subagent) = &request.message.subagent {
+        hook.insert("subagent".to_owned(), json!(subagent.id));
+    }
+    Event {
+        agent: request.speaker(),
+        task_id: Some(turn.task_id.clone()),
+        session_id: request.message.session.clone(),
+        task: turn.task.clone(),
+        metadata: Map::from_iter([("hook".to_owned(), Value::Object(hook))]),
+        ..Event::default()
+    }
+}
+
+fn origin(request: &HookRequest) -> Origin {
+    Origin { by: request.by, ..Origin::default() }
+}
+
+/// Writes an event as it may be stored: without credentials.
+fn screened(event: Event) -> Vec<u8> {
+    serde_json::to_vec(&umbra_checks::screen(event).event).unwrap_or_default()
+}

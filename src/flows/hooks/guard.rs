@@ -1,0 +1,195 @@
+//! Decision about a hooked call, and its answer in the host's terms.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    HookRequest, Hooks,
+    events::{CallEnd, cut},
+};
+use umbra_boundary::{answer::Answer, decide::Decision};
+use umbra_config::settings::Flagged;
+use umbra_domain::{Call, CheckName, Event, GuardVerdict, Severity, ToolAnnotations, ToolCall, ToolName};
+use umbra_hooks::{HookAnswer, HookedCall, Host, answer::printing};
+
+/// Most bytes of a stub that a shell line prints.
+const PRINTED_BYTES: usize = 64 * 1024;
+/// Most bytes of a tool's name.
+const NAME_BYTES: usize = 200;
+
+/// Fate of calls in which the built-in checks see a critical risk.
+#[derive(Debug, Clone, Copy)]
+pub struct Flagging(pub Flagged);
+
+impl Flagging {
+    /// Returns the verdict of the checks on a call, with a sentence.
+    fn of(self, call: &HookedCall, name: &ToolName) -> Option<(GuardVerdict, String)> {
+        let verdict = match self.0 {
+            Flagged::Block => GuardVerdict::Block,
+            Flagged::Ask => GuardVerdict::Ask,
+            Flagged::Allow => return None,
+        };
+        let event = Event {
+            tool: Some(ToolCall {
+                name: name.to_string(),
+                args: Value::Object(call.arguments.clone()),
+                ..ToolCall::default()
+            }),
+            ..Event::default()
+        };
+        let checks = BTreeSet::from([CheckName::Commands, CheckName::Hidden]);
+        let hits = || {
+            let screened = umbra_checks::screen(event);
+            umbra_checks::review(&screened.event, &screened.marks, &checks)
+        };
+        let worst = tokio::task::block_in_place(hits).into_iter().find(|hit| hit.severity == Severity::Critical)?;
+        Some((verdict, worst.description))
+    }
+}
+
+impl Hooks {
+    /// Decides a call before it runs.
+    pub(super) async fn decide(&self, asked: Instant, request: &HookRequest) -> HookAnswer {
+        let Some(call) = &request.message.call else {
+            return HookAnswer::Deny("Umbra: the hook names no tool, so the call was not made.".to_owned());
+        };
+        let call_id = self.call_id(request, call);
+        let (answer, end) = self.ruling(asked, request, call, &call_id).await;
+        let stored = async {
+            let turn = self.note(request).await?;
+            self.announce(request, &turn, call, &call_id, &end).await
+        };
+        if let Err(error) = stored.await {
+            // The decision stands: it is in the audit.
+            tracing::warn!(%error, "a hooked call is decided, but no event tells of it");
+        }
+        answer
+    }
+
+    async fn ruling(
+        &self,
+        asked: Instant,
+        request: &HookRequest,
+        call: &HookedCall,
+        call_id: &str,
+    ) -> (HookAnswer, CallEnd) {
+        let denied = |decision, text: String| {
+            let end = CallEnd { decision: Some(decision), said: Some(text.clone()), ..CallEnd::default() };
+            (HookAnswer::Deny(text), end)
+        };
+        let name = ToolName { server: call.server.clone(), name: cut(&call.tool, NAME_BYTES) };
+        if let Err(right) = umbra_domain::tool::plain_tool_name(&name.name) {
+            return denied("block", format!("Umbra: the call was not made. The tool's name {right}"));
+        }
+        let asks = self.call_of(request, call, call_id, name);
+        let digest = json!([asks.tool.to_string(), asks.arguments]).to_string();
+        let answer = match self.boundary.decide_since(asked, asks, digest.as_bytes()).await {
+            Ok(answer) => answer,
+            Err(error) => return denied("block", format!("Umbra: the call was not made: {error}")),
+        };
+        let (answered, mut end) = match answer.decision {
+            Decision::Execute => (HookAnswer::Pass, CallEnd { decision: Some("execute"), ..CallEnd::default() }),
+            Decision::Ask => denied("ask", waiting(&answer)),
+            Decision::Block => denied("block", refusal(&answer)),
+            Decision::Stub => stubbed(request.host, call, &answer),
+        };
+        end.decision_id = Some(answer.decision_id);
+        (answered, end)
+    }
+
+    /// Denies the call of a hook that proves itself: the decision is in the audit, and no event is filed.
+    pub(super) async fn answer_canary(&self, asked: Instant, request: &HookRequest) -> HookAnswer {
+        let Some(call) = &request.message.call else { return HookAnswer::Pass };
+        let name = ToolName { server: None, name: super::CANARY.to_owned() };
+        let reason = "a canary is denied, so that the hook proves itself".to_owned();
+        let mut asks = self.call_of(request, call, &self.call_id(request, call), name);
+        asks.flagged = Some((GuardVerdict::Block, reason));
+        match self.boundary.decide_since(asked, asks, b"canary").await {
+            Ok(answer) => HookAnswer::Deny(format!("Umbra: canary denied ({})", answer.decision_id)),
+            Err(error) => HookAnswer::Deny(format!("Umbra: {error}")),
+        }
+    }
+
+    fn call_of(&self, request: &HookRequest, call: &HookedCall, call_id: &str, tool: ToolName) -> Call {
+        let session = request.message.session.clone();
+        let subagent = request.message.subagent.as_ref();
+        // A subagent's calls are a run below that of its session.
+        let below = session.as_ref().zip(subagent).map(|(session, subagent)| format!("{session}/{}", subagent.id));
+        Call {
+            call_id: call_id.to_owned(),
+            agent: request.speaker(),
+            parent_run: below.as_ref().and(session.clone()),
+            default_run: below.is_some(),
+            run: below,
+            session,
+            seed: None,
+            faults: false,
+            route: None,
+            modes: Vec::new(),
+            flagged: self.flagging.of(call, &tool),
+            tool,
+            by_proxy: false,
+            server_name: None,
+            annotations: ToolAnnotations::default(),
+            declared_effect: None,
+            description: None,
+            input_schema: None,
+            output_schema: None,
+            arguments: call.arguments.clone(),
+            stub_override: None,
+            stub_fallback: None,
+            uninterceptable: Vec::new(),
+            traceparent: None,
+            deadline_ms: None,
+        }
+    }
+}
+
+/// Answers in the tool's place: by a shell line that prints the stub, where the call is one and the host takes it, else
+/// by a denial with the stub.
+fn stubbed(host: &Host, call: &HookedCall, answer: &Answer) -> (HookAnswer, CallEnd) {
+    let text = answer.stub.as_ref().map(|stub| text_of(&stub.result)).unwrap_or_default();
+    let mut end = CallEnd { decision: Some("stub"), said: Some(text.clone()), ..CallEnd::default() };
+    let is_line = host.shells.contains(&&*call.full_name) && call.arguments.contains_key(host.shell_argument);
+    if host.rewrites && is_line && text.len() <= PRINTED_BYTES && !text.contains('\0') {
+        let mut arguments = call.arguments.clone();
+        let was_list = arguments.get(host.shell_argument).is_some_and(Value::is_array);
+        let line = Value::String(printing(&text));
+        arguments.insert(host.shell_argument.to_owned(), if was_list { json!([line]) } else { line });
+        end.rewritten = Some(arguments.clone());
+        return (HookAnswer::Rewrite(arguments), end);
+    }
+    let reason =
+        format!("This is a rehearsal: the call was not made. Go on as if it had returned the following.\n{text}");
+    (HookAnswer::Deny(reason), end)
+}
+
+/// Renders the result of a stub as a program would print it.
+fn text_of(result: &Value) -> String {
+    match result {
+        Value::String(text) => text.clone(),
+        Value::Object(members) => match members.get("stdout") {
+            Some(Value::String(text)) => text.clone(),
+            _ => result.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// Tells the model why its call was not made.
+fn refusal(answer: &Answer) -> String {
+    let detail = answer.detail.as_deref().unwrap_or("no reason was given");
+    format!("Umbra did not allow this call: {detail} (decision {})", answer.decision_id)
+}
+
+/// Tells the model whom its call waits for.
+fn waiting(answer: &Answer) -> String {
+    let detail = answer.detail.as_deref().unwrap_or("a rule asks for it");
+    let id = answer.approval.as_ref().map(|approval| approval.id.to_string()).unwrap_or_default();
+    format!(
+        "A person must approve this call first: {detail}. Ask the user to run `umbra approvals approve {id}`, then \
+         make the same call again."
+    )
+}

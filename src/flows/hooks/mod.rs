@@ -1,0 +1,167 @@
+//! A hook of a coding agent, from its payload to the answer: in `enforce` a call is decided before it runs, and every
+//! event of use becomes an event for the shadows.
+//!
+//! One event is filed for each call: with its result, or, where the host reports none (a denied call, a failed one),
+//! when the call is denied or its turn ends. Calls in between wait in `hook_call`.
+
+mod events;
+mod guard;
+
+use tokio::time::Instant;
+
+use self::events::CallEnd;
+use crate::flows::{
+    decisions::Boundary,
+    events::{AcceptError, Events},
+};
+use umbra_domain::{KeyId, clock::Clock};
+use umbra_hooks::{EventKind, HookAnswer, HookMessage, HookMode, Host};
+use umbra_store::{
+    Store, StoreError,
+    hooks::{HookNote, HookTurn},
+    installation::Installation,
+};
+
+pub use self::guard::Flagging;
+
+/// Name of the tool whose call proves that a hook is installed: it is denied in `enforce`, and never runs anywhere.
+pub const CANARY: &str = "umbra_canary";
+/// Most bytes of a prompt that is kept as the task of its turn.
+const TASK_BYTES: usize = 16 * 1024;
+
+/// Use case: hooks of coding agents. Cheap to clone.
+#[derive(Clone)]
+pub struct Hooks {
+    store: Store,
+    clock: Clock,
+    installation: Installation,
+    boundary: Boundary,
+    events: Events,
+    flagging: Flagging,
+}
+
+/// Request of a hook.
+#[derive(Debug, Clone)]
+pub struct HookRequest {
+    /// Host of the hook.
+    pub host: &'static Host,
+    /// Force of the hook.
+    pub mode: HookMode,
+    /// Name of the agent.
+    pub agent: String,
+    /// Key of the request.
+    pub by: Option<KeyId>,
+    /// The payload, read.
+    pub message: HookMessage,
+}
+
+/// Reason why an event of a hook is not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// The event was refused.
+    #[error(transparent)]
+    Refused(#[from] AcceptError),
+    /// The database does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl HookRequest {
+    /// The host's id of the session; a payload without one has a session of its own agent.
+    fn session(&self) -> &str {
+        self.message.session.as_deref().unwrap_or("none")
+    }
+
+    /// True for the call that proves a hook.
+    fn is_canary(&self) -> bool {
+        self.message.call.as_ref().is_some_and(|call| call.full_name == CANARY)
+    }
+
+    /// The agent of the event: a subagent is an agent of its own, named after the main agent and its kind.
+    fn speaker(&self) -> String {
+        match &self.message.subagent {
+            Some(subagent) => format!("{}/{}", self.agent, subagent.kind.as_deref().unwrap_or("subagent")),
+            None => self.agent.clone(),
+        }
+    }
+}
+
+impl Hooks {
+    /// Returns the use case on one database, with the use cases that it joins.
+    pub fn new(
+        (store, clock, installation): (Store, Clock, Installation),
+        (boundary, events): (Boundary, Events),
+        flagging: Flagging,
+    ) -> Self {
+        Self { store, clock, installation, boundary, events, flagging }
+    }
+
+    /// Answers a hook. A call in `enforce` always has an answer; its decision is in the audit when this returns.
+    ///
+    /// # Errors
+    /// The event cannot be stored. The agent goes on: nothing but a call waits for an answer.
+    pub async fn answer(&self, asked: Instant, request: &HookRequest) -> Result<HookAnswer, HookError> {
+        match (request.message.kind, request.mode) {
+            (Some(EventKind::Call), HookMode::Enforce) if request.is_canary() => {
+                Ok(self.answer_canary(asked, request).await)
+            }
+            (Some(EventKind::Call), HookMode::Observe) if request.is_canary() => {
+                self.note(request).await?;
+                Ok(HookAnswer::Deny("Umbra: canary stored".to_owned()))
+            }
+            (Some(EventKind::Call), HookMode::Enforce) => Ok(self.decide(asked, request).await),
+            (Some(EventKind::Call), HookMode::Observe) => {
+                let turn = self.note(request).await?;
+                if let Some(call) = &request.message.call {
+                    let call_id = self.call_id(request, call);
+                    self.announce(request, &turn, call, &call_id, &CallEnd::default()).await?;
+                }
+                Ok(HookAnswer::Pass)
+            }
+            (Some(EventKind::Result | EventKind::Failure), _) => {
+                let turn = self.note(request).await?;
+                self.file_result(request, &turn).await?;
+                Ok(HookAnswer::Pass)
+            }
+            (Some(EventKind::Stop | EventKind::SubagentStop | EventKind::SessionEnd), _) => {
+                let turn = self.note(request).await?;
+                self.file_open_calls(request).await?;
+                self.file_answer(request, &turn).await?;
+                Ok(HookAnswer::Pass)
+            }
+            (Some(EventKind::Prompt), _) => {
+                // A turn that was interrupted had no end.
+                self.file_open_calls(request).await?;
+                self.note(request).await?;
+                Ok(HookAnswer::Pass)
+            }
+            (Some(EventKind::SessionStart), _) => {
+                self.note(request).await?;
+                Ok(HookAnswer::Pass)
+            }
+            (Some(EventKind::Ignored) | None, _) => Ok(HookAnswer::Pass),
+        }
+    }
+
+    /// Notes the event in its session, and returns the turn.
+    async fn note(&self, request: &HookRequest) -> Result<HookTurn, StoreError> {
+        let HookRequest { host, mode, agent, message, .. } = request;
+        let prompt = message.prompt.as_deref().map(|prompt| {
+            let end = prompt.floor_char_boundary(TASK_BYTES);
+            umbra_checks::redact(prompt.get(..end).unwrap_or_default()).as_str().to_owned()
+        });
+        let shown_host = message.shown_host.filter(|shown| shown != host);
+        let note = HookNote {
+            agent: &self.boundary.name_of(agent),
+            session: &self.boundary.name_of(request.session()),
+            host: host.name,
+            shown_host: shown_host.map(|shown| shown.name),
+            mode: mode.as_str(),
+            event: umbra_hooks::event::label_of(&message.event),
+            turn: message.turn.as_deref(),
+            prompt: prompt.as_deref(),
+            is_call: message.kind == Some(EventKind::Call) && !request.is_canary(),
+        };
+        self.store.hooks().note(&note).await
+    }
+}
