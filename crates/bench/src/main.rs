@@ -3,6 +3,7 @@
 
 mod decide;
 mod fidelity;
+mod hooks;
 mod ingest;
 mod load;
 mod looks;
@@ -58,6 +59,8 @@ enum BenchCommand {
     Sidecar(sidecar::SidecarBenchOptions),
     /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
     Fidelity(fidelity::FidelityOptions),
+    /// Run real coding agents with hooks, and with every fault of a guard, and tell which calls ran.
+    Hooks(hooks::HooksBenchOptions),
     /// Serve a variant to compare with; `ingest` and `decide` start it.
     #[command(hide = true)]
     ServeVariant(variants::VariantOptions),
@@ -96,6 +99,7 @@ async fn run(Cli { global, what }: Cli) -> anyhow::Result<()> {
         BenchCommand::Looks(options) => looks::run(&global, &options).await,
         BenchCommand::Sidecar(options) => sidecar::run(&global, &options).await,
         BenchCommand::Fidelity(options) => fidelity::run(&global, &options),
+        BenchCommand::Hooks(options) => hooks::run(&global, &options).await,
         BenchCommand::ServeVariant(options) => variants::serve(&global, options).await,
     }
 }

@@ -76,6 +76,11 @@ impl Testbed {
         self.scratch.0.join(name)
     }
 
+    /// Returns the program under test.
+    pub fn umbra(&self) -> &Path {
+        &self.umbra
+    }
+
     /// Writes a file into the directory and returns its path.
     ///
     /// # Errors
