@@ -497,7 +497,7 @@ impl App {
             },
             followers: follower_settings(settings),
             sidecar: setup.sidecar_settings()?,
-            flagging: Flagging(setup.settings.boundary.hooks.flagged),
+            hooks: (Flagging(setup.settings.boundary.hooks.flagged), setup.companion()),
         };
         let (flows, writer, filer, interventions) = Flows::new(parts);
         Ok(Self { flows, dispatcher, writer, filer, decisions, interventions, warnings })

@@ -9,6 +9,7 @@ use crate::{
 use umbra_boundary::tools::Tools;
 use umbra_config::{
     Loaded, Report,
+    settings::SidecarHooks,
     sidecar::{SidecarFileValidators, read},
 };
 use umbra_domain::{Shadow, sidecar::SidecarRules};
@@ -16,6 +17,12 @@ use umbra_policy::check_condition;
 use umbra_sidecar::document::{DocumentLimits, name::Name};
 
 impl Setup {
+    /// Returns the sidecar's part in the sessions of coding agents: none without a sidecar file.
+    pub(super) fn companion(&self) -> SidecarHooks {
+        let sidecar = &self.settings.sidecar;
+        if sidecar.path.is_some() { sidecar.hooks } else { SidecarHooks::Off }
+    }
+
     /// Returns the rules of sessions: the sidecar file, with the policies of the tools file. `shadows` are those that
     /// rules in words may name; `unjudged` returns the reason why a shadow has no model, where that is a fault.
     ///

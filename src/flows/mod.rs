@@ -53,6 +53,7 @@ use crate::{
     queue::{DispatcherHandle, WorkerHeartbeat},
     webhooks::Endpoints,
 };
+use umbra_config::settings::SidecarHooks;
 use umbra_domain::clock::Clock;
 use umbra_store::{Store, installation::Installation};
 
@@ -133,8 +134,8 @@ pub struct FlowsParts {
     pub followers: FollowerSettings,
     /// Bounds of the sidecar.
     pub sidecar: SidecarSettings,
-    /// Fate of hooked calls in which the built-in checks see a critical risk.
-    pub flagging: Flagging,
+    /// Fate of hooked calls in which the built-in checks see a critical risk, and the sidecar's part in hooked sessions.
+    pub hooks: (Flagging, SidecarHooks),
 }
 
 impl Flows {
@@ -191,8 +192,8 @@ impl Flows {
             },
             hooks: Hooks::new(
                 (store.clone(), clock.clone(), installation.clone()),
-                (boundary.clone(), events.clone()),
-                parts.flagging,
+                (boundary.clone(), events.clone(), sidecar.clone()),
+                parts.hooks,
             ),
             audit: Audit {
                 store: store.clone(),

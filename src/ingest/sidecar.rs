@@ -67,7 +67,7 @@ pub struct ToolDefinitionSchema {
 }
 
 /// Session to begin.
-#[derive(Clone, PartialEq, ToSchema)]
+#[derive(Clone, PartialEq, ToSchema, Default)]
 #[schema(as = Attach)]
 pub struct AttachRequest {
     /// Agent of the session.

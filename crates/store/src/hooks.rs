@@ -1,6 +1,7 @@
 //! Hooks of coding agents: sessions of their hosts, and calls without a result yet.
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use super::{StoreError, aggregates::HookStore};
 
@@ -211,6 +212,65 @@ impl HookStore<'_> {
         .execute(&self.0.work)
         .await?;
         Ok(())
+    }
+
+    /// Returns the sidecar's session of a host's session.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn companion(self, agent: &str, session: &str) -> Result<Option<Uuid>, StoreError> {
+        let id: Option<Option<Uuid>> = sqlx::query_scalar(
+            "/* hooks.companion */ SELECT sidecar FROM hook_session WHERE agent = $1 AND session = $2",
+        )
+        .bind(agent)
+        .bind(session)
+        .fetch_optional(&self.0.work)
+        .await?;
+        Ok(id.flatten())
+    }
+
+    /// Keeps the sidecar's session of a host's session.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn keep_companion(self, agent: &str, session: &str, id: Uuid) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* hooks.keep_companion */ UPDATE hook_session SET sidecar = $3 WHERE agent = $1 AND session = $2",
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(id)
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Counts that the end of the turn is held; returns false if it was held `most` times already.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn hold(self, agent: &str, session: &str, most: i32) -> Result<bool, StoreError> {
+        let held = sqlx::query(
+            "/* hooks.hold */ UPDATE hook_session SET held = held + 1 WHERE agent = $1 AND session = $2 AND held < $3",
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(most)
+        .execute(&self.0.work)
+        .await?;
+        Ok(held.rows_affected() > 0)
+    }
+
+    /// True if hooks in enforce were heard of within the last day.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn enforces(self) -> Result<bool, StoreError> {
+        let enforces = sqlx::query_scalar(
+            "/* hooks.enforces */ SELECT EXISTS (SELECT FROM hook_session
+             WHERE seen_at > clock() - interval '1 day' AND mode = 'enforce')",
+        );
+        Ok(enforces.fetch_one(&self.0.work).await?)
     }
 
     /// Lists hosts with their agents and modes, the last seen first.

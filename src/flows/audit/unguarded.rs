@@ -74,7 +74,7 @@ impl Audit {
 
     async fn look_for_unguarded(&self, looks: &Looks) -> Result<(), StoreError> {
         let rules = self.boundary.rules.load_full();
-        if rules.required.is_off() {
+        if rules.required.is_off() && !self.store.hooks().enforces().await? {
             return self.store.contracts().skip_watching().await;
         }
         while let Some(page) = self.store.contracts().begin_watching(PAGE, SETTLED).await? {
@@ -121,7 +121,9 @@ impl Audit {
         let SeenEvent { id, agent, payload, pairs } = event;
         let StoredEvent { event, .. } = serde_json::from_slice(&payload).ok()?;
         let Event { tool, metadata, task_id, task_type, .. } = event;
-        let tool = tool.filter(|tool| rules.required.wants(&agent, &tool.name))?;
+        // A hook in enforce decides each call before it runs.
+        let is_enforced = metadata.get("hook").is_some_and(|hook| hook["mode"] == "enforce");
+        let tool = tool.filter(|tool| is_enforced || rules.required.wants(&agent, &tool.name))?;
         let text = |key: &str| metadata.get(key).and_then(Value::as_str);
         // The client says that the call did not run, so there is nothing to guard.
         if text("decision").is_some_and(|decision| matches!(decision, "block" | "ask")) {

@@ -4,6 +4,7 @@
 //! One event is filed for each call: with its result, or, where the host reports none (a denied call, a failed one),
 //! when the call is denied or its turn ends. Calls in between wait in `hook_call`.
 
+mod companion;
 mod events;
 mod guard;
 
@@ -13,7 +14,9 @@ use self::events::CallEnd;
 use crate::flows::{
     decisions::Boundary,
     events::{AcceptError, Events},
+    sessions::Sidecar,
 };
+use umbra_config::settings::SidecarHooks;
 use umbra_domain::{KeyId, clock::Clock};
 use umbra_hooks::{EventKind, HookAnswer, HookMessage, HookMode, Host};
 use umbra_store::{
@@ -37,7 +40,9 @@ pub struct Hooks {
     installation: Installation,
     boundary: Boundary,
     events: Events,
+    sidecar: Sidecar,
     flagging: Flagging,
+    companion: SidecarHooks,
 }
 
 /// Request of a hook.
@@ -90,10 +95,10 @@ impl Hooks {
     /// Returns the use case on one database, with the use cases that it joins.
     pub fn new(
         (store, clock, installation): (Store, Clock, Installation),
-        (boundary, events): (Boundary, Events),
-        flagging: Flagging,
+        (boundary, events, sidecar): (Boundary, Events, Sidecar),
+        (flagging, companion): (Flagging, SidecarHooks),
     ) -> Self {
-        Self { store, clock, installation, boundary, events, flagging }
+        Self { store, clock, installation, boundary, events, sidecar, flagging, companion }
     }
 
     /// Answers a hook. A call in `enforce` always has an answer; its decision is in the audit when this returns.
@@ -123,7 +128,16 @@ impl Hooks {
                 self.file_result(request, &turn).await?;
                 Ok(HookAnswer::Pass)
             }
-            (Some(EventKind::Stop | EventKind::SubagentStop | EventKind::SessionEnd), _) => {
+            (Some(EventKind::Stop), _) => {
+                let turn = self.note(request).await?;
+                if let held @ HookAnswer::Hold(_) = self.hold(asked, request).await {
+                    return Ok(held);
+                }
+                self.file_open_calls(request).await?;
+                self.file_answer(request, &turn).await?;
+                Ok(HookAnswer::Pass)
+            }
+            (Some(EventKind::SubagentStop | EventKind::SessionEnd), _) => {
                 let turn = self.note(request).await?;
                 self.file_open_calls(request).await?;
                 self.file_answer(request, &turn).await?;
@@ -132,8 +146,8 @@ impl Hooks {
             (Some(EventKind::Prompt), _) => {
                 // A turn that was interrupted had no end.
                 self.file_open_calls(request).await?;
-                self.note(request).await?;
-                Ok(HookAnswer::Pass)
+                let turn = self.note(request).await?;
+                Ok(self.advise(asked, request, &turn).await)
             }
             (Some(EventKind::SessionStart), _) => {
                 self.note(request).await?;
@@ -143,17 +157,23 @@ impl Hooks {
         }
     }
 
+    /// Returns the names of agent and session as they are stored.
+    fn named(&self, request: &HookRequest) -> (String, String) {
+        (self.boundary.name_of(&request.agent), self.boundary.name_of(request.session()))
+    }
+
     /// Notes the event in its session, and returns the turn.
     async fn note(&self, request: &HookRequest) -> Result<HookTurn, StoreError> {
-        let HookRequest { host, mode, agent, message, .. } = request;
+        let HookRequest { host, mode, message, .. } = request;
+        let (agent, session) = self.named(request);
         let prompt = message.prompt.as_deref().map(|prompt| {
             let end = prompt.floor_char_boundary(TASK_BYTES);
             umbra_checks::redact(prompt.get(..end).unwrap_or_default()).as_str().to_owned()
         });
         let shown_host = message.shown_host.filter(|shown| shown != host);
         let note = HookNote {
-            agent: &self.boundary.name_of(agent),
-            session: &self.boundary.name_of(request.session()),
+            agent: &agent,
+            session: &session,
             host: host.name,
             shown_host: shown_host.map(|shown| shown.name),
             mode: mode.as_str(),

@@ -1,6 +1,7 @@
 //! Hooks of coding agents: payloads in, answers and events out.
 
 mod calls;
+mod companion;
 mod install;
 mod sessions;
 mod shim;

@@ -70,7 +70,7 @@ pub use retention::Retention;
 use section::Section;
 pub use server::Server;
 pub use shadows::ShadowsFile;
-pub use sidecar::Sidecar;
+pub use sidecar::{Sidecar, SidecarHooks};
 pub use storage::Storage;
 pub use tools::ToolsFile;
 pub use webhooks::{Secret, Webhook};

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{
     super::{
         number::{Time, whole},
-        shape::{Flag, Maybe},
+        shape::{Flag, Maybe, word},
         text::path,
     },
     ms, secs,
@@ -35,5 +35,21 @@ section! {
         /// True to learn patterns from tasks without a session too, once their reviews approve them. Such patterns come
         /// from approved tasks alone, are offered only to their agent, and are data.
         mine_trajectories: bool = true, Flag;
+        /// Part of the sidecar in the sessions of coding agents that are attached by hooks, where a sidecar file is
+        /// given: off; advise (prompts come with patterns and the documents that are due); or hold (an agent also does
+        /// not end its turn, three times at most, before its documents are in order).
+        hooks: SidecarHooks = SidecarHooks::Advise, word(&SidecarHooks::ALL, SidecarHooks::as_str);
+    }
+}
+
+umbra_domain::words! {
+    /// Part of the sidecar in the sessions of coding agents.
+    pub enum SidecarHooks {
+        /// None.
+        Off = "off",
+        /// Prompts come with patterns and the documents that are due.
+        Advise = "advise",
+        /// An agent also does not end its turn before its documents are in order.
+        Hold = "hold",
     }
 }
