@@ -164,3 +164,25 @@ async fn api_documentation_loads_nothing_from_other_hosts() {
         .await;
     assert_eq!(asked, json!([]), "everything comes from here");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn coding_agent_whose_call_ran_without_a_decision_needs_attention_on_the_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let umbra = Umbra::with().go().await;
+    let result = json!({"hook_event_name": "PostToolUse", "session_id": "s1", "tool_name": "Bash", "tool_use_id": "c1",
+        "tool_input": {"command": "touch a"}, "tool_response": ""});
+    let told = umbra.post("/v1/hooks/codex?mode=enforce", &result).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+    browser.open(&format!("{}/#/", umbra.base)).await;
+    let text = browser.run("return document.getElementById('view').innerText").await;
+    let text = text.as_str().unwrap_or_default().to_lowercase();
+    for words in [
+        "needs attention",
+        "1 call of codex ran without a decision",
+        "umbra hook status",
+        "coding agents, by their hooks",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(browser.run("return document.documentElement.scrollWidth <= innerWidth").await, true);
+}

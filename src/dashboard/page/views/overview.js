@@ -1,5 +1,5 @@
 // The day so far: what needs attention, what it was like, what is new, and how the service stands.
-import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd } from "../dom.js";
+import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd, when } from "../dom.js";
 import { waiting } from "./approvals.js";
 import { shadowTable, providerTable } from "./shadows.js";
 import { breakerCard, distinct, findingTable, list, maybe } from "./parts.js";
@@ -10,7 +10,8 @@ const AGENTS = 8;
 const FINDINGS = 8;
 
 export async function overview({ ask, recall, act }) {
-  const [status, findings, opened, half, asked] = await Promise.all([ask("/v1/status"), list(ask, "/v1/findings"), maybe(ask("/v1/breakers?recommendation=open&limit=20")), maybe(ask("/v1/breakers?recommendation=half_open&limit=20")), maybe(ask("/v1/approvals?state=pending&limit=500"))]);
+  const [status, findings, opened, half, asked, hooked] = await Promise.all([ask("/v1/status"), list(ask, "/v1/findings"), maybe(ask("/v1/breakers?recommendation=open&limit=20")), maybe(ask("/v1/breakers?recommendation=half_open&limit=20")), maybe(ask("/v1/approvals?state=pending&limit=500")), maybe(ask("/v1/hooks"))]);
+  const unguarded = (hooked?.items ?? []).filter((one) => one.undecided);
   const day = status.shadows[0]?.day ?? status.now.slice(0, 10);
   const today = await maybe(recall(`/v1/briefings/${day}`));
   const sum = (of) => status.shadows.reduce((total, shadow) => total + of(shadow), 0);
@@ -28,11 +29,12 @@ export async function overview({ ask, recall, act }) {
       tile(usd(sum((shadow) => shadow.usd_today)), "spent"),
       tile(count(skipped), "skipped", null, "#/shadows"),
       tile(count(status.queue.queued + status.queue.running), `in the queue${status.queue.oldest_age_seconds ? `, oldest ${seconds(status.queue.oldest_age_seconds)}` : ""}`, null, "#/reviews?state=queued")),
-    breakers.length || status.needs.length || asked?.items.length ? [h("h2", null, "Needs attention"), waiting(asked), status.needs.map(needCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
+    breakers.length || status.needs.length || asked?.items.length || unguarded.length ? [h("h2", null, "Needs attention"), waiting(asked), status.needs.map(needCard), unguarded.map(unguardedCard), breakers.slice(0, BREAKERS).map((one) => breakerCard(one, { ask, act })), breakers.length > BREAKERS || more ? h("p", { class: "pages" }, to("agents", "All agents to hold back or watch")) : null] : null,
     h("h2", null, "Newest findings"),
     findingTable(distinct(findings.items).slice(0, FINDINGS), "No findings yet: they appear here once agents send events."),
     h("p", { class: "pages" }, to("findings", "All findings")),
     today?.agents.length ? [h("h2", null, "Agents today"), agentTable(today.agents.slice(0, AGENTS)), week(today)] : null,
+    hooked?.items.length ? [h("h2", null, "Coding agents, by their hooks"), hookTable(hooked.items)] : null,
     h("h2", null, "Shadows"), shadowTable(status.shadows),
     h("h2", null, "Models in use"), providerTable(status),
     h("p", { class: "pages" }, soft(`Umbra ${status.version} on ${many(status.servers, "server")}, Postgres ${status.database.version} ${status.database.state === "ok" ? "" : status.database.state}`)),
@@ -43,6 +45,17 @@ export async function overview({ ask, recall, act }) {
 const needCard = (need) => card(`${need.kind} ${need.name}`,
   h("p", { class: "row" }, tag(need.kind, "warning"), h("b", null, need.kind === "shadow" ? to(["shadows", need.name], need.name) : need.kind === "webhook" ? to("webhooks", need.name) : need.name)),
   h("p", { dir: "auto" }, need.problem), soft(need.remedy));
+
+/** A coding agent whose calls ran without a decision, although its hooks should ask before each. */
+const unguardedCard = (one) => card(`hook ${one.host}`,
+  h("p", { class: "row" }, tag("unguarded", "critical"), h("b", null, agentLink(one.agent))),
+  h("p", null, `${many(one.undecided, "call")} of ${one.host} ran without a decision, although its hooks are in enforce.`),
+  soft("Look at umbra hook status on its machine: hooks may be switched off, or not trusted."));
+
+/** Coding agents whose hooks were heard of. */
+const hookTable = (hosts) => table("Coding agents", ["Host", "Agent", "Mode", "Sessions", "Calls", "Without decision", "Last event"], hosts.map((one) => [`${one.host} ${one.agent} ${one.mode}`,
+  cell(null, one.shown_host ? `${one.host}, run by ${one.shown_host}` : one.host), agentLink(one.agent), cell(null, tag(one.mode, one.mode === "enforce" ? "good" : null)), cell({ class: "n" }, count(one.sessions)),
+  cell({ class: "n" }, count(one.calls)), cell({ class: `n ${one.undecided ? "critical" : ""}` }, count(one.undecided)), cell(null, when(one.seen_at))]));
 
 export function agentTable(agents) {
   return table("Agents", ["Agent", "Reviews", "Flagged", "Critical", "Warnings", "Found something", "Cost"], agents.map((one) => [one.agent,
