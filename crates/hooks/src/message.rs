@@ -99,7 +99,10 @@ impl HookMessage {
         let text = |places: &[&str]| text_of(at(payload, places)?);
         let event = text(field::EVENT).or(event.map(ToOwned::to_owned)).unwrap_or_default();
         let kind = kind_of(&event);
-        let prompt = text(field::PROMPT).filter(|prompt| kind == Some(EventKind::Prompt) && is_prompt(prompt));
+        let subagent = subagent(payload);
+        // What a subagent is told comes from the main agent.
+        let is_turn = kind == Some(EventKind::Prompt) && subagent.is_none();
+        let prompt = text(field::PROMPT).filter(|prompt| is_turn && is_prompt(prompt));
         let call = call_of(host, &event, payload);
         let result = at(payload, field::RESULT).and_then(result_text);
         let error = text(field::ERROR).filter(|error| !error.is_empty());
@@ -108,10 +111,7 @@ impl HookMessage {
             kind,
             session: text(field::SESSION).filter(|id| !id.is_empty()),
             turn: text(field::TURN).filter(|id| !id.is_empty()),
-            subagent: text(field::SUBAGENT)
-                // Cline gives its main agent an id, too.
-                .filter(|id| !id.is_empty() && payload.get("parent_agent_id") != Some(&Value::Null))
-                .map(|id| Subagent { id, kind: text(field::SUBAGENT_KIND).filter(|kind| !kind.is_empty()) }),
+            subagent,
             call,
             result,
             error,
@@ -136,6 +136,15 @@ impl HookMessage {
 /// Returns the first of these places that has a value.
 fn at<'p>(payload: &'p Value, places: &[&str]) -> Option<&'p Value> {
     places.iter().find_map(|place| payload.pointer(place).filter(|value| !value.is_null()))
+}
+
+fn subagent(payload: &Value) -> Option<Subagent> {
+    let text = |places: &[&str]| text_of(at(payload, places)?).filter(|text| !text.is_empty());
+    // Cline gives its main agent an id, too.
+    if payload.get("parent_agent_id") == Some(&Value::Null) {
+        return None;
+    }
+    Some(Subagent { id: text(field::SUBAGENT)?, kind: text(field::SUBAGENT_KIND) })
 }
 
 fn text_of(value: &Value) -> Option<String> {

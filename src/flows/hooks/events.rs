@@ -130,7 +130,7 @@ impl Hooks {
 
     /// Stores an event under the id of its call: a second hook of the same call adds nothing.
     async fn file(&self, request: &HookRequest, event: Event, call_id: &str) -> Result<(), HookError> {
-        let key = format!("hook/{}/{call_id}", self.boundary.name_of(request.session()));
+        let key = format!("hook/{call_id}");
         let incoming = Incoming { event, key: Some(key), digest_input: Vec::new() };
         self.events.accept(incoming, &origin(request)).await?;
         Ok(())
@@ -159,11 +159,13 @@ impl Hooks {
         }
     }
 
-    /// Id of a call: the host's, or one made from what the call is and when the host says that it was asked.
+    /// Id of a call: the host's, within its session, or one made from what the call is and when the host says that it was asked.
     pub(super) fn call_id(&self, request: &HookRequest, call: &HookedCall) -> String {
-        let cleaned = |id: &str| self.boundary.name_of(&cut(id, 200));
+        // Models number their calls anew in each session, and so do subagents.
         if let Some(id) = &call.id {
-            return cleaned(id);
+            let subagent = request.message.subagent.as_ref().map(|subagent| format!("{}/", subagent.id));
+            let whole = format!("{}/{}{id}", request.session(), subagent.unwrap_or_default());
+            return self.boundary.name_of(&cut(&whole, 240));
         }
         let made = self.clock.new_id().to_string();
         let time = call.time.as_deref().unwrap_or(&made);
@@ -202,6 +204,9 @@ fn bounded(arguments: &Map<String, Value>) -> Value {
 fn event_of(request: &HookRequest, turn: &HookTurn, call: &HookedCall, call_id: &str, end: &CallEnd) -> Event {
     let mut event = event(request, turn);
     event.metadata.insert("call_id".to_owned(), json!(call_id));
+    if let (Some(id), Some(Value::Object(hook))) = (&call.id, event.metadata.get_mut("hook")) {
+        hook.insert("call".to_owned(), json!(id));
+    }
     if let Some(decision) = end.decision {
         event.metadata.insert("decision".to_owned(), json!(decision));
     }

@@ -178,7 +178,8 @@ impl Hooks {
             shown_host: shown_host.map(|shown| shown.name),
             mode: mode.as_str(),
             event: umbra_hooks::event::label_of(&message.event),
-            turn: message.turn.as_deref(),
+            // A subagent works for the turn of its main agent.
+            turn: message.turn.as_deref().filter(|_| message.subagent.is_none()),
             prompt: prompt.as_deref(),
             is_call: message.kind == Some(EventKind::Call) && !request.is_canary(),
         };

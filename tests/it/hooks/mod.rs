@@ -3,6 +3,7 @@
 mod calls;
 mod companion;
 mod install;
+mod recorded;
 mod sessions;
 mod shim;
 

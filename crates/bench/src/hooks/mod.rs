@@ -3,6 +3,7 @@
 
 mod agents;
 mod faults;
+mod latency;
 mod model;
 
 use std::{
@@ -41,6 +42,9 @@ pub struct HooksBenchOptions {
     /// Mode of the hooks: in `observe` each session must end as if there were no hooks.
     #[arg(long, value_name = "MODE", default_value = "enforce", value_parser = ["enforce", "observe"])]
     mode: String,
+    /// Run no agent, but a hook so many times, and tell its times.
+    #[arg(long, value_name = "CALLS")]
+    latency: Option<usize>,
     /// Keep the homes of the sessions in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -61,6 +65,9 @@ struct Session {
 /// # Errors
 /// A session did not end as it must, or could not be run.
 pub async fn run(global: &BenchGlobalOptions, options: &HooksBenchOptions) -> anyhow::Result<()> {
+    if let Some(calls) = options.latency {
+        return latency::run(global, calls).await;
+    }
     let all = Agent::all(&options.hosts)?;
     let faults = if options.faults.is_empty() { Fault::ALL.to_vec() } else { options.faults.clone() };
     fs::create_dir_all(&options.agents)?;

@@ -1,0 +1,85 @@
+//! Time of a hook, from its start to its answer, beside the start of a process that does nothing.
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+
+use crate::{BenchGlobalOptions, answer, answer_json, testbed::Testbed};
+
+/// Times of many runs, sorted.
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn ms(&self, share: usize) -> f64 {
+        let at = (self.0.len() * share / 100).min(self.0.len().saturating_sub(1));
+        self.0.get(at).copied().unwrap_or_default().as_secs_f64() * 1e3
+    }
+}
+
+/// Runs a hook so many times, one after the other, with the server on loopback, and prints its times.
+///
+/// # Errors
+/// The server does not start, or a hook denies an allowed call.
+pub async fn run(global: &BenchGlobalOptions, calls: usize) -> anyhow::Result<()> {
+    let testbed = Testbed::open(global).await?;
+    let server = testbed.serve("latency", &testbed.shadows(None)?, &[]).await?;
+    let (umbra, url) = (testbed.umbra().to_owned(), format!("http://{}", server.address));
+    let measure = move || -> anyhow::Result<_> {
+        let idle = times(calls, |_| start(Path::new("/bin/true"), &[], ""))?;
+        let options = ["hook", "claude-code", "--mode", "enforce", "--event", "PreToolUse", "--url", &url];
+        let hook = times(calls, |n| {
+            let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+                "tool_use_id": format!("c{n}"), "tool_input": {"command": format!("echo {n} > file")}});
+            let said = start(&umbra, &options, &payload.to_string())?;
+            ensure!(said.is_empty(), "an allowed call was answered with {said}");
+            Ok(said)
+        })?;
+        let bytes = std::fs::metadata(&umbra)?.len();
+        Ok((idle, hook, bytes))
+    };
+    let (idle, hook, bytes) = tokio::task::spawn_blocking(measure).await??;
+    drop(server);
+    testbed.close().await;
+    let [p50, p99, base50] = [hook.ms(50), hook.ms(99), idle.ms(50)];
+    if global.json {
+        return answer_json(
+            &json!({"calls": calls, "p50_ms": p50, "p99_ms": p99, "idle_p50_ms": base50, "bytes": bytes}),
+        );
+    }
+    answer(&format!(
+        "{calls} hooks in enforce: p50 {p50:.1} ms, p99 {p99:.1} ms; a process that does nothing: p50 {base50:.1} ms"
+    ));
+    answer(&format!("size of the program: {} MB", bytes / 1_000_000));
+    Ok(())
+}
+
+fn times(calls: usize, mut run: impl FnMut(usize) -> anyhow::Result<String>) -> anyhow::Result<Times> {
+    let mut times = Vec::with_capacity(calls);
+    for n in 0..calls {
+        let began = Instant::now();
+        run(n)?;
+        times.push(began.elapsed());
+    }
+    times.sort();
+    Ok(Times(times))
+}
+
+fn start(program: &Path, arguments: &[&str], input: &str) -> anyhow::Result<String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .with_context(|| format!("{} does not start", program.display()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        drop(stdin.write_all(input.as_bytes()));
+    }
+    Ok(String::from_utf8(child.wait_with_output()?.stdout)?)
+}
