@@ -14,16 +14,14 @@ CREATE TABLE hook_session (
     undecided  bigint      NOT NULL DEFAULT 0,        -- results in enforce without a decision before them
     held       integer     NOT NULL DEFAULT 0,        -- times that the end of this turn was held
     sidecar    uuid,                                  -- session of the sidecar
-    began_at   timestamptz NOT NULL DEFAULT clock(),
     seen_at    timestamptz NOT NULL DEFAULT clock(),
     PRIMARY KEY (agent, session)
 );
-CREATE INDEX hook_session_seen ON hook_session (seen_at);
 
 CREATE TABLE hook_call (
     id        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     agent     text        NOT NULL,                   -- a subagent has a name of its own
-    session   text        NOT NULL,
+    session   text        NOT NULL,                   -- the host's id, with that of a subagent behind it
     call_id   text        NOT NULL,
     digest    bytea       NOT NULL,                   -- keyed hash of tool and arguments, for hosts without call ids
     task_id   text        NOT NULL,
@@ -31,6 +29,6 @@ CREATE TABLE hook_call (
     event     bytea,                                  -- the event to file if no result comes, as JSON, redacted; none if it is filed
     called_at timestamptz NOT NULL DEFAULT clock()
 );
-CREATE INDEX hook_call_id ON hook_call (agent, session, call_id);
+CREATE UNIQUE INDEX hook_call_id ON hook_call (agent, session, call_id);
 CREATE INDEX hook_call_digest ON hook_call (agent, session, digest, id);
 CREATE INDEX hook_call_called ON hook_call (called_at);

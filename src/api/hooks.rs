@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     flows::hooks::{HookError, HookRequest},
-    ingest,
+    ingest::{self, RequestFault},
     telemetry::metric,
 };
 use umbra_domain::key::Scope;
@@ -35,6 +35,8 @@ use umbra_hooks::{
 static PROOF: HeaderName = HeaderName::from_static("umbra-hook");
 /// Most characters of a nonce.
 const NONCE: usize = 64;
+/// Most bytes of an id or a name in a payload; longer ones are known by their hash.
+const NAME: usize = 128;
 /// Most faults of a payload that the model is told.
 const TOLD: usize = 3;
 
@@ -83,7 +85,7 @@ pub async fn post_hook(
         Problem::not_found(format!("unknown host: use one of {known}"))
     })?;
     let mode = params.parsed("mode", "observe or enforce", HookMode::parse).unwrap_or_default();
-    let agent = params.text("agent").filter(|agent| !agent.trim().is_empty());
+    let agent = params.parsed("agent", format!("a name of at most {NAME} bytes"), agent_name);
     let event = params.text("event");
     let nonce = params.parsed("nonce", format!("at most {NONCE} letters and digits"), nonce);
     params.finish()?;
@@ -94,24 +96,36 @@ pub async fn post_hook(
     let agent = agent.unwrap_or_else(|| host.name.to_owned());
     caller.speak_for(&agent)?;
     let by = caller.key();
-    let body = api.bodies.read(request).await?;
-    let answer = match ingest::hook_payload(&body, &api.limits) {
+    let may_be_call = event.as_deref().and_then(kind_of).is_none_or(|kind| kind == EventKind::Call);
+    let must_answer = mode == HookMode::Enforce && may_be_call;
+    let read = match api.bodies.read(request).await {
+        Ok(body) if may_be_call => ingest::hook_payload(&body, &api.limits).map_err(|faults| (told(&faults), faults)),
+        Ok(body) => ingest::hook_report(&body, &api.limits).map_err(|faults| (told(&faults), faults)),
+        Err(problem) if must_answer => Err((problem.detail().to_owned(), Vec::new())),
+        Err(problem) => return Err(problem),
+    };
+    let answer = match read {
         Ok(payload) => {
-            let message = HookMessage::read(host, event.as_deref(), &payload);
+            let mut message = HookMessage::read(host, event.as_deref(), &payload);
+            message.for_each_name(|name| {
+                if name.len() > NAME {
+                    let hash = api.flows.installation.hash("hook-name", &[name.as_bytes()]);
+                    *name = hex::encode(hash.get(..16).unwrap_or_default());
+                }
+            });
             count(host, &message);
             let hook = HookRequest { host, mode, agent, by, message };
             let answer = api.flows.hooks.answer(asked, &hook).await.map_err(problem)?;
-            answer.render(hook.message.reader(host), &hook.message)
-        }
-        Err(faults) => {
-            // Without the payload the call cannot be decided, so it is denied, if it may be one.
-            let may_be_call = event.as_deref().is_none_or(|event| kind_of(event) == Some(EventKind::Call));
-            if mode == HookMode::Observe || !may_be_call {
-                return Err(invalid_request(faults));
+            match (&answer, mode) {
+                // An allowance that some hosts want to read would stand for the user's own.
+                (HookAnswer::Pass, HookMode::Observe) => json!({}),
+                _ => answer.render(hook.message.reader(host), &hook.message),
             }
-            let told: Vec<String> =
-                faults.iter().take(TOLD).map(|fault| format!("{} {}", fault.pointer, fault.detail)).collect();
-            let reason = format!("Umbra cannot read this call, so it was not made: {}", told.join("; ").trim());
+        }
+        Err((_, faults)) if !must_answer => return Err(invalid_request(faults)),
+        Err((why, _)) => {
+            // Without the payload the call cannot be decided. A host takes an error of HTTP for an allowance.
+            let reason = format!("Umbra cannot read this call, so it was not made: {why}");
             let event = event.unwrap_or_else(|| "PreToolUse".to_owned());
             HookAnswer::Deny(reason).render(host, &HookMessage { event, ..HookMessage::default() })
         }
@@ -121,6 +135,16 @@ pub async fn post_hook(
         response.headers_mut().insert(PROOF.clone(), nonce);
     }
     Ok(response)
+}
+
+/// Words the first faults of a payload.
+fn told(faults: &[RequestFault]) -> String {
+    let words = faults.iter().take(TOLD).map(|fault| format!("{} {}", fault.pointer, fault.detail));
+    words.collect::<Vec<_>>().join("; ").trim().to_owned()
+}
+
+fn agent_name(text: &str) -> Option<String> {
+    (!text.trim().is_empty() && text.len() <= NAME).then(|| text.to_owned())
 }
 
 fn nonce(text: &str) -> Option<String> {

@@ -226,6 +226,7 @@ fn start_sidecar_tasks(
 
 /// Starts the background tasks that follow decisions about calls.
 fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
+    background.spawn("hooks", flows.hooks.clone().file_stale_calls_until(leave.clone()));
     background.spawn("merge", flows.boundary.clone().merge_until(leave.clone()));
     background.spawn("seal", flows.boundary.clone().seal_until(leave.clone()));
     background.spawn("audit", flows.boundary.clone().write_audit_until(leave.clone()));

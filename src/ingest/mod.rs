@@ -109,6 +109,35 @@ pub fn hook_payload(body: &[u8], limits: &Limits) -> Result<serde_json::Value, V
     faults.unless_any(payload)
 }
 
+/// Reads the payload of a hook that reports something: as [`hook_payload`], but characters that cannot be stored, as a
+/// tool may print them, are replaced, and there may be as many values as the body has room for.
+pub fn hook_report(body: &[u8], limits: &Limits) -> Result<serde_json::Value, Vec<RequestFault>> {
+    let limits = &Limits { depth: limits.depth.max(100), nodes: body.len(), ..*limits };
+    hook_payload(&mended(body), limits)
+}
+
+/// Replaces the escapes of U+0000 and of surrogates without their pair in a text of JSON.
+fn mended(body: &[u8]) -> Vec<u8> {
+    let code = |at: usize| {
+        let digits = body.get(at..)?.strip_prefix(b"\\u")?.get(..4)?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut whole = Vec::with_capacity(body.len());
+    let mut at = 0;
+    while let Some(byte) = body.get(at) {
+        let (kept, length): (&[u8], usize) = match (code(at), code(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (body.get(at..at + 12).unwrap_or_default(), 12),
+            (Some(0 | 0xd800..=0xdfff), _) => (b"\\ufffd", 6),
+            // An escaped backslash begins no escape of its own.
+            _ if *byte == b'\\' => (body.get(at..at + 2).unwrap_or(b"\\"), 2),
+            _ => (std::slice::from_ref(byte), 1),
+        };
+        whole.extend_from_slice(kept);
+        at += length;
+    }
+    whole
+}
+
 /// Reads one event. The faults' pointers start at the event.
 pub fn event(body: &[u8], limits: &Limits) -> Result<Incoming, Vec<RequestFault>> {
     whole(body, Digest::Always, limits)

@@ -58,7 +58,7 @@ pub const HOSTS: [Host; 10] = [
         title: "Codex CLI",
         unseen: &[
             "Codex runs no hook for `write_stdin`: what is typed into a shell that an allowed call has started is not \
-             seen. Such starts are judged as destructive.",
+             seen. A rule of the tools file can forbid to start one.",
             "Codex skips hooks that it does not trust, and all of them under --disable hooks or --ignore-user-config, \
              without a word: `umbra hook status` shows calls that ran without a decision.",
         ],
@@ -73,7 +73,7 @@ pub const HOSTS: [Host; 10] = [
     },
     // Arguments in an answer are ignored: the call runs as it was.
     Host { name: "qwen-code", title: "Qwen Code", shells: &["run_shell_command"], rewrites: false, ..CLAUDE },
-    Host { name: "copilot", title: "Copilot CLI", shells: &["Bash", "bash"], mcp_separator: Some("-"), ..CLAUDE },
+    Host { name: "copilot", title: "Copilot CLI", shells: &["Bash", "bash"], ..CLAUDE },
     Host {
         name: "droid",
         title: "Factory Droid",

@@ -270,7 +270,7 @@ impl Installation {
         if self.form == SettingsForm::Scripts {
             let denied = format!(r#"{{"cancel": true, "errorMessage": "{UNANSWERED}"}}"#);
             return format!(
-                "said=$({bounded} 2>/dev/null) && printf '%s\\n' \"$said\" || printf 'HOOK_CONTROL\\t%s\\n' '{denied}'"
+                "said=$({bounded} 2>/dev/null) && [ -n \"$said\" ] && printf '%s\\n' \"$said\" || printf 'HOOK_CONTROL\\t%s\\n' '{denied}'"
             );
         }
         // Hosts run a call after most failures of its hook, but not after the exit code 2 with a text on standard error.

@@ -34,8 +34,6 @@ pub struct HookMessage {
     pub prompt: Option<String>,
     /// Last text of the agent.
     pub answer: Option<String>,
-    /// True if the agent goes on because a hook held its end.
-    pub was_held: bool,
     /// Host that the payload shows, where it shows one.
     pub shown_host: Option<&'static Host>,
 }
@@ -82,8 +80,8 @@ mod field {
     pub const DURATION: &[&str] = &["/duration_ms", "/duration", "/tool_result/durationMs"];
     pub const PROMPT: &[&str] = &["/prompt", "/userPromptSubmit/prompt"];
     pub const ANSWER: &[&str] = &["/last_assistant_message", "/prompt_response", "/turn/outputText"];
-    pub const HELD: &[&str] = &["/stop_hook_active"];
     pub const SERVER: &[&str] = &["/mcp_server/name", "/mcp_context/server_name"];
+    pub const MCP_TOOL: &[&str] = &["/mcp_context/tool_name"];
     pub const SUBAGENT: &[&str] = &["/agent_id", "/subagent_id"];
     pub const SUBAGENT_KIND: &[&str] = &["/agent_type", "/subagent_type"];
     pub const TIME: &[&str] = &["/timestamp"];
@@ -97,8 +95,10 @@ impl HookMessage {
     /// the event that the hook was installed for, for payloads that do not name theirs.
     pub fn read(host: &Host, event: Option<&str>, payload: &Value) -> Self {
         let text = |places: &[&str]| text_of(at(payload, places)?);
-        let event = text(field::EVENT).or(event.map(ToOwned::to_owned)).unwrap_or_default();
-        let kind = kind_of(&event);
+        let installed = event;
+        let event = text(field::EVENT).or(installed.map(ToOwned::to_owned)).unwrap_or_default();
+        // An event that this version does not know, in a hook that was installed for another, is taken for that one.
+        let kind = kind_of(&event).or(installed.and_then(kind_of));
         let subagent = subagent(payload);
         // What a subagent is told comes from the main agent.
         let is_turn = kind == Some(EventKind::Prompt) && subagent.is_none();
@@ -119,7 +119,6 @@ impl HookMessage {
             duration_ms: at(payload, field::DURATION).and_then(Value::as_f64).filter(|ms| *ms >= 0.0).map(whole),
             prompt,
             answer: text(field::ANSWER).filter(|text| !text.trim().is_empty()),
-            was_held: at(payload, field::HELD).and_then(Value::as_bool).unwrap_or_default(),
             shown_host: shown_host(payload, &event),
             event,
         }
@@ -127,9 +126,22 @@ impl HookMessage {
 }
 
 impl HookMessage {
-    /// Returns the host that reads the answer: Cursor reads its own form, even from hooks of Claude Code's settings.
+    /// Calls `change` with each id and name that becomes a key.
+    pub fn for_each_name(&mut self, mut change: impl FnMut(&mut String)) {
+        let Self { session, turn, subagent, call, .. } = self;
+        session.iter_mut().chain(turn).for_each(&mut change);
+        if let Some(Subagent { id, kind }) = subagent {
+            change(id);
+            kind.iter_mut().for_each(&mut change);
+        }
+        if let Some(HookedCall { id, .. }) = call {
+            id.iter_mut().for_each(&mut change);
+        }
+    }
+
+    /// Returns the host that reads the answer: the one that the payload shows, whatever the hook was installed for.
     pub fn reader(&self, host: &'static Host) -> &'static Host {
-        self.shown_host.filter(|shown| shown.name == "cursor").unwrap_or(host)
+        self.shown_host.unwrap_or(host)
     }
 }
 
@@ -175,7 +187,10 @@ fn call_of(host: &Host, event: &str, payload: &Value) -> Option<HookedCall> {
     };
     let full_name = text(field::TOOL).or(implied.map(ToOwned::to_owned)).filter(|name| !name.is_empty())?;
     let given = text(field::SERVER).filter(|server| !server.is_empty());
-    let (server, tool) = split(host, given, &full_name);
+    let (server, tool) = match (given, text(field::MCP_TOOL)) {
+        (Some(server), Some(tool)) => (Some(server), tool),
+        (given, _) => split(host, given, &full_name),
+    };
     let arguments = match at(payload, field::INPUT) {
         Some(Value::Object(arguments)) => arguments.clone(),
         // Cursor gives the arguments of MCP tools as the text of their JSON.
@@ -190,6 +205,13 @@ fn call_of(host: &Host, event: &str, payload: &Value) -> Option<HookedCall> {
             .collect(),
         None => Map::new(),
     };
+    let mut arguments = arguments;
+    // Codex gives a patch as a command, which it is not.
+    if tool == "apply_patch"
+        && let Some(patch) = arguments.remove("command")
+    {
+        arguments.insert("patch".to_owned(), patch);
+    }
     let id = text(field::CALL).filter(|id| !id.is_empty());
     Some(HookedCall { id, server, tool, full_name, arguments, time: text(field::TIME) })
 }

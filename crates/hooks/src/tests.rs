@@ -34,7 +34,8 @@ fn names_of_mcp_tools_are_split_as_each_host_writes_them() {
     let gemini =
         json!({"tool_name": "mcp_shop_get_order", "mcp_context": {"server_name": "shop", "tool_name": "get_order"}});
     assert_eq!(split("gemini-cli", gemini), of("shop", "get_order"));
-    assert_eq!(split("copilot", json!({"tool_name": "shop-get_order"})), of("shop", "get_order"));
+    // Where the server ends cannot be told, so the whole name stands for all that it may be.
+    assert_eq!(split("copilot", json!({"tool_name": "shop-get_order"})), (None, "shop-get_order".to_owned()));
     assert_eq!(split("droid", json!({"tool_name": "shop___get_order"})), of("shop", "get_order"));
     assert_eq!(split("droid", json!({"tool_name": "Execute"})), (None, "Execute".to_owned()));
 }
@@ -62,6 +63,31 @@ fn message_of_the_host_is_no_prompt() {
 fn payload_of_cursor_is_told_from_that_of_claude_code() {
     let payload = json!({"hook_event_name": "PreToolUse", "cursor_version": "2.1", "tool_name": "Bash"});
     assert_eq!(read("claude-code", &payload).shown_host, host("cursor"));
+}
+
+#[test]
+fn hook_that_was_installed_for_calls_takes_an_unknown_event_for_a_call() {
+    let payload = json!({"hook_event_name": "PreToolUseV2", "tool_name": "Bash"});
+    let message = HookMessage::read(&HOSTS[0], Some("PreToolUse"), &payload);
+    assert_eq!(message.kind, Some(EventKind::Call));
+    assert_eq!(HookMessage::read(&HOSTS[0], None, &payload).kind, None);
+}
+
+#[test]
+fn prompt_and_turn_of_a_subagent_are_not_those_of_its_session() {
+    let payload = json!({"hook_event_name": "UserPromptSubmit", "prompt": "Do a part", "agent_id": "a1"});
+    assert_eq!(read("codex", &payload).prompt, None);
+    let main = json!({"hook_event_name": "PreToolUse", "tool_name": "x", "agent_id": "a1", "parent_agent_id": null});
+    assert_eq!(read("cline", &main).subagent, None);
+}
+
+#[test]
+fn patch_of_codex_is_no_command() {
+    let payload =
+        json!({"hook_event_name": "PreToolUse", "tool_name": "apply_patch", "tool_input": {"command": "*** Begin"}});
+    let call = read("codex", &payload).call.expect("a call");
+    assert_eq!(call.arguments.get("patch"), Some(&json!("*** Begin")));
+    assert_eq!(call.arguments.get("command"), None);
 }
 
 #[test]

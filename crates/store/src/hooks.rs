@@ -35,8 +35,6 @@ pub struct HookTurn {
     pub task_id: String,
     /// Prompt of the turn, redacted.
     pub task: Option<String>,
-    /// Number of prompts so far.
-    pub prompts: i32,
 }
 
 /// Call that was announced.
@@ -44,7 +42,7 @@ pub struct HookTurn {
 pub struct AnnouncedCall<'a> {
     /// Agent or subagent of the call.
     pub agent: &'a str,
-    /// The host's id of the session.
+    /// The host's id of the session, with that of a subagent behind it.
     pub session: &'a str,
     /// Id of the call.
     pub call_id: &'a str,
@@ -105,7 +103,7 @@ impl HookStore<'_> {
     /// # Errors
     /// The database does not answer.
     pub async fn note(self, note: &HookNote<'_>) -> Result<HookTurn, StoreError> {
-        let (task_id, task, prompts): (String, Option<String>, i32) = sqlx::query_as(
+        let (task_id, task): (String, Option<String>) = sqlx::query_as(
             "/* hooks.note */
              INSERT INTO hook_session AS s (agent, session, host, shown_host, mode, event, prompts, task_id, task, calls)
              VALUES ($1, $2, $3, $4, $5, $6, $8, $2 || '/' || coalesce($7, $8::text), $9, $10)
@@ -116,7 +114,7 @@ impl HookStore<'_> {
                                 ELSE s.task_id END,
                  task = CASE WHEN $8 > 0 THEN $9 ELSE s.task END,
                  held = CASE WHEN $8 > 0 THEN 0 ELSE s.held END
-             RETURNING task_id, task, prompts",
+             RETURNING task_id, task",
         )
         .bind(note.agent)
         .bind(note.session)
@@ -130,7 +128,7 @@ impl HookStore<'_> {
         .bind(i64::from(note.is_call))
         .fetch_one(&self.0.work)
         .await?;
-        Ok(HookTurn { task_id, task, prompts })
+        Ok(HookTurn { task_id, task })
     }
 
     /// Stores a call whose result is still to come. A call that is announced twice is stored once.
@@ -140,8 +138,7 @@ impl HookStore<'_> {
     pub async fn announce(self, call: &AnnouncedCall<'_>) -> Result<(), StoreError> {
         sqlx::query(
             "/* hooks.announce */ INSERT INTO hook_call (agent, session, call_id, digest, task_id, decided, event)
-             SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (
-                 SELECT FROM hook_call WHERE agent = $1 AND session = $2 AND call_id = $3)",
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (agent, session, call_id) DO NOTHING",
         )
         .bind(call.agent)
         .bind(call.session)
@@ -156,7 +153,7 @@ impl HookStore<'_> {
     }
 
     /// Takes the call that a result belongs to: by its id, or, for a host without ids, the oldest call with the same
-    /// tool and arguments.
+    /// tool and arguments. A call that did not run stays until its turn ends, since a host may tell of it again.
     ///
     /// # Errors
     /// The database does not answer.
@@ -168,11 +165,12 @@ impl HookStore<'_> {
         digest: &[u8; 32],
     ) -> Result<Option<OpenCall>, StoreError> {
         let row: Option<OpenRow> = sqlx::query_as(
-            "/* hooks.take */ DELETE FROM hook_call WHERE id = (
-                 SELECT id FROM hook_call WHERE agent = $1 AND session = $2
+            "/* hooks.take */ WITH c AS (
+                 SELECT id, call_id, decided, event FROM hook_call WHERE agent = $1 AND session = $2
                      AND CASE WHEN $3::text IS NULL THEN digest = $4 ELSE call_id = $3 END
-                 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-             RETURNING call_id, decided, event",
+                 ORDER BY event IS NULL, id LIMIT 1 FOR UPDATE SKIP LOCKED),
+             gone AS (DELETE FROM hook_call WHERE id IN (SELECT id FROM c WHERE event IS NOT NULL))
+             SELECT call_id, decided, event FROM c",
         )
         .bind(agent)
         .bind(session)
@@ -197,6 +195,27 @@ impl HookStore<'_> {
         .fetch_all(&self.0.work)
         .await?;
         Ok(rows.into_iter().map(OpenCall::of).collect())
+    }
+
+    /// Takes calls that were announced long ago: their sessions have died. Returns each with its agent.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn take_stale(self, age: std::time::Duration, most: i64) -> Result<Vec<(String, OpenCall)>, StoreError> {
+        let rows: Vec<(String, String, bool, Option<Vec<u8>>)> = sqlx::query_as(
+            "/* hooks.take_stale */ DELETE FROM hook_call WHERE id IN (
+                 SELECT id FROM hook_call WHERE called_at < clock() - make_interval(secs => $1)
+                 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
+             RETURNING agent, call_id, decided, event",
+        )
+        .bind(age.as_secs_f64())
+        .bind(most)
+        .fetch_all(&self.0.work)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(agent, call_id, decided, event)| (agent, OpenCall { call_id, decided, event }))
+            .collect())
     }
 
     /// Counts a result in enforce that no decision came before.

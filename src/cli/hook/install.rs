@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, ValueEnum, builder::PossibleValuesParser};
 use serde_json::{Value, json};
 
@@ -164,17 +164,17 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
     let (host, mode) = (place.host, options.hook.mode());
     refuse_second_scope(&place, options.target.scope)?;
     let program = program()?;
-    let timeout = ["timeout", "gtimeout"].into_iter().find(|name| on_path(name).is_some());
+    // By its path: the environment of the agent is not that of its user.
+    let timeout = ["timeout", "gtimeout"].into_iter().find_map(on_path).map(|path| quoted(&path.display().to_string()));
+    let timeout = timeout.as_deref();
+    let hook = HookWords { url: Some(server(&options.hook)?), ..options.hook.clone() };
     if !options.offline {
-        expect_server(&options.hook)?;
+        expect_server(&hook)?;
     }
-    let line = |event: &str| {
-        let hook = hook_words(&program, host, event, &options.hook);
-        place.installation.line(event, &hook, mode, timeout)
-    };
+    let line = |event: &str| place.installation.line(event, &hook_words(&program, host, event, &hook), mode, timeout);
     let changed = match place.installation.form {
         SettingsForm::Scripts => write_scripts(&place, &line)?,
-        SettingsForm::Plugin => write_plugin(&place, &options.hook)?,
+        SettingsForm::Plugin => write_plugin(&place, &hook)?,
         _ => write_entries(&place, mode, &line)?,
     };
     answer(&format!(
@@ -185,7 +185,7 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
         if changed { "" } else { ", as they were" }
     ));
     if host.name == "codex" {
-        trust::trust(&place.path);
+        trust::trust(&place.path, mode)?;
     }
     let call = place.installation.events.iter().find(|event| kind_of(event) == Some(EventKind::Call));
     if let Some(event) = call.filter(|_| !options.offline) {
@@ -258,7 +258,7 @@ pub(super) fn on_path(name: &str) -> Option<PathBuf> {
 
 /// Refuses to install where no server answers.
 fn expect_server(hook: &HookWords) -> anyhow::Result<()> {
-    let url = server(hook);
+    let url = server(hook)?;
     let answered = ureq::get(format!("{}/livez", url.trim_end_matches('/'))).call();
     answered.map(drop).map_err(|error| {
         anyhow!(
@@ -267,10 +267,16 @@ fn expect_server(hook: &HookWords) -> anyhow::Result<()> {
     })
 }
 
-/// Returns the address that the hook will ask.
-pub(super) fn server(hook: &HookWords) -> String {
+/// Returns the address that the hook will ask. It is written into the hook, so that nothing in the environment of the
+/// agent can lead the hook elsewhere.
+pub(super) fn server(hook: &HookWords) -> anyhow::Result<String> {
     let named = hook.url.clone().or_else(|| super::variable("UMBRA_URL"));
-    named.unwrap_or_else(|| super::shim::DEFAULT_URL.to_owned())
+    let url = named.unwrap_or_else(|| super::shim::DEFAULT_URL.to_owned());
+    ensure!(
+        super::shim::is_near_or_private(&url),
+        "{url} is neither on this machine nor https: payloads hold contents of files, so they go nowhere else"
+    );
+    Ok(url.trim_end_matches('/').to_owned())
 }
 
 /// Returns the words that run the hook.
@@ -317,7 +323,7 @@ fn write_entries(place: &Place, mode: HookMode, line: &dyn Fn(&str) -> String) -
     let is_first = place.installed().is_empty();
     settings_file::write(path, &after)?;
     if let Some(before) = before.filter(|_| is_first) {
-        settings_file::write(&settings_file::copy_of(path), &before)?;
+        settings_file::keep_copy(path, &before)?;
     }
     Ok(true)
 }
@@ -368,7 +374,7 @@ fn write_scripts(place: &Place, line: &dyn Fn(&str) -> String) -> anyhow::Result
 }
 
 fn write_plugin(place: &Place, hook: &HookWords) -> anyhow::Result<bool> {
-    let text = plugin::text(place.host, hook).context("no plugin")?;
+    let text = plugin::text(place.host, hook)?;
     let before = settings_file::read(&place.path)?;
     if before.as_deref() == Some(&*text) {
         return Ok(false);

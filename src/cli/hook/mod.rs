@@ -7,6 +7,7 @@ pub mod shim;
 mod status;
 mod trust;
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 
 use self::{
@@ -60,8 +61,8 @@ pub(super) async fn run(global: &GlobalOptions, options: HookOptions) -> Result<
         (Some(HookAction::Uninstall(target)), _) => install::uninstall(&target),
         (Some(HookAction::Status { server }), _) => status::run(global, &server).await,
         (Some(HookAction::Plugin { host: name, hook }), _) => {
-            let text = host(&name).and_then(|host| plugin::text(host, &hook));
-            answer(text.unwrap_or_default().trim_end());
+            let host = host(&name).context("unknown host")?;
+            answer(plugin::text(host, &hook)?.trim_end());
             Ok(())
         }
         // The hook itself runs before this: only options before its host's name come here.

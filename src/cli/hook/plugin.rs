@@ -12,16 +12,19 @@ const ASK: &str = include_str!("plugins/ask.js");
 const OPENCODE: &str = include_str!("plugins/opencode.js");
 const PI: &str = include_str!("plugins/pi.js");
 
-/// Returns the plugin of a host; `None` if its hooks are commands.
-pub(super) fn text(host: &Host, hook: &HookWords) -> Option<String> {
+/// Returns the plugin of a host.
+///
+/// # Errors
+/// The host's hooks are commands, or the address of the server may not be used.
+pub(super) fn text(host: &Host, hook: &HookWords) -> anyhow::Result<String> {
     let own = match host.name {
         "opencode" => OPENCODE,
         "pi" => PI,
-        _ => return None,
+        _ => anyhow::bail!("the hooks of {} are commands, and no plugin", host.title),
     };
-    let settings = json!({"host": host.name, "mode": hook.mode, "url": server(hook), "agent": hook.agent});
+    let settings = json!({"host": host.name, "mode": hook.mode, "url": server(hook)?, "agent": hook.agent});
     let version = env!("CARGO_PKG_VERSION");
-    Some(format!("{MARK} {version}; changes are lost.\nconst settings = {settings};\n\n{ASK}\n{own}"))
+    Ok(format!("{MARK} {version}; changes are lost.\nconst settings = {settings};\n\n{ASK}\n{own}"))
 }
 
 /// True if a file is a plugin of ours.

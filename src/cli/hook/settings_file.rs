@@ -5,7 +5,9 @@
 //! if nothing else has changed since; otherwise only our entries are removed.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -116,7 +118,7 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     }
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let draft = folder.join(format!(".{name}.{}.umbra", std::process::id()));
-    let written = fs::write(&draft, text)
+    let written = private(&draft, text)
         .and_then(|()| permissions.map_or(Ok(()), |permissions| fs::set_permissions(&draft, permissions)))
         .and_then(|()| fs::File::open(&draft)?.sync_all())
         .and_then(|()| fs::rename(&draft, &target));
@@ -124,6 +126,23 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
         drop(fs::remove_file(&draft));
     }
     written.with_context(told)
+}
+
+/// Keeps the text of a file before its first change, with the permissions of the file.
+///
+/// # Errors
+/// As [`write`].
+pub fn keep_copy(path: &Path, text: &str) -> anyhow::Result<()> {
+    let copy = copy_of(path);
+    write(&copy, text)?;
+    let permissions = fs::metadata(path).map(|known| known.permissions());
+    permissions.and_then(|permissions| fs::set_permissions(&copy, permissions)).context("the copy of the settings")
+}
+
+/// Writes a new file that its owner alone may read: settings hold keys.
+fn private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Returns the place of the copy that was made before the first change.

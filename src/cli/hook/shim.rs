@@ -89,7 +89,6 @@ struct Shim {
     event: Option<String>,
     url: String,
     agent: Option<String>,
-    key: Option<String>,
     /// Name of the event in the payload, once it is read; true once the answer is written.
     state: Arc<Mutex<ShimState>>,
 }
@@ -100,21 +99,21 @@ struct ShimState {
 }
 
 /// Reason why there is no answer of the server.
-struct Failure(String);
+struct Failure(String, &'static str);
+
+/// What to do where no server answers.
+const START: &str = " Ask the user to start it: umbra serve";
+/// What to do where the server or the hook is set up wrongly.
+const MEND: &str = " Ask the user to run: umbra hook status";
 
 impl Shim {
     fn new(options: &ShimOptions) -> Option<Self> {
-        let key = super::variable("UMBRA_API_KEY").or_else(|| {
-            let file = super::variable("UMBRA_API_KEY_FILE")?;
-            Some(fs::read_to_string(file).ok()?.trim().to_owned())
-        });
         Some(Self {
             host: host(&options.host)?,
             mode: HookMode::parse(&options.mode)?,
             event: options.event.clone(),
             url: options.url.clone().or_else(|| super::variable("UMBRA_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned()),
             agent: options.agent.clone().or_else(|| super::variable("UMBRA_AGENT")),
-            key,
             state: Arc::default(),
         })
     }
@@ -131,19 +130,19 @@ impl Shim {
         let watchdog = Arc::clone(&shim);
         drop(thread::Builder::new().spawn(move || {
             thread::sleep(deadline);
-            watchdog.fail(&format!("did not answer in {}", seconds(deadline)));
+            watchdog.fail(&format!("did not answer in {}", seconds(deadline)), START);
         }));
         let listener = Arc::clone(&shim);
         drop(thread::Builder::new().spawn(move || {
             if signals.wait().is_ok() {
-                listener.fail("was told to stop before it could answer");
+                listener.fail("was told to stop before it could answer", "");
             }
         }));
         let exchanged = panic::catch_unwind(panic::AssertUnwindSafe(|| shim.exchange()));
         match exchanged {
             Ok(Ok(answer)) => shim.finish(&answer),
-            Ok(Err(Failure(why))) => shim.fail(&why),
-            Err(_) => shim.fail("failed"),
+            Ok(Err(Failure(why, advice))) => shim.fail(&why, advice),
+            Err(_) => shim.fail("failed", MEND),
         }
         ExitCode::SUCCESS
     }
@@ -156,9 +155,9 @@ impl Shim {
     fn exchange(&self) -> Result<Value, Failure> {
         let mut payload = Vec::new();
         let read = std::io::stdin().lock().take(PAYLOAD_BYTES + 1).read_to_end(&mut payload);
-        read.map_err(|error| Failure(format!("could not read the hook's input ({error})")))?;
+        read.map_err(|error| Failure(format!("could not read the hook's input ({error})"), ""))?;
         if payload.len() as u64 > PAYLOAD_BYTES {
-            return Err(Failure(format!("takes no call of more than {} MiB", PAYLOAD_BYTES >> 20)));
+            return Err(Failure(format!("takes no call of more than {} MiB", PAYLOAD_BYTES >> 20), ""));
         }
         if let Ok(value) = serde_json::from_slice::<Value>(&payload) {
             let message = HookMessage::read(self.host, self.event.as_deref(), &value);
@@ -170,7 +169,7 @@ impl Shim {
     fn ask(&self, payload: &[u8]) -> Result<Value, Failure> {
         if !is_near_or_private(&self.url) {
             let text = "is set to an address that is neither on this machine nor https (UMBRA_URL)";
-            return Err(Failure(text.to_owned()));
+            return Err(Failure(text.to_owned(), MEND));
         }
         if self.url.starts_with("https:") {
             drop(rustls::crypto::ring::default_provider().install_default());
@@ -193,36 +192,36 @@ impl Shim {
                 request = request.query(name, value);
             }
         }
-        if let Some(key) = &self.key {
+        if let Some(key) = key() {
             request = request.header("authorization", format!("Bearer {key}"));
         }
         let mut answered = request.send(payload).map_err(|error| match error {
-            ureq::Error::Timeout(_) => Failure(format!("did not answer in {}", seconds(self.deadline()))),
-            error => Failure(format!("cannot be reached at {} ({error})", self.url)),
+            ureq::Error::Timeout(_) => Failure(format!("did not answer in {}", seconds(self.deadline())), START),
+            error => Failure(format!("cannot be reached at {} ({error})", self.url), START),
         })?;
         let status = answered.status();
         let body = answered.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec().unwrap_or_default();
         let body: Option<Value> = serde_json::from_slice(&body).ok();
         if !status.is_success() {
             let detail = body.as_ref().and_then(|problem| problem["detail"].as_str()).unwrap_or("no detail");
-            return Err(Failure(format!("refused the hook's request ({}: {detail})", status.as_u16())));
+            return Err(Failure(format!("refused the hook's request ({}: {detail})", status.as_u16()), MEND));
         }
         let is_umbra = answered.headers().get("umbra-hook").is_some_and(|proof| proof.as_bytes() == nonce.as_bytes());
         match body {
             Some(answer) if is_umbra && answer.is_object() => Ok(answer),
-            _ => Err(Failure(format!("did not answer: another program does, at {}", self.url))),
+            _ => Err(Failure(format!("did not answer: another program does, at {}", self.url), START)),
         }
     }
 
     /// Answers without the server: a call in `enforce` is denied, everything else passes in silence.
-    fn fail(&self, why: &str) {
+    fn fail(&self, why: &str, advice: &str) {
         let mut message = self.lock().message.clone().unwrap_or_default();
         if message.event.is_empty() {
             message.event = self.event.clone().unwrap_or_else(|| "PreToolUse".to_owned());
         }
         let may_be_call = kind_of(&message.event).is_none_or(|kind| kind == EventKind::Call);
         if self.mode == HookMode::Enforce && may_be_call {
-            let reason = format!("Umbra {why}, so the call was not made. Ask the user to start it: umbra serve");
+            let reason = format!("Umbra {}, so the call was not made.{advice}", why.trim_end_matches('.'));
             self.finish(&HookAnswer::Deny(reason).render(message.reader(self.host), &message));
         }
         self.finish(&Value::Null);
@@ -236,7 +235,11 @@ impl Shim {
             // Cline takes the line with this mark for the answer, whatever else is printed.
             let mark = if self.host.dialect == Dialect::Cline { "HOOK_CONTROL\t" } else { "" };
             let mut out = std::io::stdout().lock();
-            drop(out.write_all(format!("{mark}{answer}").as_bytes()).and_then(|()| out.flush()));
+            let written = out.write_all(format!("{mark}{answer}").as_bytes()).and_then(|()| out.flush());
+            if written.is_err() && self.mode == HookMode::Enforce {
+                // Nothing printed is an allowance.
+                std::process::exit(2);
+            }
         }
         std::process::exit(0);
     }
@@ -250,8 +253,16 @@ fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f32())
 }
 
+/// Returns the key for the server.
+fn key() -> Option<String> {
+    super::variable("UMBRA_API_KEY").or_else(|| {
+        let file = super::variable("UMBRA_API_KEY_FILE")?;
+        Some(fs::read_to_string(file).ok()?.trim().to_owned())
+    })
+}
+
 /// True for an address on this machine, or one that is reached by TLS: payloads hold contents of files.
-fn is_near_or_private(url: &str) -> bool {
+pub(super) fn is_near_or_private(url: &str) -> bool {
     let Ok(url) = url.parse::<Uri>() else { return false };
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_near = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -86,7 +86,8 @@ fn told(place: &Place) -> Option<Value> {
         .iter()
         .find(|(event, _)| umbra_hooks::event::kind_of(event) == Some(umbra_hooks::EventKind::Call))
         .or(installed.first())?;
-    let mode = if line.contains("--mode enforce") || line.contains(r#""enforce""#) { "enforce" } else { "observe" };
+    let mode =
+        if line.contains("--mode enforce") || line.contains(r#""mode":"enforce""#) { "enforce" } else { "observe" };
     let mut states = vec![mode.to_owned()];
     if let Some(why) = switched_off(place) {
         states.push(format!("OFF: {why}"));

@@ -14,18 +14,29 @@ use anyhow::{Context, anyhow};
 use serde_json::{Map, Value, json};
 
 use crate::cli::answer;
+use umbra_hooks::HookMode;
 
 /// Longest wait for an answer of the app-server.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Trusts the hooks in a file, or says how its user does.
-pub(super) fn trust(file: &Path) {
-    match trusted(file) {
-        Ok(n) => answer(&format!("Trusted: {n} hooks, by Codex itself")),
-        Err(error) => answer(&format!(
-            "Not trusted yet: {error:#}. Codex skips the hooks until you trust them: start codex and enter /hooks"
-        )),
+/// Trusts the hooks in a file.
+///
+/// # Errors
+/// Codex does not take the trust, and the hooks are to be enforced.
+pub(super) fn trust(file: &Path, mode: HookMode) -> anyhow::Result<()> {
+    let error = match trusted(file) {
+        Ok(n) => {
+            answer(&format!("Trusted: {n} hooks, by Codex itself"));
+            return Ok(());
+        }
+        Err(error) => error,
+    };
+    let words = "Codex skips the hooks until you trust them: start codex and enter /hooks";
+    if mode == HookMode::Enforce {
+        return Err(error.context(format!("the hooks are installed, but guard nothing yet. {words}")));
     }
+    answer(&format!("Not trusted yet: {error:#}. {words}"));
+    Ok(())
 }
 
 /// Returns true if Codex trusts all hooks in a file.
@@ -126,8 +137,8 @@ impl AppServer {
 
 impl Drop for AppServer {
     fn drop(&mut self) {
-        // It ends with its input.
         self.requests = None;
+        drop(self.child.kill());
         drop(self.child.wait());
     }
 }

@@ -42,6 +42,8 @@ const QUIET: Duration = Duration::from_hours(24);
 struct ReportedCall {
     id: EventId,
     agent: String,
+    /// Agent of the decision: that of the main agent for a hooked call of a subagent.
+    decided_for: String,
     tool: String,
     args: Value,
     call_id: Option<String>,
@@ -90,7 +92,7 @@ impl Audit {
     async fn look_at(&self, looks: &Looks, rules: &BoundaryRules, mut page: UnguardedPage) -> Result<(), StoreError> {
         let events = std::mem::take(&mut page.events);
         let shown: Vec<ReportedCall> = events.into_iter().filter_map(|event| self.shown(rules, event)).collect();
-        let named = |shown: &ReportedCall| Some((shown.agent.clone(), shown.call_id.clone()?));
+        let named = |shown: &ReportedCall| Some((shown.decided_for.clone(), shown.call_id.clone()?));
         let calls: Vec<Named> = shown.iter().filter_map(named).collect();
         let decided: HashMap<Named, Option<String>> =
             if calls.is_empty() { HashMap::new() } else { page.decided(&calls).await?.into_iter().collect() };
@@ -136,14 +138,26 @@ impl Audit {
             return None;
         }
         let call_id = text("call_id").map(|id| umbra_checks::redact(id).as_str().to_owned());
-        Some(ReportedCall { id, agent, tool: tool.name, args: tool.args, call_id, task_id, task_type, pairs })
+        let decided_for = metadata.get("hook").and_then(|hook| hook["agent"].as_str()).map(ToOwned::to_owned);
+        let decided_for = decided_for.unwrap_or_else(|| agent.clone());
+        Some(ReportedCall {
+            id,
+            agent,
+            decided_for,
+            tool: tool.name,
+            args: tool.args,
+            call_id,
+            task_id,
+            task_type,
+            pairs,
+        })
     }
 }
 
 /// True if a decision about the same tool and arguments was made shortly before.
 async fn was_decided(rules: &BoundaryRules, page: &mut UnguardedPage, call: &ReportedCall) -> Result<bool, StoreError> {
     let since = received_at(call.id).saturating_sub(rules.required.within).unwrap_or(jiff::Timestamp::MIN);
-    let decisions = page.decisions(&call.agent, since).await?;
+    let decisions = page.decisions(&call.decided_for, since).await?;
     Ok(decisions.iter().filter(|(tool, _)| same_tool(&call.tool, tool)).any(|(_, payload)| {
         let payload: Value = serde_json::from_str(payload).unwrap_or_default();
         // Erased arguments cannot be compared, and count as the same.

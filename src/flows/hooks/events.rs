@@ -51,7 +51,7 @@ impl Hooks {
         let kept = if end.is_over() { None } else { Some(screened(event.clone())) };
         let announced = AnnouncedCall {
             agent: &self.boundary.name_of(&request.speaker()),
-            session: &self.boundary.name_of(request.session()),
+            session: &self.boundary.name_of(&request.call_session()),
             call_id,
             digest: &self.digest(call, arguments),
             task_id: &turn.task_id,
@@ -60,7 +60,7 @@ impl Hooks {
         };
         self.store.hooks().announce(&announced).await?;
         if end.is_over() {
-            self.file(request, event, call_id).await?;
+            self.file(&origin(request), event, call_id).await?;
         }
         Ok(())
     }
@@ -69,10 +69,14 @@ impl Hooks {
     pub(super) async fn file_result(&self, request: &HookRequest, turn: &HookTurn) -> Result<(), HookError> {
         let message = &request.message;
         let Some(call) = &message.call else { return Ok(()) };
-        let (agent, session) = (self.boundary.name_of(&request.speaker()), self.boundary.name_of(request.session()));
+        let (agent, session) =
+            (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
         let digest = self.digest(call, &call.arguments);
         let given = call.id.as_ref().map(|_| self.call_id(request, call));
-        let open = self.store.hooks().take(&agent, &session, given.as_deref(), &digest).await?;
+        let open = match self.store.hooks().take(&agent, &session, given.as_deref(), &digest).await {
+            Err(error) if error.is_transient() => None,
+            taken => taken?,
+        };
         if open.as_ref().is_some_and(|open| open.event.is_none()) {
             // What ran is our own stub, or nothing did.
             return Ok(());
@@ -82,30 +86,32 @@ impl Hooks {
         if request.mode == HookMode::Enforce {
             is_decided |= self.report(request, &call_id).await;
             if !is_decided {
-                self.store.hooks().count_undecided(&self.boundary.name_of(&request.agent), &session).await?;
+                let (agent, session) = self.named(request);
+                self.store.hooks().count_undecided(&agent, &session).await?;
             }
         }
         let end = CallEnd { decision: is_decided.then_some("execute"), ..CallEnd::default() };
         let mut event = event_of(request, turn, call, &call_id, &end);
         if let Some(tool) = &mut event.tool {
-            tool.result = message.result.as_deref().map(|text| cut(text, TEXT_BYTES));
-            tool.error = message.error.as_deref().map(|text| cut(text, TEXT_BYTES));
+            tool.result = message.result.as_deref().map(shown);
+            tool.error = message.error.as_deref().map(shown);
             if message.kind == Some(EventKind::Failure) && tool.error.is_none() {
                 tool.error = Some(tool.result.take().unwrap_or_else(|| "the tool failed".to_owned()));
             }
             tool.exit_code = message.exit_code;
         }
-        self.file(request, event, &call_id).await
+        self.file(&origin(request), event, &call_id).await
     }
 
     /// Files the calls of a turn that has ended, whose results did not come.
     pub(super) async fn file_open_calls(&self, request: &HookRequest) -> Result<(), HookError> {
-        let (agent, session) = (self.boundary.name_of(&request.speaker()), self.boundary.name_of(request.session()));
+        let (agent, session) =
+            (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
         for open in self.store.hooks().take_all(&agent, &session).await? {
             let Some(event) = open.event.and_then(|event| serde_json::from_slice::<Event>(&event).ok()) else {
                 continue;
             };
-            self.file(request, event, &open.call_id).await?;
+            self.file(&origin(request), event, &open.call_id).await?;
         }
         Ok(())
     }
@@ -119,20 +125,22 @@ impl Hooks {
             return Ok(());
         }
         let mut event = event(request, turn);
-        event.output = text.map(|text| cut(text, TEXT_BYTES));
+        event.output = text.map(shown);
         if is_stop {
             event.triggers.push(Trigger::TaskComplete);
         }
-        let incoming = Incoming { event, key: None, digest_input: Vec::new() };
-        self.events.accept(incoming, &origin(request)).await?;
-        Ok(())
+        // Some hosts tell of one end twice; a turn with several ends has several texts.
+        let said = self.installation.hash("hook-end", &[text.unwrap_or_default().as_bytes()]);
+        let end = hex::encode(said.get(..8).unwrap_or_default());
+        let which = format!("{}/{}/{end}", turn.task_id, request.call_session());
+        self.file(&origin(request), event, &which).await
     }
 
     /// Stores an event under the id of its call: a second hook of the same call adds nothing.
-    async fn file(&self, request: &HookRequest, event: Event, call_id: &str) -> Result<(), HookError> {
+    pub(super) async fn file(&self, origin: &Origin, event: Event, call_id: &str) -> Result<(), HookError> {
         let key = format!("hook/{call_id}");
         let incoming = Incoming { event, key: Some(key), digest_input: Vec::new() };
-        self.events.accept(incoming, &origin(request)).await?;
+        self.events.accept(incoming, origin).await?;
         Ok(())
     }
 
@@ -141,9 +149,9 @@ impl Hooks {
     async fn report(&self, request: &HookRequest, call_id: &str) -> bool {
         let message = &request.message;
         let failed = message.kind == Some(EventKind::Failure) || message.error.is_some();
-        let text = |text: &Option<String>| text.as_deref().map(|text| cut(text, TEXT_BYTES));
+        let text = |text: &Option<String>| text.as_deref().map(shown);
         let outcome = CallOutcome {
-            agent: request.speaker(),
+            agent: request.agent.clone(),
             status: if failed { OutcomeStatus::Error } else { OutcomeStatus::Ok },
             result: text(&message.result).filter(|_| !failed).map(Value::String),
             error: text(&message.error).or(text(&message.result).filter(|_| failed)),
@@ -165,7 +173,7 @@ impl Hooks {
         if let Some(id) = &call.id {
             let subagent = request.message.subagent.as_ref().map(|subagent| format!("{}/", subagent.id));
             let whole = format!("{}/{}{id}", request.session(), subagent.unwrap_or_default());
-            return self.boundary.name_of(&cut(&whole, 240));
+            return self.boundary.name_of(&whole);
         }
         let made = self.clock.new_id().to_string();
         let time = call.time.as_deref().unwrap_or(&made);
@@ -186,6 +194,11 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text).to_owned()
 }
 
+/// Returns a text within its bound. A longer one is redacted before it is cut: half a credential has no known form.
+fn shown(text: &str) -> String {
+    if text.len() <= TEXT_BYTES { text.to_owned() } else { cut(umbra_checks::redact(text).as_str(), TEXT_BYTES) }
+}
+
 /// Returns arguments within their bound; long texts in larger ones are cut.
 fn bounded(arguments: &Map<String, Value>) -> Value {
     let whole = Value::Object(arguments.clone());
@@ -195,7 +208,7 @@ fn bounded(arguments: &Map<String, Value>) -> Value {
     let most = ARGUMENT_BYTES / arguments.len().max(1);
     let shortened = arguments.iter().map(|(name, value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-        (name.clone(), Value::String(cut(&text, most)))
+        (name.clone(), Value::String(cut(umbra_checks::redact(&text).as_str(), most)))
     });
     Value::Object(shortened.collect())
 }
@@ -218,7 +231,7 @@ fn event_of(request: &HookRequest, turn: &HookTurn, call: &HookedCall, call_id: 
     event.tool = Some(ToolCall {
         name: name.to_string(),
         args: bounded(&call.arguments),
-        result: end.said.as_deref().map(|text| cut(text, TEXT_BYTES)),
+        result: end.said.as_deref().map(shown),
         ..ToolCall::default()
     });
     event
@@ -232,6 +245,8 @@ fn event(request: &HookRequest, turn: &HookTurn) -> Event {
     ]);
     if let Some(subagent) = &request.message.subagent {
         hook.insert("subagent".to_owned(), json!(subagent.id));
+        // Calls of a subagent are decided as calls of its main agent.
+        hook.insert("agent".to_owned(), json!(request.agent));
     }
     Event {
         agent: request.speaker(),

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{
-    HookRequest, Hooks,
-    events::{CallEnd, cut},
-};
+use super::{HookRequest, Hooks, events::CallEnd};
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_config::settings::Flagged;
 use umbra_domain::{Call, CheckName, Event, GuardVerdict, Severity, ToolAnnotations, ToolCall, ToolName};
@@ -16,7 +13,9 @@ use umbra_hooks::{HookAnswer, HookedCall, Host, answer::printing};
 
 /// Most bytes of a stub that a shell line prints.
 const PRINTED_BYTES: usize = 64 * 1024;
-/// Most bytes of a tool's name.
+/// Longest wait for a decision, in milliseconds: shorter than that of the hook, which then gets an answer.
+const DECIDE_MS: u64 = 1_500;
+/// Most bytes of the name of a tool or server.
 const NAME_BYTES: usize = 200;
 
 /// Fate of calls in which the built-in checks see a critical risk.
@@ -56,11 +55,9 @@ impl Hooks {
             return HookAnswer::Deny("Umbra: the hook names no tool, so the call was not made.".to_owned());
         };
         let call_id = self.call_id(request, call);
-        let (answer, end) = self.ruling(asked, request, call, &call_id).await;
-        let stored = async {
-            let turn = self.note(request).await?;
-            self.announce(request, &turn, call, &call_id, &end).await
-        };
+        let (ruled, noted) = tokio::join!(self.ruling(asked, request, call, &call_id), self.note(request));
+        let (answer, end) = ruled;
+        let stored = async { self.announce(request, &noted?, call, &call_id, &end).await };
         if let Err(error) = stored.await {
             // The decision stands: it is in the audit.
             tracing::warn!(%error, "a hooked call is decided, but no event tells of it");
@@ -79,9 +76,16 @@ impl Hooks {
             let end = CallEnd { decision: Some(decision), said: Some(text.clone()), ..CallEnd::default() };
             (HookAnswer::Deny(text), end)
         };
-        let name = ToolName { server: call.server.clone(), name: cut(&call.tool, NAME_BYTES) };
-        if let Err(right) = umbra_domain::tool::plain_tool_name(&name.name) {
-            return denied("block", format!("Umbra: the call was not made. The tool's name {right}"));
+        let name = ToolName { server: call.server.clone(), name: call.tool.clone() };
+        for part in name.server.iter().chain([&name.name]) {
+            let plain = umbra_domain::tool::plain_tool_name(part);
+            let long = (part.len() > NAME_BYTES).then_some("is too long");
+            if let Some(fault) = plain.err().or(long) {
+                return denied(
+                    "block",
+                    format!("Umbra: the call was not made. The name of its tool or server {fault}"),
+                );
+            }
         }
         let asks = self.call_of(request, call, call_id, name);
         let digest = json!([asks.tool.to_string(), asks.arguments]).to_string();
@@ -113,21 +117,19 @@ impl Hooks {
     }
 
     fn call_of(&self, request: &HookRequest, call: &HookedCall, call_id: &str, tool: ToolName) -> Call {
-        let session = request.message.session.clone();
+        // What holds for an agent holds for its subagents: their calls are its own, in a mode of the subagent's kind.
         let subagent = request.message.subagent.as_ref();
-        // A subagent's calls are a run below that of its session.
-        let below = session.as_ref().zip(subagent).map(|(session, subagent)| format!("{session}/{}", subagent.id));
         Call {
             call_id: call_id.to_owned(),
-            agent: request.speaker(),
-            parent_run: below.as_ref().and(session.clone()),
-            default_run: below.is_some(),
-            run: below,
-            session,
+            agent: request.agent.clone(),
+            session: request.message.session.clone(),
+            run: None,
+            default_run: false,
+            parent_run: None,
             seed: None,
             faults: false,
             route: None,
-            modes: Vec::new(),
+            modes: subagent.and_then(|subagent| subagent.kind.clone()).into_iter().collect(),
             flagged: self.flagging.of(call, &tool),
             tool,
             by_proxy: false,
@@ -142,7 +144,7 @@ impl Hooks {
             stub_fallback: None,
             uninterceptable: Vec::new(),
             traceparent: None,
-            deadline_ms: None,
+            deadline_ms: Some(DECIDE_MS),
         }
     }
 }

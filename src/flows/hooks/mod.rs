@@ -8,12 +8,15 @@ mod companion;
 mod events;
 mod guard;
 
-use tokio::time::Instant;
+use std::time::Duration;
 
-use self::events::CallEnd;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::events::{CallEnd, cut};
 use crate::flows::{
     decisions::Boundary,
-    events::{AcceptError, Events},
+    events::{AcceptError, Events, Origin},
     sessions::Sidecar,
 };
 use umbra_config::settings::SidecarHooks;
@@ -29,6 +32,12 @@ pub use self::guard::Flagging;
 
 /// Name of the tool whose call proves that a hook is installed: it is denied in `enforce`, and never runs anywhere.
 pub const CANARY: &str = "umbra_canary";
+/// Pause between looks for calls of sessions that have died.
+const BETWEEN_SWEEPS: Duration = Duration::from_mins(5);
+/// Age at which a call without a result is filed.
+const STALE_AFTER: Duration = Duration::from_hours(2);
+/// Most such calls in one look.
+const SWEPT: i64 = 500;
 /// Most bytes of a prompt that is kept as the task of its turn.
 const TASK_BYTES: usize = 16 * 1024;
 
@@ -77,6 +86,14 @@ impl HookRequest {
         self.message.session.as_deref().unwrap_or("none")
     }
 
+    /// The session of the calls: a subagent's are apart from those of its siblings.
+    fn call_session(&self) -> String {
+        match &self.message.subagent {
+            Some(subagent) => format!("{}/{}", self.session(), subagent.id),
+            None => self.session().to_owned(),
+        }
+    }
+
     /// True for the call that proves a hook.
     fn is_canary(&self) -> bool {
         self.message.call.as_ref().is_some_and(|call| call.full_name == CANARY)
@@ -106,7 +123,8 @@ impl Hooks {
     /// # Errors
     /// The event cannot be stored. The agent goes on: nothing but a call waits for an answer.
     pub async fn answer(&self, asked: Instant, request: &HookRequest) -> Result<HookAnswer, HookError> {
-        match (request.message.kind, request.mode) {
+        let message = &request.message;
+        match (message.kind, request.mode) {
             (Some(EventKind::Call), HookMode::Enforce) if request.is_canary() => {
                 Ok(self.answer_canary(asked, request).await)
             }
@@ -139,13 +157,18 @@ impl Hooks {
             }
             (Some(EventKind::SubagentStop | EventKind::SessionEnd), _) => {
                 let turn = self.note(request).await?;
-                self.file_open_calls(request).await?;
+                // Droid does not say which subagent has ended; the main agent's calls go on.
+                if message.subagent.is_some() || message.kind == Some(EventKind::SessionEnd) {
+                    self.file_open_calls(request).await?;
+                }
                 self.file_answer(request, &turn).await?;
                 Ok(HookAnswer::Pass)
             }
             (Some(EventKind::Prompt), _) => {
-                // A turn that was interrupted had no end.
-                self.file_open_calls(request).await?;
+                if message.prompt.is_some() {
+                    // A turn that was interrupted had no end.
+                    self.file_open_calls(request).await?;
+                }
                 let turn = self.note(request).await?;
                 Ok(self.advise(asked, request, &turn).await)
             }
@@ -166,10 +189,7 @@ impl Hooks {
     async fn note(&self, request: &HookRequest) -> Result<HookTurn, StoreError> {
         let HookRequest { host, mode, message, .. } = request;
         let (agent, session) = self.named(request);
-        let prompt = message.prompt.as_deref().map(|prompt| {
-            let end = prompt.floor_char_boundary(TASK_BYTES);
-            umbra_checks::redact(prompt.get(..end).unwrap_or_default()).as_str().to_owned()
-        });
+        let prompt = message.prompt.as_deref().map(|prompt| cut(umbra_checks::redact(prompt).as_str(), TASK_BYTES));
         let shown_host = message.shown_host.filter(|shown| shown != host);
         let note = HookNote {
             agent: &agent,
@@ -183,6 +203,31 @@ impl Hooks {
             prompt: prompt.as_deref(),
             is_call: message.kind == Some(EventKind::Call) && !request.is_canary(),
         };
-        self.store.hooks().note(&note).await
+        match self.store.hooks().note(&note).await {
+            // The event goes into the spool, with what the payload tells of its turn.
+            Err(error) if error.is_transient() => {
+                let task_id = format!("{session}/{}", message.turn.as_deref().unwrap_or("0"));
+                Ok(HookTurn { task_id, task: prompt })
+            }
+            noted => noted,
+        }
+    }
+
+    /// Files calls of sessions that have died, until `stop`: their results do not come.
+    pub async fn file_stale_calls_until(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(BETWEEN_SWEEPS) => {}
+            }
+            let stale = self.store.hooks().take_stale(STALE_AFTER, SWEPT).await.unwrap_or_default();
+            for (_, open) in stale {
+                if let Some(event) = open.event.and_then(|event| serde_json::from_slice(&event).ok())
+                    && let Err(error) = self.file(&Origin::default(), event, &open.call_id).await
+                {
+                    tracing::warn!(%error, "a hooked call whose result did not come is lost");
+                }
+            }
+        }
     }
 }

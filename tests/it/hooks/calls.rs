@@ -115,7 +115,9 @@ async fn unreadable_call_is_denied_in_enforce_and_refused_in_observe() {
         let enforced = send("mode=enforce&event=PreToolUse").await;
         assert_eq!((enforced.status.as_u16(), ruling(&enforced.body).0), (200, "deny"), "{body}: {}", enforced.text);
         assert_eq!(send("mode=observe").await.status, 400, "{body}");
-        assert_eq!(send("mode=enforce&event=Stop").await.status, 400, "{body}");
+        // What is only reported is mended, as far as it can be.
+        let reported = if body.contains("u0000") { 200 } else { 400 };
+        assert_eq!(send("mode=enforce&event=Stop").await.status, reported, "{body}");
     }
     let nameless = umbra.hook("claude-code", "enforce", &claude("PreToolUse", &json!({}))).await;
     assert_eq!(ruling(&nameless).0, "deny");
@@ -149,4 +151,72 @@ async fn canary_is_denied_with_its_decision_and_leaves_no_event() {
     let (decision, reason) = ruling(&answer);
     assert!(decision == "deny" && reason.contains("dec_"), "{answer}");
     assert_eq!(umbra.events_of("claude-code").await.len(), 0);
+}
+
+/// Sends a call of a subagent, and returns the answer.
+async fn subagent_calls(umbra: &Umbra, id: &str, call: &str, command: &str) -> Value {
+    let mut payload = bash("PreToolUse", call, command);
+    payload["agent_id"] = json!(id);
+    payload["agent_type"] = json!("worker");
+    umbra.hook("claude-code", "enforce", &payload).await
+}
+
+#[tokio::test]
+async fn what_holds_for_an_agent_holds_for_its_subagents() {
+    let rule = "policies:
+  - {name: workers-do-not-push, modes: [worker], tools: [Bash], when: 'args.command.contains(\"push\")', verdict: block,
+     reason: Only the main agent pushes.}
+";
+    let umbra = Umbra::with().tools(rule).go().await;
+    assert_eq!(subagent_calls(&umbra, "a1", "c1", "touch a").await, json!({}), "live, it may write");
+    assert_eq!(ruling(&subagent_calls(&umbra, "a1", "c2", "git push").await).0, "deny");
+    assert_eq!(umbra.hook("claude-code", "enforce", &bash("PreToolUse", "c3", "git push")).await, json!({}));
+    let shadow = json!({"scope": "agent", "value": "claude-code", "execution": "shadow", "reason": "rehearse"});
+    assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    assert_eq!(ruling(&subagent_calls(&umbra, "a1", "c4", "touch b").await).0, "deny", "nothing writes in shadow");
+    // Siblings of one kind count their calls alike, and the end of one ends no call of the other.
+    let mut done = bash("PostToolUse", "c1", "touch a");
+    (done["agent_id"], done["agent_type"], done["tool_response"]) = (json!("a1"), json!("worker"), json!("made"));
+    let ended = claude("SubagentStop", &json!({"agent_id": "a2", "agent_type": "worker"}));
+    umbra.hook("claude-code", "enforce", &ended).await;
+    umbra.hook("claude-code", "enforce", &done).await;
+    let events = umbra.events_of("claude-code/worker").await;
+    assert!(events.iter().any(|event| event["tool"]["result"] == "made"), "{events:#?}");
+    let outcomes = umbra.audit("kind=outcome").await;
+    assert_eq!((outcomes.len(), &outcomes[0]["agent"]), (1, &json!("claude-code")));
+}
+
+#[tokio::test]
+async fn approved_call_of_a_host_without_ids_keeps_its_result() {
+    let umbra = Umbra::with().settings("boundary: {hooks: {flagged: ask}}\n").go().await;
+    let call = |event: &str, time: u32| {
+        json!({"session_id": "g", "hook_event_name": event, "timestamp": time.to_string(), "tool_name": "run_shell_command",
+            "tool_input": {"command": FORBIDDEN}})
+    };
+    let asked = umbra.hook("gemini-cli", "enforce", &call("BeforeTool", 1)).await;
+    let reason = asked["reason"].as_str().unwrap_or_default();
+    let approval =
+        reason.split("approvals approve ").nth(1).and_then(|rest| rest.split('`').next()).expect("an approval");
+    umbra.post(&format!("/v1/approvals/{approval}"), &json!({"decision": "approve", "reason": "seen"})).await;
+    assert_eq!(umbra.hook("gemini-cli", "enforce", &call("BeforeTool", 2)).await, json!({}));
+    let mut done = call("AfterTool", 3);
+    done["tool_response"] = json!({"llmContent": "DONE"});
+    umbra.hook("gemini-cli", "enforce", &done).await;
+    let events = umbra.events_of("gemini-cli").await;
+    let ends: Vec<&Value> = events.iter().map(|event| &event["tool"]["result"]).collect();
+    assert_eq!(ends.last(), Some(&&json!("DONE")), "{events:#?}");
+    assert_eq!(umbra.audit("kind=outcome").await.len(), 1);
+}
+
+#[tokio::test]
+async fn unknown_event_of_a_hook_for_calls_is_decided_and_a_patch_is_no_command() {
+    let umbra = Umbra::with().go().await;
+    let send = async |payload: &Value| umbra.post("/v1/hooks/codex?mode=enforce&event=PreToolUse", payload).await.body;
+    assert_eq!(ruling(&send(&bash("PreToolUseV2", "c1", FORBIDDEN)).await).0, "deny");
+    let patch = format!("*** Begin Patch\n*** Update File: README.md\n {FORBIDDEN}\n+more\n*** End Patch\n");
+    let call = claude(
+        "PreToolUse",
+        &json!({"tool_name": "apply_patch", "tool_use_id": "c2", "tool_input": {"command": patch}}),
+    );
+    assert_eq!(send(&call).await, json!({}));
 }

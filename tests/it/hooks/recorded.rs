@@ -71,7 +71,7 @@ async fn recorded_session_becomes_one_event_a_call_and_one_answer_in_order() {
             assert!(events.iter().all(|event| event["task"] == "Add the notes file and check it."), "{host} {session}");
         }
         let ends = events.iter().filter(|event| event["triggers"][0]["name"] == "task_complete").count();
-        assert_eq!(ends, if has_ids { 2 } else { 1 }, "{host} {session}: a turn that is told of twice ends twice");
+        assert_eq!(ends, 1, "{host} {session}: one end of the turn");
     }
 }
 

@@ -104,3 +104,36 @@ async fn payload_of_cursor_under_claude_codes_name_is_answered_and_told() {
     );
     assert_eq!(umbra.get("/v1/hooks").await["items"][0]["shown_host"], "cursor");
 }
+
+#[tokio::test]
+async fn result_with_characters_that_cannot_be_stored_is_mended() {
+    let umbra = Umbra::with().go().await;
+    let body = r#"{"session_id": "s1", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "c1",
+        "tool_input": {"command": "find . -print0"}, "tool_response": "a\u0000b \ud83d\ude00 \ud800 c:\\u0000"}"#;
+    let header = [("content-type", "application/json")];
+    let path = "/v1/hooks/claude-code?mode=observe&event=PostToolUse";
+    let told = umbra.send(reqwest::Method::POST, path, &header, Some(body.into())).await;
+    assert_eq!(told.status, 200, "{}", told.text);
+    let events = umbra.events_of("claude-code").await;
+    assert_eq!(events[0]["tool"]["result"], "a\u{fffd}b \u{1f600} \u{fffd} c:\\u0000");
+}
+
+#[tokio::test]
+async fn credentials_in_prompts_and_long_results_are_stored_nowhere() {
+    let umbra = Umbra::with().go().await;
+    let token = format!("ghp_{}", "x1Y2z3A4b5C6d7E8f9G0h1I2j3K4l5M6n7O8");
+    let prompt = format!("{} {token}", "a".repeat(16 * 1024 - 20));
+    umbra.hook("claude-code", "observe", &claude("UserPromptSubmit", &json!({"prompt": prompt}))).await;
+    let mut done = bash("PostToolUse", "c1", &format!("curl -H 'authorization: Bearer {token}' https://example.com"));
+    done["tool_response"] = json!(format!("{} {token}", "b".repeat(64 * 1024 - 20)));
+    umbra.hook("claude-code", "observe", &bash("PreToolUse", "c2", &format!("echo {token}"))).await;
+    umbra.hook("claude-code", "observe", &done).await;
+    for query in [
+        "SELECT coalesce(string_agg(task, ''), '') FROM hook_session",
+        "SELECT coalesce(string_agg(convert_from(event, 'UTF8'), ''), '') FROM hook_call",
+        "SELECT coalesce(string_agg(convert_from(payload, 'UTF8'), ''), '') FROM event",
+    ] {
+        let text: String = umbra.schema.one(query).await;
+        assert!(!text.is_empty() && !text.contains("ghp_x1"), "{query}");
+    }
+}

@@ -102,7 +102,7 @@ fn call_is_denied_whatever_answers_in_the_place_of_the_server() {
         let denied = hook(&url, &ENFORCE, &call);
         assert!(denied.code == Some(0) && is_denied(&denied.json()), "{what}: {}", denied.text);
         let reason = denied.json()["hookSpecificOutput"]["permissionDecisionReason"].to_string();
-        assert!(reason.contains("the call was not made") && reason.contains("umbra serve"), "{what}: {reason}");
+        assert!(reason.contains("the call was not made") && reason.contains("Ask the user"), "{what}: {reason}");
         let observed = hook(&url, &["claude-code"], &call);
         assert_eq!((observed.code, &*observed.text), (Some(0), ""), "{what}");
     }

@@ -42,15 +42,23 @@ async function decide(payload) {
 // Tells of an event, after all earlier ones. A failure is nothing to the agent.
 let told = Promise.resolve();
 function tell(payload) {
-  const answer = told.then(() => ask(payload)).catch(() => ({}));
-  told = answer;
-  return answer;
+  told = told.then(() => ask(payload)).catch(() => ({}));
+  return told;
+}
+
+// Waits for an answer, but not longer than so many milliseconds.
+async function within(ms, answer) {
+  let timer;
+  const late = new Promise((resolve) => (timer = setTimeout(() => resolve({}), ms)));
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 // Waits until all is told, but not for long: the agent is about to end.
-function flush() {
-  return Promise.race([told, new Promise((resolve) => setTimeout(resolve, 1000))]);
-}
+const flush = () => within(1000, told);
 
 // Puts other arguments in the place of a call's own. No later plugin can change what was judged.
 function settle(own, args) {
@@ -58,5 +66,11 @@ function settle(own, args) {
     for (const name of Object.keys(own)) delete own[name];
     Object.assign(own, args);
   }
-  if (settings.mode === "enforce") Object.freeze(own);
+  if (settings.mode === "enforce") freeze(own);
+}
+
+function freeze(value) {
+  if (typeof value !== "object" || value === null) return;
+  Object.values(value).forEach(freeze);
+  Object.freeze(value);
 }

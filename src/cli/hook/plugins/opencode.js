@@ -3,7 +3,7 @@ const texts = new Map(); // The last text of the agent in each session.
 
 function place(session) {
   const parent = parents.get(session);
-  return parent ? { session_id: parent, agent_id: session, agent_type: "subagent" } : { session_id: session };
+  return parent ? { session_id: parent.root, agent_id: session, agent_type: parent.agent } : { session_id: session };
 }
 
 function textOf(output) {
@@ -15,7 +15,7 @@ export const Umbra = async () => ({
   event: async ({ event }) => {
     const { info, part, sessionID } = event.properties ?? {};
     if (event.type === "session.created" && info) {
-      if (info.parentID) parents.set(info.id, place(info.parentID).session_id);
+      if (info.parentID) parents.set(info.id, { root: place(info.parentID).session_id, agent: info.agent ?? "subagent" });
       else tell({ hook_event_name: "SessionStart", session_id: info.id });
     } else if (event.type === "message.part.updated" && part?.type === "tool" && part.state?.status === "error") {
       tell({
@@ -34,7 +34,8 @@ export const Umbra = async () => ({
   "chat.message": async ({ sessionID }, output) => {
     if (parents.has(sessionID)) return;
     const part = output.parts.find((one) => one.type === "text");
-    const answer = await tell({ session_id: sessionID, hook_event_name: "UserPromptSubmit", prompt: part?.text });
+    const prompt = { session_id: sessionID, hook_event_name: "UserPromptSubmit", prompt: part?.text };
+    const answer = await within(deadline, tell(prompt));
     if (answer.context && part) {
       const id = `prt_${Date.now().toString(16)}umbra`;
       output.parts.push({ ...part, id, text: answer.context, synthetic: true });

@@ -8,7 +8,8 @@ export default function (pi) {
     tell({ ...place(context), hook_event_name: "SessionStart" });
   });
   pi.on("before_agent_start", async (event, context) => {
-    const answer = await tell({ ...place(context), hook_event_name: "UserPromptSubmit", prompt: event.prompt });
+    const prompt = { ...place(context), hook_event_name: "UserPromptSubmit", prompt: event.prompt };
+    const answer = await within(deadline, tell(prompt));
     if (answer.context) return { message: { customType: "umbra", content: answer.context, display: false } };
   });
   pi.on("tool_call", async (event, context) => {
