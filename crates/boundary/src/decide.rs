@@ -121,8 +121,9 @@ pub fn decide(rules: &BoundaryRules, call: &Call, standing: DecisionContext<'_>)
     let args = Value::Object(call.arguments.clone());
     let given = CallInput { call, args: &args, recorded: standing.recorded };
     let mut guard = tools.judge(given, rated.effect, standing.taints);
-    if let Some((verdict, reason)) = &call.flagged {
-        guard = guard.with_checks(*verdict, reason);
+    if let Some(flagged) = call.flagged.as_ref().filter(|flagged| !flagged.unless_read || rated.effect != Effect::Read)
+    {
+        guard = guard.with_checks(flagged.verdict, &flagged.reason);
     }
     let mut decided = CallDecision {
         decision: Decision::Block,

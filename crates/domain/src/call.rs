@@ -65,8 +65,19 @@ pub struct Call {
     pub traceparent: Option<String>,
     /// Time that the caller waits, in milliseconds.
     pub deadline_ms: Option<u64>,
-    /// Verdict of the built-in checks on the arguments, with its reason; it counts like that of a rule.
-    pub flagged: Option<(GuardVerdict, String)>,
+    /// Verdict of the built-in checks on the arguments; it counts like that of a rule.
+    pub flagged: Option<FlaggedCall>,
+}
+
+/// Verdict of the built-in checks on a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlaggedCall {
+    /// The verdict.
+    pub verdict: GuardVerdict,
+    /// Reason, in words.
+    pub reason: String,
+    /// True if the verdict is about changes alone: a call that only reads is free of it.
+    pub unless_read: bool,
 }
 
 impl Call {

@@ -48,7 +48,7 @@ pub mod verdict;
 pub use approval::{ApprovalRow, ApprovalState};
 pub use backtest::{AssessmentChange, BacktestState, Forecast, ItemOutcome};
 pub use breaker::BreakerState;
-pub use call::{Call, CallOutcome, DeclaredEffect, OutcomeStatus};
+pub use call::{Call, CallOutcome, DeclaredEffect, FlaggedCall, OutcomeStatus};
 pub use contract::ToolContract;
 pub use coverage::{Coverage, StepCoverage};
 pub use decision::{Decision, StoredDecision};

@@ -59,6 +59,8 @@ pub struct Installation {
     pub closed_by: Option<(&'static str, Word)>,
     /// Pattern for all tools, if the host wants one.
     pub matcher: Option<&'static str>,
+    /// True if the host ignores a file whole that is not plain JSON: with comments, or a name twice.
+    pub is_strict: bool,
     /// File beside the user's that replaces its events if it exists, and has them at its top.
     pub replaced_by: Option<&'static str>,
 }
@@ -82,6 +84,7 @@ const CLAUDE: Installation = Installation {
     events: CLAUDE_EVENTS,
     closed_by: Some(("onFailure", Word::Text("block"))),
     matcher: Some("*"),
+    is_strict: true,
     replaced_by: None,
 };
 
@@ -110,6 +113,7 @@ const OTHERS: [(&str, Installation); 9] = [
     (
         "gemini-cli",
         Installation {
+            is_strict: false,
             folder: (None, ".gemini"),
             project: Some(".gemini/settings.json"),
             form: SettingsForm::GroupsOfMilliseconds,
@@ -121,7 +125,13 @@ const OTHERS: [(&str, Installation); 9] = [
     ),
     (
         "qwen-code",
-        Installation { folder: (None, ".qwen"), project: Some(".qwen/settings.json"), closed_by: None, ..CLAUDE },
+        Installation {
+            is_strict: false,
+            folder: (None, ".qwen"),
+            project: Some(".qwen/settings.json"),
+            closed_by: None,
+            ..CLAUDE
+        },
     ),
     (
         "copilot",

@@ -60,6 +60,8 @@ pub struct HookedCall {
     pub full_name: String,
     /// Arguments of the call.
     pub arguments: Map<String, Value>,
+    /// True if the payload has arguments that can be read.
+    pub is_readable: bool,
     /// The host's time of the event: a second hook of the same event has the same one.
     pub time: Option<String>,
 }
@@ -97,8 +99,9 @@ impl HookMessage {
         let text = |places: &[&str]| text_of(at(payload, places)?);
         let installed = event;
         let event = text(field::EVENT).or(installed.map(ToOwned::to_owned)).unwrap_or_default();
-        // An event that this version does not know, in a hook that was installed for another, is taken for that one.
-        let kind = kind_of(&event).or(installed.and_then(kind_of));
+        // A hook that was installed for calls takes everything for one; else the payload knows best what it is.
+        let expected = installed.and_then(kind_of);
+        let kind = if expected == Some(EventKind::Call) { expected } else { kind_of(&event).or(expected) };
         let subagent = subagent(payload);
         // What a subagent is told comes from the main agent.
         let is_turn = kind == Some(EventKind::Prompt) && subagent.is_none();
@@ -185,26 +188,31 @@ fn call_of(host: &Host, event: &str, payload: &Value) -> Option<HookedCall> {
         "beforeReadFile" | "beforeTabFileRead" => Some("Read"),
         _ => None,
     };
-    let full_name = text(field::TOOL).or(implied.map(ToOwned::to_owned)).filter(|name| !name.is_empty())?;
+    let full_name = text(field::TOOL)
+        .map(|name| name.strip_prefix("MCP:").map_or(name.clone(), ToOwned::to_owned))
+        .or(implied.map(ToOwned::to_owned))
+        .filter(|name| !name.is_empty())?;
     let given = text(field::SERVER).filter(|server| !server.is_empty());
     let (server, tool) = match (given, text(field::MCP_TOOL)) {
         (Some(server), Some(tool)) => (Some(server), tool),
         (given, _) => split(host, given, &full_name),
     };
-    let arguments = match at(payload, field::INPUT) {
-        Some(Value::Object(arguments)) => arguments.clone(),
+    let given = at(payload, field::INPUT);
+    let read = match given {
+        Some(Value::Object(arguments)) => Some(arguments.clone()),
         // Cursor gives the arguments of MCP tools as the text of their JSON.
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(arguments)) => arguments,
-            _ => Map::from_iter([("input".to_owned(), Value::String(text.clone()))]),
-        },
-        Some(other) => Map::from_iter([("input".to_owned(), other.clone())]),
-        None if implied.is_some() => ["command", "cwd", "file_path"]
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), payload.get(name)?.clone())))
-            .collect(),
-        None => Map::new(),
+        Some(Value::String(text)) => serde_json::from_str(text).ok(),
+        None if implied.is_some() => Some(
+            ["command", "cwd", "file_path"]
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), payload.get(name)?.clone())))
+                .collect(),
+        ),
+        Some(_) | None => None,
     };
+    let is_readable = read.is_some();
+    let arguments =
+        read.unwrap_or_else(|| given.map(|other| ("input".to_owned(), other.clone())).into_iter().collect());
     let mut arguments = arguments;
     // Codex gives a patch as a command, which it is not.
     if tool == "apply_patch"
@@ -213,7 +221,7 @@ fn call_of(host: &Host, event: &str, payload: &Value) -> Option<HookedCall> {
         arguments.insert("patch".to_owned(), patch);
     }
     let id = text(field::CALL).filter(|id| !id.is_empty());
-    Some(HookedCall { id, server, tool, full_name, arguments, time: text(field::TIME) })
+    Some(HookedCall { id, server, tool, full_name, arguments, is_readable, time: text(field::TIME) })
 }
 
 /// Splits the name of a tool into server and tool.

@@ -71,6 +71,18 @@ fn hook_that_was_installed_for_calls_takes_an_unknown_event_for_a_call() {
     let message = HookMessage::read(&HOSTS[0], Some("PreToolUse"), &payload);
     assert_eq!(message.kind, Some(EventKind::Call));
     assert_eq!(HookMessage::read(&HOSTS[0], None, &payload).kind, None);
+    let stop = json!({"hook_event_name": "Stop", "tool_name": "Bash"});
+    assert_eq!(HookMessage::read(&HOSTS[0], Some("PreToolUse"), &stop).kind, Some(EventKind::Call));
+}
+
+#[test]
+fn arguments_that_are_no_object_are_told_from_none() {
+    let readable = |input: Value| {
+        let payload = json!({"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": input});
+        read("claude-code", &payload).call.expect("a call").is_readable
+    };
+    assert!(readable(json!({})) && readable(json!(r#"{"command": "ls"}"#)));
+    assert!(!readable(Value::Null) && !readable(json!(5)) && !readable(json!("x")) && !readable(json!([1])));
 }
 
 #[test]

@@ -17,7 +17,10 @@ use super::{
     settings_file::{self, Wanted},
     trust,
 };
-use crate::cli::{CommandFailure, answer};
+use crate::{
+    cli::{CommandFailure, answer},
+    ingest::{self, Limits},
+};
 use umbra_hooks::{
     EventKind, HOSTS, HookMode, Host,
     event::kind_of,
@@ -137,6 +140,30 @@ impl Place {
         }
     }
 
+    /// Returns what keeps the installed hooks from guarding: an entry that is gone or changed, a program that is gone.
+    pub fn faults(&self, mode: HookMode) -> Option<String> {
+        if matches!(self.installation.form, SettingsForm::Scripts | SettingsForm::Plugin) {
+            return None;
+        }
+        let text = settings_file::read(&self.path).ok().flatten()?;
+        let entries = settings_file::entries(&text, self.installation.form, &|entry| self.owns(entry));
+        self.installation.events.iter().find_map(|event| {
+            let Some((_, entry)) = entries.iter().find(|(name, _)| name == event) else {
+                return Some(format!("the entry of {event} is gone: install again"));
+            };
+            let line = commands(entry)?.first()?.clone();
+            let program = line.split(" hook ").next()?.rsplit(' ').next()?.trim_matches('\'').to_owned();
+            let is_closed =
+                mode == HookMode::Observe || kind_of(event) != Some(EventKind::Call) || line.ends_with("exit 2; }");
+            let is_whole = *entry == self.installation.entry(event, &line, mode) && is_closed;
+            match (is_whole, program.contains(' ') || Path::new(&program).is_file()) {
+                (true, true) => None,
+                (false, _) => Some(format!("the entry of {event} was changed: install again")),
+                (_, false) => Some(format!("the program {program} is gone: install again")),
+            }
+        })
+    }
+
     fn shown(&self) -> String {
         self.path.display().to_string()
     }
@@ -167,7 +194,9 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
     // By its path: the environment of the agent is not that of its user.
     let timeout = ["timeout", "gtimeout"].into_iter().find_map(on_path).map(|path| quoted(&path.display().to_string()));
     let timeout = timeout.as_deref();
-    let hook = HookWords { url: Some(server(&options.hook)?), ..options.hook.clone() };
+    let agent = options.hook.agent.clone().or_else(|| super::variable("UMBRA_AGENT"));
+    let agent = Some(agent.unwrap_or_else(|| host.name.to_owned()));
+    let hook = HookWords { url: Some(server(&options.hook)?), agent, mode: options.hook.mode.clone() };
     if !options.offline {
         expect_server(&hook)?;
     }
@@ -194,7 +223,11 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
     for limit in limits(host, mode, timeout) {
         answer(&format!("note: {limit}"));
     }
-    answer(&format!("Undo: umbra hook uninstall {}", host.name));
+    if place.installation.form == SettingsForm::Plugin {
+        answer("Not proved: the plugin runs in the agent. After a session, look at umbra hook status");
+    }
+    let scope = if options.target.scope == SettingsScope::Project { " --scope project" } else { "" };
+    answer(&format!("Undo: umbra hook uninstall {}{scope}", host.name));
     Ok(())
 }
 
@@ -312,9 +345,15 @@ fn quoted(word: &str) -> String {
 fn write_entries(place: &Place, mode: HookMode, line: &dyn Fn(&str) -> String) -> anyhow::Result<bool> {
     let (path, installation) = (&place.path, &place.installation);
     let before = settings_file::read(path)?;
-    let wanted: Vec<Wanted> =
-        installation.events.iter().map(|event| (*event, installation.entry(event, &line(event), mode))).collect();
+    let wanted: Vec<Wanted> = installation
+        .events
+        .iter()
+        .map(|event| ((*event).to_owned(), installation.entry(event, &line(event), mode)))
+        .collect();
     let text = before.as_deref().unwrap_or_default();
+    if installation.is_strict && !text.trim().is_empty() {
+        expect_strict(place, text)?;
+    }
     let after = settings_file::with_entries(text, installation.form, &wanted, &|entry| place.owns(entry))
         .with_context(|| format!("{} cannot be changed", place.shown()))?;
     if before.as_deref() == Some(&*after) {
@@ -328,20 +367,33 @@ fn write_entries(place: &Place, mode: HookMode, line: &dyn Fn(&str) -> String) -
     Ok(true)
 }
 
+/// Refuses a file that its host would ignore whole, with its hooks: JSON with comments, or with a name twice.
+fn expect_strict(place: &Place, text: &str) -> anyhow::Result<()> {
+    let limits = Limits { depth: 100, nodes: text.len(), ..Limits::default() };
+    let Some(fault) = ingest::hook_payload(text.as_bytes(), &limits).err().and_then(|faults| faults.into_iter().next())
+    else {
+        return Ok(());
+    };
+    let (file, title) = (place.shown(), place.host.title);
+    bail!("{file}: {} {}. {title} ignores such a file whole, and its hooks: mend it first", fault.pointer, fault.detail)
+}
+
 /// Takes the entries out; gives the copy back if nothing else has changed.
 fn remove_entries(place: &Place) -> anyhow::Result<()> {
     let owns = |entry: &Value| place.owns(entry);
     let text = settings_file::read(&place.path)?.unwrap_or_default();
     let copy = settings_file::copy_of(&place.path);
     let kept = settings_file::read(&copy)?;
-    let removed = settings_file::without_entries(&text, place.installation.form, &owns)
-        .with_context(|| format!("{} cannot be changed", place.shown()))?;
-    let same = |a: &str, b: &str| settings_file::value(a) == settings_file::value(b);
+    let (form, told) = (place.installation.form, || format!("{} cannot be changed", place.shown()));
+    let removed = settings_file::without_entries(&text, form, &owns).with_context(told)?;
+    let ours: Vec<Wanted> = settings_file::entries(&text, form, &owns);
+    let gives = |kept: &str| settings_file::with_entries(kept, form, &ours, &owns).is_ok_and(|again| again == text);
+    let is_only_ours =
+        |text: &str| settings_file::value(text).is_some_and(|left| left == json!({}) || left == json!({"version": 1}));
     match kept {
-        Some(kept) if same(&kept, &removed) || (kept.trim().is_empty() && same("{}", &removed)) => {
-            settings_file::write(&place.path, &kept)?;
-        }
-        None if same("{}", &removed) || same(r#"{"version": 1}"#, &removed) => {
+        // Nothing else has changed since the install.
+        Some(kept) if gives(&kept) => settings_file::write(&place.path, &kept)?,
+        None if is_only_ours(&removed) => {
             // The file was made for our entries.
             fs::remove_file(&place.path).with_context(|| format!("{} cannot be removed", place.shown()))?;
         }

@@ -20,8 +20,11 @@ use serde_json::Value;
 
 use umbra_hooks::installation::SettingsForm;
 
+/// Mark before UTF-8.
+const MARK: char = '\u{feff}';
+
 /// List in the settings, `hooks.EVENT`, with the entry that we want in it.
-pub type Wanted = (&'static str, Value);
+pub type Wanted = (String, Value);
 
 /// Text of a settings file with our entries: exactly these, in place of any earlier ones.
 ///
@@ -45,7 +48,7 @@ pub fn with_entries(
         _ => top.object_value_or_create("hooks").context("`hooks` is not an object")?,
     };
     remove_from(&hooks, &|event, entry| {
-        is_ours(entry) && !wanted.iter().any(|(name, own)| *name == event && own == entry)
+        is_ours(entry) && !wanted.iter().any(|(name, own)| name == event && own == entry)
     });
     for (event, entry) in wanted {
         let list = hooks.array_value_or_create(event).with_context(|| format!("`hooks.{event}` is not a list"))?;
@@ -55,7 +58,12 @@ pub fn with_entries(
             list.insert(0, input(entry));
         }
     }
-    Ok(root.to_string())
+    Ok(marked_like(text, root.to_string()))
+}
+
+/// Puts the mark before UTF-8 back that some systems write.
+fn marked_like(text: &str, written: String) -> String {
+    if text.starts_with(MARK) { format!("{MARK}{written}") } else { written }
 }
 
 /// Text of a settings file without our entries, and without lists that are empty then.
@@ -77,7 +85,7 @@ pub fn without_entries(text: &str, form: SettingsForm, is_ours: &dyn Fn(&Value) 
             property.remove();
         }
     }
-    Ok(root.to_string())
+    Ok(marked_like(text, root.to_string()))
 }
 
 /// Returns our entries in a settings file, with their events.
@@ -158,8 +166,7 @@ pub fn value(text: &str) -> Option<Value> {
 }
 
 fn parsed(text: &str) -> anyhow::Result<CstRootNode> {
-    // Some systems write a mark before UTF-8.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = text.strip_prefix(MARK).unwrap_or(text);
     CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| anyhow::anyhow!("not JSON: {error}"))
 }
 

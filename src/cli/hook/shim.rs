@@ -264,6 +264,10 @@ fn key() -> Option<String> {
 /// True for an address on this machine, or one that is reached by TLS: payloads hold contents of files.
 pub(super) fn is_near_or_private(url: &str) -> bool {
     let Ok(url) = url.parse::<Uri>() else { return false };
+    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        // A password would stand in the settings, and in what the model reads.
+        return false;
+    }
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_near = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     match url.scheme_str() {

@@ -1,5 +1,7 @@
 //! `umbra hook status`: for each host the installed hooks, and what the server has heard of them.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -11,7 +13,16 @@ use crate::cli::{
     remote::{Server, distance},
     table,
 };
-use umbra_hooks::HOSTS;
+use umbra_hooks::{HOSTS, HookMode};
+
+/// Settings of hosts that switch hooks off, with the value that does.
+const SWITCHES: [(&str, bool); 5] = [
+    ("/disableAllHooks", true),
+    ("/hooksDisabled", true),
+    ("/hooks/hooksDisabled", true),
+    ("/hooksConfig/enabled", false),
+    ("/tools/enableHooks", false),
+];
 
 /// Shows the hooks of all hosts.
 pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), CommandFailure> {
@@ -66,7 +77,7 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
     for row in &rows {
         let name = row["host"].as_str().unwrap_or_default();
         if row["undecided"].as_i64().unwrap_or_default() > 0 {
-            answer(&format!("{name}: {} calls ran without a decision", row["undecided"]));
+            answer(&format!("{name}: calls that ran without a decision: {}", row["undecided"]));
         }
         let heard = row["heard"].as_array().into_iter().flatten();
         for shown in heard.filter_map(|item| item["shown_host"].as_str()) {
@@ -89,9 +100,8 @@ fn told(place: &Place) -> Option<Value> {
     let mode =
         if line.contains("--mode enforce") || line.contains(r#""mode":"enforce""#) { "enforce" } else { "observe" };
     let mut states = vec![mode.to_owned()];
-    if let Some(why) = switched_off(place) {
-        states.push(format!("OFF: {why}"));
-    }
+    states.extend(switched_off(place).map(|why| format!("OFF: {why}")));
+    states.extend(place.faults(HookMode::parse(mode).unwrap_or_default()).map(|fault| format!("BROKEN: {fault}")));
     if place.host.name == "codex" && on_path("codex").is_some() {
         match trust::is_trusted(&place.path) {
             Ok(true) => states.push("trusted".to_owned()),
@@ -104,10 +114,14 @@ fn told(place: &Place) -> Option<Value> {
     Some(json!({"file": place.path.display().to_string(), "mode": mode, "state": states.join(", ")}))
 }
 
-/// Returns the setting of the host that switches its hooks off.
-fn switched_off(place: &Place) -> Option<&'static str> {
-    let text = settings_file::read(&place.path).ok().flatten()?;
-    let settings = settings_file::value(&text)?;
-    let switches = ["/disableAllHooks", "/hooksDisabled", "/hooks/hooksDisabled"];
-    switches.into_iter().find(|switch| settings.pointer(switch) == Some(&Value::Bool(true)))
+/// Returns the setting that switches the host's hooks off, in any file that it reads from here.
+fn switched_off(place: &Place) -> Option<String> {
+    let near = ["settings.json", "settings.local.json", "hooks.json"].map(|name| place.path.with_file_name(name));
+    let (_, folder) = place.installation.folder;
+    let here = ["settings.json", "settings.local.json", "hooks.json"].map(|name| Path::new(folder).join(name));
+    near.into_iter().chain(here).find_map(|file| {
+        let settings = settings_file::value(&settings_file::read(&file).ok().flatten()?)?;
+        let switch = SWITCHES.iter().find(|(switch, off)| settings.pointer(switch) == Some(&Value::Bool(*off)))?;
+        Some(format!("{} in {}", switch.0.trim_start_matches('/').replace('/', "."), file.display()))
+    })
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{HookRequest, Hooks, events::CallEnd};
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_config::settings::Flagged;
-use umbra_domain::{Call, CheckName, Event, GuardVerdict, Severity, ToolAnnotations, ToolCall, ToolName};
+use umbra_domain::{Call, CheckName, Event, FlaggedCall, GuardVerdict, Severity, ToolAnnotations, ToolCall, ToolName};
 use umbra_hooks::{HookAnswer, HookedCall, Host, answer::printing};
 
 /// Most bytes of a stub that a shell line prints.
@@ -18,33 +18,67 @@ const DECIDE_MS: u64 = 1_500;
 /// Most bytes of the name of a tool or server.
 const NAME_BYTES: usize = 200;
 
+/// Settings that hooks stand in, and commands that change hooks and execution, as they stand in arguments.
+const GUARDED: [&str; 20] = [
+    ".claude/settings",
+    ".codex/hooks.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".qwen/settings.json",
+    ".copilot/hooks",
+    ".github/hooks",
+    ".factory/settings.json",
+    ".factory/hooks.json",
+    ".cursor/hooks.json",
+    ".cline/hooks",
+    ".clinerules/hooks",
+    "opencode/plugin",
+    ".pi/agent/extensions",
+    ".pi/extensions",
+    "umbra hook",
+    "umbra execution",
+    "umbra approvals",
+    "pkill umbra",
+    "killall umbra",
+];
+
 /// Fate of calls in which the built-in checks see a critical risk.
 #[derive(Debug, Clone, Copy)]
 pub struct Flagging(pub Flagged);
 
 impl Flagging {
-    /// Returns the verdict of the checks on a call, with a sentence.
-    fn of(self, call: &HookedCall, name: &ToolName) -> Option<(GuardVerdict, String)> {
+    /// Returns what the checks say of a call, gravest first.
+    fn of(self, call: &HookedCall, name: &ToolName) -> Option<FlaggedCall> {
+        let arguments = Value::Object(call.arguments.clone());
+        if let Some(place) = guarded_place(&arguments) {
+            let reason = format!("Changes {place}, by which this guard is set up: only a person may do that");
+            return Some(FlaggedCall { verdict: GuardVerdict::Block, reason, unless_read: true });
+        }
         let verdict = match self.0 {
             Flagged::Block => GuardVerdict::Block,
             Flagged::Ask => GuardVerdict::Ask,
             Flagged::Allow => return None,
         };
-        let event = Event {
-            tool: Some(ToolCall {
-                name: name.to_string(),
-                args: Value::Object(call.arguments.clone()),
-                ..ToolCall::default()
-            }),
-            ..Event::default()
-        };
+        let tool = ToolCall { name: name.to_string(), args: arguments, ..ToolCall::default() };
+        let event = Event { tool: Some(tool), ..Event::default() };
         let checks = BTreeSet::from([CheckName::Commands, CheckName::Hidden]);
         let hits = || {
             let screened = umbra_checks::screen(event);
             umbra_checks::review(&screened.event, &screened.marks, &checks)
         };
         let worst = tokio::task::block_in_place(hits).into_iter().find(|hit| hit.severity == Severity::Critical)?;
-        Some((verdict, worst.description))
+        let reason = worst.description.trim_end_matches('.').to_owned();
+        Some(FlaggedCall { verdict, reason, unless_read: false })
+    }
+}
+
+/// Returns the place in a call's arguments by which hooks are set up: settings of a host, or Umbra's own commands.
+fn guarded_place(arguments: &Value) -> Option<&'static str> {
+    match arguments {
+        Value::String(text) => GUARDED.iter().copied().find(|place| text.contains(place)),
+        Value::Array(items) => items.iter().find_map(guarded_place),
+        Value::Object(members) => members.values().find_map(guarded_place),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -76,6 +110,10 @@ impl Hooks {
             let end = CallEnd { decision: Some(decision), said: Some(text.clone()), ..CallEnd::default() };
             (HookAnswer::Deny(text), end)
         };
+        if !call.is_readable {
+            let text = "Umbra cannot find the arguments of this call in the hook's input, so it was not made.";
+            return denied("block", text.to_owned());
+        }
         let name = ToolName { server: call.server.clone(), name: call.tool.clone() };
         for part in name.server.iter().chain([&name.name]) {
             let plain = umbra_domain::tool::plain_tool_name(part);
@@ -109,7 +147,7 @@ impl Hooks {
         let name = ToolName { server: None, name: super::CANARY.to_owned() };
         let reason = "a canary is denied, so that the hook proves itself".to_owned();
         let mut asks = self.call_of(request, call, &self.call_id(request, call), name);
-        asks.flagged = Some((GuardVerdict::Block, reason));
+        asks.flagged = Some(FlaggedCall { verdict: GuardVerdict::Block, reason, unless_read: false });
         match self.boundary.decide_since(asked, asks, b"canary").await {
             Ok(answer) => HookAnswer::Deny(format!("Umbra: canary denied ({})", answer.decision_id)),
             Err(error) => HookAnswer::Deny(format!("Umbra: {error}")),

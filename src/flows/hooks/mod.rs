@@ -190,6 +190,8 @@ impl Hooks {
         let HookRequest { host, mode, message, .. } = request;
         let (agent, session) = self.named(request);
         let prompt = message.prompt.as_deref().map(|prompt| cut(umbra_checks::redact(prompt).as_str(), TASK_BYTES));
+        let turn =
+            message.turn.as_deref().filter(|_| message.subagent.is_none()).map(|turn| self.boundary.name_of(turn));
         let shown_host = message.shown_host.filter(|shown| shown != host);
         let note = HookNote {
             agent: &agent,
@@ -199,14 +201,14 @@ impl Hooks {
             mode: mode.as_str(),
             event: umbra_hooks::event::label_of(&message.event),
             // A subagent works for the turn of its main agent.
-            turn: message.turn.as_deref().filter(|_| message.subagent.is_none()),
+            turn: turn.as_deref(),
             prompt: prompt.as_deref(),
             is_call: message.kind == Some(EventKind::Call) && !request.is_canary(),
         };
         match self.store.hooks().note(&note).await {
             // The event goes into the spool, with what the payload tells of its turn.
             Err(error) if error.is_transient() => {
-                let task_id = format!("{session}/{}", message.turn.as_deref().unwrap_or("0"));
+                let task_id = format!("{session}/{}", turn.as_deref().unwrap_or("0"));
                 Ok(HookTurn { task_id, task: prompt })
             }
             noted => noted,

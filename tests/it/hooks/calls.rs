@@ -220,3 +220,33 @@ async fn unknown_event_of_a_hook_for_calls_is_decided_and_a_patch_is_no_command(
     );
     assert_eq!(send(&call).await, json!({}));
 }
+
+#[tokio::test]
+async fn guard_is_not_switched_off_by_what_it_guards() {
+    let umbra = Umbra::with().go().await;
+    for (n, command) in [
+        "echo '{\"disableAllHooks\": true}' > .claude/settings.local.json",
+        "umbra hook uninstall claude-code",
+        "umbra execution live claude-code --reason x",
+        "pkill umbra",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = umbra.hook("claude-code", "enforce", &bash("PreToolUse", &format!("c{n}"), command)).await;
+        let (decision, reason) = ruling(&answer);
+        assert!(decision == "deny" && reason.contains("only a person may do that"), "{command}: {answer}");
+    }
+    let read = umbra.hook("claude-code", "enforce", &bash("PreToolUse", "r1", "cat ~/.claude/settings.json")).await;
+    assert_eq!(read, json!({}), "reading changes nothing");
+}
+
+#[tokio::test]
+async fn call_without_readable_arguments_is_denied() {
+    let umbra = Umbra::with().go().await;
+    for (n, input) in [Value::Null, json!(5), json!("x"), json!([1])].into_iter().enumerate() {
+        let call =
+            claude("PreToolUse", &json!({"tool_name": "Bash", "tool_use_id": format!("c{n}"), "tool_input": input}));
+        assert_eq!(ruling(&umbra.hook("claude-code", "enforce", &call).await).0, "deny", "{call}");
+    }
+}

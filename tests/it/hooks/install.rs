@@ -76,6 +76,7 @@ impl Home {
 }
 
 const CLAUDE: &str = ".claude/settings.json";
+const GEMINI: &str = ".gemini/settings.json";
 
 /// Settings of a user who has hooks, comments and habits of its own.
 const OWN: &str = r#"{
@@ -93,40 +94,85 @@ const OWN: &str = r#"{
 
 #[test]
 fn settings_keep_every_byte_through_install_and_uninstall() {
-    for text in [OWN.to_owned(), OWN.replace('\n', "\r\n"), "{}".to_owned(), "{\n}\n".to_owned(), String::new()] {
-        let home = Home::with(CLAUDE, &text);
-        home.offline(&["install", "claude-code", "--offline", "--mode", "enforce"]);
-        let installed = home.read(CLAUDE);
-        for line in
-            text.lines().filter(|line| line.contains("mine") || line.contains("My model") || line.contains("A\":\"1"))
-        {
-            assert!(installed.contains(line.trim_end()), "{line:?} is not in\n{installed}");
+    let plain = OWN.lines().filter(|line| !line.contains("// My")).collect::<Vec<_>>().join("\n");
+    let plain = plain.replace(" // mine", "").replace(" /* the end */", "");
+    let odd = [r#"{"hooks": {}, "a": 1}"#, r#"{"hooks": {"PreToolUse": []}}"#, "{}", "{\n}\n", "", "\u{feff}{}"];
+    let mut cases: Vec<(&str, &str, String)> = vec![
+        ("gemini-cli", GEMINI, OWN.to_owned()),
+        ("gemini-cli", GEMINI, OWN.replace('\n', "\r\n")),
+        ("gemini-cli", GEMINI, r#"{"hooks": {/* mine */}, /* x */ "k": 1}"#.to_owned()),
+        ("claude-code", CLAUDE, plain),
+        ("cursor", ".cursor/hooks.json", r#"{"hooks": {"stop": []}}"#.to_owned()),
+    ];
+    cases.extend(odd.map(|text| ("claude-code", CLAUDE, text.to_owned())));
+    for (host, file, text) in cases {
+        let home = Home::with(file, &text);
+        home.offline(&["install", host, "--offline", "--mode", "enforce"]);
+        let installed = home.read(file);
+        for words in ["/* mine */", "// mine", "// My model.", "my-guard --strict"] {
+            assert!(!text.contains(words) || installed.contains(words), "{words} is not in\n{installed}");
         }
         assert_eq!(installed.contains("\r\n"), text.contains("\r\n"));
-        assert_eq!(installed.matches("--mode enforce").count(), 8, "{installed}");
-        assert!(installed.contains(r#""onFailure": "block""#), "{installed}");
-        let again = home.offline(&["install", "claude-code", "--offline", "--mode", "enforce"]);
+        assert!(installed.matches("--mode enforce").count() >= 6, "{installed}");
+        assert_eq!(installed.contains(r#""onFailure": "block""#), host == "claude-code", "{installed}");
+        let again = home.offline(&["install", host, "--offline", "--mode", "enforce"]);
         assert!(again.contains("as they were"), "{again}");
-        assert_eq!(home.read(CLAUDE), installed, "a second time changes nothing");
-        home.offline(&["uninstall", "claude-code"]);
-        assert_eq!(home.read(CLAUDE), text);
-        assert_eq!(home.files(), [home.path(CLAUDE).display().to_string()], "nothing is left behind");
+        assert_eq!(home.read(file), installed, "a second time changes nothing");
+        home.offline(&["uninstall", host]);
+        assert_eq!(home.read(file), text);
+        assert_eq!(home.files(), [home.path(file).display().to_string()], "nothing is left behind");
+    }
+}
+
+#[test]
+fn copy_of_the_settings_is_as_private_as_they_are() {
+    let home = Home::with(CLAUDE, r#"{"env": {"KEY": "secret"}}"#);
+    fs::set_permissions(home.path(CLAUDE), fs::Permissions::from_mode(0o600)).expect("permissions");
+    home.offline(&["install", "claude-code", "--offline"]);
+    for file in home.files() {
+        let mode = fs::metadata(&file).expect("a file").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{file}");
     }
 }
 
 #[test]
 fn change_of_the_user_after_the_install_survives_the_uninstall() {
-    let home = Home::with(CLAUDE, OWN);
-    home.offline(&["install", "claude-code", "--offline"]);
-    let changed = home.read(CLAUDE).replace(r#""model": "opus""#, r#""model": "haiku""#);
-    home.write(CLAUDE, &changed);
-    home.offline(&["uninstall", "claude-code"]);
-    let left = home.read(CLAUDE);
+    let home = Home::with(GEMINI, OWN);
+    home.offline(&["install", "gemini-cli", "--offline"]);
+    let changed = home.read(GEMINI).replace(r#""model": "opus""#, r#""model": "haiku""#);
+    home.write(GEMINI, &changed);
+    home.offline(&["uninstall", "gemini-cli"]);
+    let left = home.read(GEMINI);
     assert!(
         left.contains(r#""model": "haiku""#) && left.contains("my-guard --strict") && left.contains("// mine"),
         "{left}"
     );
     assert!(!left.contains("umbra"), "{left}");
+}
+
+#[test]
+fn status_tells_of_hooks_that_cannot_guard() {
+    let home = Home::new();
+    home.offline(&["install", "claude-code", "--offline", "--mode", "enforce"]);
+    let whole = home.read(CLAUDE);
+    let state = |home: &Home| {
+        let told = home.hook("http://127.0.0.1:1", &["status"]);
+        String::from_utf8_lossy(&told.stdout).into_owned()
+    };
+    assert!(!state(&home).contains("BROKEN") && !state(&home).contains("OFF"), "{}", state(&home));
+    for (from, to, words) in [
+        ("exit 2; }", "exit 0; }", "the entry of PreToolUse was changed"),
+        (r#""matcher": "*""#, r#""matcher": "Read""#, "the entry of PreToolUse was changed"),
+        (r#""onFailure": "block""#, r#""onFailure": "allow""#, "the entry of PreToolUse was changed"),
+        ("PreToolUse\"", "PreToolUseX\"", "the entry of PreToolUse is gone"),
+        ("/umbra hook", "/umbra-gone hook", "is gone: install again"),
+    ] {
+        home.write(CLAUDE, &whole.replace(from, to));
+        assert!(state(&home).contains(words), "{from}: {}", state(&home));
+    }
+    home.write(CLAUDE, &whole);
+    home.write(".claude/settings.local.json", r#"{"disableAllHooks": true}"#);
+    assert!(state(&home).contains("OFF: disableAllHooks"), "{}", state(&home));
 }
 
 #[test]
@@ -143,28 +189,30 @@ fn other_mode_replaces_the_hooks_and_leaves_one_of_each() {
 
 #[test]
 fn link_stays_a_link_and_a_read_only_file_is_not_touched() {
-    let home = Home::with("dotfiles/claude.json", OWN);
-    fs::create_dir_all(home.path(".claude")).expect("a folder");
-    symlink(home.path("dotfiles/claude.json"), home.path(CLAUDE)).expect("a link");
-    home.offline(&["install", "claude-code", "--offline"]);
-    assert!(fs::symlink_metadata(home.path(CLAUDE)).is_ok_and(|known| known.is_symlink()));
-    assert!(home.read("dotfiles/claude.json").contains("--event Stop"));
-    home.offline(&["uninstall", "claude-code"]);
-    assert_eq!(home.read("dotfiles/claude.json"), OWN);
+    let home = Home::with("dotfiles/gemini.json", OWN);
+    fs::create_dir_all(home.path(".gemini")).expect("a folder");
+    symlink(home.path("dotfiles/gemini.json"), home.path(GEMINI)).expect("a link");
+    home.offline(&["install", "gemini-cli", "--offline"]);
+    assert!(fs::symlink_metadata(home.path(GEMINI)).is_ok_and(|known| known.is_symlink()));
+    assert!(home.read("dotfiles/gemini.json").contains("--event SessionEnd"));
+    home.offline(&["uninstall", "gemini-cli"]);
+    assert_eq!(home.read("dotfiles/gemini.json"), OWN);
 
-    let home = Home::with(CLAUDE, OWN);
-    fs::set_permissions(home.path(CLAUDE), fs::Permissions::from_mode(0o444)).expect("permissions");
-    let refused = home.hook("http://127.0.0.1:1", &["install", "claude-code", "--offline"]);
+    let home = Home::with(GEMINI, OWN);
+    fs::set_permissions(home.path(GEMINI), fs::Permissions::from_mode(0o444)).expect("permissions");
+    let refused = home.hook("http://127.0.0.1:1", &["install", "gemini-cli", "--offline"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("read-only; nothing was changed"), "{said}");
-    assert_eq!((home.read(CLAUDE), home.files().len()), (OWN.to_owned(), 1));
+    assert_eq!((home.read(GEMINI), home.files().len()), (OWN.to_owned(), 1));
 }
 
 #[test]
 fn settings_that_are_not_what_they_should_be_are_refused_with_the_reason() {
     for (text, words) in [
-        ("{ nonsense", "not JSON"),
-        ("[]", "not an object"),
+        ("{ nonsense", "ignores such a file whole"),
+        ("{\n  // a comment\n}", "ignores such a file whole"),
+        (r#"{"a": 1, "a": 2}"#, "ignores such a file whole"),
+        ("[]", "expected an object"),
         (r#"{"hooks": 7}"#, "`hooks` is not an object"),
         (r#"{"hooks": {"Stop": {}}}"#, "`hooks.Stop` is not a list"),
     ] {
