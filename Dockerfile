@@ -9,8 +9,9 @@ RUN apt-get update && apt-get install --yes --no-install-recommends make && rm -
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --locked --profile dist --features jemalloc --bin umbra \
+    cargo build --locked --profile dist --features jemalloc --bin umbra --bin umbra-hook \
     && install -D --strip target/dist/umbra /out/usr/local/bin/umbra \
+    && install -D --strip target/dist/umbra-hook /out/usr/local/bin/umbra-hook \
     && install --directory --owner=65532 --group=65532 /out/data
 
 # Debian 12, as above, with the C library, certificates, and the user 65532.

@@ -221,7 +221,7 @@ impl<E: Into<anyhow::Error>> From<E> for CommandFailure {
 
 /// Runs the command that the arguments name.
 pub fn run() -> ExitCode {
-    if let Some(code) = hook::shim::run(std::env::args_os()) {
+    if let Some(code) = umbra_shim::run(std::env::args_os()) {
         return code;
     }
     // reqwest and sqlx share one TLS implementation; a second installation is refused and harmless.

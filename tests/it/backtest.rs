@@ -43,6 +43,7 @@ async fn post_all(umbra: &Umbra, events: usize) {
         assert_eq!(answered.body["accepted"], page.len(), "{}", answered.text);
     }
     umbra.drain().await;
+    umbra.looked().await;
 }
 
 /// Returns the state that a backtest must leave alone, as served and by its tables.

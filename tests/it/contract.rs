@@ -48,6 +48,8 @@ const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("POST", "/v1/admin/keys", "/v1/admin/keys"),
     ("DELETE", "/v1/admin/keys/{id}", "/v1/admin/keys/key_0"),
     ("POST", "/v1/decide", "/v1/decide"),
+    ("POST", "/v1/hooks/{host}", "/v1/hooks/claude-code"),
+    ("GET", "/v1/hooks", "/v1/hooks"),
     ("POST", "/v1/sessions", "/v1/sessions"),
     ("GET", "/v1/sessions", "/v1/sessions"),
     ("GET", "/v1/sessions/{id}", "/v1/sessions/ses_0"),
@@ -83,6 +85,7 @@ fn concrete(path: &str) -> String {
     let kind = kinds.iter().find(|(family, _)| path.contains(family)).map_or("x", |(_, kind)| kind);
     let parts = path.split('/').map(|part| match part {
         "{id}" => format!("{kind}_0197a3c1d2e47f00a1b2c3d4e5f60718"),
+        "{host}" => "claude-code".to_owned(),
         part if part.starts_with('{') => "writer".to_owned(),
         part => part.to_owned(),
     });

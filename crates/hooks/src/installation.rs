@@ -294,5 +294,5 @@ const UNANSWERED: &str = "Umbra: the guard did not answer, so the call was not m
 
 /// True if a command of a host's settings is one of ours.
 pub fn is_ours(command: &str, host: &Host) -> bool {
-    command.contains("umbra") && command.contains(&format!(" hook {} ", host.name))
+    command.contains("umbra") && command.contains(&format!("hook {} --event ", host.name))
 }

@@ -52,8 +52,8 @@ pub struct AnnouncedCall<'a> {
     pub task_id: &'a str,
     /// True if the boundary decided the call.
     pub decided: bool,
-    /// Event to file if no result comes, redacted; `None` if it is filed already.
-    pub event: Option<Vec<u8>>,
+    /// Event to file if no result comes, redacted.
+    pub event: Vec<u8>,
 }
 
 /// Call that was announced and not reported yet.
@@ -146,7 +146,25 @@ impl HookStore<'_> {
         .bind(call.digest.as_slice())
         .bind(call.task_id)
         .bind(call.decided)
-        .bind(call.event.as_deref())
+        .bind(&call.event)
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Settles a call whose event is filed; `digest` is that of the arguments which the host will report.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn settle(self, agent: &str, session: &str, call_id: &str, digest: &[u8; 32]) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* hooks.settle */ UPDATE hook_call SET event = NULL, digest = $4
+             WHERE agent = $1 AND session = $2 AND call_id = $3",
+        )
+        .bind(agent)
+        .bind(session)
+        .bind(call_id)
+        .bind(digest.as_slice())
         .execute(&self.0.work)
         .await?;
         Ok(())
@@ -187,8 +205,9 @@ impl HookStore<'_> {
     /// The database does not answer.
     pub async fn take_all(self, agent: &str, session: &str) -> Result<Vec<OpenCall>, StoreError> {
         let rows: Vec<OpenRow> = sqlx::query_as(
-            "/* hooks.take_all */ DELETE FROM hook_call WHERE agent = $1 AND session = $2
-             RETURNING call_id, decided, event",
+            "/* hooks.take_all */ WITH gone AS (
+                 DELETE FROM hook_call WHERE agent = $1 AND session = $2 RETURNING id, call_id, decided, event)
+             SELECT call_id, decided, event FROM gone ORDER BY id",
         )
         .bind(agent)
         .bind(session)

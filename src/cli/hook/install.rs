@@ -152,7 +152,9 @@ impl Place {
                 return Some(format!("the entry of {event} is gone: install again"));
             };
             let line = commands(entry)?.first()?.clone();
-            let program = line.split(" hook ").next()?.rsplit(' ').next()?.trim_matches('\'').to_owned();
+            let start = line.split(&format!(" {} --event", self.host.name)).next()?;
+            let start = start.strip_suffix(" hook").unwrap_or(start);
+            let program = start.rsplit(' ').next()?.trim_matches('\'').to_owned();
             let is_closed =
                 mode == HookMode::Observe || kind_of(event) != Some(EventKind::Call) || line.ends_with("exit 2; }");
             let is_whole = *entry == self.installation.entry(event, &line, mode) && is_closed;
@@ -279,10 +281,14 @@ fn refuse_second_scope(place: &Place, scope: SettingsScope) -> anyhow::Result<()
     }
 }
 
-/// Returns the path of this program, by which the hooks run it.
-fn program() -> anyhow::Result<PathBuf> {
+/// Returns the words that start a hook: the small program beside this one, or this one.
+fn program() -> anyhow::Result<String> {
     let program = env::current_exe().context("the path of this program is unknown")?;
-    Ok(fs::canonicalize(&program).unwrap_or(program))
+    let program = fs::canonicalize(&program).unwrap_or(program);
+    let small = program.with_file_name("umbra-hook");
+    let is_there = small.is_file();
+    let path = quoted(&if is_there { small } else { program }.display().to_string());
+    Ok(if is_there { path } else { format!("{path} hook") })
 }
 
 pub(super) fn on_path(name: &str) -> Option<PathBuf> {
@@ -304,19 +310,18 @@ fn expect_server(hook: &HookWords) -> anyhow::Result<()> {
 /// agent can lead the hook elsewhere.
 pub(super) fn server(hook: &HookWords) -> anyhow::Result<String> {
     let named = hook.url.clone().or_else(|| super::variable("UMBRA_URL"));
-    let url = named.unwrap_or_else(|| super::shim::DEFAULT_URL.to_owned());
+    let url = named.unwrap_or_else(|| umbra_shim::DEFAULT_URL.to_owned());
     ensure!(
-        super::shim::is_near_or_private(&url),
+        umbra_shim::is_near_or_private(&url),
         "{url} is neither on this machine nor https: payloads hold contents of files, so they go nowhere else"
     );
     Ok(url.trim_end_matches('/').to_owned())
 }
 
 /// Returns the words that run the hook.
-fn hook_words(program: &Path, host: &Host, event: &str, hook: &HookWords) -> String {
+fn hook_words(program: &str, host: &Host, event: &str, hook: &HookWords) -> String {
     let mut words = vec![
-        quoted(&program.display().to_string()),
-        "hook".to_owned(),
+        program.to_owned(),
         host.name.to_owned(),
         "--event".to_owned(),
         event.to_owned(),

@@ -3,20 +3,17 @@
 mod install;
 mod plugin;
 mod settings_file;
-pub mod shim;
 mod status;
 mod trust;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use self::{
-    install::{HookWords, InstallOptions, Target},
-    shim::ShimOptions,
-};
+use self::install::{HookWords, InstallOptions, Target};
 use super::{CommandFailure, GlobalOptions, answer, remote::Server};
 use umbra_config::Environment;
 use umbra_hooks::host;
+use umbra_shim::ShimOptions;
 
 /// Notes after the help text.
 pub(super) const NOTES: &str = "As a hook it takes a payload on standard input, prints the answer that its host reads, \

@@ -30,14 +30,19 @@ pub(super) struct CallEnd {
 }
 
 impl CallEnd {
+    /// End of a call that is to run, as far as is known.
+    pub fn to_run() -> Self {
+        Self { decision: Some("execute"), ..Self::default() }
+    }
+
     /// True if the call does not run as it was.
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.said.is_some()
     }
 }
 
 impl Hooks {
-    /// Stores a call until its result comes. A call that does not run is filed as an event at once.
+    /// Stores a call until its result comes.
     pub(super) async fn announce(
         &self,
         request: &HookRequest,
@@ -46,23 +51,32 @@ impl Hooks {
         call_id: &str,
         end: &CallEnd,
     ) -> Result<(), HookError> {
-        let event = event_of(request, turn, call, call_id, end);
-        let arguments = end.rewritten.as_ref().unwrap_or(&call.arguments);
-        let kept = if end.is_over() { None } else { Some(screened(event.clone())) };
         let announced = AnnouncedCall {
             agent: &self.boundary.name_of(&request.speaker()),
             session: &self.boundary.name_of(&request.call_session()),
             call_id,
-            digest: &self.digest(call, arguments),
+            digest: &self.digest(call, &call.arguments),
             task_id: &turn.task_id,
             decided: end.decision.is_some(),
-            event: kept,
+            event: screened(event_of(request, turn, call, call_id, end)),
         };
-        self.store.hooks().announce(&announced).await?;
-        if end.is_over() {
-            self.file(&origin(request), event, call_id).await?;
-        }
-        Ok(())
+        Ok(self.store.hooks().announce(&announced).await?)
+    }
+
+    /// Files an announced call that does not run, or not as it was. What the host reports of it adds nothing.
+    pub(super) async fn file_unmade(
+        &self,
+        request: &HookRequest,
+        turn: &HookTurn,
+        call: &HookedCall,
+        call_id: &str,
+        end: &CallEnd,
+    ) -> Result<(), HookError> {
+        let (agent, session) =
+            (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
+        let digest = self.digest(call, end.rewritten.as_ref().unwrap_or(&call.arguments));
+        self.store.hooks().settle(&agent, &session, call_id, &digest).await?;
+        self.file(&origin(request), event_of(request, turn, call, call_id, end), call_id).await
     }
 
     /// Files a call with its result, and reports the outcome of a decided call.

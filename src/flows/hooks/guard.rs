@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{HookRequest, Hooks, events::CallEnd};
+use super::{HookError, HookRequest, Hooks, events::CallEnd};
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_config::settings::Flagged;
 use umbra_domain::{Call, CheckName, Event, FlaggedCall, GuardVerdict, Severity, ToolAnnotations, ToolCall, ToolName};
@@ -89,9 +89,17 @@ impl Hooks {
             return HookAnswer::Deny("Umbra: the hook names no tool, so the call was not made.".to_owned());
         };
         let call_id = self.call_id(request, call);
-        let (ruled, noted) = tokio::join!(self.ruling(asked, request, call, &call_id), self.note(request));
-        let (answer, end) = ruled;
-        let stored = async { self.announce(request, &noted?, call, &call_id, &end).await };
+        // At the same time, since most calls run.
+        let announced = async {
+            let turn = self.note(request).await?;
+            self.announce(request, &turn, call, &call_id, &CallEnd::to_run()).await?;
+            Ok::<_, HookError>(turn)
+        };
+        let ((answer, end), announced) = tokio::join!(self.ruling(asked, request, call, &call_id), announced);
+        let stored = async {
+            let turn = announced?;
+            if end.is_over() { self.file_unmade(request, &turn, call, &call_id, &end).await } else { Ok(()) }
+        };
         if let Err(error) = stored.await {
             // The decision stands: it is in the audit.
             tracing::warn!(%error, "a hooked call is decided, but no event tells of it");
@@ -132,7 +140,7 @@ impl Hooks {
             Err(error) => return denied("block", format!("Umbra: the call was not made: {error}")),
         };
         let (answered, mut end) = match answer.decision {
-            Decision::Execute => (HookAnswer::Pass, CallEnd { decision: Some("execute"), ..CallEnd::default() }),
+            Decision::Execute => (HookAnswer::Pass, CallEnd::to_run()),
             Decision::Ask => denied("ask", waiting(&answer)),
             Decision::Block => denied("block", refusal(&answer)),
             Decision::Stub => stubbed(request.host, call, &answer),

@@ -43,8 +43,8 @@ fn hook(url: &str, arguments: &[&str], payload: &str) -> Hooked {
 }
 
 fn command(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_umbra"));
-    command.arg("hook").args(arguments).env_clear().env("UMBRA_URL", url);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_umbra-hook"));
+    command.args(arguments).env_clear().env("UMBRA_URL", url);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -156,6 +156,28 @@ fn hook_that_is_told_to_stop_denies_first() {
     let output = child.wait_with_output().expect("it ends");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     assert!(output.status.code() == Some(0) && is_denied(&answer), "{answer}");
+}
+
+#[test]
+fn long_program_answers_as_the_small_one_does() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_umbra"))
+        .arg("hook")
+        .args(ENFORCE)
+        .env("UMBRA_URL", "http://127.0.0.1:1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("umbra");
+    child
+        .stdin
+        .take()
+        .expect("stdin")
+        .write_all(bash("PreToolUse", "c1", "echo hi").to_string().as_bytes())
+        .expect("read");
+    let output = child.wait_with_output().expect("it ends");
+    let long: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let short = hook("http://127.0.0.1:1", &ENFORCE, &bash("PreToolUse", "c1", "echo hi").to_string());
+    assert!(is_denied(&long) && long == short.json(), "{long}");
 }
 
 #[test]

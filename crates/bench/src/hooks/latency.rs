@@ -29,10 +29,10 @@ impl Times {
 pub async fn run(global: &BenchGlobalOptions, calls: usize) -> anyhow::Result<()> {
     let testbed = Testbed::open(global).await?;
     let server = testbed.serve("latency", &testbed.shadows(None)?, &[]).await?;
-    let (umbra, url) = (testbed.umbra().to_owned(), format!("http://{}", server.address));
+    let (umbra, url) = (testbed.umbra().with_file_name("umbra-hook"), format!("http://{}", server.address));
     let measure = move || -> anyhow::Result<_> {
         let idle = times(calls, |_| start(Path::new("/bin/true"), &[], ""))?;
-        let options = ["hook", "claude-code", "--mode", "enforce", "--event", "PreToolUse", "--url", &url];
+        let options = ["claude-code", "--mode", "enforce", "--event", "PreToolUse", "--url", &url];
         let hook = times(calls, |n| {
             let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
                 "tool_use_id": format!("c{n}"), "tool_input": {"command": format!("echo {n} > file")}});

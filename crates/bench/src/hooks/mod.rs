@@ -174,8 +174,10 @@ impl Run<'_> {
     async fn install(&self, home: &Home<'_>, server: &Server) -> anyhow::Result<PathBuf> {
         let program = home.path.join("umbra");
         // A link of its own, which costs no space, can be broken without harm to the program.
-        if fs::hard_link(self.testbed.umbra(), &program).is_err() {
-            fs::copy(self.testbed.umbra(), &program)?;
+        link(self.testbed.umbra(), &program)?;
+        let (small, beside) = (self.testbed.umbra().with_file_name("umbra-hook"), home.path.join("umbra-hook"));
+        if small.exists() {
+            link(&small, &beside)?;
         }
         let installed = home
             .command(&program)
@@ -187,7 +189,7 @@ impl Run<'_> {
             [&installed.stdout, &installed.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
         ensure!(installed.status.success(), "umbra hook install: {said}");
         fs::write(home.path.join("installed.txt"), said)?;
-        Ok(program)
+        Ok(if beside.exists() { beside } else { program })
     }
 
     /// Checks a session without a fault: what must not run has not, everything else has, and Umbra has all of it.
@@ -231,6 +233,13 @@ impl Run<'_> {
         ensure!(self.model.was_asked(), "the agent did not ask the model");
         Ok(())
     }
+}
+
+fn link(program: &Path, at: &Path) -> anyhow::Result<()> {
+    if fs::hard_link(program, at).is_err() {
+        fs::copy(program, at)?;
+    }
+    Ok(())
 }
 
 async fn text(server: &Server, path: &str) -> anyhow::Result<String> {

@@ -4,6 +4,7 @@
 //! In `enforce` anything that goes wrong denies the call, in the host's own form: no server, no answer in time, an answer
 //! that is not Umbra's, a payload that cannot be read, a panic, SIGTERM. On other events, and in `observe`, a failure is
 //! silence. Whoever is first to answer, the exchange or one of the guards beside it, writes and ends the process.
+#![expect(clippy::disallowed_methods, reason = "it is a process of its own: it reads no settings")]
 
 use std::{
     ffi::OsString,
@@ -22,7 +23,6 @@ use nix::sys::signal::{SigSet, Signal};
 use serde_json::Value;
 use ureq::{Agent, http::Uri};
 
-use umbra_domain::clock::Clock;
 use umbra_hooks::{Dialect, EventKind, HOSTS, HookAnswer, HookMessage, HookMode, Host, event::kind_of, host};
 
 /// Longest time for an answer in `enforce`; a host waits longer.
@@ -34,7 +34,7 @@ const PAYLOAD_BYTES: u64 = 16 * 1024 * 1024;
 /// Most bytes of an answer.
 const ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 /// Address of the server where none is named.
-pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:7817";
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7817";
 
 /// Options of a hook.
 #[derive(Debug, Clone, Args)]
@@ -64,22 +64,35 @@ struct Program {
     options: ShimOptions,
 }
 
-/// Answers a hook, if the arguments of the process ask for one.
+/// Answers a hook, if the arguments of `umbra` ask for one.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let words: Vec<OsString> = arguments.skip(1).take(32).collect();
     let (command, rest) = words.split_first()?;
     let name = rest.first()?.to_str()?;
-    if command != "hook" || host(name).is_none() {
-        return None;
-    }
-    match Program::try_parse_from(&words) {
-        Ok(Program { options }) => Some(Shim::new(&options)?.run()),
+    (command == "hook" && host(name).is_some()).then(|| answer(&words))
+}
+
+/// Answers a hook: the whole of `umbra-hook`.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    answer(&arguments.take(32).collect::<Vec<_>>())
+}
+
+fn answer(words: &[OsString]) -> ExitCode {
+    let shim = Program::try_parse_from(words).map(|program| Shim::new(&program.options));
+    match shim {
+        Ok(Some(shim)) => shim.run(),
+        Ok(None) => ExitCode::from(2),
         // A wrong word on the installed line must not open the gate: the exit code 2 denies the call on most hosts.
         Err(error) => {
             drop(writeln!(std::io::stderr(), "{error}"));
-            Some(ExitCode::from(2))
+            ExitCode::from(2)
         }
     }
+}
+
+/// Returns a variable of the process that is set, without blanks around it.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 /// A hook under way.
@@ -112,8 +125,8 @@ impl Shim {
             host: host(&options.host)?,
             mode: HookMode::parse(&options.mode)?,
             event: options.event.clone(),
-            url: options.url.clone().or_else(|| super::variable("UMBRA_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned()),
-            agent: options.agent.clone().or_else(|| super::variable("UMBRA_AGENT")),
+            url: options.url.clone().or_else(|| variable("UMBRA_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned()),
+            agent: options.agent.clone().or_else(|| variable("UMBRA_AGENT")),
             state: Arc::default(),
         })
     }
@@ -181,7 +194,7 @@ impl Shim {
             .proxy(None)
             .build()
             .into();
-        let nonce = Clock::system().new_id().simple().to_string();
+        let nonce = uuid::Uuid::now_v7().simple().to_string();
         let mut request = agent
             .post(format!("{}/v1/hooks/{}", self.url.trim_end_matches('/'), self.host.name))
             .header("content-type", "application/json")
@@ -255,14 +268,14 @@ fn seconds(time: Duration) -> String {
 
 /// Returns the key for the server.
 fn key() -> Option<String> {
-    super::variable("UMBRA_API_KEY").or_else(|| {
-        let file = super::variable("UMBRA_API_KEY_FILE")?;
+    variable("UMBRA_API_KEY").or_else(|| {
+        let file = variable("UMBRA_API_KEY_FILE")?;
         Some(fs::read_to_string(file).ok()?.trim().to_owned())
     })
 }
 
 /// True for an address on this machine, or one that is reached by TLS: payloads hold contents of files.
-pub(super) fn is_near_or_private(url: &str) -> bool {
+pub fn is_near_or_private(url: &str) -> bool {
     let Ok(url) = url.parse::<Uri>() else { return false };
     if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         // A password would stand in the settings, and in what the model reads.
