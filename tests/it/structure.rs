@@ -175,7 +175,7 @@ impl<'a> Source<'a> {
         for (line, text) in self.text.lines().map(str::trim_start).enumerate() {
             let marker = ["///", "//!"].into_iter().find(|marker| is_rust(self.path) && text.starts_with(marker));
             let marker = marker.unwrap_or_default();
-            let opens = !marker.is_empty() && marker != std::mem::replace(&mut before, marker);
+            let opens = marker != std::mem::replace(&mut before, marker) && !marker.is_empty();
             let first = text.split_whitespace().nth(1).filter(|_| opens).unwrap_or_default();
             let word = first.trim_end_matches(|c: char| !c.is_alphanumeric());
             if let Some((_, better)) = OPENINGS.iter().find(|(words, _)| words.split(' ').any(|known| known == word)) {
@@ -367,6 +367,8 @@ fn planted_faults_are_found() {
             "opens with `Whether`; a predicate is \"True if ...\"",
         ),
         ("crates/store/src/key.rs", "struct K {\n    /// Which.\n    id: u8,\n}", 3, "opens with `Which`"),
+        // Not only the first comment of a file.
+        ("crates/store/src/key.rs", "/// A key.\nfn f() {}\n\n/// Which.\nfn g() {}", 5, "opens with `Which`"),
     ];
     for (path, text, line, message) in planted {
         let found = faults(&tree(&[(path, text)]));

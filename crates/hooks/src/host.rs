@@ -34,7 +34,7 @@ pub struct Host {
     pub takes_context: bool,
     /// Text between server and tool in the name of a tool of an MCP server, where names do not begin with `mcp__`.
     pub mcp_separator: Option<&'static str>,
-    /// What the host's hooks do not show or stop, in sentences.
+    /// Sentences about events that the host's hooks do not show or stop.
     pub unseen: &'static [&'static str],
 }
 

@@ -270,8 +270,9 @@ impl Installation {
     pub fn line(&self, event: &str, hook: &str, mode: HookMode, timeout: Option<&str>) -> String {
         let is_call = kind_of(event) == Some(EventKind::Call);
         if mode == HookMode::Observe || !is_call {
-            // The hook gives up by itself before this: it is for one that cannot.
-            let seconds = if mode == HookMode::Observe { "0.3" } else { "3" };
+            // The hook gives up by itself before this: it is for one that cannot. With the start of the shell an observer
+            // is delayed by 0.3 s at most.
+            let seconds = if mode == HookMode::Observe { "0.27" } else { "3" };
             let bounded =
                 timeout.map_or_else(|| hook.to_owned(), |timeout| format!("{timeout} -s KILL {seconds} {hook}"));
             return format!("{{ {bounded}; }} 2>/dev/null || true");

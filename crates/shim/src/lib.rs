@@ -114,9 +114,9 @@ struct ShimState {
 /// Reason why there is no answer of the server.
 struct Failure(String, &'static str);
 
-/// What to do where no server answers.
+/// Advice where no server answers.
 const START: &str = " Ask the user to start it: umbra serve";
-/// What to do where the server or the hook is set up wrongly.
+/// Advice where the server or the hook is set up wrongly.
 const MEND: &str = " Ask the user to run: umbra hook status";
 
 impl Shim {

@@ -158,7 +158,7 @@ impl<'a> Home<'a> {
     /// Makes a home with the agent's settings.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The folder cannot be written.
     pub fn make(agent: &'a Agent, path: PathBuf, agents: &Path, port: u16) -> anyhow::Result<Self> {
         let home = Self { agent, path, agents: agents.to_owned(), port };
         fs::create_dir_all(home.project())?;

@@ -105,7 +105,7 @@ impl Fault {
     /// Brings the fault about.
     ///
     /// # Errors
-    /// It cannot be brought about.
+    /// The process or the file of the fault is not there.
     pub async fn arrange(self, server: &Server, program: &Path) -> anyhow::Result<Broken> {
         let pid = Pid::from_raw(i32::try_from(server.pid)?);
         match self {
