@@ -35,7 +35,7 @@ pub enum SettingsForm {
 
 /// Value of a member of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum MemberValue {
     /// A text.
     Text(&'static str),
     /// True.
@@ -56,7 +56,7 @@ pub struct Installation {
     /// Events, as the host names them.
     pub events: &'static [&'static str],
     /// Member of an entry by which the host itself stops a call whose hook fails, beside the end of the line.
-    pub closed_by: Option<(&'static str, Word)>,
+    pub closed_by: Option<(&'static str, MemberValue)>,
     /// Pattern for all tools, if the host wants one.
     pub matcher: Option<&'static str>,
     /// True if the host ignores a file whole that is not plain JSON: with comments, or a name twice.
@@ -82,7 +82,7 @@ const CLAUDE: Installation = Installation {
     project: Some(".claude/settings.json"),
     form: SettingsForm::Groups,
     events: CLAUDE_EVENTS,
-    closed_by: Some(("onFailure", Word::Text("block"))),
+    closed_by: Some(("onFailure", MemberValue::Text("block"))),
     matcher: Some("*"),
     is_strict: true,
     replaced_by: None,
@@ -181,7 +181,7 @@ const OTHERS: [(&str, Installation); 9] = [
                 "stop",
                 "sessionEnd",
             ],
-            closed_by: Some(("failClosed", Word::True)),
+            closed_by: Some(("failClosed", MemberValue::True)),
             matcher: None,
             ..CLAUDE
         },
@@ -252,8 +252,8 @@ impl Installation {
             && mode == HookMode::Enforce
         {
             handler[name] = match word {
-                Word::Text(text) => json!(text),
-                Word::True => json!(true),
+                MemberValue::Text(text) => json!(text),
+                MemberValue::True => json!(true),
             };
         }
         if matches!(self.form, SettingsForm::Flat | SettingsForm::OwnFile) {

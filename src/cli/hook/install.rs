@@ -30,7 +30,7 @@ use umbra_hooks::{
 
 use crate::flows::hooks::CANARY;
 
-/// Place of the settings.
+/// HostSettings of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SettingsScope {
     /// All work of this user.
@@ -41,7 +41,7 @@ pub(super) enum SettingsScope {
 
 /// Host and place of an installation.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Target {
+pub(super) struct HostSelection {
     /// Coding agent.
     #[arg(value_name = "HOST", value_parser = PossibleValuesParser::new(HOSTS.map(|host| host.name)))]
     host: String,
@@ -54,9 +54,9 @@ pub(super) struct Target {
 #[derive(Debug, Clone, Args)]
 pub(super) struct InstallOptions {
     #[command(flatten)]
-    target: Target,
+    target: HostSelection,
     #[command(flatten)]
-    hook: HookWords,
+    hook: HookFlags,
     /// Install even though no server answers, and prove nothing.
     #[arg(long)]
     offline: bool,
@@ -64,7 +64,7 @@ pub(super) struct InstallOptions {
 
 /// Words of the installed command.
 #[derive(Debug, Clone, Args)]
-pub(super) struct HookWords {
+pub(super) struct HookFlags {
     /// `observe`: copy events, stop nothing; `enforce`: no call without a decision.
     #[arg(long, value_name = "MODE", default_value = "observe", value_parser = PossibleValuesParser::new(["observe", "enforce"]))]
     pub mode: String,
@@ -76,20 +76,20 @@ pub(super) struct HookWords {
     pub agent: Option<String>,
 }
 
-impl HookWords {
+impl HookFlags {
     pub fn mode(&self) -> HookMode {
         HookMode::parse(&self.mode).unwrap_or_default()
     }
 }
 
-/// Installed, or about to be.
-pub(super) struct Place {
+/// Settings of a host, in which our hooks are or will be.
+pub(super) struct HostSettings {
     pub host: &'static Host,
     pub installation: Installation,
     pub path: PathBuf,
 }
 
-impl Place {
+impl HostSettings {
     /// Returns the place of a host's settings; `None` if the host has no settings of that scope.
     pub fn of(host: &'static Host, scope: SettingsScope) -> Option<Self> {
         let mut installation = Installation::of(host);
@@ -198,7 +198,7 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
     let timeout = timeout.as_deref();
     let agent = options.hook.agent.clone().or_else(|| super::variable("UMBRA_AGENT"));
     let agent = Some(agent.unwrap_or_else(|| host.name.to_owned()));
-    let hook = HookWords { url: Some(server(&options.hook)?), agent, mode: options.hook.mode.clone() };
+    let hook = HookFlags { url: Some(server(&options.hook)?), agent, mode: options.hook.mode.clone() };
     if !options.offline {
         expect_server(&hook)?;
     }
@@ -234,7 +234,7 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
 }
 
 /// Takes our entries out of the settings of a host.
-pub(super) fn uninstall(target: &Target) -> Result<(), CommandFailure> {
+pub(super) fn uninstall(target: &HostSelection) -> Result<(), CommandFailure> {
     let place = place(target)?;
     if place.installed().is_empty() {
         answer(&format!("{}: no hooks of Umbra in {}", place.host.title, place.shown()));
@@ -256,9 +256,9 @@ pub(super) fn uninstall(target: &Target) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn place(target: &Target) -> Result<Place, CommandFailure> {
+fn place(target: &HostSelection) -> Result<HostSettings, CommandFailure> {
     let host = host(&target.host).context("unknown host")?;
-    Place::of(host, target.scope).ok_or_else(|| {
+    HostSettings::of(host, target.scope).ok_or_else(|| {
         CommandFailure::Usage(format!(
             "{}: the folder of its settings is unknown: set HOME, or give --scope project",
             host.title
@@ -267,9 +267,10 @@ fn place(target: &Target) -> Result<Place, CommandFailure> {
 }
 
 /// Refuses an installation beside another: each event would come twice.
-fn refuse_second_scope(place: &Place, scope: SettingsScope) -> anyhow::Result<()> {
+fn refuse_second_scope(place: &HostSettings, scope: SettingsScope) -> anyhow::Result<()> {
     let other = if scope == SettingsScope::User { SettingsScope::Project } else { SettingsScope::User };
-    match Place::of(place.host, other).filter(|other| other.path != place.path && !other.installed().is_empty()) {
+    match HostSettings::of(place.host, other).filter(|other| other.path != place.path && !other.installed().is_empty())
+    {
         Some(other) => bail!(
             "the hooks are in {} already, and each event would come twice: take them out first (umbra hook uninstall {} \
              --scope {})",
@@ -296,7 +297,7 @@ pub(super) fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// Refuses to install where no server answers.
-fn expect_server(hook: &HookWords) -> anyhow::Result<()> {
+fn expect_server(hook: &HookFlags) -> anyhow::Result<()> {
     let url = server(hook)?;
     let answered = ureq::get(format!("{}/livez", url.trim_end_matches('/'))).call();
     answered.map(drop).map_err(|error| {
@@ -308,7 +309,7 @@ fn expect_server(hook: &HookWords) -> anyhow::Result<()> {
 
 /// Returns the address that the hook will ask. It is written into the hook, so that nothing in the environment of the
 /// agent can lead the hook elsewhere.
-pub(super) fn server(hook: &HookWords) -> anyhow::Result<String> {
+pub(super) fn server(hook: &HookFlags) -> anyhow::Result<String> {
     let named = hook.url.clone().or_else(|| super::variable("UMBRA_URL"));
     let url = named.unwrap_or_else(|| umbra_shim::DEFAULT_URL.to_owned());
     ensure!(
@@ -319,7 +320,7 @@ pub(super) fn server(hook: &HookWords) -> anyhow::Result<String> {
 }
 
 /// Returns the words that run the hook.
-fn hook_words(program: &str, host: &Host, event: &str, hook: &HookWords) -> String {
+fn hook_words(program: &str, host: &Host, event: &str, hook: &HookFlags) -> String {
     let mut words = vec![
         program.to_owned(),
         host.name.to_owned(),
@@ -347,7 +348,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// Writes the entries of all events; returns false if they were there.
-fn write_entries(place: &Place, mode: HookMode, line: &dyn Fn(&str) -> String) -> anyhow::Result<bool> {
+fn write_entries(place: &HostSettings, mode: HookMode, line: &dyn Fn(&str) -> String) -> anyhow::Result<bool> {
     let (path, installation) = (&place.path, &place.installation);
     let before = settings_file::read(path)?;
     let wanted: Vec<Wanted> = installation
@@ -373,7 +374,7 @@ fn write_entries(place: &Place, mode: HookMode, line: &dyn Fn(&str) -> String) -
 }
 
 /// Refuses a file that its host would ignore whole, with its hooks: JSON with comments, or with a name twice.
-fn expect_strict(place: &Place, text: &str) -> anyhow::Result<()> {
+fn expect_strict(place: &HostSettings, text: &str) -> anyhow::Result<()> {
     let limits = Limits { depth: 100, nodes: text.len(), ..Limits::default() };
     let Some(fault) = ingest::hook_payload(text.as_bytes(), &limits).err().and_then(|faults| faults.into_iter().next())
     else {
@@ -384,7 +385,7 @@ fn expect_strict(place: &Place, text: &str) -> anyhow::Result<()> {
 }
 
 /// Takes the entries out; gives the copy back if nothing else has changed.
-fn remove_entries(place: &Place) -> anyhow::Result<()> {
+fn remove_entries(place: &HostSettings) -> anyhow::Result<()> {
     let owns = |entry: &Value| place.owns(entry);
     let text = settings_file::read(&place.path)?.unwrap_or_default();
     let copy = settings_file::copy_of(&place.path);
@@ -408,7 +409,7 @@ fn remove_entries(place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_scripts(place: &Place, line: &dyn Fn(&str) -> String) -> anyhow::Result<bool> {
+fn write_scripts(place: &HostSettings, line: &dyn Fn(&str) -> String) -> anyhow::Result<bool> {
     let mut changed = false;
     for event in place.installation.events {
         let path = place.path.join(event);
@@ -430,7 +431,7 @@ fn write_scripts(place: &Place, line: &dyn Fn(&str) -> String) -> anyhow::Result
     Ok(changed)
 }
 
-fn write_plugin(place: &Place, hook: &HookWords) -> anyhow::Result<bool> {
+fn write_plugin(place: &HostSettings, hook: &HookFlags) -> anyhow::Result<bool> {
     let text = plugin::text(place.host, hook)?;
     let before = settings_file::read(&place.path)?;
     if before.as_deref() == Some(&*text) {

@@ -9,7 +9,7 @@ mod trust;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 
-use self::install::{HookWords, InstallOptions, Target};
+use self::install::{HookFlags, HostSelection, InstallOptions};
 use super::{CommandFailure, GlobalOptions, answer, remote::Server};
 use umbra_config::Environment;
 use umbra_hooks::host;
@@ -35,7 +35,7 @@ enum HookAction {
     /// Put hooks into the settings of a coding agent, and prove that they work; a second time changes nothing.
     Install(InstallOptions),
     /// Take the hooks out of the settings again, and nothing else.
-    Uninstall(Target),
+    Uninstall(HostSelection),
     /// Show the installed hooks, the last events of each host, and calls that ran without a decision.
     Status {
         #[command(flatten)]
@@ -47,7 +47,7 @@ enum HookAction {
         #[arg(value_name = "HOST", value_parser = clap::builder::PossibleValuesParser::new(["opencode", "pi"]))]
         host: String,
         #[command(flatten)]
-        hook: HookWords,
+        hook: HookFlags,
     },
 }
 

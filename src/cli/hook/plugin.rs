@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::install::{HookWords, server};
+use super::install::{HookFlags, server};
 use umbra_hooks::Host;
 
 /// First line of a plugin of ours.
@@ -16,7 +16,7 @@ const PI: &str = include_str!("plugins/pi.js");
 ///
 /// # Errors
 /// The host's hooks are commands, or the address of the server may not be used.
-pub(super) fn text(host: &Host, hook: &HookWords) -> anyhow::Result<String> {
+pub(super) fn text(host: &Host, hook: &HookFlags) -> anyhow::Result<String> {
     let own = match host.name {
         "opencode" => OPENCODE,
         "pi" => PI,

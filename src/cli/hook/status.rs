@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{
-    install::{Place, SettingsScope, on_path},
+    install::{HostSettings, SettingsScope, on_path},
     settings_file, trust,
 };
 use crate::cli::{
@@ -40,7 +40,7 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
     let mut rows = Vec::new();
     for host in &HOSTS {
         let places =
-            [SettingsScope::User, SettingsScope::Project].into_iter().filter_map(|scope| Place::of(host, scope));
+            [SettingsScope::User, SettingsScope::Project].into_iter().filter_map(|scope| HostSettings::of(host, scope));
         let installed: Vec<Value> = places.filter_map(|place| told(&place)).collect();
         let of_host: Vec<&Value> = items.iter().filter(|item| item["host"] == host.name).collect();
         if installed.is_empty() && of_host.is_empty() {
@@ -91,7 +91,7 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
 }
 
 /// Returns what is installed at a place; `None` if nothing is.
-fn told(place: &Place) -> Option<Value> {
+fn told(place: &HostSettings) -> Option<Value> {
     let installed = place.installed();
     let (_, line) = installed
         .iter()
@@ -115,7 +115,7 @@ fn told(place: &Place) -> Option<Value> {
 }
 
 /// Returns the setting that switches the host's hooks off, in any file that it reads from here.
-fn switched_off(place: &Place) -> Option<String> {
+fn switched_off(place: &HostSettings) -> Option<String> {
     let near = ["settings.json", "settings.local.json", "hooks.json"].map(|name| place.path.with_file_name(name));
     let (_, folder) = place.installation.folder;
     let here = ["settings.json", "settings.local.json", "hooks.json"].map(|name| Path::new(folder).join(name));

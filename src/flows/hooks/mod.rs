@@ -4,9 +4,9 @@
 //! One event is filed for each call: with its result, or, where the host reports none (a denied call, a failed one),
 //! when the call is denied or its turn ends. Calls in between wait in `hook_call`.
 
+mod call_decision;
 mod companion;
 mod events;
-mod guard;
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use umbra_store::{
     installation::Installation,
 };
 
-pub use self::guard::Flagging;
+pub use self::call_decision::Flagging;
 
 /// Name of the tool whose call proves that a hook is installed: it is denied in `enforce`, and never runs anywhere.
 pub const CANARY: &str = "umbra_canary";

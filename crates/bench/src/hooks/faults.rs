@@ -40,9 +40,9 @@ pub enum Fault {
 }
 
 /// A fault that lasts until this is dropped.
-pub struct Broken(Option<JoinHandle<()>>, Option<Pid>);
+pub struct ActiveFault(Option<JoinHandle<()>>, Option<Pid>);
 
-impl Drop for Broken {
+impl Drop for ActiveFault {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();
@@ -106,28 +106,28 @@ impl Fault {
     ///
     /// # Errors
     /// The process or the file of the fault is not there.
-    pub async fn arrange(self, server: &Server, program: &Path) -> anyhow::Result<Broken> {
+    pub async fn arrange(self, server: &Server, program: &Path) -> anyhow::Result<ActiveFault> {
         let pid = Pid::from_raw(i32::try_from(server.pid)?);
         match self {
-            Self::None => Ok(Broken(None, None)),
+            Self::None => Ok(ActiveFault(None, None)),
             Self::Frozen => {
                 kill(pid, Signal::SIGSTOP)?;
-                Ok(Broken(None, Some(pid)))
+                Ok(ActiveFault(None, Some(pid)))
             }
             Self::Stopped => {
                 end(server, pid).await?;
-                Ok(Broken(None, None))
+                Ok(ActiveFault(None, None))
             }
             Self::Garbage | Self::Error | Self::Empty => {
                 end(server, pid).await?;
                 let listener = TcpListener::bind(server.address).await.context("the server's port is not free")?;
                 #[expect(clippy::disallowed_methods, reason = "it ends with the fault")]
                 let task = tokio::spawn(serve(listener, self.answer()));
-                Ok(Broken(Some(task), None))
+                Ok(ActiveFault(Some(task), None))
             }
             Self::Removed => {
                 fs::remove_file(program)?;
-                Ok(Broken(None, None))
+                Ok(ActiveFault(None, None))
             }
             Self::Killed => script(program, "kill -9 $$"),
             Self::Hung => script(program, "trap '' TERM; while :; do sleep 1; done"),
@@ -153,11 +153,11 @@ async fn end(server: &Server, pid: Pid) -> anyhow::Result<()> {
 }
 
 /// Puts a script in the place of the hook's program.
-fn script(program: &Path, lines: &str) -> anyhow::Result<Broken> {
+fn script(program: &Path, lines: &str) -> anyhow::Result<ActiveFault> {
     fs::remove_file(program)?;
     fs::write(program, format!("#!/bin/bash\n{lines}\n"))?;
     fs::set_permissions(program, fs::Permissions::from_mode(0o755))?;
-    Ok(Broken(None, None))
+    Ok(ActiveFault(None, None))
 }
 
 async fn serve(listener: TcpListener, answer: &'static [u8]) {
