@@ -30,7 +30,7 @@ use umbra_hooks::{
 
 use crate::flows::hooks::CANARY;
 
-/// HostSettings of the settings.
+/// Scope of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SettingsScope {
     /// All work of this user.
