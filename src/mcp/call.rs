@@ -207,30 +207,24 @@ impl McpGateway {
         let schema = |schema: &std::sync::Arc<Map<String, Value>>| Value::Object(schema.as_ref().clone());
         Call {
             call_id: call_id.replace('\0', ""),
-            agent: caller.agent.clone(),
             session: caller.session.clone(),
             run: caller.run.clone(),
-            default_run: false,
-            parent_run: None,
             seed: caller.seed.clone(),
-            faults: false,
             route: caller.route.clone(),
             modes: caller.modes.clone(),
-            tool: ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
             by_proxy: true,
             server_name: upstream.server_info().and_then(|says| Some(says.server_info.as_ref()?.name.clone())),
             annotations: annotations(&entry.tool),
-            declared_effect: None,
             description: entry.tool.description.as_deref().map(|text| results::shortened(text, EVENT_TEXT)),
             input_schema: Some(schema(&entry.tool.input_schema)),
             output_schema: entry.tool.output_schema.as_ref().map(schema),
-            arguments: params.arguments.clone().unwrap_or_default(),
             stub_override: meta.get(STUB).cloned(),
-            stub_fallback: None,
-            uninterceptable: Vec::new(),
             traceparent: context.meta.0.get_traceparent().map(|text| results::shortened(text, ID_BYTES)),
-            deadline_ms: None,
-            flagged: None,
+            ..Call::new(
+                caller.agent.clone(),
+                ToolName::of(upstream.server.as_ref(), entry.tool.name.as_ref()),
+                params.arguments.clone().unwrap_or_default(),
+            )
         }
     }
 

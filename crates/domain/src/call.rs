@@ -41,7 +41,7 @@ pub struct Call {
     /// True if Umbra's own proxy asks. The proxy is connected to the tool's server, so the server's name and
     /// annotations are no claims of a caller.
     pub by_proxy: bool,
-    /// Name that the tool's server gives itself, as the proxy heard it.
+    /// Name that the tool's server gives itself, as the proxy heard it; the host, for a coding agent's own tool.
     pub server_name: Option<String>,
     /// Annotations by the tool's server.
     pub annotations: ToolAnnotations,
@@ -81,6 +81,37 @@ pub struct FlaggedCall {
 }
 
 impl Call {
+    /// Returns an agent's call of a tool, about which nothing else is known.
+    pub fn new(agent: impl Into<String>, tool: ToolName, arguments: Map<String, Value>) -> Self {
+        Self {
+            call_id: String::new(),
+            agent: agent.into(),
+            session: None,
+            run: None,
+            default_run: false,
+            parent_run: None,
+            seed: None,
+            faults: false,
+            route: None,
+            modes: Vec::new(),
+            tool,
+            by_proxy: false,
+            server_name: None,
+            annotations: ToolAnnotations::default(),
+            declared_effect: None,
+            description: None,
+            input_schema: None,
+            output_schema: None,
+            arguments,
+            stub_override: None,
+            stub_fallback: None,
+            uninterceptable: Vec::new(),
+            traceparent: None,
+            deadline_ms: None,
+            flagged: None,
+        }
+    }
+
     /// True if the caller, or the tool's server, declares the tool a read.
     pub fn says_read(&self) -> bool {
         self.declared_effect.is_some_and(|declared| declared.effect == Effect::Read)

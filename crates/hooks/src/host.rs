@@ -104,6 +104,13 @@ pub const HOSTS: [Host; 10] = [
     Host { name: "pi", title: "pi", dialect: Dialect::Plugin, shells: &["bash"], ..CLAUDE },
 ];
 
+impl Host {
+    /// Returns the argument that holds the shell line, if the tool runs one.
+    pub fn shell_argument_of(&self, tool: &str) -> Option<&'static str> {
+        self.shells.contains(&tool).then_some(self.shell_argument)
+    }
+}
+
 /// Returns the host of a name.
 pub fn host(name: &str) -> Option<&'static Host> {
     HOSTS.iter().find(|host| host.name == name)

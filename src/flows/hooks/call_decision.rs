@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{HookError, HookRequest, Hooks, events::CallEnd};
 use umbra_boundary::{answer::Answer, decide::Decision};
 use umbra_config::settings::Flagged;
-use umbra_domain::{Call, CheckName, Event, FlaggedCall, GuardVerdict, Severity, ToolAnnotations, ToolCall, ToolName};
+use umbra_domain::{Call, CheckName, Event, FlaggedCall, GuardVerdict, Severity, ToolCall, ToolName};
 use umbra_hooks::{HookAnswer, HookedCall, Host, answer::printing};
 
 /// Most bytes of a stub that a shell line prints.
@@ -165,32 +165,16 @@ impl Hooks {
     fn call_of(&self, request: &HookRequest, call: &HookedCall, call_id: &str, tool: ToolName) -> Call {
         // What holds for an agent holds for its subagents: their calls are its own, in a mode of the subagent's kind.
         let subagent = request.message.subagent.as_ref();
+        let line = request.host.shell_argument_of(&call.full_name);
         Call {
             call_id: call_id.to_owned(),
-            agent: request.agent.clone(),
             session: request.message.session.clone(),
-            run: None,
-            default_run: false,
-            parent_run: None,
-            seed: None,
-            faults: false,
-            route: None,
             modes: subagent.and_then(|subagent| subagent.kind.clone()).into_iter().collect(),
             flagged: self.flagging.of(call, &tool),
-            tool,
-            by_proxy: false,
-            server_name: None,
-            annotations: ToolAnnotations::default(),
-            declared_effect: None,
-            description: None,
-            input_schema: None,
-            output_schema: None,
-            arguments: call.arguments.clone(),
-            stub_override: None,
-            stub_fallback: None,
-            uninterceptable: Vec::new(),
-            traceparent: None,
+            server_name: tool.server.is_none().then(|| request.host.name.to_owned()),
+            input_schema: line.map(|line| json!({"properties": {line: {"type": "string"}}})),
             deadline_ms: Some(DECIDE_MS),
+            ..Call::new(request.agent.clone(), tool, call.arguments.clone())
         }
     }
 }
@@ -200,12 +184,16 @@ impl Hooks {
 fn stubbed(host: &Host, call: &HookedCall, answer: &Answer) -> (HookAnswer, CallEnd) {
     let text = answer.stub.as_ref().map(|stub| text_of(&stub.result)).unwrap_or_default();
     let mut end = CallEnd { decision: Some("stub"), said: Some(text.clone()), ..CallEnd::default() };
-    let is_line = host.shells.contains(&&*call.full_name) && call.arguments.contains_key(host.shell_argument);
-    if host.rewrites && is_line && text.len() <= PRINTED_BYTES && !text.contains('\0') {
+    let line = host.shell_argument_of(&call.full_name).filter(|line| call.arguments.contains_key(*line));
+    if let Some(name) = line
+        && host.rewrites
+        && text.len() <= PRINTED_BYTES
+        && !text.contains('\0')
+    {
         let mut arguments = call.arguments.clone();
-        let was_list = arguments.get(host.shell_argument).is_some_and(Value::is_array);
+        let was_list = arguments.get(name).is_some_and(Value::is_array);
         let line = Value::String(printing(&text));
-        arguments.insert(host.shell_argument.to_owned(), if was_list { json!([line]) } else { line });
+        arguments.insert(name.to_owned(), if was_list { json!([line]) } else { line });
         end.rewritten = Some(arguments.clone());
         return (HookAnswer::Rewrite(arguments), end);
     }

@@ -308,30 +308,10 @@ impl<'a> EvaluationContext<'a> {
     fn asked(&self, tool: &ToolName, call: &NamedCall) -> Call {
         Call {
             call_id: String::new(),
-            agent: self.agent.clone(),
             session: self.session.clone(),
-            run: None,
-            default_run: false,
-            parent_run: None,
-            seed: None,
-            faults: false,
             route: self.route.clone(),
             modes: self.modes.clone(),
-            tool: tool.clone(),
-            by_proxy: false,
-            server_name: None,
-            annotations: umbra_domain::ToolAnnotations::default(),
-            declared_effect: None,
-            description: None,
-            input_schema: None,
-            output_schema: None,
-            arguments: call.arguments.clone(),
-            stub_override: None,
-            stub_fallback: None,
-            uninterceptable: Vec::new(),
-            traceparent: None,
-            deadline_ms: None,
-            flagged: None,
+            ..Call::new(self.agent.clone(), tool.clone(), call.arguments.clone())
         }
     }
 }

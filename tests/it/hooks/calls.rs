@@ -103,6 +103,51 @@ async fn rehearsed_shell_call_prints_its_stub_and_another_tools_stub_is_told() {
 }
 
 #[tokio::test]
+async fn rehearsal_runs_reads_and_the_hosts_own_tools() {
+    let umbra = Umbra::with().go().await;
+    for host in ["claude-code", "codex", "qwen-code", "droid"] {
+        let shadow = json!({"scope": "agent", "value": host, "execution": "shadow", "reason": "rehearse"});
+        assert_eq!(umbra.put("/v1/execution", &shadow).await.status, 200);
+    }
+    let todo = json!({"content": "deploy; rm -rf the old one", "status": "pending", "activeForm": "deploying"});
+    let subagent = json!({"description": "look", "prompt": "Delete nothing.", "subagent_type": "explorer"});
+    let status = |more: &Value| {
+        let mut arguments = json!({"command": "git status"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let qwen = json!({"description": "Look at it", "is_background": false});
+    let droid =
+        json!({"summary": "Look; then go on", "riskLevel": "low", "riskLevelReason": "It reads.", "timeout": 20});
+    let write = json!({"command": "touch a", "is_background": false});
+    for (host, tool, arguments, runs) in [
+        ("claude-code", "TodoWrite", json!({"todos": [todo]}), true),
+        ("claude-code", "Agent", subagent, true),
+        ("codex", "update_plan", json!({"plan": [{"step": "delete it", "status": "pending"}]}), true),
+        ("qwen-code", "run_shell_command", status(&qwen), true),
+        ("droid", "Execute", status(&droid), true),
+        ("qwen-code", "run_shell_command", write, false),
+        ("claude-code", "mcp__shop__TodoWrite", json!({"todos": []}), false),
+    ] {
+        let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": tool,
+            "tool_use_id": format!("{host}-{tool}-{runs}"), "tool_input": arguments});
+        let answer = umbra.hook(host, "enforce", &payload).await;
+        assert_eq!(ruling(&answer).0 == "none", runs, "{host} {tool}: {answer}");
+    }
+    // A file that was written is read back; others are read live.
+    let mut said = Vec::new();
+    for (id, tool, arguments) in [
+        ("w", "Write", json!({"file_path": "/p/../p/a.txt", "content": "as rehearsed"})),
+        ("r", "Read", json!({"file_path": "/p/a.txt"})),
+        ("o", "Read", json!({"file_path": "/p/b.txt"})),
+    ] {
+        let call = claude("PreToolUse", &json!({"tool_name": tool, "tool_use_id": id, "tool_input": arguments}));
+        said.push(ruling(&umbra.hook("claude-code", "enforce", &call).await).1.lines().last().map(ToOwned::to_owned));
+    }
+    assert_eq!(said, [Some("The file was written.".to_owned()), Some("as rehearsed".to_owned()), None]);
+}
+
+#[tokio::test]
 async fn unreadable_call_is_denied_in_enforce_and_refused_in_observe() {
     let umbra = Umbra::with().go().await;
     let header = [("content-type", "application/json")];

@@ -11,7 +11,7 @@ use umbra_boundary::{
     overlay::merge,
     stub::RunState,
 };
-use umbra_domain::{Call, Effect, ToolAnnotations, ToolName};
+use umbra_domain::{Call, Effect, ToolName};
 
 /// Most calls of a script, which stops endless loops.
 const MOST_CALLS: usize = 60;
@@ -96,30 +96,9 @@ impl<'a> Agent<'a> {
     fn asked(&self, tool: &str, arguments: Map<String, Value>) -> Call {
         Call {
             call_id: self.calls.to_string(),
-            agent: "scripted".to_owned(),
-            session: None,
             run: Some("bench".to_owned()),
-            default_run: false,
-            parent_run: None,
             seed: Some(self.domain.name.to_owned()),
-            faults: false,
-            route: None,
-            modes: Vec::new(),
-            tool: ToolName { server: Some(self.domain.name.to_owned()), name: tool.to_owned() },
-            by_proxy: false,
-            server_name: None,
-            annotations: ToolAnnotations::default(),
-            declared_effect: None,
-            description: None,
-            input_schema: None,
-            output_schema: None,
-            arguments,
-            stub_override: None,
-            stub_fallback: None,
-            uninterceptable: Vec::new(),
-            traceparent: None,
-            deadline_ms: None,
-            flagged: None,
+            ..Call::new("scripted", ToolName::of(self.domain.name, tool), arguments)
         }
     }
 

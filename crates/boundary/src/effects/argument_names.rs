@@ -16,7 +16,10 @@ pub(super) const COMMANDS: &str = "bash cmd cmdline command commands exec powers
 /// Arguments that hold a list which is a command, or belongs behind one.
 pub(super) const LISTS: &str = "args argv arguments";
 /// Arguments beside a command or a statement that do not change its meaning.
-pub(super) const COMPANIONS: &str = "cwd database dataset db description dir directory limit namespace project schema timeout timeoutms workdir workingdirectory";
+pub(super) const COMPANIONS: &str = "background cwd database dataset db dir directory isbackground limit namespace \
+    project risklevel runinbackground schema timeout timeoutms workdir workingdirectory";
+/// Arguments that say in words what a command or a statement is for.
+pub(super) const NOTES: &str = "description risklevelreason summary";
 /// Arguments that hold a program.
 pub(super) const PROGRAMS: &str = "code javascript js lambda program python script scripts snippet";
 /// Arguments that hold a statement and nothing else.

@@ -11,7 +11,7 @@ use crate::{
     tools::{CallInput, Tools, begin},
 };
 use umbra_config::tools::{ToolsFileValidators, load, packs};
-use umbra_domain::{Call, Effect, EffectSource, ToolAnnotations, ToolDeclarations, ToolName};
+use umbra_domain::{Call, Effect, EffectSource, ToolDeclarations, ToolName};
 
 /// A tool of a server that a pack is for.
 #[derive(Deserialize)]
@@ -46,30 +46,10 @@ fn call(server: &str, tool: &str, arguments: Value) -> Call {
     let Value::Object(arguments) = arguments else { panic!("no arguments") };
     Call {
         call_id: "c".to_owned(),
-        agent: "a".to_owned(),
-        session: None,
-        run: None,
-        default_run: false,
-        parent_run: None,
         seed: Some("seed".to_owned()),
-        faults: false,
-        route: None,
-        modes: Vec::new(),
-        tool: ToolName::of("mcp", tool),
         by_proxy: true,
         server_name: Some(server.to_owned()),
-        annotations: ToolAnnotations::default(),
-        declared_effect: None,
-        description: None,
-        input_schema: None,
-        output_schema: None,
-        arguments,
-        stub_override: None,
-        stub_fallback: None,
-        uninterceptable: Vec::new(),
-        traceparent: None,
-        deadline_ms: None,
-        flagged: None,
+        ..Call::new("a".to_owned(), ToolName::of("mcp", tool), arguments)
     }
 }
 

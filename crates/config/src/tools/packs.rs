@@ -1,4 +1,5 @@
-//! Packs: contracts of well-known MCP servers. A pack applies to a server that calls itself by one of the pack's names.
+//! Packs: contracts of well-known MCP servers, and of the tools of coding agents. A pack applies to a server that calls
+//! itself by one of the pack's names.
 
 use super::{MAX_CONTRACTS, TOOLS, ToolsFileValidators, contract, openapi::Files};
 use crate::{
@@ -12,7 +13,8 @@ use crate::{
 use umbra_domain::{contract::ToolContract, declarations::Pack};
 
 /// Packs by name. The name is the server in their contracts.
-const PACKS: [(&str, &str); 7] = [
+const PACKS: [(&str, &str); 8] = [
+    ("coding-agents", include_str!("../../packs/coding-agents.yaml")),
     ("filesystem", include_str!("../../packs/filesystem.yaml")),
     ("github", include_str!("../../packs/github.yaml")),
     ("gmail", include_str!("../../packs/gmail.yaml")),

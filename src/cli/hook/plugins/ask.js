@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+
 const deadline = settings.mode === "enforce" ? 2000 : 250;
 const unanswered = "Umbra did not answer, so the call was not made. Ask the user to start it: umbra serve";
 
@@ -11,7 +13,9 @@ async function ask(payload) {
   const agent = settings.agent ?? process.env.UMBRA_AGENT;
   if (agent) query.set("agent", agent);
   const headers = { "content-type": "application/json" };
-  if (process.env.UMBRA_API_KEY) headers.authorization = `Bearer ${process.env.UMBRA_API_KEY}`;
+  const { UMBRA_API_KEY: given, UMBRA_API_KEY_FILE: file } = process.env;
+  const key = given || (file && readFileSync(file, "utf8").trim());
+  if (key) headers.authorization = `Bearer ${key}`;
   const stop = new AbortController();
   // AbortSignal.timeout does not keep the process alive, which would then end in the middle of a call.
   const timer = setTimeout(() => stop.abort(), deadline);

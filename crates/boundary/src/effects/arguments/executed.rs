@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::{
     super::{
         argument_names::{
-            COMMANDS, COMPANIONS, EXPRESSIONS, LISTS, NAMED, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES, STATEMENTS,
-            among, is,
+            COMMANDS, COMPANIONS, EXPRESSIONS, LISTS, NAMED, NOTES, PATHS, PATTERNS, PIPED, PROGRAMS, QUERIES,
+            STATEMENTS, among, is,
         },
         code, command, expression, graphql,
         lexicon::compound,
@@ -260,7 +260,7 @@ pub(super) fn is_alone(arguments: &Map<String, Value>) -> bool {
             }
             Value::String(text) => {
                 let whole = key.concat();
-                whole == "description" || among(COMPANIONS, &whole) && plain(text)
+                among(NOTES, &whole) || among(COMPANIONS, &whole) && plain(text)
             }
             Value::Number(_) | Value::Bool(_) => among(COMPANIONS, &key.concat()),
             Value::Array(_) | Value::Object(_) => false,
