@@ -23,7 +23,7 @@ const SHOWN_CHARS: usize = 60;
 #[derive(Debug, Clone, Args)]
 pub(super) struct Server {
     /// Address of the server (also `UMBRA_URL`); by default the one that the settings name.
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(long, value_name = "URL", global = true, visible_alias = "url")]
     server: Option<String>,
 }
 
@@ -38,6 +38,12 @@ pub(super) struct Remote {
 pub(super) type Query<'a> = Vec<(&'a str, Option<String>)>;
 
 impl Server {
+    /// Returns this server, or one at another address if neither the command line nor the environment names one.
+    pub fn or(&self, url: Option<String>) -> Self {
+        let is_named = self.server.is_some() || Environment::of_process().get("UMBRA_URL").is_some();
+        Self { server: if is_named { self.server.clone() } else { url } }
+    }
+
     /// Prepares a connection. Nothing is sent yet.
     ///
     /// # Errors

@@ -121,8 +121,7 @@ pub fn decide(rules: &BoundaryRules, call: &Call, standing: DecisionContext<'_>)
     let args = Value::Object(call.arguments.clone());
     let given = CallInput { call, args: &args, recorded: standing.recorded };
     let mut guard = tools.judge(given, rated.effect, standing.taints);
-    if let Some(flagged) = call.flagged.as_ref().filter(|flagged| !flagged.unless_read || rated.effect != Effect::Read)
-    {
+    if let Some(flagged) = &call.flagged {
         guard = guard.with_checks(flagged.verdict, &flagged.reason);
     }
     let mut decided = CallDecision {
@@ -161,7 +160,9 @@ impl CallDecision {
         if !stopped || self.effect_source != EffectSource::Arguments {
             return;
         }
-        if let (Some(detail), Some(rated)) = (&mut self.detail, self.explain.first()) {
+        // A tool that runs what it is given is no read anyway.
+        let rated = self.explain.first().filter(|rated| rated.contains("otherwise a read"));
+        if let (Some(detail), Some(rated)) = (&mut self.detail, rated) {
             // The first step begins with the source of the effect.
             let why = rated.split_once(": ").map_or(rated.as_str(), |(_, why)| why);
             *detail = format!("{detail}; with these arguments the call is not a read: {why}");

@@ -80,9 +80,15 @@ impl<'a> CallInput<'a> {
             output_schema: output_schema.as_ref(),
             fallback: stub_fallback.as_ref(),
             says_read: self.call.says_read(),
-            recorded: self.recorded,
+            recorded: if runs_input(self.call) { &[] } else { self.recorded },
         }
     }
+}
+
+/// True if the tool runs what it is given, so that the result of one call says nothing of another's.
+fn runs_input(call: &Call) -> bool {
+    let schema = call.input_schema.as_ref().unwrap_or(&Value::Null);
+    classify(&call.tool, call.description.as_deref().unwrap_or_default(), schema, false).runs
 }
 
 impl Tools {
@@ -273,7 +279,7 @@ impl Tools {
     /// True if a stub of the call would be inferred from recorded results, given enough of them.
     pub fn needs_recorded(&self, call: &Call) -> bool {
         let responds = self.contract_of(call).is_some_and(|contract| !contract.contract().responses.is_empty());
-        !responds && call.stub_override.is_none() && call.stub_fallback.is_none()
+        !responds && call.stub_override.is_none() && call.stub_fallback.is_none() && !runs_input(call)
     }
 
     /// Looks up the run's own records that this read asks for.

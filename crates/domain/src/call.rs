@@ -76,8 +76,6 @@ pub struct FlaggedCall {
     pub verdict: GuardVerdict,
     /// Reason, in words.
     pub reason: String,
-    /// True if the verdict is about changes alone: a call that only reads is free of it.
-    pub unless_read: bool,
 }
 
 impl Call {

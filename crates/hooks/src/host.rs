@@ -60,7 +60,7 @@ pub const HOSTS: [Host; 10] = [
             "Codex runs no hook for `write_stdin`: what is typed into a shell that an allowed call has started is not \
              seen. A rule of the tools file can forbid to start one.",
             "Codex skips hooks that it does not trust, and all of them under --disable hooks or --ignore-user-config, \
-             without a word: `umbra hook status` shows calls that ran without a decision.",
+             without a word. Then nothing arrives: look at the time of its last event.",
         ],
         ..CLAUDE
     },
@@ -81,7 +81,7 @@ pub const HOSTS: [Host; 10] = [
         mcp_separator: Some("___"),
         unseen: &[
             "A project can switch off the hooks of its user (hooksDisabled), and one invalid entry of another program \
-             voids all hooks of the file: `umbra hook status` shows calls that ran without a decision.",
+             voids all hooks of the file. Then nothing arrives: look at the time of its last event.",
         ],
         ..CLAUDE
     },

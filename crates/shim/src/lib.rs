@@ -54,6 +54,9 @@ pub struct ShimOptions {
     /// Name of the agent (also `UMBRA_AGENT`); the host's name by default.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// Word to print where the answer is silence, for a shell line that takes silence for a failure.
+    #[arg(long, value_name = "WORD", hide = true)]
+    pass: Option<String>,
 }
 
 /// The same options as a program of its own: the rest of the command line need not be built for a hook.
@@ -102,6 +105,7 @@ struct Shim {
     event: Option<String>,
     url: String,
     agent: Option<String>,
+    pass: Option<String>,
     /// Name of the event in the payload, once it is read; true once the answer is written.
     state: Arc<Mutex<ShimState>>,
 }
@@ -127,6 +131,7 @@ impl Shim {
             event: options.event.clone(),
             url: options.url.clone().or_else(|| variable("UMBRA_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned()),
             agent: options.agent.clone().or_else(|| variable("UMBRA_AGENT")),
+            pass: options.pass.clone(),
             state: Arc::default(),
         })
     }
@@ -244,11 +249,12 @@ impl Shim {
     fn finish(&self, answer: &Value) {
         let _first = self.lock();
         let says_something = answer.as_object().is_some_and(|members| !members.is_empty());
-        if says_something {
-            // Cline takes the line with this mark for the answer, whatever else is printed.
-            let mark = if self.host.dialect == Dialect::Cline { "HOOK_CONTROL\t" } else { "" };
+        // Cline takes the line with this mark for the answer, whatever else is printed.
+        let mark = if self.host.dialect == Dialect::Cline { "HOOK_CONTROL\t" } else { "" };
+        let text = if says_something { Some(format!("{mark}{answer}")) } else { self.pass.clone() };
+        if let Some(text) = text {
             let mut out = std::io::stdout().lock();
-            let written = out.write_all(format!("{mark}{answer}").as_bytes()).and_then(|()| out.flush());
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
             if written.is_err() && self.mode == HookMode::Enforce {
                 // Nothing printed is an allowance.
                 std::process::exit(2);

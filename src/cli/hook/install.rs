@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     plugin,
     settings_file::{self, Wanted},
-    trust,
+    status, trust,
 };
 use crate::{
     cli::{CommandFailure, answer},
@@ -112,6 +112,17 @@ impl HostSettings {
         Some(Self { host, installation, path })
     }
 
+    /// Returns the file whose entries take the place of ours, which are in the ordinary file.
+    pub fn replacement(&self) -> Option<&Path> {
+        let ordinary = Self {
+            installation: Installation::of(self.host),
+            path: self.path.with_file_name(Installation::of(self.host).user),
+            host: self.host,
+        };
+        let is_replaced = self.path != ordinary.path && self.installed().is_empty();
+        (is_replaced && !ordinary.installed().is_empty()).then_some(&self.path)
+    }
+
     /// True if an entry of the settings is ours.
     pub fn owns(&self, entry: &Value) -> bool {
         commands(entry).is_some_and(|commands| commands.iter().all(|command| is_ours(command, self.host)))
@@ -158,10 +169,11 @@ impl HostSettings {
             let is_closed =
                 mode == HookMode::Observe || kind_of(event) != Some(EventKind::Call) || line.ends_with("exit 2; }");
             let is_whole = *entry == self.installation.entry(event, &line, mode) && is_closed;
-            match (is_whole, program.contains(' ') || Path::new(&program).is_file()) {
+            let is_program = fs::metadata(&program).is_ok_and(|file| file.is_file() && file.len() > 0);
+            match (is_whole, program.contains(' ') || is_program) {
                 (true, true) => None,
                 (false, _) => Some(format!("the entry of {event} was changed: install again")),
-                (_, false) => Some(format!("the program {program} is gone: install again")),
+                (_, false) => Some(format!("the program {program} is gone or empty: install again")),
             }
         })
     }
@@ -224,6 +236,9 @@ pub(super) fn install(options: &InstallOptions) -> Result<(), CommandFailure> {
     }
     for limit in limits(host, mode, timeout) {
         answer(&format!("note: {limit}"));
+    }
+    if let Some(why) = status::switched_off(&place) {
+        answer(&format!("note: the host runs no hooks: {why}"));
     }
     if place.installation.form == SettingsForm::Plugin {
         answer("Not proved: the plugin runs in the agent. After a session, look at umbra hook status");

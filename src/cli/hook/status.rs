@@ -1,6 +1,6 @@
 //! `umbra hook status`: for each host the installed hooks, and what the server has heard of them.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,9 @@ use crate::cli::{
 };
 use umbra_hooks::{HOSTS, HookMode};
 
+/// Most folders above this one in which settings are looked for.
+const FOLDERS: usize = 16;
+
 /// Settings of hosts that switch hooks off, with the value that does.
 const SWITCHES: [(&str, bool); 5] = [
     ("/disableAllHooks", true),
@@ -26,6 +29,7 @@ const SWITCHES: [(&str, bool); 5] = [
 
 /// Shows the hooks of all hosts.
 pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), CommandFailure> {
+    let server = server.or(installed_url());
     let heard = match server.remote(global) {
         Ok(remote) => remote.get("v1/hooks", &Vec::new()).await,
         Err(failure) => Err(failure),
@@ -76,6 +80,7 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
     answer(&shown.to_string());
     for row in &rows {
         let name = row["host"].as_str().unwrap_or_default();
+        let is_installed = row["installed"].as_array().is_some_and(|places| !places.is_empty());
         if row["undecided"].as_i64().unwrap_or_default() > 0 {
             answer(&format!("{name}: calls that ran without a decision: {}", row["undecided"]));
         }
@@ -83,15 +88,30 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
         for shown in heard.filter_map(|item| item["shown_host"].as_str()) {
             answer(&format!("{name}: {shown} runs these hooks too"));
         }
-        for note in row["unseen"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for note in row["unseen"].as_array().into_iter().flatten().filter_map(Value::as_str).filter(|_| is_installed) {
             answer(&format!("{name}: {note}"));
         }
     }
     Ok(())
 }
 
+/// Returns the address that a hook in the settings of a user goes to.
+fn installed_url() -> Option<String> {
+    let places = HOSTS.iter().filter_map(|host| HostSettings::of(host, SettingsScope::User));
+    let lines = places.flat_map(|place| place.installed());
+    let url = |(_, line): (String, String)| {
+        let after = line.split("--url ").nth(1).or_else(|| line.split(r#""url":""#).nth(1))?;
+        after.split([' ', '"', '\'']).find(|word| !word.is_empty()).map(ToOwned::to_owned)
+    };
+    lines.filter_map(url).next()
+}
+
 /// Returns what is installed at a place; `None` if nothing is.
 fn told(place: &HostSettings) -> Option<Value> {
+    if let Some(file) = place.replacement() {
+        let state = format!("OFF: the host reads {} in place of our entries: install again", file.display());
+        return Some(json!({"file": place.path.display().to_string(), "mode": null, "state": state}));
+    }
     let installed = place.installed();
     let (_, line) = installed
         .iter()
@@ -102,7 +122,9 @@ fn told(place: &HostSettings) -> Option<Value> {
     let mut states = vec![mode.to_owned()];
     states.extend(switched_off(place).map(|why| format!("OFF: {why}")));
     states.extend(place.faults(HookMode::parse(mode).unwrap_or_default()).map(|fault| format!("BROKEN: {fault}")));
-    if place.host.name == "codex" && on_path("codex").is_some() {
+    if place.host.name == "codex" && on_path("codex").is_none() {
+        states.push("trust unknown: codex is not on the path".to_owned());
+    } else if place.host.name == "codex" {
         match trust::is_trusted(&place.path) {
             Ok(true) => states.push("trusted".to_owned()),
             Ok(false) => {
@@ -115,11 +137,19 @@ fn told(place: &HostSettings) -> Option<Value> {
 }
 
 /// Returns the setting that switches the host's hooks off, in any file that it reads from here.
-fn switched_off(place: &HostSettings) -> Option<String> {
+pub(super) fn switched_off(place: &HostSettings) -> Option<String> {
     let near = ["settings.json", "settings.local.json", "hooks.json"].map(|name| place.path.with_file_name(name));
     let (_, folder) = place.installation.folder;
-    let here = ["settings.json", "settings.local.json", "hooks.json"].map(|name| Path::new(folder).join(name));
-    near.into_iter().chain(here).find_map(|file| {
+    // Hosts read the settings of the whole project, from its root down to here.
+    let here = std::env::current_dir().unwrap_or_default();
+    let above: Vec<PathBuf> = here
+        .ancestors()
+        .take(FOLDERS)
+        .flat_map(|above| {
+            ["settings.json", "settings.local.json", "hooks.json"].map(|name| above.join(folder).join(name))
+        })
+        .collect();
+    near.into_iter().chain(above).find_map(|file| {
         let settings = settings_file::value(&settings_file::read(&file).ok().flatten()?)?;
         let switch = SWITCHES.iter().find(|(switch, off)| settings.pointer(switch) == Some(&Value::Bool(*off)))?;
         Some(format!("{} in {}", switch.0.trim_start_matches('/').replace('/', "."), file.display()))

@@ -39,11 +39,13 @@ pub(super) fn trust(file: &Path, mode: HookMode) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns true if Codex trusts all hooks in a file.
+/// Returns true if Codex trusts all hooks in a file, and none of them is switched off.
 pub(super) fn is_trusted(file: &Path) -> anyhow::Result<bool> {
     let hooks = AppServer::start()?.hooks(file)?;
     Ok(!hooks.is_empty()
-        && hooks.iter().all(|hook| matches!(hook["trustStatus"].as_str(), Some("trusted" | "managed"))))
+        && hooks.iter().all(|hook| {
+            hook["enabled"] != false && matches!(hook["trustStatus"].as_str(), Some("trusted" | "managed"))
+        }))
 }
 
 fn trusted(file: &Path) -> anyhow::Result<usize> {

@@ -18,29 +18,8 @@ const DECIDE_MS: u64 = 1_500;
 /// Most bytes of the name of a tool or server.
 const NAME_BYTES: usize = 200;
 
-/// Settings that hooks stand in, and commands that change hooks and execution, as they stand in arguments.
-const GUARDED: [&str; 20] = [
-    ".claude/settings",
-    ".codex/hooks.json",
-    ".codex/config.toml",
-    ".gemini/settings.json",
-    ".qwen/settings.json",
-    ".copilot/hooks",
-    ".github/hooks",
-    ".factory/settings.json",
-    ".factory/hooks.json",
-    ".cursor/hooks.json",
-    ".cline/hooks",
-    ".clinerules/hooks",
-    "opencode/plugin",
-    ".pi/agent/extensions",
-    ".pi/extensions",
-    "umbra hook",
-    "umbra execution",
-    "umbra approvals",
-    "pkill umbra",
-    "killall umbra",
-];
+/// Rule about calls that change how the agent is guarded. Only a person may make them.
+const GUARD_CHANGE: &str = "guard_change";
 
 /// Fate of calls in which the built-in checks see a critical risk.
 #[derive(Debug, Clone, Copy)]
@@ -50,35 +29,24 @@ impl Flagging {
     /// Returns what the checks say of a call, gravest first.
     fn of(self, call: &HookedCall, name: &ToolName) -> Option<FlaggedCall> {
         let arguments = Value::Object(call.arguments.clone());
-        if let Some(place) = guarded_place(&arguments) {
-            let reason = format!("Changes {place}, by which this guard is set up: only a person may do that");
-            return Some(FlaggedCall { verdict: GuardVerdict::Block, reason, unless_read: true });
+        let tool = ToolCall { name: name.to_string(), args: arguments, ..ToolCall::default() };
+        let event = Event { tool: Some(tool), ..Event::default() };
+        let checks = BTreeSet::from([CheckName::Commands, CheckName::Hidden]);
+        let hits = tokio::task::block_in_place(|| {
+            let screened = umbra_checks::screen(event);
+            umbra_checks::review(&screened.event, &screened.marks, &checks)
+        });
+        if let Some(change) = hits.iter().find(|hit| hit.rule == GUARD_CHANGE) {
+            let reason = format!("{} Only a person may do that", change.description);
+            return Some(FlaggedCall { verdict: GuardVerdict::Block, reason });
         }
         let verdict = match self.0 {
             Flagged::Block => GuardVerdict::Block,
             Flagged::Ask => GuardVerdict::Ask,
             Flagged::Allow => return None,
         };
-        let tool = ToolCall { name: name.to_string(), args: arguments, ..ToolCall::default() };
-        let event = Event { tool: Some(tool), ..Event::default() };
-        let checks = BTreeSet::from([CheckName::Commands, CheckName::Hidden]);
-        let hits = || {
-            let screened = umbra_checks::screen(event);
-            umbra_checks::review(&screened.event, &screened.marks, &checks)
-        };
-        let worst = tokio::task::block_in_place(hits).into_iter().find(|hit| hit.severity == Severity::Critical)?;
-        let reason = worst.description.trim_end_matches('.').to_owned();
-        Some(FlaggedCall { verdict, reason, unless_read: false })
-    }
-}
-
-/// Returns the place in a call's arguments by which hooks are set up: settings of a host, or Umbra's own commands.
-fn guarded_place(arguments: &Value) -> Option<&'static str> {
-    match arguments {
-        Value::String(text) => GUARDED.iter().copied().find(|place| text.contains(place)),
-        Value::Array(items) => items.iter().find_map(guarded_place),
-        Value::Object(members) => members.values().find_map(guarded_place),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        let worst = hits.into_iter().find(|hit| hit.severity == Severity::Critical)?;
+        Some(FlaggedCall { verdict, reason: worst.description.trim_end_matches('.').to_owned() })
     }
 }
 
@@ -155,7 +123,7 @@ impl Hooks {
         let name = ToolName { server: None, name: super::CANARY.to_owned() };
         let reason = "a canary is denied, so that the hook proves itself".to_owned();
         let mut asks = self.call_of(request, call, &self.call_id(request, call), name);
-        asks.flagged = Some(FlaggedCall { verdict: GuardVerdict::Block, reason, unless_read: false });
+        asks.flagged = Some(FlaggedCall { verdict: GuardVerdict::Block, reason });
         match self.boundary.decide_since(asked, asks, b"canary").await {
             Ok(answer) => HookAnswer::Deny(format!("Umbra: canary denied ({})", answer.decision_id)),
             Err(error) => HookAnswer::Deny(format!("Umbra: {error}")),
@@ -217,6 +185,13 @@ fn text_of(result: &Value) -> String {
 /// Tells the model why its call was not made.
 fn refusal(answer: &Answer) -> String {
     let detail = answer.detail.as_deref().unwrap_or("no reason was given");
+    if answer.reason.as_deref() == Some("no_contract") {
+        return format!(
+            "Umbra: this is a rehearsal, and no stub is set up for this call, so it was not made. Go on without it \
+             (decision {})",
+            answer.decision_id
+        );
+    }
     format!("Umbra did not allow this call: {detail} (decision {})", answer.decision_id)
 }
 

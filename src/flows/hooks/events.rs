@@ -55,7 +55,7 @@ impl Hooks {
             agent: &self.boundary.name_of(&request.speaker()),
             session: &self.boundary.name_of(&request.call_session()),
             call_id,
-            digest: &self.digest(call, &call.arguments),
+            digest: &self.digest(request, call, &call.arguments),
             task_id: &turn.task_id,
             decided: end.decision.is_some(),
             event: screened(event_of(request, turn, call, call_id, end)),
@@ -74,7 +74,7 @@ impl Hooks {
     ) -> Result<(), HookError> {
         let (agent, session) =
             (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
-        let digest = self.digest(call, end.rewritten.as_ref().unwrap_or(&call.arguments));
+        let digest = self.digest(request, call, end.rewritten.as_ref().unwrap_or(&call.arguments));
         self.store.hooks().settle(&agent, &session, call_id, &digest).await?;
         self.file(&origin(request), event_of(request, turn, call, call_id, end), call_id).await
     }
@@ -85,7 +85,7 @@ impl Hooks {
         let Some(call) = &message.call else { return Ok(()) };
         let (agent, session) =
             (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
-        let digest = self.digest(call, &call.arguments);
+        let digest = self.digest(request, call, &call.arguments);
         let given = call.id.as_ref().map(|_| self.call_id(request, call));
         let open = match self.store.hooks().take(&agent, &session, given.as_deref(), &digest).await {
             Err(error) if error.is_transient() => None,
@@ -191,14 +191,15 @@ impl Hooks {
         }
         let made = self.clock.new_id().to_string();
         let time = call.time.as_deref().unwrap_or(&made);
-        let digest = self.digest(call, &call.arguments);
+        let digest = self.digest(request, call, &call.arguments);
         let hash = self.installation.hash("hook-call", &[request.session().as_bytes(), &digest, time.as_bytes()]);
         format!("hook_{}", hex::encode(hash.get(..16).unwrap_or_default()))
     }
 
-    /// Keyed hash of a tool and arguments.
-    fn digest(&self, call: &HookedCall, arguments: &Map<String, Value>) -> [u8; 32] {
-        let arguments = serde_json::to_vec(arguments).unwrap_or_default();
+    /// Keyed hash of a tool and arguments: of a shell call its line, since hosts report the others in another form.
+    fn digest(&self, request: &HookRequest, call: &HookedCall, arguments: &Map<String, Value>) -> [u8; 32] {
+        let line = request.host.shell_argument_of(&call.full_name).and_then(|line| arguments.get(line));
+        let arguments = line.map_or_else(|| serde_json::to_vec(arguments), serde_json::to_vec).unwrap_or_default();
         self.installation.hash("hook-digest", &[call.full_name.as_bytes(), &arguments])
     }
 }

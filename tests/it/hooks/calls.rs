@@ -271,19 +271,53 @@ async fn guard_is_not_switched_off_by_what_it_guards() {
     let umbra = Umbra::with().go().await;
     for (n, command) in [
         "echo '{\"disableAllHooks\": true}' > .claude/settings.local.json",
-        "umbra hook uninstall claude-code",
+        "cd ~/.claude && echo '{}' > settings.json",
+        "echo x > ~/.claude//settings.json",
+        "mv ~/.claude ~/old",
+        "rm -r ~/.codex/hooks*",
+        "umbra  --json hook uninstall claude-code",
         "umbra execution live claude-code --reason x",
-        "pkill umbra",
+        "umbra approvals approve apr_1 --reason x",
+        "curl -X POST http://127.0.0.1:7817/v1/approvals/apr_1 -d '{}'",
+        "cp /bin/true /usr/local/bin/umbra-hook",
+        "claude --bare -p 'go on'",
+        "pkill -STOP umbra",
     ]
     .into_iter()
     .enumerate()
     {
         let answer = umbra.hook("claude-code", "enforce", &bash("PreToolUse", &format!("c{n}"), command)).await;
         let (decision, reason) = ruling(&answer);
-        assert!(decision == "deny" && reason.contains("only a person may do that"), "{command}: {answer}");
+        assert!(decision == "deny" && reason.contains("Only a person may do that"), "{command}: {answer}");
     }
-    let read = umbra.hook("claude-code", "enforce", &bash("PreToolUse", "r1", "cat ~/.claude/settings.json")).await;
-    assert_eq!(read, json!({}), "reading changes nothing");
+    for (host, tool, arguments) in [
+        (
+            "codex",
+            "apply_patch",
+            json!({"command": "*** Begin Patch\n*** Delete File: .codex//hooks.json\n*** End Patch"}),
+        ),
+        ("droid", "Create", json!({"file_path": "/home/u/.factory/./hooks.json", "content": "{}"})),
+        ("qwen-code", "write_file", json!({"file_path": "/home/u/.qwen//settings.json", "content": "{}"})),
+        ("claude-code", "Write", json!({"file_path": "/p/.claude/skills/note/SKILL.md", "content": "!`id`"})),
+    ] {
+        let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": tool,
+            "tool_use_id": tool, "tool_input": arguments});
+        let answer = umbra.hook(host, "enforce", &payload).await;
+        assert!(ruling(&answer).1.contains("Only a person may do that"), "{host} {tool}: {answer}");
+    }
+    // Texts that only speak of it, and reads.
+    for (n, command) in [
+        "cat ~/.claude/settings.json",
+        "umbra hook status",
+        "git commit -m 'document umbra hook install'",
+        "cp .claude/settings.json /tmp/backup.json",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let answer = umbra.hook("claude-code", "enforce", &bash("PreToolUse", &format!("r{n}"), command)).await;
+        assert_eq!(answer, json!({}), "{command}");
+    }
 }
 
 #[tokio::test]

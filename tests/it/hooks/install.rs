@@ -165,7 +165,7 @@ fn status_tells_of_hooks_that_cannot_guard() {
         (r#""matcher": "*""#, r#""matcher": "Read""#, "the entry of PreToolUse was changed"),
         (r#""onFailure": "block""#, r#""onFailure": "allow""#, "the entry of PreToolUse was changed"),
         ("PreToolUse\"", "PreToolUseX\"", "the entry of PreToolUse is gone"),
-        ("/umbra-hook claude-code", "/umbra-gone-hook claude-code", "is gone: install again"),
+        ("/umbra-hook claude-code", "/umbra-gone-hook claude-code", "is gone or empty: install again"),
     ] {
         home.write(CLAUDE, &whole.replace(from, to));
         assert!(state(&home).contains(words), "{from}: {}", state(&home));

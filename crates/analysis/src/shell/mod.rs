@@ -32,7 +32,7 @@ pub use self::{
     calls::calls,
     lines::{has_interpreter, is_command, looks_like_shell, names_program},
     parse::{LONGEST_SCRIPT, Parsed, Pipeline, ShellCommand, Word, parse, prompt_len},
-    plain::parse_plain_line,
+    plain::{EXPANDS, parse_plain_line},
     purposes::{Purpose, programs, purpose},
     resolve::{NestedScript, Resolved, file_run, is_denied, is_shell, resolve},
     wrappers::with_arguments,

@@ -1,7 +1,25 @@
 //! Strict reader of plain command lines: words and quotes, joined by `|`, `;`, `&&` and the like. Refuses
 //! substitutions, lists in braces that begin a word or belong to an option, and writes to files. `*`, `$NAME` and other
-//! braces stay as written, though a shell may make several words of them. The grammar behind the rest of this folder
+//! braces stay as written, though a shell may make several words of them; of an expanded `$NAME` the sign becomes
+//! [`EXPANDS`], unless the value is that of a known place, such as `$HOME`. The grammar behind the rest of this folder
 //! guesses where it does not understand; this reader must not.
+
+/// Sign of an expansion in a word of [`parse_plain_line`]: its value is not known, and may be options or several words.
+pub const EXPANDS: char = '\u{fffc}';
+
+/// Variables whose values are places, names or numbers.
+const KNOWN: [&str; 12] =
+    ["HOME", "HOSTNAME", "LINENO", "LOGNAME", "OLDPWD", "PWD", "RANDOM", "SECONDS", "SHELL", "TMPDIR", "USER", "?"];
+
+/// Returns the sign that stands for a `$`, before the rest of the line.
+fn sign(rest: &std::iter::Peekable<std::str::Chars<'_>>) -> char {
+    let rest: String = rest.clone().take(16).collect();
+    let expands = rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_@*#?!-$".contains(c));
+    let is_known = KNOWN.iter().any(|name| {
+        rest.strip_prefix(name).is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+    });
+    if expands && !is_known { EXPANDS } else { '$' }
+}
 
 /// Returns the commands of a plain line, each as its unquoted words, the program first; `None` for any other line.
 /// Linear.
@@ -28,6 +46,10 @@ pub fn parse_plain_line(line: &str) -> Option<Vec<Vec<String>>> {
                         '"' => break,
                         '`' => return None,
                         '$' if chars.peek().is_some_and(|next| "({[".contains(*next)) => return None,
+                        '$' => {
+                            let sign = sign(&chars);
+                            add(&mut word, sign);
+                        }
                         '\\' => {
                             let next = chars.next()?;
                             if !"\"\\$`".contains(next) {
@@ -41,6 +63,10 @@ pub fn parse_plain_line(line: &str) -> Option<Vec<Vec<String>>> {
             }
             '\\' => add(&mut word, chars.next().filter(|next| *next != '\n' && *next != '\r')?),
             '$' if chars.peek().is_some_and(|next| "({['\"".contains(*next)) => return None,
+            '$' => {
+                let sign = sign(&chars);
+                add(&mut word, sign);
+            }
             // A list in braces becomes several words, and any of them may be an option.
             '{' if chars.peek() != Some(&'}') && word.as_ref().is_none_or(|word| word.starts_with('-')) => return None,
             '<' if word.is_none() && chars.peek().is_some_and(|next| !"<&(>".contains(*next)) => {}

@@ -8,7 +8,7 @@ use super::{
     programs, request,
     statement::{StatementVerdict, judge},
 };
-use umbra_analysis::shell::parse_plain_line;
+use umbra_analysis::shell::{EXPANDS, parse_plain_line};
 use umbra_domain::Effect;
 
 /// True if a line of a shell is read-only.
@@ -74,6 +74,10 @@ fn one(words: &[String], alone: bool) -> bool {
     // A program of that name in another folder may be another program.
     let installed = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/"];
     let program = installed.iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
+    if words.iter().any(|word| word.contains(EXPANDS)) && !programs::only_prints(program) {
+        // The value may be an option that writes, or a program.
+        return false;
+    }
     if let Some(prints) = programs::prints(program, rest) {
         return prints;
     }

@@ -153,14 +153,26 @@ impl CallPattern {
             && self.parts.iter().all(|part| match part {
                 ArgumentPattern::Option { names, value: None } => has_option(call.call, names),
                 ArgumentPattern::Option { names, value: Some(value) } => has_value(call.call, names, value),
-                ArgumentPattern::Argument(word) => call.call.args.iter().any(|arg| word.matches(&arg.text)),
+                ArgumentPattern::Argument(word) => {
+                    call.call.args.iter().any(|arg| matches_here(call.call, word, &arg.text))
+                }
                 ArgumentPattern::Not(word) => !has_option(call.call, word),
                 ArgumentPattern::Writes(path) => {
                     let written = call.call.writes.iter().map(|word| word.text.as_str());
-                    written.chain(writes_operand(call.call)).any(|written| path.matches(written))
+                    written.chain(writes_operand(call.call)).any(|written| matches_here(call.call, path, written))
                 }
             })
     }
+}
+
+/// True if a word matches as it is, or as a path seen from the directory of an earlier `cd`.
+fn matches_here(call: &ProgramCall, pattern: &OneOf, word: &str) -> bool {
+    let is_relative = !word.starts_with(['/', '~', '$', '-', '\\']);
+    let from_dir = || {
+        let (dir, _) = call.dir.as_ref().filter(|_| is_relative)?;
+        Some(format!("{}/{word}", dir.trim_end_matches('/')))
+    };
+    pattern.matches(word) || from_dir().is_some_and(|path| pattern.matches(&path))
 }
 
 /// A call as patterns see it: its program with operands, and the script that an interpreter runs with the script's own.

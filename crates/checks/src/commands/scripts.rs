@@ -11,7 +11,7 @@ use super::{
     arguments::{COMMAND_KEYS, DESCRIBING_KEYS, argument_form, is_document, is_key, path_of, source_of},
     code::commands_of,
     code_blocks,
-    tools::{built_commands, cell_commands, command, is_script, patched, within_json},
+    tools::{built_commands, cell_commands, command, is_script, patched, patched_files, within_json},
 };
 use umbra_analysis::code::{Content, Language, content, may_start};
 use umbra_domain::{Event, FieldName, Severity, ToolCall};
@@ -224,6 +224,9 @@ fn given<'e>(
         for (at, command) in cell_commands(text) {
             push(Cow::Borrowed(command), at..at + command.len(), RunBy::Tool, true);
         }
+    }
+    for (place, command) in patched_files(text) {
+        push(Cow::Owned(command), place, RunBy::Tool, true);
     }
     if is(&COMMAND_KEYS) || shell_tool && !is(&DESCRIBING_KEYS) {
         push(Cow::Borrowed(text), 0..text.len(), RunBy::Tool, true);

@@ -1,7 +1,7 @@
 //! Tool calls that amount to a command: SQL for a database's tool, code for an interpreter's, a path for a tool that
 //! deletes, reads or writes. In: an event's tool call. Out: equivalent commands, so one set of rules judges both.
 
-use std::{borrow::Cow, cell::LazyCell};
+use std::{borrow::Cow, cell::LazyCell, ops::Range};
 
 use serde_json::Value;
 
@@ -350,6 +350,24 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         at += line.len();
         (start, line.trim_end_matches(['\n', '\r']))
     })
+}
+
+/// Returns commands that write or remove the files of a patch, each with the place of its name.
+pub(super) fn patched_files(patch: &str) -> impl Iterator<Item = (Range<usize>, String)> {
+    const MOST: usize = 64;
+    let heads = [
+        ("*** Add File: ", "tee"),
+        ("*** Update File: ", "tee"),
+        ("*** Move to: ", "tee"),
+        ("*** Delete File: ", "rm -f"),
+        ("+++ b/", "tee"),
+    ];
+    let is_patch = patch.len() <= LONGEST && (patch.contains("*** ") || patch.contains("+++ b/"));
+    let lines = lines(patch).take_while(move |_| is_patch).filter_map(move |(at, line)| {
+        let (file, by) = heads.iter().find_map(|(head, by)| Some((line.strip_prefix(head)?.trim(), *by)))?;
+        Some((at..at + line.len(), format!("{by} {}", quoted_path(file))))
+    });
+    lines.take(MOST)
 }
 
 /// Returns the lines that a patch adds to each file, with the place of the first.
