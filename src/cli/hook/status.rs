@@ -98,12 +98,12 @@ pub(super) async fn run(global: &GlobalOptions, server: &Server) -> Result<(), C
 /// Returns the address that a hook in the settings of a user goes to.
 fn installed_url() -> Option<String> {
     let places = HOSTS.iter().filter_map(|host| HostSettings::of(host, SettingsScope::User));
-    let lines = places.flat_map(|place| place.installed());
+    let mut lines = places.flat_map(|place| place.installed());
     let url = |(_, line): (String, String)| {
         let after = line.split("--url ").nth(1).or_else(|| line.split(r#""url":""#).nth(1))?;
         after.split([' ', '"', '\'']).find(|word| !word.is_empty()).map(ToOwned::to_owned)
     };
-    lines.filter_map(url).next()
+    lines.find_map(url)
 }
 
 /// Returns what is installed at a place; `None` if nothing is.

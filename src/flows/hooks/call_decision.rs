@@ -140,7 +140,7 @@ impl Hooks {
             modes: subagent.and_then(|subagent| subagent.kind.clone()).into_iter().collect(),
             flagged: self.flagging.of(call, &tool),
             server_name: tool.server.is_none().then(|| request.host.name.to_owned()),
-            input_schema: line.map(|line| json!({"properties": {line: {"type": "string"}}})),
+            input_schema: line.map(|line| json!({"properties": {line: {}}})),
             deadline_ms: Some(DECIDE_MS),
             ..Call::new(request.agent.clone(), tool, call.arguments.clone())
         }
