@@ -1,0 +1,155 @@
+//! Records of a trace become calls: one for each true call of a model or a tool, however often it was told. The result
+//! depends on the set of records alone, not on their order.
+
+use umbra_domain::NanoUsd;
+
+use crate::{
+    agents::add_agent_outputs,
+    join::{arguments, groups},
+    merge::{given_results, merge_nodes, outermost_first, tool_uses},
+    prompts::Prompts,
+    record::{Part, Record, RecordKind, TokenUsage},
+    requests::{GivenResult, Request, assign_results, match_requests},
+    tree::Tree,
+};
+
+/// Kind of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// Call of a model.
+    Model,
+    /// Call of a tool.
+    Tool,
+}
+
+/// Call of a model or a tool, with all that is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AssembledCall {
+    /// Kind of the call.
+    pub kind: CallKind,
+    /// Names under which the call is told: of spans, of its response, of the tool call. One in common is enough to know
+    /// it again.
+    pub aliases: Vec<String>,
+    /// Name of the agent, if a record of the call or one above it has one.
+    pub agent: Option<String>,
+    /// `service.name`.
+    pub service: String,
+    /// Id of the conversation.
+    pub conversation: Option<String>,
+    /// Instrumentation scope.
+    pub scope: String,
+    /// Span id, in hex; that of the model's call for a tool call that no span tells of.
+    pub span: String,
+    /// Span of the model's call, of the tool's call or of the agent above it.
+    pub parent: Option<String>,
+    /// Name of the model.
+    pub model: Option<String>,
+    /// The provider's id of the response.
+    pub response_id: Option<String>,
+    /// Id of the tool call.
+    pub tool_id: Option<String>,
+    /// Reason for which the model stopped.
+    pub stop_reason: Option<String>,
+    /// Tokens.
+    pub usage: Option<TokenUsage>,
+    /// Cost.
+    pub cost: Option<NanoUsd>,
+    /// Start, in nanoseconds since 1970; 0 if unknown.
+    pub start: i64,
+    /// End, in nanoseconds since 1970.
+    pub end: i64,
+    /// Prompt that the call serves.
+    pub prompt: Option<Part>,
+    /// Output of a model.
+    pub output: Option<Part>,
+    /// Tool and arguments.
+    pub call: Option<Part>,
+    /// Result of a tool.
+    pub result: Option<Part>,
+    /// Ids of tool calls in the history that a model was given: calls of the same conversation.
+    pub history: Vec<String>,
+    /// Span of the model's call that asked for this tool call.
+    pub requested_by: Option<String>,
+    /// True for a model's call whose output or tool calls were told.
+    pub has_content: bool,
+    /// True if the sender dropped attributes.
+    pub is_cut: bool,
+}
+
+/// Calls of a trace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// Calls, in the order of their start.
+    pub calls: Vec<AssembledCall>,
+    /// Position of the last call of the topmost agent, whose work has ended.
+    pub completed: Option<usize>,
+    /// Results of tool calls that the trace does not hold.
+    pub foreign_results: Vec<Part>,
+}
+
+/// Assembles the calls of a trace from all of its records.
+pub fn assemble(records: &[Record]) -> Trace {
+    let mut tree = Tree::of(records);
+    let groups = groups(&mut tree);
+    let prompts = Prompts::of(&tree);
+    let mut models = Vec::new();
+    let mut tools = Vec::new();
+    let mut given: Vec<GivenResult> = Vec::new();
+    for group in &groups {
+        let nodes = outermost_first(&tree, group);
+        let Some((outermost, first)) = nodes.first().copied() else { continue };
+        let mut call = merge_nodes(&nodes);
+        call.parent = tree.owner_span(first);
+        call.prompt = call.prompt.or_else(|| prompts.of_node(outermost, call.start));
+        if call.kind == CallKind::Tool {
+            tools.push(call);
+            continue;
+        }
+        given.extend(given_results(&nodes, &call));
+        let uses = tool_uses(&nodes);
+        call.has_content |= uses.iter().any(|part| !arguments(part).is_null());
+        if call.output.is_some() || call.usage.is_some() || !uses.is_empty() {
+            models.push((outermost, call, uses));
+        }
+    }
+    add_agent_outputs(&tree, &prompts, &mut models);
+    models.sort_by(|(_, a, _), (_, b, _)| (a.start, &a.span).cmp(&(b.start, &b.span)));
+    let mut requests: Vec<Request> = Vec::new();
+    let mut calls: Vec<AssembledCall> = Vec::new();
+    for (model, (_, call, uses)) in models.into_iter().enumerate() {
+        requests.extend(uses.into_iter().enumerate().map(|(number, part)| Request { model, number, part }));
+        calls.push(call);
+    }
+    tools.sort_by(|a: &AssembledCall, b| (a.start, &a.span).cmp(&(b.start, &b.span)));
+    match_requests(&calls, requests, &mut tools);
+    given.sort_by_key(|result| result.at);
+    let foreign_results = assign_results(&mut tools, given);
+    calls.append(&mut tools);
+    let conversation = tree.nodes.iter().find_map(|node| node.conversation);
+    for call in &mut calls {
+        call.conversation = call.conversation.take().or_else(|| conversation.map(ToOwned::to_owned));
+    }
+    calls.sort_by(|a, b| {
+        let key = |call: &AssembledCall| (call.start, call.kind == CallKind::Tool);
+        key(a).cmp(&key(b)).then_with(|| a.span.cmp(&b.span))
+    });
+    let completed = completed(&tree, &calls);
+    Trace { calls, completed, foreign_results }
+}
+
+/// Returns the last call of a model, if the work of the topmost agent has ended.
+fn completed(tree: &Tree<'_>, calls: &[AssembledCall]) -> Option<usize> {
+    let is_agent = |at: usize| tree.node(at).is_some_and(|node| node.kind == RecordKind::Agent);
+    let mut is_below_agent = vec![false; tree.nodes.len()];
+    for at in &tree.downward {
+        let above = tree.node(*at).and_then(|node| node.parent);
+        let is_below = above.is_some_and(|above| is_agent(above) || is_below_agent.get(above) == Some(&true));
+        if let Some(mark) = is_below_agent.get_mut(*at) {
+            *mark = is_below;
+        }
+    }
+    let mut nodes = tree.nodes.iter().zip(is_below_agent).enumerate();
+    let has_ended = nodes.any(|(at, (node, is_below))| is_agent(at) && node.is_whole && !is_below);
+    let models = calls.iter().enumerate().filter(|(_, call)| call.kind == CallKind::Model);
+    models.max_by_key(|(_, call)| call.end).map(|(position, _)| position).filter(|_| has_ended)
+}

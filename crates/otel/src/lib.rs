@@ -1,0 +1,33 @@
+//! OpenTelemetry exports of agents: spans and logs become records of model calls and tool calls ([`normalise`]), and
+//! the records of a trace become calls, one for each true call ([`assemble`]). Pure.
+//!
+//! No case of a single framework: tables (`dialects/*.toml`) name the attributes of the known dialects, `message.rs`
+//! reads any shape of chat messages, and what no table knows is judged by the facts that it brings.
+
+mod agents;
+mod assemble;
+mod attributes;
+mod decode;
+mod dialect;
+mod join;
+mod json;
+mod merge;
+mod message;
+mod normalise;
+mod prompts;
+mod record;
+mod requests;
+mod response;
+mod switches;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use self::{
+    assemble::{AssembledCall, CallKind, Trace, assemble},
+    decode::{BadExport, Encoding, Export, Signal, decode},
+    normalise::{Normalised, normalise},
+    record::{Part, PartRole, Record, RecordKind, TokenUsage},
+    response::response,
+    switches::content_switch,
+};

@@ -1,0 +1,32 @@
+//! Answers to exports.
+
+use opentelemetry_proto::tonic::collector::{
+    logs::v1::{ExportLogsPartialSuccess, ExportLogsServiceResponse},
+    trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse},
+};
+use prost::Message as _;
+
+use crate::decode::{Encoding, Signal};
+
+/// Returns the body of an answer, in the encoding of the request.
+pub fn response(signal: Signal, encoding: Encoding, rejected: u64, reason: Option<&str>) -> Vec<u8> {
+    let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
+    let message = reason.unwrap_or_default().to_owned();
+    macro_rules! answer {
+        ($response:ident, $partial:ident, $count:ident) => {{
+            let partial = (rejected > 0).then(|| $partial { $count: rejected, error_message: message });
+            let response = $response { partial_success: partial };
+            match encoding {
+                Encoding::Protobuf => response.encode_to_vec(),
+                Encoding::Json => serde_json::to_vec(&response).unwrap_or_default(),
+            }
+        }};
+    }
+    match (signal, encoding) {
+        (Signal::Traces, _) => answer!(ExportTraceServiceResponse, ExportTracePartialSuccess, rejected_spans),
+        (Signal::Logs, _) => answer!(ExportLogsServiceResponse, ExportLogsPartialSuccess, rejected_log_records),
+        // Nothing of metrics is refused, so their answer is empty.
+        (Signal::Metrics, Encoding::Protobuf) => Vec::new(),
+        (Signal::Metrics, Encoding::Json) => b"{}".to_vec(),
+    }
+}
