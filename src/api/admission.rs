@@ -22,6 +22,8 @@ use umbra_domain::KeyId;
 pub enum Class {
     /// Events and whatever else is stored.
     Ingest,
+    /// Exports of OpenTelemetry, with events in one bound. Their senders give their keys in other forms.
+    Telemetry,
     /// Reads of stored data.
     Read,
     /// Decisions that an agent waits for: neither ingest nor reads can crowd them out.
@@ -179,7 +181,7 @@ impl Admission {
     /// Returns the places of a class and the word for its requests; `None` for health.
     fn places(&self, class: Class) -> Option<(&Arc<Semaphore>, &'static str)> {
         Some(match class {
-            Class::Ingest => (&self.ingest, "events"),
+            Class::Ingest | Class::Telemetry => (&self.ingest, "events"),
             Class::Read => (&self.read, "reads"),
             Class::Decide => (&self.decide, "decisions"),
             Class::Mcp => (&self.mcp, "MCP requests"),

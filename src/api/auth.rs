@@ -8,6 +8,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header, request::Parts},
 };
+use base64::Engine as _;
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
@@ -112,6 +113,32 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// Returns the key of a request: a bearer token; of telemetry also the header `x-api-key`, or the password of Basic.
+///
+/// # Errors
+/// `unauthorized`: there is more than one header.
+fn given(headers: &HeaderMap, class: Class) -> Result<Option<String>, Problem> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let is_telemetry = class == Class::Telemetry;
+    let Some(given) = all.next() else {
+        let other = headers.get("x-api-key").filter(|_| is_telemetry).and_then(|key| key.to_str().ok());
+        return Ok(other.map(|key| key.trim().to_owned()));
+    };
+    if all.next().is_some() {
+        return Err(Problem::unauthorized("the request has more than one Authorization header: send one key"));
+    }
+    let (scheme, value) = given.to_str().unwrap_or_default().split_once(' ').unwrap_or_default();
+    let password = || {
+        let decoded = base64::engine::general_purpose::STANDARD.decode(value.trim()).ok()?;
+        Some(String::from_utf8(decoded).ok()?.split_once(':')?.1.to_owned())
+    };
+    Ok(Some(match scheme {
+        _ if scheme.eq_ignore_ascii_case("bearer") => value.trim().to_owned(),
+        _ if is_telemetry && scheme.eq_ignore_ascii_case("basic") => password().unwrap_or_default(),
+        _ => String::new(),
+    }))
+}
+
 /// Longest age of the list at which a key that is not on it counts as unknown.
 const UNKNOWN_FRESH_FOR: Duration = Duration::from_millis(50);
 
@@ -201,17 +228,15 @@ impl KeyRing {
         };
         self.keep_fresh(FRESH_FOR, PATIENCE, holds_for).await?;
         let known = self.known.load();
-        let mut all = headers.get_all(header::AUTHORIZATION).iter();
-        let Some(given) = all.next() else {
-            return if known.none {
-                Ok(Caller(None))
-            } else {
-                Err(Problem::unauthorized("send a key: Authorization: Bearer umbra_sk_..."))
-            };
-        };
-        if all.next().is_some() {
-            return Err(Problem::unauthorized("the request has more than one Authorization header: send one key"));
+        if class == Class::Telemetry && known.none {
+            // Exporters of other products always send some key.
+            return Ok(Caller(None));
         }
+        let key = match given(headers, class)? {
+            Some(key) => key,
+            None if known.none => return Ok(Caller(None)),
+            None => return Err(Problem::unauthorized("send a key: Authorization: Bearer umbra_sk_...")),
+        };
         let unusable = || {
             Problem::unauthorized(if known.none {
                 "this server has no keys: leave the Authorization header out, or make a key with umbra keys create"
@@ -219,12 +244,7 @@ impl KeyRing {
                 "this key is unknown or revoked; umbra keys list shows the valid keys"
             })
         };
-        let key = given
-            .to_str()
-            .ok()
-            .and_then(|text| text.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let key = key.map(|(_, key)| key.trim()).filter(|key| key.starts_with(PREFIX)).ok_or_else(unusable)?;
+        let key = Some(key.as_str()).filter(|key| key.starts_with(PREFIX)).ok_or_else(unusable)?;
         let hash = self.hash(key);
         if let Some(grant) = known.by_hash.get(hash.as_slice()) {
             return Ok(Caller(Some(Arc::clone(grant))));

@@ -10,6 +10,7 @@ use axum::{
 };
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::Api;
 use crate::queue::ProcessHealth as Progress;
@@ -21,6 +22,11 @@ pub struct Health {
     pub status: &'static str,
     /// Reason, in words.
     pub detail: Cow<'static, str>,
+}
+
+/// Returns the routes of health and metrics.
+pub fn routes() -> OpenApiRouter<Api> {
+    OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz)).routes(routes!(metrics))
 }
 
 fn answer(fault: Option<&'static str>) -> (StatusCode, Json<Health>) {

@@ -21,6 +21,7 @@ pub mod health;
 pub mod hooks;
 pub mod mcp;
 pub mod openapi;
+pub mod otel;
 pub mod params;
 mod path_ids;
 pub mod problem;
@@ -121,7 +122,7 @@ impl Api {
 }
 
 /// Returns all routes by their class.
-fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
+fn routes() -> [(Class, OpenApiRouter<Api>); 8] {
     let ingest = OpenApiRouter::new().routes(routes!(events::post_event)).routes(routes!(events::post_batch));
     let waits = OpenApiRouter::new()
         .routes(routes!(reviews::post_review))
@@ -199,18 +200,15 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 7] {
         .routes(routes!(admin::post_reload))
         .routes(routes!(admin::list_keys, admin::post_key))
         .routes(routes!(admin::delete_key));
-    let health = OpenApiRouter::new()
-        .routes(routes!(health::livez))
-        .routes(routes!(health::readyz))
-        .routes(routes!(health::metrics));
     [
         (Class::Ingest, ingest),
+        (Class::Telemetry, otel::routes()),
         (Class::Decide, decides),
         (Class::Mcp, mcp),
         (Class::Wait, waits),
         (Class::Stream, streams),
         (Class::Read, reads),
-        (Class::Health, health),
+        (Class::Health, health::routes()),
     ]
 }
 

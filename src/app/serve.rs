@@ -6,6 +6,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
+use axum::Router;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{
     pin,
@@ -33,7 +34,7 @@ use crate::{
     mcp::{CallGuard, Profiles},
     telemetry,
 };
-use umbra_config::{Loaded, Report};
+use umbra_config::{Loaded, Report, settings::Settings};
 use umbra_domain::clock::Clock;
 use umbra_store::postgres::PrivatePostgres;
 
@@ -169,8 +170,7 @@ async fn run(
     stop_when_failing(tasks, &background);
 
     let api = api_of(setup, &flows, keys, metrics, tasks, Some(Arc::clone(&profiles)));
-    let routes = api::router(api, &Admission::new(&settings.server)).merge(dashboard::router());
-    front.serve(routes, guard, flows.clock.clone(), tasks, limits(setup));
+    front.serve(routes(api, settings), guard, flows.clock.clone(), tasks, limits(setup));
     ready(Ready { address });
 
     tasks.soft().cancelled().await;
@@ -222,7 +222,13 @@ fn start_sidecar_tasks(
     background.spawn("mine", flows.sidecar.clone().mine_until(leave.clone()));
     background.spawn("files", flows.sidecar.clone().keep_files_until(leave.clone()));
     background.spawn("idle", flows.sidecar.clone().close_idle_until(leave.clone()));
+    for _ in 0..TRACE_WORKERS {
+        background.spawn("traces", flows.otel.clone().assemble_until(leave.clone()));
+    }
 }
+
+/// Workers that assemble traces, one trace each.
+const TRACE_WORKERS: usize = 2;
 
 /// Starts the background tasks that follow decisions about calls.
 fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
@@ -234,6 +240,13 @@ fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {
     background.spawn("unguarded", flows.audit.clone().watch_calls_until(flows.looks.clone(), leave.clone()));
     background
         .spawn("approvals", flows.boundary.clone().tell_of_approvals_until(flows.webhooks.clone(), leave.clone()));
+}
+
+/// Returns the routes over HTTP/1, and those over HTTP/2.
+fn routes(api: Api, settings: &Settings) -> (Router, Router) {
+    let admission = Admission::new(&settings.server);
+    let exports = api::otel::grpc::routes(api.clone(), admission.clone(), settings.server.max_decoded_bytes);
+    (api::router(api, &admission).merge(dashboard::router()), exports)
 }
 
 /// Logs facts that users should know at the start.

@@ -8,6 +8,7 @@
 //! - [`decisions`]: a call of a tool, from its question to the answer after the commit;
 //! - [`audit`]: the audit of decisions: chained, signed, compared with contracts, calls and runs;
 //! - [`hooks`]: a hook of a coding agent, from its payload to the answer;
+//! - [`otel`]: an export of OpenTelemetry, from its spans and logs to events;
 //! - [`sessions`]: a session of an agent, step by step;
 //! - [`backtests`]: a shadow tried on events of the past;
 //! - [`maintenance`]: due work, retention, erasure, status.
@@ -26,6 +27,7 @@ mod group_commit;
 pub mod hooks;
 pub mod looks;
 pub mod maintenance;
+pub mod otel;
 pub mod reviews;
 mod serialise;
 pub mod sessions;
@@ -45,6 +47,7 @@ use self::{
     hooks::{Flagging, Hooks},
     looks::{LookSettings, Looks},
     maintenance::Maintenance,
+    otel::Otel,
     reviews::{ReviewSettings, Reviews},
     sessions::{Interventions, Sidecar, SidecarRulesInForce, SidecarSettings},
     verdicts::{Verdicts, Waiters},
@@ -94,6 +97,8 @@ pub struct Flows {
     pub sidecar: Sidecar,
     /// Hooks of coding agents.
     pub hooks: Hooks,
+    /// Exports of OpenTelemetry.
+    pub otel: Otel,
     /// Backtests.
     pub backtests: Backtests,
     /// Due work, retention, erasure, status.
@@ -162,7 +167,9 @@ impl Flows {
             parts.guarding,
             parts.sidecar,
         );
+        let looks = looks((&store, &clock, &installation), &rules, &verdicts, parts.looks);
         let flows = Self {
+            otel: Otel::new((store.clone(), clock.clone(), installation.clone()), events.clone(), looks.clone()),
             reviews: Reviews {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -171,14 +178,7 @@ impl Flows {
                 verdicts: verdicts.clone(),
                 settings: parts.reviews,
             },
-            looks: Looks {
-                store: store.clone(),
-                clock: clock.clone(),
-                rules: Arc::clone(&rules),
-                installation: installation.clone(),
-                verdicts: verdicts.clone(),
-                settings: parts.looks,
-            },
+            looks,
             followers: Followers {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -233,4 +233,14 @@ impl Flows {
         };
         (flows, writer, filer, interventions)
     }
+}
+
+fn looks(
+    (store, clock, installation): (&Store, &Clock, &Installation),
+    rules: &RulesInForce,
+    verdicts: &Verdicts,
+    settings: LookSettings,
+) -> Looks {
+    let (store, clock, installation) = (store.clone(), clock.clone(), installation.clone());
+    Looks { store, clock, rules: Arc::clone(rules), installation, verdicts: verdicts.clone(), settings }
 }

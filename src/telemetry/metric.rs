@@ -103,6 +103,10 @@ metrics_list! {
     HOOKS = "umbra_hooks_total", counter, "Events of coding agents' hooks by host and event.";
     HOOKS_UNKNOWN = "umbra_hook_unknown_total", counter,
         "Events of hooks that this version does not know, by host: a newer host sends them, and they are ignored.";
+    OTEL_RECORDS = "umbra_otel_records_total", counter, "Spans and logs of OpenTelemetry that arrived, by signal.";
+    OTEL_REJECTED = "umbra_otel_rejected_total", counter, "Spans and logs of OpenTelemetry that were refused, by signal.";
+    OTEL_CALLS = "umbra_otel_calls_total", counter,
+        "Calls of models and tools that OpenTelemetry told of, by kind; each becomes an event.";
     UNEXPECTED_CALLS = "umbra_unexpected_calls_total", counter,
         "Calls that were answered by a stub or refused, but ran according to their reported outcomes.";
     AUDIT_FILES_FAILING = "umbra_audit_files_failing", gauge,

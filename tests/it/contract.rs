@@ -9,6 +9,9 @@ use crate::support::Umbra;
 const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("POST", "/v1/events", "/v1/events"),
     ("POST", "/v1/events/batch", "/v1/events/batch"),
+    ("POST", "/v1/traces", "/v1/traces"),
+    ("POST", "/v1/logs", "/v1/logs"),
+    ("POST", "/v1/metrics", "/v1/metrics"),
     ("GET", "/v1/events", "/v1/events"),
     ("GET", "/v1/events/{id}", "/v1/events/evt_0"),
     ("GET", "/v1/events/{id}/verdict", "/v1/events/evt_0/verdict"),

@@ -39,6 +39,7 @@ mod modes;
 mod needs;
 mod openapi;
 mod operate;
+mod otel;
 mod outage;
 mod postgres;
 mod provider;

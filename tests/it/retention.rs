@@ -441,6 +441,7 @@ async fn every_table_that_names_a_review_or_an_event_is_swept() {
         "event_key",
         "finding",
         "finding_occurrence",
+        "otel_call",
         "provider_call",
         "review_assessment",
         "review_event",

@@ -98,6 +98,11 @@ fn screened(mut event: Event, digester: screening::Digester<'_>) -> ScreenedEven
     ScreenedEvent { event, marks, triggers }
 }
 
+/// Returns the triggers of a screened event, with the marks that its screening left.
+pub fn triggers_of(event: &Event, marks: &[Mark]) -> Vec<TriggerMark> {
+    triggers::derive_triggers(event, marks)
+}
+
 /// Returns the hits of the selected checks in a stored event: its marks, then hits in the stored text. Any host is
 /// allowed.
 pub fn review(event: &Event, marks: &[Mark], which: &BTreeSet<CheckName>) -> Vec<Hit> {

@@ -41,6 +41,7 @@ aggregates! {
     patterns: PatternStore, "Patterns of what worked.";
     backtests: BacktestStore, "Backtests and their items.";
     hooks: HookStore, "Hooks of coding agents: sessions of their hosts, and calls without a result yet.";
+    otel: OtelStore, "OpenTelemetry: records of traces, and the calls that they tell of.";
     keys: KeyStore, "API keys.";
     upkeep: UpkeepStore, "Partitions, retention, erasure, and checks of the whole database.";
 }

@@ -42,6 +42,7 @@ pub mod mcp;
 mod migrate;
 mod new_findings;
 mod numbers;
+pub mod otel;
 pub mod paging;
 pub mod partitions;
 pub mod patterns;

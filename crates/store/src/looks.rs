@@ -111,6 +111,17 @@ fn outcomes() -> Vec<i16> {
 }
 
 impl LookStore<'_> {
+    /// Stores findings of a look at one event; returns the indices of the new ones.
+    ///
+    /// # Errors
+    /// The database does not answer; nothing is stored.
+    pub async fn add(self, found: &[LookFinding]) -> Result<Vec<usize>, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
+        let new = store(&mut tx, found).await?;
+        tx.commit().await?;
+        Ok(new)
+    }
+
     /// Returns how far the follower `looks` is behind feed `intake`, in feed numbers.
     ///
     /// # Errors

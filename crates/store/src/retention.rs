@@ -3,7 +3,8 @@
 //! In: ages in days. Out: counts of deleted rows. Before the first row of a kind is deleted, table `retention` records
 //! the day since which that kind is complete; the invariants check nothing older. One process at a time sweeps, under
 //! an advisory lock of a connection of its own. Interrupted work is found again: a detached table by its name, a
-//! pending detachment in the catalogue, rows by their age.
+//! pending detachment in the catalogue, rows by their age. Records of telemetry, and the calls that they tell of, go by
+//! `otel.rs`, within days.
 
 use std::time::Duration;
 

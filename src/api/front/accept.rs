@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{ConnectionLimits, connection};
+use super::{ConnectionLimits, connection, http2};
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
@@ -29,13 +29,19 @@ const PACE: Duration = Duration::from_millis(100);
 const RESERVED: usize = 256;
 
 /// Accepts connections until the soft stop, then those that the system had already accepted.
-pub(super) async fn run(listener: TcpListener, routes: Router, tasks: Tasks, limits: ConnectionLimits) {
+pub(super) async fn run(
+    listener: TcpListener,
+    (routes, exports): (Router, Router),
+    tasks: Tasks,
+    limits: ConnectionLimits,
+) {
     let room = within_descriptors(limits.max_connections);
     let door = Acceptor {
         room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))),
         refusals: Arc::new(Semaphore::new(REFUSALS)),
         limits: Arc::new(limits),
         routes,
+        exports: (exports, Arc::new(Semaphore::new(http2::EXPORTS))),
         tasks,
     };
     let soft = door.tasks.soft().clone();
@@ -82,6 +88,8 @@ struct Acceptor {
     refusals: Arc<Semaphore>,
     limits: Arc<ConnectionLimits>,
     routes: Router,
+    /// Routes over HTTP/2, and permits of exports that are read.
+    exports: (Router, Arc<Semaphore>),
     tasks: Tasks,
 }
 
@@ -92,8 +100,8 @@ impl Acceptor {
             return;
         }
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else { return self.refuse(socket) };
-        let served =
-            connection::serve(socket, peer, self.routes.clone(), Arc::clone(&self.limits), self.tasks.soft().clone());
+        let routes = (self.routes.clone(), self.exports.clone());
+        let served = connection::serve(socket, peer, routes, Arc::clone(&self.limits), self.tasks.clone());
         self.tasks.spawn("http connection", async move {
             served.await;
             drop(place);

@@ -11,6 +11,7 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::{Router, body::Body, extract::ConnectInfo};
@@ -23,15 +24,23 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{
-    ConnectionLimits,
+    ConnectionLimits, http2,
     stream::{Phase, TimedStream},
     wire_checks::TwoLengths,
 };
+use crate::lifecycle::Tasks;
+
+/// Pause before the next look at a beginning that may still be of either protocol.
+const BETWEEN_PEEKS: Duration = Duration::from_millis(5);
 
 /// Largest read buffer of a connection; bodies pass through it piece by piece.
 const BUFFER: usize = 64 * 1024;
@@ -40,13 +49,16 @@ const BUFFER: usize = 64 * 1024;
 pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
-    routes: Router,
+    (routes, exports): (Router, (Router, Arc<Semaphore>)),
     limits: Arc<ConnectionLimits>,
-    soft: CancellationToken,
+    tasks: Tasks,
 ) {
+    let soft = tasks.soft().clone();
     // Before the first byte a connection holds no buffer: thousands of silent ones cost little.
-    if !spoke(&socket, &limits, &soft).await {
-        return;
+    match spoken(&socket, &limits, &soft).await {
+        None => return,
+        Some(Protocol::Http2) => return http2::serve(socket, peer, exports, limits, tasks).await,
+        Some(Protocol::Http1) => {}
     }
     let phase = Phase::default();
     let stream = TimedStream::new(socket, phase.clone(), Arc::clone(&limits));
@@ -75,18 +87,35 @@ pub(super) async fn serve(
     }
 }
 
-/// Waits for the first byte; false if it does not come in time.
-async fn spoke(socket: &TcpStream, limits: &ConnectionLimits, soft: &CancellationToken) -> bool {
-    let mut first = [0_u8; 1];
-    let mut peek = pin!(timeout(limits.first_byte, socket.peek(&mut first)));
+/// Protocol of a connection, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Waits for the first bytes; `None` if they do not come in time.
+async fn spoken(socket: &TcpStream, limits: &ConnectionLimits, soft: &CancellationToken) -> Option<Protocol> {
+    let mut peek = pin!(timeout(limits.first_byte, protocol(socket)));
     let peeked = tokio::select! {
         peeked = peek.as_mut() => peeked,
-        () = soft.cancelled() => match timeout(limits.drain_idle, peek).await {
-            Ok(peeked) => peeked,
-            Err(_) => return false,
-        },
+        () = soft.cancelled() => timeout(limits.drain_idle, peek).await.ok()?,
     };
-    matches!(peeked, Ok(Ok(1..)))
+    peeked.ok().flatten()
+}
+
+/// Looks at the first bytes until they tell the protocol; `None` if the client leaves before.
+async fn protocol(socket: &TcpStream) -> Option<Protocol> {
+    let mut first = [0_u8; http2::PREFACE.len()];
+    loop {
+        let length = socket.peek(&mut first).await.ok()?;
+        match first.get(..length)? {
+            [] => return None,
+            http2::PREFACE => return Some(Protocol::Http2),
+            begun if http2::PREFACE.starts_with(begun) => sleep(BETWEEN_PEEKS).await,
+            _ => return Some(Protocol::Http1),
+        }
+    }
 }
 
 /// Answers one request.

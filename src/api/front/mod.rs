@@ -8,7 +8,8 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `accept.rs` | connections at once, pauses when descriptors run out, drains the queue of the system |
-//! | `connection.rs` | first byte, hyper, `Connection: close` while draining |
+//! | `connection.rs` | first bytes, hyper, `Connection: close` while draining |
+//! | `http2.rs` | connections of HTTP/2, with exports of OpenTelemetry alone |
 //! | `stream.rs` | deadlines of headers, idle connections and stalled answers; a close that does not reset |
 //! | `raw.rs` | requests whose length is given twice, and problems in place of hyper's own answers |
 //! | `layers.rs` | tower layers around the routes, in their order; panics, security headers |
@@ -22,6 +23,7 @@
 mod accept;
 mod connection;
 pub(in crate::api) mod decode;
+mod http2;
 mod layers;
 mod limits;
 mod origin_check;
@@ -72,9 +74,16 @@ impl Front {
     }
 
     /// Serves these routes, behind the layers of every request, until the soft stop; open requests are finished after
-    /// it, within the time that shutdown gives. The clock makes request ids.
-    pub fn serve(self, routes: Router, guard: HostGuard, clock: Clock, tasks: &Tasks, limits: ConnectionLimits) {
-        let routes = layers::around(routes, guard, clock);
+    /// it, within the time that shutdown gives. The clock makes request ids. `exports` are the routes over HTTP/2.
+    pub fn serve(
+        self,
+        (routes, exports): (Router, Router),
+        guard: HostGuard,
+        clock: Clock,
+        tasks: &Tasks,
+        limits: ConnectionLimits,
+    ) {
+        let routes = (layers::around(routes, guard, clock), exports);
         tasks.spawn_essential("http front", accept::run(self.listener, routes, tasks.clone(), limits));
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
 use tokio::{
-    sync::oneshot,
+    sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
 };
 
@@ -117,9 +117,28 @@ impl Events {
         accepted
     }
 
+    /// Accepts an event that was screened before, under a key of its own. One with the same key is stored once.
+    ///
+    /// # Errors
+    /// See [`AcceptError`].
+    pub(in crate::flows) async fn accept_screened(
+        &self,
+        event: Event,
+        marks: Vec<Mark>,
+        key: &str,
+        origin: &Origin,
+    ) -> Result<EventReceipt, AcceptError> {
+        let place = self.place()?;
+        let (id, rules) = (EventId(self.clock.new_id()), self.rules.load_full());
+        let triggers = umbra_checks::triggers_of(&event, &marks);
+        let key = self.key_of(&event.agent, key, &[]);
+        let stored = StoredEvent { event, triggers, marks };
+        self.hand_over(place, rules, id, stored, Some(key), origin)?.answer().await
+    }
+
     /// Screens an event. Long texts are screened in `block_in_place`, few at a time, so that they do not hold up
     /// requests.
-    async fn screen(&self, id: EventId, event: Event) -> ScreenedEvent {
+    pub(in crate::flows) async fn screen(&self, id: EventId, event: Event) -> ScreenedEvent {
         // A secret has the same tag throughout a task, and another one in each other task.
         let (agent, task) = (event.agent.clone(), event.task_id.clone());
         let digest = |secret: &str| {
@@ -138,30 +157,51 @@ impl Events {
     async fn submit(&self, incoming: Incoming, origin: &Origin) -> Result<Submitted, AcceptError> {
         // The place in the writer's channel comes first: an overloaded server does no work for events that it will
         // refuse.
-        let overloaded = || AcceptError::Overloaded { retry_after: Duration::from_secs(1) };
-        let place = self.writer.try_reserve().map_err(|_| overloaded())?;
+        let place = self.place()?;
         let rules = self.rules.load_full();
         let id = EventId(self.clock.new_id());
         // The agent as sent may hold a secret, so keys are filed by its hash and the screened name.
-        let key_parts = incoming.key.map(|key| {
-            let name = self.installation.hash("event-key", &[incoming.event.agent.as_bytes(), key.as_bytes()]);
-            (name, self.installation.hash("event-body", &[&incoming.digest_input]))
-        });
+        let key = incoming.key.map(|key| self.key_of(&incoming.event.agent, &key, &incoming.digest_input));
         let mut event = incoming.event;
         if origin.own_traffic {
             // The transport's mark is kept in the event, for the worker.
             event.metadata.entry(ORIGIN_MARK).or_insert_with(|| "header".into());
         }
-        let ScreenedEvent { event, mut marks, triggers } = self.screen(id, event).await;
+        let ScreenedEvent { event, marks, triggers } = self.screen(id, event).await;
+        self.hand_over(place, rules, id, StoredEvent { event, triggers, marks }, key, origin)
+    }
+
+    /// Takes a place in the writer's channel.
+    fn place(&self) -> Result<mpsc::Permit<'_, Pending>, AcceptError> {
+        let overloaded = |_| AcceptError::Overloaded { retry_after: Duration::from_secs(1) };
+        self.writer.try_reserve().map_err(overloaded)
+    }
+
+    /// Hashes of an idempotency key and of the body that it names.
+    fn key_of(&self, agent: &str, key: &str, body: &[u8]) -> ([u8; 32], [u8; 32]) {
+        let name = self.installation.hash("event-key", &[agent.as_bytes(), key.as_bytes()]);
+        (name, self.installation.hash("event-body", &[body]))
+    }
+
+    /// Hands a screened event to the writer.
+    fn hand_over(
+        &self,
+        place: mpsc::Permit<'_, Pending>,
+        rules: Arc<ActiveConfiguration>,
+        id: EventId,
+        mut stored: StoredEvent,
+        key: Option<([u8; 32], [u8; 32])>,
+        origin: &Origin,
+    ) -> Result<Submitted, AcceptError> {
+        let marks = &mut stored.marks;
         if marks.len() > MAX_MARKS {
             marks.sort_by_key(|mark| std::cmp::Reverse(mark.severity));
             marks.truncate(MAX_MARKS);
         }
-        if event.agent.trim().is_empty() {
+        if stored.event.agent.trim().is_empty() {
             return Err(AcceptError::NamelessAgent);
         }
-        let key = key_parts.map(|(key, body)| NewKey { agent: event.agent.clone(), key, body, event: id });
-        let stored = StoredEvent { event, triggers, marks };
+        let key = key.map(|(key, body)| NewKey { agent: stored.event.agent.clone(), key, body, event: id });
         let payload = serde_json::to_vec(&stored).map_err(|error| AcceptError::Unstorable(error.to_string()))?;
         let own_traffic = is_own_traffic(&self.installation, &stored.event, &payload);
         let pairs = self.pairs(&rules, id, &stored, own_traffic, origin.on_demand.as_ref())?;
@@ -232,6 +272,10 @@ impl Events {
         on_demand: Option<&OnDemand>,
     ) -> Result<Vec<Pair>, AcceptError> {
         let StoredEvent { event, triggers, .. } = stored;
+        if triggers.is_empty() && event.text_len() == 0 && on_demand.is_none() {
+            // Nothing to read: a call of a model of which only the cost is known.
+            return Ok(Vec::new());
+        }
         if let Some(OnDemand { shadow, trigger }) = on_demand {
             let position = rules.position(shadow).ok_or(AcceptError::UnknownShadow)?;
             let enabled = rules.shadows.get(position).is_some_and(|armed| armed.shadow.enabled);

@@ -54,6 +54,34 @@ impl Looks {
         Ok(more)
     }
 
+    /// Runs the checks on texts that were added to an event, for all shadows that watch it, and stores the findings.
+    pub(in crate::flows) async fn look_again(
+        &self,
+        id: EventId,
+        stored: &StoredEvent,
+        fields: &[&'static str],
+    ) -> Result<(), StoreError> {
+        let rules = self.rules.load_full();
+        let triggers = umbra_checks::triggers_of(&stored.event, &stored.marks);
+        let watching = rules.watcher.matches(&stored.event, &triggers).into_iter();
+        let armed = watching.filter_map(|found| Some((found.trigger, rules.shadows.get(found.shadow)?)));
+        let observers: Vec<Observer> = armed
+            .filter(|(_, armed)| armed.shadow.enabled)
+            .map(|(trigger, armed)| Observer { shadow: Arc::clone(&armed.shadow), version: armed.version_id, trigger })
+            .collect();
+        let is_new = |found: &LookFinding| {
+            let evidence = found.found.finding.evidence.as_ref();
+            evidence.is_some_and(|evidence| fields.iter().any(|field| evidence.field.as_str().starts_with(field)))
+        };
+        let look = || self.findings(id, stored, &observers).into_iter().filter(is_new).collect::<Vec<_>>();
+        let found = tokio::task::block_in_place(look);
+        if !found.is_empty() {
+            let new = self.store.looks().add(&found).await?;
+            self.tell(&found, &new).await;
+        }
+        Ok(())
+    }
+
     /// Counts new findings, given by their positions in `found`, and wakes the followers of findings.
     pub(in crate::flows) async fn tell(&self, found: &[LookFinding], new: &[usize]) {
         for one in new.iter().filter_map(|at| found.get(*at)) {

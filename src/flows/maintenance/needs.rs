@@ -4,8 +4,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::status::{CheckBacklog, ShadowStatus};
+use super::status::{CheckBacklog, ShadowStatus, TelemetryStatus};
 use umbra_domain::SkipReason;
+use umbra_otel::content_switch;
 use umbra_store::{
     status::LastHour,
     webhooks::{Addressee, OutboxStatus},
@@ -17,9 +18,9 @@ const FEWEST_REVIEWS: i64 = 3;
 /// A problem that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Need {
-    /// `shadow`, `webhook` or `checks`.
+    /// `shadow`, `webhook`, `checks` or `telemetry`.
     pub kind: &'static str,
-    /// Name of the shadow or the webhook.
+    /// Name of the shadow, the webhook or the service.
     pub name: String,
     /// Problem in words.
     pub problem: String,
@@ -29,7 +30,7 @@ pub struct Need {
 
 impl Need {
     /// All kinds, for the metric.
-    pub const KINDS: [&'static str; 3] = ["shadow", "webhook", "checks"];
+    pub const KINDS: [&'static str; 4] = ["shadow", "webhook", "checks", "telemetry"];
 }
 
 /// Problem of a shadow, with its remedy.
@@ -71,10 +72,11 @@ pub(super) fn shadow_problem(shadow: &ShadowStatus, hour: &LastHour) -> Option<S
     None
 }
 
-/// Lists the needs of these shadows, of webhooks, and of the built-in checks.
+/// Lists the needs of these shadows, of webhooks, of the built-in checks, and of services that export telemetry.
 pub(super) fn needs(
     shadows: &[ShadowStatus],
     checks: &CheckBacklog,
+    telemetry: &[TelemetryStatus],
     (backlogs, gone): (Vec<OutboxStatus>, &[Addressee]),
 ) -> Vec<Need> {
     let of_shadows = shadows.iter().filter(|shadow| shadow.enabled).filter_map(|shadow| {
@@ -102,5 +104,24 @@ pub(super) fn needs(
         problem: format!("the built-in checks skipped {} events within a day because too many waited", checks.shed),
         remedy: "give the checks a larger share of the processor (looks in the settings), or add a server",
     });
-    of_shadows.chain(failing).chain(gone).chain(shed).collect()
+    let silent = telemetry.iter().filter(|service| service.says_little()).map(|service| Need {
+        kind: "telemetry",
+        name: service.service.clone(),
+        problem: format!(
+            "{} of {} calls of models came without content ({})",
+            service.without_content, service.model_calls, service.scope
+        ),
+        remedy: content_switch(&service.scope),
+    });
+    let refused = telemetry.iter().filter(|service| service.rejected > 0).map(|service| Need {
+        kind: "telemetry",
+        name: service.service.clone(),
+        problem: format!(
+            "{} spans or logs were refused: {}",
+            service.rejected,
+            service.reason.as_deref().unwrap_or("no reason is known")
+        ),
+        remedy: "correct the exporter, or give it a key for its agents; exporters do not tell of this themselves",
+    });
+    of_shadows.chain(failing).chain(gone).chain(shed).chain(silent).chain(refused).collect()
 }

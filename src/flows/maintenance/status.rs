@@ -15,7 +15,7 @@ use crate::flows::{
 };
 use umbra_domain::{Mode, NanoUsd, Provider, Shadow};
 use umbra_llm::{ProviderHealth, ProviderState, Readiness, SuspensionReason};
-use umbra_store::{Store, StoreError, looks::LookBacklog};
+use umbra_store::{Store, StoreError, looks::LookBacklog, otel::ServiceCounts};
 
 /// Status of the service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,6 +43,39 @@ pub struct Status {
     pub needs: Vec<Need>,
     /// Probes of models.
     pub probes: ProbeStatus,
+    /// Services that export OpenTelemetry, the last seen first.
+    pub telemetry: Vec<TelemetryStatus>,
+}
+
+/// Calls that one instrumentation of a service told of, since its first export.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct TelemetryStatus {
+    /// Name of the service.
+    pub service: String,
+    /// Instrumentation scope; empty for refusals.
+    pub scope: String,
+    /// Calls of models.
+    pub model_calls: i64,
+    /// Calls of models that came without content.
+    pub without_content: i64,
+    /// Calls of tools.
+    pub tool_calls: i64,
+    /// Calls of which the exporter dropped attributes.
+    pub cut: i64,
+    /// Spans and logs that were refused.
+    pub rejected: i64,
+    /// Reason for the last refusal.
+    pub reason: Option<String>,
+    /// Time of the last export.
+    #[schema(value_type = String, format = DateTime)]
+    pub seen_at: Timestamp,
+}
+
+impl TelemetryStatus {
+    /// True if most calls of models come without content.
+    pub(super) fn says_little(&self) -> bool {
+        self.model_calls > 0 && self.without_content.saturating_mul(2) > self.model_calls
+    }
 }
 
 /// Queue of reviews.
@@ -296,7 +329,8 @@ async fn status(
     let now = store.now().await?;
     let check_backlog = check_backlog(store, now).await?;
     let (backlogs, gone) = (store.webhooks().backlogs().await?, store.webhooks().gone_endpoints().await?);
-    let needs = needs(&shadows, &check_backlog, (backlogs, &gone));
+    let telemetry: Vec<TelemetryStatus> = store.otel().services().await?.into_iter().map(telemetry_status).collect();
+    let needs = needs(&shadows, &check_backlog, &telemetry, (backlogs, &gone));
     Ok(Status {
         version: env!("CARGO_PKG_VERSION"),
         now,
@@ -313,7 +347,23 @@ async fn status(
         spool: None,
         needs,
         probes: ProbeStatus::default(),
+        telemetry,
     })
+}
+
+fn telemetry_status((counts, seen_at): (ServiceCounts, Timestamp)) -> TelemetryStatus {
+    let ServiceCounts { service, scope, model_calls, withheld, tool_calls, cut, rejected, reason } = counts;
+    TelemetryStatus {
+        service,
+        scope,
+        model_calls,
+        without_content: withheld,
+        tool_calls,
+        cut,
+        rejected,
+        reason,
+        seen_at,
+    }
 }
 
 async fn check_backlog(store: &Store, now: Timestamp) -> Result<CheckBacklog, StoreError> {

@@ -94,7 +94,7 @@ impl Server {
         let tasks = Tasks::new();
         let front = Front::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let addr = front.local_addr();
-        front.serve(routes, HostGuard::loopback([]), clock, &tasks, limits);
+        front.serve((routes, axum::Router::new()), HostGuard::loopback([]), clock, &tasks, limits);
         Self { addr, tasks, shared }
     }
 

@@ -74,7 +74,7 @@ pub async fn serve(global: &BenchGlobalOptions, options: VariantOptions) -> anyh
             routes::one_by_one(api, rows, &admission)
         }
     };
-    front.serve(routes, guard, flows.clock, &tasks, limits(&setup));
+    front.serve((routes, axum::Router::new()), guard, flows.clock, &tasks, limits(&setup));
     answer(&format!("listening on http://{address}"));
     tasks.soft().cancelled().await;
     let stopped = tasks.shutdown(Duration::from_secs(2)).await;

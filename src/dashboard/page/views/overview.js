@@ -35,6 +35,7 @@ export async function overview({ ask, recall, act }) {
     h("p", { class: "pages" }, to("findings", "All findings")),
     today?.agents.length ? [h("h2", null, "Agents today"), agentTable(today.agents.slice(0, AGENTS)), week(today)] : null,
     hooked?.items.length ? [h("h2", null, "Coding agents, by their hooks"), hookTable(hooked.items)] : null,
+    status.telemetry.length ? [h("h2", null, "Services, by OpenTelemetry"), telemetryTable(status.telemetry)] : null,
     h("h2", null, "Shadows"), shadowTable(status.shadows),
     h("h2", null, "Models in use"), providerTable(status),
     h("p", { class: "pages" }, soft(`Umbra ${status.version} on ${many(status.servers, "server")}, Postgres ${status.database.version} ${status.database.state === "ok" ? "" : status.database.state}`)),
@@ -56,6 +57,11 @@ const unguardedCard = (one) => card(`hook ${one.host}`,
 const hookTable = (hosts) => table("Coding agents", ["Host", "Agent", "Mode", "Sessions", "Calls", "Without decision", "Last event"], hosts.map((one) => [`${one.host} ${one.agent} ${one.mode}`,
   cell(null, one.shown_host ? `${one.host}, run by ${one.shown_host}` : one.host), agentLink(one.agent), cell(null, tag(one.mode, one.mode === "enforce" ? "good" : null)), cell({ class: "n" }, count(one.sessions)),
   cell({ class: "n" }, count(one.calls)), cell({ class: `n ${one.undecided ? "critical" : ""}` }, count(one.undecided)), cell(null, when(one.seen_at))]));
+
+/** Services that export telemetry, and what their exports lack. */
+const telemetryTable = (services) => table("Services", ["Service", "Instrumentation", "Model calls", "Without content", "Tool calls", "Refused", "Last export"], services.map((one) => [`${one.service} ${one.scope}`,
+  cell({ dir: "auto" }, one.service), cell({ dir: "auto" }, one.scope || soft("refused")), cell({ class: "n" }, count(one.model_calls)), cell({ class: `n ${one.without_content ? "warning" : ""}` }, count(one.without_content)),
+  cell({ class: "n" }, count(one.tool_calls)), cell({ class: `n ${one.rejected ? "warning" : ""}`, title: one.reason }, count(one.rejected)), cell(null, when(one.seen_at))]));
 
 export function agentTable(agents) {
   return table("Agents", ["Agent", "Reviews", "Flagged", "Critical", "Warnings", "Found something", "Cost"], agents.map((one) => [one.agent,

@@ -1,0 +1,349 @@
+//! OpenTelemetry: records of traces until these are silent, the calls that they tell of, and counts by service.
+
+use std::time::Duration;
+
+use sqlx::FromRow;
+use uuid::Uuid;
+
+use super::{StoreError, aggregates::OtelStore, transaction::begin};
+use umbra_domain::{EventId, KeyId, NanoUsd};
+
+/// A record to be stored.
+#[derive(Debug, Clone)]
+pub struct NewRecord {
+    /// Trace of the record.
+    pub trace: String,
+    /// Keyed hash of the record as it came.
+    pub digest: [u8; 32],
+    /// The record as JSON, redacted.
+    pub record: Vec<u8>,
+}
+
+/// Counts of a service and instrumentation, to be added.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceCounts {
+    /// `service.name`.
+    pub service: String,
+    /// Instrumentation scope.
+    pub scope: String,
+    /// Calls of models.
+    pub model_calls: i64,
+    /// Calls of models that came without content.
+    pub withheld: i64,
+    /// Calls of tools.
+    pub tool_calls: i64,
+    /// Spans and logs of which the sender dropped a part.
+    pub cut: i64,
+    /// Spans and logs that were refused.
+    pub rejected: i64,
+    /// Reason for the last refusal.
+    pub reason: Option<String>,
+}
+
+/// A trace that a worker has leased.
+#[derive(Debug, Clone, FromRow)]
+pub struct LeasedTrace {
+    /// Trace id, or a name made from a log's session.
+    pub trace: String,
+    key_id: Option<Uuid>,
+    /// Task of its events, once that is known.
+    pub task_id: Option<String>,
+    /// True if its task is complete.
+    pub ended: bool,
+    /// True if it has been silent after a final answer.
+    pub silent: bool,
+}
+
+impl LeasedTrace {
+    /// API key of its first export.
+    pub fn key(&self) -> Option<KeyId> {
+        self.key_id.map(KeyId)
+    }
+}
+
+/// A call that is known already.
+#[derive(Debug, Clone, FromRow)]
+pub struct KnownOtelCall {
+    /// Alias by which it is known.
+    pub alias: Vec<u8>,
+    /// Id of the call.
+    pub call: Uuid,
+    event_id: Option<Uuid>,
+    /// Task of its event.
+    pub task_id: String,
+    /// Hash of what is known of it.
+    pub told: Option<Vec<u8>>,
+}
+
+impl KnownOtelCall {
+    /// The stored event; none if its storing was interrupted.
+    pub fn event(&self) -> Option<EventId> {
+        self.event_id.map(EventId)
+    }
+}
+
+/// State of a trace after its records were assembled.
+#[derive(Debug, Clone, Default)]
+pub struct TraceProgress {
+    /// Task of its events.
+    pub task_id: Option<String>,
+    /// True if its task is complete.
+    pub ended: bool,
+    /// Time of silence after which its task counts as complete; none if it is not to be waited for.
+    pub silence: Option<Duration>,
+}
+
+impl OtelStore<'_> {
+    /// Stores records, and lets their traces be assembled after `hold`. A record that is stored already adds nothing.
+    ///
+    /// # Errors
+    /// The database does not answer; nothing is stored.
+    pub async fn store(self, records: &[NewRecord], key: Option<KeyId>, hold: Duration) -> Result<(), StoreError> {
+        let mut traces: Vec<&str> = records.iter().map(|record| record.trace.as_str()).collect();
+        traces.sort_unstable();
+        traces.dedup();
+        let mut tx = begin(&self.0.work).await?;
+        sqlx::query(
+            "/* otel.traces */ INSERT INTO otel_trace AS t (trace, key_id, due_at)
+             SELECT trace, $2, clock() + make_interval(secs => $3) FROM unnest($1::text[]) n(trace) ORDER BY trace
+             ON CONFLICT (trace) DO UPDATE SET seen_at = clock(), due_at = coalesce(t.due_at, excluded.due_at)",
+        )
+        .bind(&traces)
+        .bind(key.map(|key| key.0))
+        .bind(hold.as_secs_f64())
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query(
+            "/* otel.records */ INSERT INTO otel_record (trace, digest, record)
+             SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) ON CONFLICT (trace, digest) DO NOTHING",
+        )
+        .bind(records.iter().map(|record| record.trace.as_str()).collect::<Vec<_>>())
+        .bind(records.iter().map(|record| record.digest.as_slice()).collect::<Vec<_>>())
+        .bind(records.iter().map(|record| record.record.as_slice()).collect::<Vec<_>>())
+        .execute(&mut *tx)
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Returns those of these traces that have records.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn known_traces(self, traces: &[&str]) -> Result<Vec<String>, StoreError> {
+        let known = sqlx::query_scalar("/* otel.known_traces */ SELECT trace FROM otel_trace WHERE trace = ANY($1)");
+        Ok(known.bind(traces).fetch_all(&self.0.work).await?)
+    }
+
+    /// Leases the trace that has been due for the longest time; none if none is due.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn lease(self, lease: Duration) -> Result<Option<LeasedTrace>, StoreError> {
+        let leased = sqlx::query_as(
+            "/* otel.lease */ UPDATE otel_trace t
+             SET lease_until = clock() + make_interval(secs => $1), due_at = NULL, silent_at = NULL
+             FROM (SELECT trace, due_at IS NULL AS silent FROM otel_trace
+                   WHERE least(due_at, silent_at) <= clock() AND (lease_until IS NULL OR lease_until < clock())
+                   ORDER BY least(due_at, silent_at) LIMIT 1 FOR UPDATE SKIP LOCKED) d
+             WHERE t.trace = d.trace RETURNING t.trace, t.key_id, t.task_id, t.ended, d.silent",
+        );
+        Ok(leased.bind(lease.as_secs_f64()).fetch_optional(&self.0.work).await?)
+    }
+
+    /// Ends a lease. A trace whose work failed is due again after `again`.
+    ///
+    /// # Errors
+    /// The database does not answer: the lease runs out.
+    pub async fn release(
+        self,
+        trace: &str,
+        progress: &TraceProgress,
+        again: Option<Duration>,
+    ) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* otel.release */ UPDATE otel_trace SET lease_until = NULL, task_id = coalesce(task_id, $2),
+                 ended = ended OR $3, silent_at = clock() + make_interval(secs => $4),
+                 due_at = coalesce(due_at, clock() + make_interval(secs => $5))
+             WHERE trace = $1",
+        )
+        .bind(trace)
+        .bind(progress.task_id.as_deref())
+        .bind(progress.ended)
+        .bind(progress.silence.map(|silence| silence.as_secs_f64()))
+        .bind(again.map(|again| again.as_secs_f64()))
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Returns the records of a trace as JSON, in the order of their arrival, at most `most`, the first ones.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn records(self, trace: &str, most: i64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let records =
+            sqlx::query_scalar("/* otel.read */ SELECT record FROM otel_record WHERE trace = $1 ORDER BY id LIMIT $2");
+        Ok(records.bind(trace).bind(most).fetch_all(&self.0.work).await?)
+    }
+
+    /// Returns the calls that are known under these aliases.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn known(self, aliases: &[[u8; 32]]) -> Result<Vec<KnownOtelCall>, StoreError> {
+        let known = sqlx::query_as(
+            "/* otel.known */ SELECT alias, call, event_id, task_id, told FROM otel_call WHERE alias = ANY($1)",
+        );
+        Ok(known.bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>()).fetch_all(&self.0.work).await?)
+    }
+
+    /// Notes aliases of a call; returns the call that each of them is of: another one that was quicker, or this one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn claim(
+        self,
+        call: Uuid,
+        aliases: &[[u8; 32]],
+        trace: &str,
+        task_id: &str,
+    ) -> Result<Vec<KnownOtelCall>, StoreError> {
+        sqlx::query(
+            "/* otel.claim */ INSERT INTO otel_call (alias, call, trace, task_id, event_id, told)
+             SELECT alias, $2, $3, $4, k.event_id, k.told FROM unnest($1::bytea[]) n(alias)
+             LEFT JOIN (SELECT event_id, told FROM otel_call WHERE call = $2 LIMIT 1) k ON true ORDER BY alias
+             ON CONFLICT (alias) DO NOTHING",
+        )
+        .bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
+        .bind(call)
+        .bind(trace)
+        .bind(task_id)
+        .execute(&self.0.work)
+        .await?;
+        self.known(aliases).await
+    }
+
+    /// Notes the event of a call, and the hash of what is known of it.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn tell(self, call: Uuid, event: EventId, told: &[u8; 32]) -> Result<(), StoreError> {
+        sqlx::query("/* otel.tell */ UPDATE otel_call SET event_id = $2, told = $3 WHERE call = $1")
+            .bind(call)
+            .bind(event.0)
+            .bind(told.as_slice())
+            .execute(&self.0.work)
+            .await?;
+        Ok(())
+    }
+
+    /// Replaces an event's payload by one that knows more, and adds a cost to its task's sum; false if the event was
+    /// erased or changed meanwhile.
+    ///
+    /// # Errors
+    /// The database does not answer; nothing is stored.
+    pub async fn amend(
+        self,
+        event: EventId,
+        (before, after): (&[u8], &[u8]),
+        cost: Option<(&str, NanoUsd)>,
+    ) -> Result<bool, StoreError> {
+        let mut tx = begin(&self.0.work).await?;
+        let changed = sqlx::query(
+            "/* otel.amend */ UPDATE event SET payload = $3 WHERE id = $1 AND payload = $2 AND erased_at IS NULL",
+        );
+        let changed = changed.bind(event.0).bind(before).bind(after).execute(&mut *tx).await?.rows_affected() > 0;
+        if let Some((task, usd)) = cost.filter(|_| changed) {
+            sqlx::query("/* otel.cost */ UPDATE task_cost SET usd = usd + $2, at = clock() WHERE task_id = $1")
+                .bind(task)
+                .bind(usd.0)
+                .execute(&mut *tx)
+                .await?;
+        }
+        tx.commit().await?;
+        Ok(changed)
+    }
+
+    /// Adds counts of services.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn count(self, counts: &[ServiceCounts]) -> Result<(), StoreError> {
+        let mut tx = begin(&self.0.work).await?;
+        for count in counts {
+            sqlx::query(
+                "/* otel.count */ INSERT INTO otel_service AS s
+                     (service, scope, model_calls, withheld, tool_calls, cut, rejected, reason)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                 ON CONFLICT (service, scope) DO UPDATE SET model_calls = s.model_calls + $3,
+                     withheld = s.withheld + $4, tool_calls = s.tool_calls + $5, cut = s.cut + $6,
+                     rejected = s.rejected + $7, reason = coalesce($8, s.reason), seen_at = clock()",
+            )
+            .bind(&count.service)
+            .bind(&count.scope)
+            .bind(count.model_calls)
+            .bind(count.withheld)
+            .bind(count.tool_calls)
+            .bind(count.cut)
+            .bind(count.rejected)
+            .bind(count.reason.as_deref())
+            .execute(&mut *tx)
+            .await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Lists the counts of services, the last seen first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn services(self) -> Result<Vec<(ServiceCounts, jiff::Timestamp)>, StoreError> {
+        type Row = (String, String, i64, i64, i64, i64, i64, Option<String>, jiff_sqlx::Timestamp);
+        let rows: Vec<Row> = sqlx::query_as(
+            "/* otel.services */ SELECT service, scope, model_calls, withheld, tool_calls, cut, rejected, reason, seen_at
+             FROM otel_service WHERE seen_at > clock() - interval '7 days' ORDER BY seen_at DESC LIMIT 200",
+        )
+        .fetch_all(&self.0.read)
+        .await?;
+        let listed = |(service, scope, model_calls, withheld, tool_calls, cut, rejected, reason, seen_at): Row| {
+            (
+                ServiceCounts { service, scope, model_calls, withheld, tool_calls, cut, rejected, reason },
+                seen_at.to_jiff(),
+            )
+        };
+        Ok(rows.into_iter().map(listed).collect())
+    }
+
+    /// Deletes the records of traces that have been silent for `records`, and what is known of calls after `calls`;
+    /// returns the number of rows.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn forget(self, records: Duration, calls: Duration) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for (sql, age) in [
+            (
+                "/* otel.forget_records */ DELETE FROM otel_record WHERE trace IN (
+                     SELECT trace FROM otel_trace WHERE seen_at < clock() - make_interval(secs => $1)
+                         AND due_at IS NULL AND EXISTS (SELECT FROM otel_record r WHERE r.trace = otel_trace.trace)
+                     LIMIT 200)",
+                records,
+            ),
+            (
+                "/* otel.forget_traces */ DELETE FROM otel_trace WHERE trace IN (
+                     SELECT trace FROM otel_trace WHERE seen_at < clock() - make_interval(secs => $1)
+                         AND due_at IS NULL LIMIT 1000)",
+                calls,
+            ),
+            (
+                "/* otel.forget_calls */ DELETE FROM otel_call WHERE alias IN (
+                     SELECT alias FROM otel_call WHERE made_at < clock() - make_interval(secs => $1) LIMIT 5000)",
+                calls,
+            ),
+        ] {
+            let rows = sqlx::query(sql).bind(age.as_secs_f64()).execute(&self.0.work).await?.rows_affected();
+            deleted += rows;
+        }
+        Ok(deleted)
+    }
+}

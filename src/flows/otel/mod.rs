@@ -1,0 +1,69 @@
+//! OpenTelemetry, from an export to events: records are redacted and stored in the transaction that answers; a moment
+//! later a worker assembles what is known of their trace, and files one event for each true call.
+//!
+//! A trace is assembled whole each time, so neither the order of bodies nor the server that takes them matters. Calls are
+//! known again by their aliases (`otel_call`); what is learned of a call later is added to its event.
+
+mod amend;
+mod emission;
+mod receive;
+mod worker;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use crate::flows::{events::Events, looks::Looks};
+use umbra_domain::{KeyId, clock::Clock};
+use umbra_store::{Store, installation::Installation};
+
+pub use self::receive::Received;
+
+/// Time between the arrival of a record and the assembly of its trace: other records of the same calls arrive meanwhile.
+const HOLD: Duration = Duration::from_millis(1_500);
+
+/// Use case: exports of OpenTelemetry. Cheap to clone.
+#[derive(Clone)]
+pub struct Otel(Arc<OtelParts>);
+
+struct OtelParts {
+    store: Store,
+    clock: Clock,
+    installation: Installation,
+    events: Events,
+    looks: Looks,
+    arrived: Notify,
+    /// Time of the last line in the log about a service.
+    told: Mutex<HashMap<String, Instant>>,
+}
+
+impl Otel {
+    /// Returns the use case on one database.
+    pub fn new((store, clock, installation): (Store, Clock, Installation), events: Events, looks: Looks) -> Self {
+        let (arrived, told) = (Notify::new(), Mutex::default());
+        Self(Arc::new(OtelParts { store, clock, installation, events, looks, arrived, told }))
+    }
+
+    /// Keyed hash of an alias of a call.
+    fn alias(&self, alias: &str) -> [u8; 32] {
+        self.0.installation.hash("otel-alias", &[alias.as_bytes()])
+    }
+
+    /// Keyed hash of a tool call's id in the process of a service: it links the traces of a conversation.
+    fn link(&self, service: &str, tool_id: &str) -> [u8; 32] {
+        self.0.installation.hash("otel-link", &[service.as_bytes(), tool_id.as_bytes()])
+    }
+}
+
+/// Sender of an export.
+#[derive(Clone, Copy)]
+pub struct OtelSender<'a> {
+    /// API key of the request.
+    pub by: Option<KeyId>,
+    /// True for an agent that the sender may speak for.
+    pub may_speak_for: &'a (dyn Fn(&str) -> bool + Send + Sync),
+}

@@ -1,0 +1,297 @@
+//! Workers: assemble traces that are due, and file or amend the events of their calls.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Otel,
+    emission::{CallContext, end_of, event_of},
+};
+use crate::{
+    flows::events::{AcceptError, Origin},
+    telemetry::metric,
+};
+use umbra_domain::{Event, EventId, Mark};
+use umbra_otel::{AssembledCall, CallKind, Record, Trace, assemble, content_switch};
+use umbra_store::{
+    StoreError,
+    otel::{KnownOtelCall, LeasedTrace, ServiceCounts, TraceProgress},
+};
+
+/// Pause between looks for traces that are due.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// Pause between deletions.
+const BETWEEN_DELETIONS: Duration = Duration::from_mins(5);
+/// Longest time that a worker may hold a trace.
+const LEASE: Duration = Duration::from_secs(30);
+/// Pause before a trace whose work failed is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Silence after a final answer that completes a task.
+const SILENCE: Duration = Duration::from_mins(1);
+/// Most records of a trace that are assembled.
+const RECORDS: i64 = 20_000;
+/// Silence after which the records of a trace are deleted.
+const KEEP_RECORDS: Duration = Duration::from_hours(1);
+/// Age at which calls are forgotten.
+const KEEP_CALLS: Duration = Duration::from_hours(48);
+/// Pause between two lines in the log about one service.
+const QUIET: Duration = Duration::from_hours(1);
+
+/// Reason why a trace is not assembled yet.
+#[derive(Debug, thiserror::Error)]
+enum TraceError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Refused(#[from] AcceptError),
+}
+
+impl Otel {
+    /// Assembles traces until `stop`.
+    pub async fn assemble_until(self, stop: CancellationToken) {
+        let (mut failing, mut deleted) = (false, Instant::now());
+        while !stop.is_cancelled() {
+            if deleted.elapsed() > BETWEEN_DELETIONS {
+                deleted = Instant::now();
+                if let Err(error) = self.0.store.otel().forget(KEEP_RECORDS, KEEP_CALLS).await {
+                    tracing::debug!(%error, "old traces could not be deleted; the next round tries again");
+                }
+            }
+            let worked = self.work().await;
+            match &worked {
+                Ok(_) if failing => tracing::info!("traces are assembled again"),
+                Err(error) if !failing => tracing::warn!(%error, "a trace cannot be assembled; trying again"),
+                _ => {}
+            }
+            failing = worked.is_err();
+            if matches!(worked, Ok(true)) {
+                continue;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => {}
+            }
+        }
+    }
+
+    /// Assembles one trace; false if none was due.
+    async fn work(&self) -> Result<bool, TraceError> {
+        let store = self.0.store.otel();
+        let Some(leased) = store.lease(LEASE).await? else { return Ok(false) };
+        let mut progress = TraceProgress::default();
+        let done = self.assemble(&leased, &mut progress).await;
+        store.release(&leased.trace, &progress, done.is_err().then_some(AGAIN)).await?;
+        done.map(|()| true)
+    }
+
+    async fn assemble(&self, leased: &LeasedTrace, progress: &mut TraceProgress) -> Result<(), TraceError> {
+        let rows = self.0.store.otel().records(&leased.trace, RECORDS).await?;
+        let read = || {
+            let records: Vec<Record> = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
+            assemble(&records)
+        };
+        let trace = tokio::task::block_in_place(read);
+        let task_id = match &leased.task_id {
+            Some(task) => task.clone(),
+            None => self.task_of(leased, &trace).await?,
+        };
+        progress.task_id = Some(task_id.clone());
+        let ends = trace.completed.filter(|_| !leased.ended);
+        let mut filing = Filing { otel: self, leased, task_id, counts: HashMap::new(), completed: false };
+        let known = filing.known(&trace).await?;
+        for (at, call) in trace.calls.iter().enumerate() {
+            // Its content may be the tool calls that follow it.
+            let asks = trace.calls.get(at + 1).and_then(|next| next.call.as_ref()?.stored.event.tool.as_ref());
+            let is_withheld =
+                call.kind == CallKind::Model && !call.has_content && asks.is_none_or(|asks| asks.args.is_null());
+            filing.file(call, &known, (ends == Some(at), is_withheld)).await?;
+        }
+        for result in &trace.foreign_results {
+            filing.foreign(result, &trace).await?;
+        }
+        let is_over = ends.is_some() || leased.silent && !leased.ended;
+        if is_over && !filing.completed {
+            filing.end(&trace).await?;
+        }
+        progress.ended = leased.ended || is_over;
+        progress.silence = (!progress.ended && is_final(&trace)).then_some(SILENCE);
+        let counts: Vec<ServiceCounts> = filing.counts.into_values().collect();
+        self.0.store.otel().count(&counts).await?;
+        for count in &counts {
+            self.tell_of_content(count);
+        }
+        Ok(())
+    }
+
+    /// Returns the task of a trace: its conversation, else the task of calls that its models were told of, else itself.
+    async fn task_of(&self, leased: &LeasedTrace, trace: &Trace) -> Result<String, StoreError> {
+        if let Some(conversation) = trace.calls.iter().find_map(|call| call.conversation.clone()) {
+            return Ok(conversation);
+        }
+        let links: BTreeSet<[u8; 32]> =
+            trace.calls.iter().flat_map(|call| call.history.iter().map(|id| self.link(&call.service, id))).collect();
+        if !links.is_empty() {
+            let links: Vec<[u8; 32]> = links.into_iter().collect();
+            if let Some(linked) = self.0.store.otel().known(&links).await?.into_iter().next() {
+                return Ok(linked.task_id);
+            }
+        }
+        Ok(leased.trace.clone())
+    }
+
+    /// Tells the operator once an hour that a service's models say nothing.
+    fn tell_of_content(&self, count: &ServiceCounts) {
+        if count.withheld <= 0 {
+            return;
+        }
+        let mut told = self.0.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = format!("{}/{}", count.service, count.scope);
+        if told.get(&key).is_some_and(|told| told.elapsed() < QUIET) {
+            return;
+        }
+        told.insert(key, Instant::now());
+        tracing::warn!(
+            service = count.service,
+            calls = count.withheld,
+            "calls of models came without content: {}",
+            content_switch(&count.scope)
+        );
+    }
+}
+
+/// True if the last call of a trace is an answer that asks for no tool.
+fn is_final(trace: &Trace) -> bool {
+    let last = trace.calls.iter().max_by_key(|call| call.end);
+    last.is_some_and(|last| {
+        let asks = |call: &AssembledCall| call.requested_by.as_ref() == Some(&last.span);
+        last.kind == CallKind::Model && last.output.is_some() && !trace.calls.iter().any(asks)
+    })
+}
+
+/// Filing of one trace's calls.
+struct Filing<'a> {
+    otel: &'a Otel,
+    leased: &'a LeasedTrace,
+    task_id: String,
+    counts: HashMap<(String, String), ServiceCounts>,
+    /// True if an event says that the task is complete.
+    completed: bool,
+}
+
+impl Filing<'_> {
+    fn origin(&self) -> Origin {
+        Origin { by: self.leased.key(), ..Origin::default() }
+    }
+
+    /// Returns what is known of the calls of a trace, by alias.
+    async fn known(&self, trace: &Trace) -> Result<HashMap<Vec<u8>, KnownOtelCall>, StoreError> {
+        let aliases = trace.calls.iter().flat_map(|call| &call.aliases).map(|alias| self.otel.alias(alias));
+        let aliases: Vec<[u8; 32]> = aliases.collect();
+        let known = self.otel.0.store.otel().known(&aliases).await?;
+        Ok(known.into_iter().map(|call| (call.alias.clone(), call)).collect())
+    }
+
+    /// Files a new call, or adds to the event of a known one.
+    async fn file(
+        &mut self,
+        call: &AssembledCall,
+        known: &HashMap<Vec<u8>, KnownOtelCall>,
+        (completes, is_withheld): (bool, bool),
+    ) -> Result<(), TraceError> {
+        let store = self.otel.0.store.otel();
+        let aliases: Vec<[u8; 32]> = call.aliases.iter().map(|alias| self.otel.alias(alias)).collect();
+        let found: Vec<&KnownOtelCall> = aliases.iter().filter_map(|alias| known.get(alias.as_slice())).collect();
+        let task_id = call.conversation.clone().unwrap_or_else(|| self.task_id.clone());
+        let trace = self.leased.trace.as_str();
+        let context = CallContext { trace, task_id: &task_id, completes, is_withheld };
+        let (event, marks) = event_of(call, context);
+        let whole = serde_json::to_vec(&event).unwrap_or_default();
+        let told = self.otel.0.installation.hash("otel-told", &[&whole]);
+        let is_told = |call: &&KnownOtelCall| call.told.as_deref() == Some(told.as_slice());
+        if found.len() == aliases.len() && found.iter().any(is_told) {
+            return Ok(());
+        }
+        let first = if let Some(known) = found.first() {
+            (*known).clone()
+        } else {
+            let new = self.otel.0.clock.new_id();
+            let claimed = store.claim(new, &aliases, trace, &task_id).await?;
+            // Another server may have been quicker with one of them.
+            let first = claimed.iter().find(|known| known.call != new).or(claimed.first());
+            let Some(first) = first.cloned() else { return Ok(()) };
+            first
+        };
+        if found.len() < aliases.len() && !found.is_empty() {
+            store.claim(first.call, &aliases, &self.leased.trace, &task_id).await?;
+        }
+        let id = match first.event() {
+            Some(id) => {
+                if let Some(scope) = self.otel.amend(id, &event, &marks).await? {
+                    self.counted(&call.service, &scope).withheld -= 1;
+                }
+                id
+            }
+            None => self.accept(call, event, marks, &first, context).await?,
+        };
+        if let Some(tool_id) = &call.tool_id {
+            let link = self.otel.link(&call.service, tool_id);
+            store.claim(first.call, &[link], &self.leased.trace, &task_id).await?;
+        }
+        Ok(store.tell(first.call, id, &told).await?)
+    }
+
+    async fn accept(
+        &mut self,
+        call: &AssembledCall,
+        event: Event,
+        marks: Vec<Mark>,
+        known: &KnownOtelCall,
+        context: CallContext<'_>,
+    ) -> Result<EventId, TraceError> {
+        let kind = if call.kind == CallKind::Model { "model" } else { "tool" };
+        let key = format!("otel/{}", known.call);
+        let accepted = self.otel.0.events.accept_screened(event, marks, &key, &self.origin()).await?;
+        self.completed |= context.completes;
+        metrics::counter!(metric::OTEL_CALLS, "kind" => kind).increment(1);
+        let count = self.counted(&call.service, &call.scope);
+        match call.kind {
+            CallKind::Model => count.model_calls += 1,
+            CallKind::Tool => count.tool_calls += 1,
+        }
+        count.withheld += i64::from(context.is_withheld);
+        count.cut += i64::from(call.is_cut);
+        Ok(accepted.id)
+    }
+
+    /// Returns the counts of an instrumentation of a service.
+    fn counted(&mut self, service: &str, scope: &str) -> &mut ServiceCounts {
+        let (service, scope) = (service.to_owned(), scope.to_owned());
+        let counts = ServiceCounts { service: service.clone(), scope: scope.clone(), ..ServiceCounts::default() };
+        self.counts.entry((service, scope)).or_insert(counts)
+    }
+
+    /// Adds a result to a call of another trace of the same conversation.
+    async fn foreign(&self, result: &umbra_otel::Part, trace: &Trace) -> Result<(), TraceError> {
+        let (Some(id), Some(call)) = (&result.id, trace.calls.first()) else { return Ok(()) };
+        let known = self.otel.0.store.otel().known(&[self.otel.link(&call.service, id)]).await?;
+        let Some(event) = known.first().and_then(KnownOtelCall::event) else { return Ok(()) };
+        self.otel.amend(event, &result.stored.event, &result.stored.marks).await?;
+        Ok(())
+    }
+
+    /// Files the end of a task whose last answer is filed already.
+    async fn end(&mut self, trace: &Trace) -> Result<(), TraceError> {
+        let Some(last) = trace.calls.iter().max_by_key(|call| call.end) else { return Ok(()) };
+        let task_id = last.conversation.clone().unwrap_or_else(|| self.task_id.clone());
+        let event = end_of(last, &self.leased.trace, &task_id);
+        let key = format!("otel/end/{}", self.leased.trace);
+        self.otel.0.events.accept_screened(event, Vec::new(), &key, &self.origin()).await?;
+        self.completed = true;
+        Ok(())
+    }
+}
