@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of untrusted texts, on a stable toolchain, from the examples in fuzz/seeds and the findings of
 # earlier runs (fuzz/corpus). A crash leaves a file in fuzz/artifacts and fails this script.
-#   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell, reply and sql
+#   scripts/fuzz.sh [seconds] [target..]      default: 60 seconds each of redaction, shell, reply, sql and otel
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 seconds=${1:-60}
 targets=("${@:2}")
-if ((${#targets[@]} == 0)); then targets=(redaction shell reply sql); fi
+if ((${#targets[@]} == 0)); then targets=(redaction shell reply sql otel); fi
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 # The flags that `cargo fuzz -s none` sets: libFuzzer sees edges and comparisons. None of them needs a nightly
