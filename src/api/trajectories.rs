@@ -95,7 +95,7 @@ pub struct Trajectory {
     pub whole: TaskRecommendation,
     /// Numbers of steps that were judged, checked and left out.
     pub coverage: Coverage,
-    /// Page of events, in order of receipt.
+    /// Page of events: those that were received next, in the order of the agents' time.
     pub events: Vec<EventDetail>,
     /// Cursor of the next page; null when there is nothing more now.
     pub next_cursor: Option<String>,
@@ -136,7 +136,7 @@ pub async fn list_trajectories(
     Ok(Json(Listing { items: items.into_iter().flatten().collect(), next_cursor, resume_cursor }))
 }
 
-/// Returns one task: its events in order, each with its reviews and findings, one recommendation for the whole, and the
+/// Returns one task: its events in the order of the agents' time, each with its reviews and findings, one recommendation for the whole, and the
 /// coverage of its steps. Reviews of passive shadows come only with `mode=passive`. A key that is bound to agents sees
 /// only their events.
 #[utoipa::path(get, path = "/v1/trajectories/{task_id}", tag = "trajectories",
@@ -176,8 +176,13 @@ pub async fn get_trajectory(
         let found = findings.extract_if(.., |(event, _)| *event == row.id).map(|(_, finding)| finding).collect();
         steps.push((seq, step(row, mode, &reviews, found)?));
     }
-    let Listing { items, next_cursor, resume_cursor } =
+    let Listing { mut items, next_cursor, resume_cursor } =
         listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
+    // Telemetry tells of a step when it ends, and of its parts before: the agents' own time is the order of the work.
+    items.sort_by_key(|step| step.event.body.occurred_at.unwrap_or(step.event.received_at));
+    if seek.descending {
+        items.reverse();
+    }
     let TrajectorySummary { task_id, agents, first_at, last_at, coverage, .. } = summary;
     Ok(Json(Trajectory {
         task_id,

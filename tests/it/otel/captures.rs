@@ -150,6 +150,37 @@ async fn late_results_and_usage_are_added_to_the_events_of_their_calls() {
 }
 
 #[tokio::test]
+async fn task_lists_its_steps_in_the_time_of_the_agent_with_their_durations_and_parents() {
+    let schema = Schema::fresh().await;
+    let umbra = Umbra::with().on(&schema).go().await;
+    let capture = capture("genai-latest-langgraph");
+    // The last body first: spans come when they end, and in no order.
+    for body in capture.bodies.iter().rev() {
+        assert_eq!(umbra.export(body).await.0, 200);
+        assembled(&schema).await;
+    }
+    let thread = capture.expected["ids"]["conversation"]["value"].as_str().expect("a thread");
+    let task = umbra.get(&format!("/v1/trajectories/{thread}")).await;
+    let mut steps = task["events"].as_array().expect("events").clone();
+    steps.retain(|step| step["metadata"]["otel"]["kind"] != "end");
+    let shown: Vec<&str> = steps
+        .iter()
+        .map(|step| step["tool"]["name"].as_str().or(step["metadata"]["otel"]["kind"].as_str()).expect("a kind"))
+        .collect();
+    assert_eq!(shown, ["model", "run_shell", "model", "read_file", "model", "model"]);
+    for step in &steps {
+        let otel = &step["metadata"]["otel"];
+        assert!(otel["duration_ms"].is_u64() && otel["parent_id"].is_string(), "{otel}");
+    }
+    let newest = umbra.get(&format!("/v1/trajectories/{thread}?order=desc")).await;
+    let times = |task: &Value| {
+        let of = |step: &Value| step["occurred_at"].as_str().expect("a time").to_owned();
+        task["events"].as_array().expect("events").iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&newest), times(&task).into_iter().rev().collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn planted_keys_are_found_and_nowhere_stored() {
     let schema = Schema::fresh().await;
     let umbra = Umbra::with().on(&schema).go().await;
