@@ -52,12 +52,19 @@ pub struct LeasedTrace {
     pub ended: bool,
     /// True if it has been silent after a final answer.
     pub silent: bool,
+    arrivals: i64,
+    age: f64,
 }
 
 impl LeasedTrace {
     /// API key of its first export.
     pub fn key(&self) -> Option<KeyId> {
         self.key_id.map(KeyId)
+    }
+
+    /// Time since its last records arrived.
+    pub fn age(&self) -> Duration {
+        Duration::try_from_secs_f64(self.age).unwrap_or_default()
     }
 }
 
@@ -91,6 +98,8 @@ pub struct TraceProgress {
     pub ended: bool,
     /// Time of silence after which its task counts as complete; none if it is not to be waited for.
     pub silence: Option<Duration>,
+    /// Time after which it is assembled again; none if that waits for new records.
+    pub again: Option<Duration>,
 }
 
 impl OtelStore<'_> {
@@ -106,7 +115,8 @@ impl OtelStore<'_> {
         sqlx::query(
             "/* otel.traces */ INSERT INTO otel_trace AS t (trace, key_id, due_at)
              SELECT trace, $2, clock() + make_interval(secs => $3) FROM unnest($1::text[]) n(trace) ORDER BY trace
-             ON CONFLICT (trace) DO UPDATE SET seen_at = clock(), due_at = coalesce(t.due_at, excluded.due_at)",
+             ON CONFLICT (trace) DO UPDATE SET seen_at = clock(), arrivals = t.arrivals + 1,
+                 due_at = coalesce(t.due_at, excluded.due_at)",
         )
         .bind(&traces)
         .bind(key.map(|key| key.0))
@@ -129,7 +139,7 @@ impl OtelStore<'_> {
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn known_traces(self, traces: &[&str]) -> Result<Vec<String>, StoreError> {
+    pub async fn known_traces(self, traces: &[String]) -> Result<Vec<String>, StoreError> {
         let known = sqlx::query_scalar("/* otel.known_traces */ SELECT trace FROM otel_trace WHERE trace = ANY($1)");
         Ok(known.bind(traces).fetch_all(&self.0.work).await?)
     }
@@ -141,36 +151,39 @@ impl OtelStore<'_> {
     pub async fn lease(self, lease: Duration) -> Result<Option<LeasedTrace>, StoreError> {
         let leased = sqlx::query_as(
             "/* otel.lease */ UPDATE otel_trace t
-             SET lease_until = clock() + make_interval(secs => $1), due_at = NULL, silent_at = NULL
+             SET lease_until = clock() + make_interval(secs => $1)
              FROM (SELECT trace, due_at IS NULL AS silent FROM otel_trace
                    WHERE least(due_at, silent_at) <= clock() AND (lease_until IS NULL OR lease_until < clock())
                    ORDER BY least(due_at, silent_at) LIMIT 1 FOR UPDATE SKIP LOCKED) d
-             WHERE t.trace = d.trace RETURNING t.trace, t.key_id, t.task_id, t.ended, d.silent",
+             WHERE t.trace = d.trace RETURNING t.trace, t.key_id, t.task_id, t.ended, d.silent, t.arrivals,
+                 extract(epoch FROM clock() - t.seen_at)::float8 AS age",
         );
         Ok(leased.bind(lease.as_secs_f64()).fetch_optional(&self.0.work).await?)
     }
 
-    /// Ends a lease. A trace whose work failed is due again after `again`.
+    /// Ends a lease. The trace is due again after `again`, or after `hold` if records arrived meanwhile.
     ///
     /// # Errors
     /// The database does not answer: the lease runs out.
     pub async fn release(
         self,
-        trace: &str,
+        leased: &LeasedTrace,
         progress: &TraceProgress,
-        again: Option<Duration>,
+        hold: Duration,
     ) -> Result<(), StoreError> {
         sqlx::query(
             "/* otel.release */ UPDATE otel_trace SET lease_until = NULL, task_id = coalesce(task_id, $2),
                  ended = ended OR $3, silent_at = clock() + make_interval(secs => $4),
-                 due_at = coalesce(due_at, clock() + make_interval(secs => $5))
+                 due_at = clock() + make_interval(secs => coalesce($5, CASE WHEN arrivals <> $6 THEN $7::float8 END))
              WHERE trace = $1",
         )
-        .bind(trace)
+        .bind(&leased.trace)
         .bind(progress.task_id.as_deref())
         .bind(progress.ended)
         .bind(progress.silence.map(|silence| silence.as_secs_f64()))
-        .bind(again.map(|again| again.as_secs_f64()))
+        .bind(progress.again.map(|again| again.as_secs_f64()))
+        .bind(leased.arrivals)
+        .bind(hold.as_secs_f64())
         .execute(&self.0.work)
         .await?;
         Ok(())
@@ -326,18 +339,19 @@ impl OtelStore<'_> {
                 "/* otel.forget_records */ DELETE FROM otel_record WHERE trace IN (
                      SELECT trace FROM otel_trace WHERE seen_at < clock() - make_interval(secs => $1)
                          AND due_at IS NULL AND EXISTS (SELECT FROM otel_record r WHERE r.trace = otel_trace.trace)
-                     LIMIT 200)",
+                     LIMIT 2000)",
                 records,
             ),
             (
                 "/* otel.forget_traces */ DELETE FROM otel_trace WHERE trace IN (
                      SELECT trace FROM otel_trace WHERE seen_at < clock() - make_interval(secs => $1)
-                         AND due_at IS NULL LIMIT 1000)",
+                         AND due_at IS NULL LIMIT 5000)",
                 calls,
             ),
             (
                 "/* otel.forget_calls */ DELETE FROM otel_call WHERE alias IN (
-                     SELECT alias FROM otel_call WHERE made_at < clock() - make_interval(secs => $1) LIMIT 5000)",
+                     SELECT alias FROM otel_call c WHERE made_at < clock() - make_interval(secs => $1)
+                         AND NOT EXISTS (SELECT FROM otel_record r WHERE r.trace = c.trace) LIMIT 20000)",
                 calls,
             ),
         ] {

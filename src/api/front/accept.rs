@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{ConnectionLimits, connection, http2};
+use super::{ConnectionLimits, connection};
 use crate::{
     api::problem::Problem,
     lifecycle::{self, Tasks},
@@ -41,7 +41,7 @@ pub(super) async fn run(
         refusals: Arc::new(Semaphore::new(REFUSALS)),
         limits: Arc::new(limits),
         routes,
-        exports: (exports, Arc::new(Semaphore::new(http2::EXPORTS))),
+        exports,
         tasks,
     };
     let soft = door.tasks.soft().clone();
@@ -88,8 +88,8 @@ struct Acceptor {
     refusals: Arc<Semaphore>,
     limits: Arc<ConnectionLimits>,
     routes: Router,
-    /// Routes over HTTP/2, and permits of exports that are read.
-    exports: (Router, Arc<Semaphore>),
+    /// Routes over HTTP/2.
+    exports: Router,
     tasks: Tasks,
 }
 

@@ -26,7 +26,6 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{
     net::TcpStream,
-    sync::Semaphore,
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -49,7 +48,7 @@ const BUFFER: usize = 64 * 1024;
 pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
-    (routes, exports): (Router, (Router, Arc<Semaphore>)),
+    (routes, exports): (Router, Router),
     limits: Arc<ConnectionLimits>,
     tasks: Tasks,
 ) {

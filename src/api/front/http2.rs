@@ -1,14 +1,13 @@
 //! Serves one connection of HTTP/2, on which only exports of OpenTelemetry come.
 //!
-//! Everything that a client can pile up is bounded: streams, header lists, resets, exports that are read at once, and
-//! the time of each. A client that no longer answers pings is cut off.
+//! Everything that a client can pile up is bounded: streams, header lists, resets, and the time of each call. A client that no longer answers pings is cut off.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::ConnectInfo, response::Response};
 use hyper::{Request, body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{net::TcpStream, sync::Semaphore, time::timeout};
+use tokio::{net::TcpStream, time::timeout};
 use tonic::Code;
 use tower::ServiceExt;
 
@@ -16,13 +15,11 @@ use super::ConnectionLimits;
 use crate::{api::otel::grpc::refusal, lifecycle::Tasks};
 
 /// Beginning of a connection of HTTP/2, by which it is told from HTTP/1.
-pub(super) const PREFACE: &[u8] = b"PRI";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Most streams of a connection at once.
 const STREAMS: u32 = 32;
 /// Most streams that a client may reset before they are served.
 const RESETS: usize = 32;
-/// Most exports that are read at once, over all connections.
-pub(super) const EXPORTS: usize = 64;
 /// Longest time of an export, its body included.
 const EXPORT: Duration = Duration::from_secs(10);
 /// Silence after which a client is pinged, and longest wait for its answer.
@@ -42,11 +39,11 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamTasks {
 pub(super) async fn serve(
     socket: TcpStream,
     peer: SocketAddr,
-    (routes, exports): (Router, Arc<Semaphore>),
+    routes: Router,
     limits: Arc<ConnectionLimits>,
     tasks: Tasks,
 ) {
-    let service = service_fn(move |request| answer(request, peer, routes.clone(), Arc::clone(&exports)));
+    let service = service_fn(move |request| answer(request, peer, routes.clone()));
     let connection = http2::Builder::new(StreamTasks(tasks.clone()))
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
@@ -70,15 +67,7 @@ pub(super) async fn serve(
 }
 
 /// Answers one call.
-async fn answer(
-    request: Request<Incoming>,
-    peer: SocketAddr,
-    routes: Router,
-    exports: Arc<Semaphore>,
-) -> Result<Response, Infallible> {
-    let Ok(_place) = exports.try_acquire() else {
-        return Ok(refusal(Code::Unavailable, "too many exports are being read: send it again in a second"));
-    };
+async fn answer(request: Request<Incoming>, peer: SocketAddr, routes: Router) -> Result<Response, Infallible> {
     let mut request = request.map(Body::new);
     request.extensions_mut().insert(ConnectInfo(peer));
     match timeout(EXPORT, routes.oneshot(request)).await {

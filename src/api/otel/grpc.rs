@@ -1,12 +1,14 @@
 //! Exports of OpenTelemetry over gRPC, on the port of HTTP: the same services as over HTTP, with statuses in place of
 //! problems.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::ConnectInfo,
-    http::{HeaderValue, StatusCode, header},
+    body::Body,
+    extract::{ConnectInfo, State},
+    http::{self, HeaderValue, StatusCode, header},
+    middleware::{self, Next},
     response::Response,
 };
 use opentelemetry_proto::tonic::collector::{
@@ -23,6 +25,7 @@ use opentelemetry_proto::tonic::collector::{
         trace_service_server::{TraceService, TraceServiceServer},
     },
 };
+use tokio::sync::Semaphore;
 use tonic::{Code, Request, Status, codec::CompressionEncoding};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -31,6 +34,7 @@ use crate::{
     api::{
         Api,
         admission::{Admission, Class, Sender},
+        auth::Caller,
         problem::Problem,
     },
     flows::otel::Received,
@@ -42,16 +46,21 @@ use umbra_otel::Export;
 /// Pause after which an exporter sends a batch again that was not taken.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Most exports that are read at once. A message is decoded as a whole.
+const EXPORTS: usize = 16;
+
 /// Services of OTLP.
 #[derive(Clone)]
 struct Collector {
     api: Api,
     admission: Admission,
+    /// Permits of exports that are read.
+    reading: Arc<Semaphore>,
 }
 
 /// Returns the routes of the services of OTLP over gRPC. A message may have `decoded` bytes.
 pub fn routes(api: Api, admission: Admission, decoded: usize) -> Router {
-    let collector = Collector { api, admission };
+    let collector = Collector { api, admission, reading: Arc::new(Semaphore::new(EXPORTS)) };
     macro_rules! service {
         ($server:ident) => {
             $server::new(collector.clone())
@@ -66,6 +75,7 @@ pub fn routes(api: Api, admission: Admission, decoded: usize) -> Router {
             "/opentelemetry.proto.collector.metrics.v1.MetricsService/{method}",
             service!(MetricsServiceServer),
         )
+        .layer(middleware::from_fn_with_state(collector, enter))
         .fallback(|| async { refusal(Code::Unimplemented, "over HTTP/2 this port serves only OTLP: use HTTP/1.1") })
 }
 
@@ -80,14 +90,29 @@ pub fn refusal(code: Code, message: &'static str) -> Response {
     response
 }
 
+/// Layer of each call: identifies the caller by the headers, before the message is read.
+async fn enter(State(collector): State<Collector>, mut request: http::Request<Body>, next: Next) -> Response {
+    let spools = || collector.api.flows.events.spool.accepts();
+    let caller = match collector.api.keys.identify(request.headers(), Class::Telemetry, spools).await {
+        Ok(caller) => caller,
+        Err(problem) => return status(&problem).into_http(),
+    };
+    let Ok(_place) = collector.reading.try_acquire() else {
+        let busy = Problem::overloaded("too many exports are being read: send it again in a second");
+        return status(&busy).into_http();
+    };
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
 impl Collector {
     /// Takes an export as `POST /v1/traces` does.
     async fn take<T>(&self, request: Request<T>, export: impl FnOnce(T) -> Export) -> Result<Received, Status> {
         let (metadata, extensions, message) = request.into_parts();
         let headers = metadata.into_headers();
         let taken = async {
-            let spools = || self.api.flows.events.spool.accepts();
-            let caller = self.api.keys.identify(&headers, Class::Telemetry, spools).await?;
+            let unknown = || Problem::internal("a call without an entrance");
+            let caller = extensions.get::<Caller>().ok_or_else(unknown)?;
             let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
             let sender = caller.key().map(Sender::Key).or(peer.map(Sender::Peer));
             let sender = sender.unwrap_or(Sender::Peer(std::net::Ipv4Addr::UNSPECIFIED.into()));
@@ -97,7 +122,7 @@ impl Collector {
             if headers.contains_key(ORIGIN_HEADER) {
                 return Ok(Received::default());
             }
-            receive(&self.api, &caller, export(message)).await
+            receive(&self.api, caller, export(message)).await
         };
         taken.await.map_err(|problem| status(&problem))
     }

@@ -66,8 +66,11 @@ pub(super) fn end_of(last: &AssembledCall, trace: &str, task_id: &str) -> Event 
 
 /// Describes where a call was told: `metadata.otel` of its event.
 fn provenance(call: &AssembledCall, context: CallContext<'_>) -> Value {
-    let duration =
-        call.end.checked_sub(call.start).filter(|_| call.start > 0).map(|nanoseconds| nanoseconds / 1_000_000);
+    let duration = call
+        .end
+        .checked_sub(call.start)
+        .filter(|duration| call.start > 0 && *duration >= 0)
+        .map(|nanoseconds| nanoseconds / 1_000_000);
     let members = [
         ("kind", Some(json!(if call.kind == CallKind::Model { "model" } else { "tool" }))),
         ("trace_id", Some(json!(context.trace))),

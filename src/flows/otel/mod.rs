@@ -48,15 +48,26 @@ impl Otel {
         Self(Arc::new(OtelParts { store, clock, installation, events, looks, arrived, told }))
     }
 
-    /// Keyed hash of an alias of a call.
-    fn alias(&self, alias: &str) -> [u8; 32] {
-        self.0.installation.hash("otel-alias", &[alias.as_bytes()])
+    /// Keyed hash of an alias of a call. Services, and senders with keys of their own, know nothing of each other.
+    fn alias(&self, by: Option<KeyId>, service: &str, alias: &str) -> [u8; 32] {
+        let by = by.map(|by| by.to_string()).unwrap_or_default();
+        self.0.installation.hash("otel-alias", &[by.as_bytes(), service.as_bytes(), alias.as_bytes()])
     }
 
-    /// Keyed hash of a tool call's id in the process of a service: it links the traces of a conversation.
-    fn link(&self, service: &str, tool_id: &str) -> [u8; 32] {
-        self.0.installation.hash("otel-link", &[service.as_bytes(), tool_id.as_bytes()])
+    /// Keyed hash of a tool call's id in a service: it links the traces of a conversation.
+    fn link(&self, by: Option<KeyId>, service: &str, tool_id: &str) -> [u8; 32] {
+        self.alias(by, service, &format!("link/{tool_id}"))
     }
+}
+
+/// Returns the name of a trace of a sender: ids may be the same by chance or on purpose.
+fn trace_of(trace: &str, by: Option<KeyId>) -> String {
+    by.map_or_else(|| trace.to_owned(), |by| format!("{trace}@{by}"))
+}
+
+/// Returns the id of a trace without its sender.
+fn trace_id(trace: &str) -> &str {
+    trace.rsplit_once('@').map_or(trace, |(id, _)| id)
 }
 
 /// Sender of an export.

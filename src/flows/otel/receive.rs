@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{HOLD, Otel, OtelSender};
+use super::{HOLD, Otel, OtelSender, trace_id, trace_of};
 use crate::telemetry::metric;
-use umbra_domain::{EventId, StoredEvent};
+use umbra_domain::{EventId, KeyId, StoredEvent};
 use umbra_otel::{Export, Record, RecordKind, normalise};
 use umbra_store::{
     StoreError,
@@ -51,11 +51,11 @@ impl Otel {
         metrics::counter!(metric::OTEL_RECORDS, "signal" => signal).increment(records.len() as u64);
         metrics::counter!(metric::OTEL_REJECTED, "signal" => signal).increment(received.rejected);
         let service = records.first().map(|record: &Record| record.service.clone());
-        let records = self.relevant(records).await?;
+        let records = self.relevant(records, sender.by).await?;
         if !records.is_empty() {
             let mut new = Vec::with_capacity(records.len());
             for record in records {
-                new.extend(self.redacted(record).await);
+                new.extend(self.redacted(record, sender.by).await);
             }
             self.0.store.otel().store(&new, sender.by, HOLD).await?;
             self.0.arrived.notify_one();
@@ -71,7 +71,7 @@ impl Otel {
     }
 
     /// Leaves out spans of other work: those that are in no trace with a call, as far as is known.
-    async fn relevant(&self, mut records: Vec<Record>) -> Result<Vec<Record>, StoreError> {
+    async fn relevant(&self, mut records: Vec<Record>, by: Option<KeyId>) -> Result<Vec<Record>, StoreError> {
         let mut kept: HashSet<String> = records
             .iter()
             .filter(|record| record.kind != RecordKind::Other)
@@ -80,16 +80,16 @@ impl Otel {
         let others: HashSet<&str> =
             records.iter().map(|record| record.trace.as_str()).filter(|trace| !kept.contains(*trace)).collect();
         if !others.is_empty() {
-            let others: Vec<&str> = others.into_iter().collect();
+            let others: Vec<String> = others.into_iter().map(|trace| trace_of(trace, by)).collect();
             let known = self.0.store.otel().known_traces(&others).await?;
-            kept.extend(known);
+            kept.extend(known.iter().map(|trace| trace_id(trace).to_owned()));
         }
         records.retain(|record| kept.contains(&record.trace));
         Ok(records)
     }
 
     /// Returns a record as it is stored: without credentials, under the hash of what it was.
-    async fn redacted(&self, mut record: Record) -> Option<NewRecord> {
+    async fn redacted(&self, mut record: Record, by: Option<KeyId>) -> Option<NewRecord> {
         let whole = serde_json::to_vec(&record).ok()?;
         let digest = self.0.installation.hash("otel-record", &[&whole]);
         let clean = |text: &mut String| umbra_checks::redact(text).as_str().clone_into(text);
@@ -118,7 +118,7 @@ impl Otel {
         for (at, part) in record.parts.iter_mut().enumerate() {
             part.stored = screened.remove(&at)?;
         }
-        Some(NewRecord { trace: record.trace.clone(), digest, record: serde_json::to_vec(&record).ok()? })
+        Some(NewRecord { trace: trace_of(&record.trace, by), digest, record: serde_json::to_vec(&record).ok()? })
     }
 }
 

@@ -9,8 +9,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Otel,
+    HOLD, Otel,
     emission::{CallContext, end_of, event_of},
+    trace_id,
 };
 use crate::{
     flows::events::{AcceptError, Origin},
@@ -26,11 +27,15 @@ use umbra_store::{
 /// Pause between looks for traces that are due.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// Pause between deletions.
-const BETWEEN_DELETIONS: Duration = Duration::from_mins(5);
+const BETWEEN_DELETIONS: Duration = Duration::from_mins(1);
 /// Longest time that a worker may hold a trace.
 const LEASE: Duration = Duration::from_secs(30);
 /// Pause before a trace whose work failed is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Longest wait of a trace for the calls that its models were told of, since its last records.
+const LINKS: Duration = Duration::from_secs(4);
+/// Longest wait of a result for the event of its call, which another trace tells of.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Silence after a final answer that completes a task.
 const SILENCE: Duration = Duration::from_mins(1);
 /// Most records of a trace that are assembled.
@@ -85,7 +90,10 @@ impl Otel {
         let Some(leased) = store.lease(LEASE).await? else { return Ok(false) };
         let mut progress = TraceProgress::default();
         let done = self.assemble(&leased, &mut progress).await;
-        store.release(&leased.trace, &progress, done.is_err().then_some(AGAIN)).await?;
+        if done.is_err() {
+            progress.again = Some(AGAIN);
+        }
+        store.release(&leased, &progress, HOLD).await?;
         done.map(|()| true)
     }
 
@@ -97,8 +105,12 @@ impl Otel {
         };
         let trace = tokio::task::block_in_place(read);
         let task_id = match &leased.task_id {
-            Some(task) => task.clone(),
+            Some(task) => Some(task.clone()),
             None => self.task_of(leased, &trace).await?,
+        };
+        let Some(task_id) = task_id else {
+            progress.again = Some(AGAIN);
+            return Ok(());
         };
         progress.task_id = Some(task_id.clone());
         let ends = trace.completed.filter(|_| !leased.ended);
@@ -112,7 +124,9 @@ impl Otel {
             filing.file(call, &known, (ends == Some(at), is_withheld)).await?;
         }
         for result in &trace.foreign_results {
-            filing.foreign(result, &trace).await?;
+            if !filing.foreign(result, &trace).await? && leased.age() < PATIENCE {
+                progress.again = Some(AGAIN);
+            }
         }
         let is_over = ends.is_some() || leased.silent && !leased.ended;
         if is_over && !filing.completed {
@@ -128,20 +142,28 @@ impl Otel {
         Ok(())
     }
 
-    /// Returns the task of a trace: its conversation, else the task of calls that its models were told of, else itself.
-    async fn task_of(&self, leased: &LeasedTrace, trace: &Trace) -> Result<String, StoreError> {
+    /// Returns the task of a trace: its conversation, else the task of calls that its models were told of, else itself;
+    /// `None` while such calls may still be filed.
+    async fn task_of(&self, leased: &LeasedTrace, trace: &Trace) -> Result<Option<String>, StoreError> {
         if let Some(conversation) = trace.calls.iter().find_map(|call| call.conversation.clone()) {
-            return Ok(conversation);
+            return Ok(Some(conversation));
         }
-        let links: BTreeSet<[u8; 32]> =
-            trace.calls.iter().flat_map(|call| call.history.iter().map(|id| self.link(&call.service, id))).collect();
+        let own: BTreeSet<&String> = trace.calls.iter().filter_map(|call| call.tool_id.as_ref()).collect();
+        let links: BTreeSet<[u8; 32]> = trace
+            .calls
+            .iter()
+            .flat_map(|call| call.history.iter().map(move |id| (call, id)))
+            .filter(|(_, id)| !own.contains(id))
+            .map(|(call, id)| self.link(leased.key(), &call.service, id))
+            .collect();
         if !links.is_empty() {
             let links: Vec<[u8; 32]> = links.into_iter().collect();
-            if let Some(linked) = self.0.store.otel().known(&links).await?.into_iter().next() {
-                return Ok(linked.task_id);
+            let linked = self.0.store.otel().known(&links).await?.into_iter().next();
+            if linked.is_some() || leased.age() < LINKS {
+                return Ok(linked.map(|linked| linked.task_id));
             }
         }
-        Ok(leased.trace.clone())
+        Ok(Some(trace_id(&leased.trace).to_owned()))
     }
 
     /// Tells the operator once an hour that a service's models say nothing.
@@ -188,10 +210,13 @@ impl Filing<'_> {
         Origin { by: self.leased.key(), ..Origin::default() }
     }
 
+    fn aliases(&self, call: &AssembledCall) -> Vec<[u8; 32]> {
+        call.aliases.iter().map(|alias| self.otel.alias(self.leased.key(), &call.service, alias)).collect()
+    }
+
     /// Returns what is known of the calls of a trace, by alias.
     async fn known(&self, trace: &Trace) -> Result<HashMap<Vec<u8>, KnownOtelCall>, StoreError> {
-        let aliases = trace.calls.iter().flat_map(|call| &call.aliases).map(|alias| self.otel.alias(alias));
-        let aliases: Vec<[u8; 32]> = aliases.collect();
+        let aliases: Vec<[u8; 32]> = trace.calls.iter().flat_map(|call| self.aliases(call)).collect();
         let known = self.otel.0.store.otel().known(&aliases).await?;
         Ok(known.into_iter().map(|call| (call.alias.clone(), call)).collect())
     }
@@ -204,11 +229,11 @@ impl Filing<'_> {
         (completes, is_withheld): (bool, bool),
     ) -> Result<(), TraceError> {
         let store = self.otel.0.store.otel();
-        let aliases: Vec<[u8; 32]> = call.aliases.iter().map(|alias| self.otel.alias(alias)).collect();
+        let aliases = self.aliases(call);
         let found: Vec<&KnownOtelCall> = aliases.iter().filter_map(|alias| known.get(alias.as_slice())).collect();
         let task_id = call.conversation.clone().unwrap_or_else(|| self.task_id.clone());
         let trace = self.leased.trace.as_str();
-        let context = CallContext { trace, task_id: &task_id, completes, is_withheld };
+        let context = CallContext { trace: trace_id(trace), task_id: &task_id, completes, is_withheld };
         let (event, marks) = event_of(call, context);
         let whole = serde_json::to_vec(&event).unwrap_or_default();
         let told = self.otel.0.installation.hash("otel-told", &[&whole]);
@@ -239,7 +264,7 @@ impl Filing<'_> {
             None => self.accept(call, event, marks, &first, context).await?,
         };
         if let Some(tool_id) = &call.tool_id {
-            let link = self.otel.link(&call.service, tool_id);
+            let link = self.otel.link(self.leased.key(), &call.service, tool_id);
             store.claim(first.call, &[link], &self.leased.trace, &task_id).await?;
         }
         Ok(store.tell(first.call, id, &told).await?)
@@ -276,19 +301,20 @@ impl Filing<'_> {
     }
 
     /// Adds a result to a call of another trace of the same conversation.
-    async fn foreign(&self, result: &umbra_otel::Part, trace: &Trace) -> Result<(), TraceError> {
-        let (Some(id), Some(call)) = (&result.id, trace.calls.first()) else { return Ok(()) };
-        let known = self.otel.0.store.otel().known(&[self.otel.link(&call.service, id)]).await?;
-        let Some(event) = known.first().and_then(KnownOtelCall::event) else { return Ok(()) };
+    /// Returns false if that call has no event yet.
+    async fn foreign(&self, result: &umbra_otel::Part, trace: &Trace) -> Result<bool, TraceError> {
+        let (Some(id), Some(call)) = (&result.id, trace.calls.first()) else { return Ok(true) };
+        let known = self.otel.0.store.otel().known(&[self.otel.link(self.leased.key(), &call.service, id)]).await?;
+        let Some(event) = known.first().and_then(KnownOtelCall::event) else { return Ok(false) };
         self.otel.amend(event, &result.stored.event, &result.stored.marks).await?;
-        Ok(())
+        Ok(true)
     }
 
     /// Files the end of a task whose last answer is filed already.
     async fn end(&mut self, trace: &Trace) -> Result<(), TraceError> {
         let Some(last) = trace.calls.iter().max_by_key(|call| call.end) else { return Ok(()) };
         let task_id = last.conversation.clone().unwrap_or_else(|| self.task_id.clone());
-        let event = end_of(last, &self.leased.trace, &task_id);
+        let event = end_of(last, trace_id(&self.leased.trace), &task_id);
         let key = format!("otel/end/{}", self.leased.trace);
         self.otel.0.events.accept_screened(event, Vec::new(), &key, &self.origin()).await?;
         self.completed = true;
