@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::Executor;
 
 use super::{ExportedBody, assembled, calls, capture, names};
-use crate::support::{Schema, Umbra};
+use crate::support::{Schema, Umbra, until};
 
 /// Returns the identity of each call with the number of its events: kind, texts, tool, and id.
 fn identities(events: &[Value]) -> BTreeMap<String, usize> {
@@ -79,4 +81,96 @@ async fn order_repetition_and_a_killed_server_change_no_call() {
             differs(&found, &wanted)
         );
     }
+}
+
+#[tokio::test]
+async fn trace_of_a_server_that_dies_while_it_files_it_is_filed_by_another() {
+    let schema = Schema::fresh().await;
+    let mut first = Umbra::with().on(&schema).go().await;
+    // The server takes the trace and waits for the table in the middle of its work.
+    let mut holder = schema.connect().await;
+    holder.execute("BEGIN; LOCK TABLE event IN EXCLUSIVE MODE").await.expect("a lock");
+    for body in &capture("pydantic-ai").bodies {
+        assert_eq!(first.export(body).await.0, 200);
+    }
+    until("a lease", async || {
+        let leased: i64 = schema.one("SELECT count(*) FROM otel_trace WHERE lease_until IS NOT NULL").await;
+        (leased == 1).then_some(())
+    })
+    .await;
+    first.unchecked();
+    first.kill();
+    holder.execute("ROLLBACK").await.expect("an end");
+    schema.run(&format!("UPDATE {}.otel_trace SET lease_until = now() - interval '1 s'", schema.name)).await;
+    let second = Umbra::with().on(&schema).go().await;
+    until("the calls", async || (calls(&second).await.len() == 5).then_some(())).await;
+}
+
+/// Returns a span as the body of an export.
+fn span(service: &str, trace: u8, id: u8, attributes: &[(&str, &str)]) -> Value {
+    let text = |name: &str, value: &str| json!({"key": name, "value": {"stringValue": value}});
+    let attributes: Vec<Value> = attributes.iter().map(|(name, value)| text(name, value)).collect();
+    let span = json!({"traceId": format!("{trace:032x}"), "spanId": format!("{id:016x}"), "name": "step",
+        "startTimeUnixNano": format!("17{trace:02}00000000000000{id:02}"),
+        "endTimeUnixNano": format!("17{trace:02}00000000000001{id:02}"), "attributes": attributes});
+    json!({"resourceSpans": [{"resource": {"attributes": [text("service.name", service)]},
+        "scopeSpans": [{"spans": [span]}]}]})
+}
+
+#[tokio::test]
+async fn result_in_another_trace_is_given_to_its_call_even_if_it_comes_first() {
+    let schema = Schema::fresh().await;
+    let umbra = Umbra::with().on(&schema).go().await;
+    let asked = r#"[{"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1", "name": "ls",
+        "arguments": {"path": "/"}}]}]"#;
+    let given = r#"[{"role": "user", "parts": [{"type": "text", "content": "look"}]},
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1", "name": "ls", "arguments": {}}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_u8d1", "response": "etc"}]}]"#;
+    let said = r#"[{"role": "assistant", "parts": [{"type": "text", "content": "one folder"}]}]"#;
+    let chat = ("gen_ai.operation.name", "chat");
+    let second = span("s", 2, 2, &[chat, ("gen_ai.input.messages", given), ("gen_ai.output.messages", said)]);
+    let first = span("s", 1, 1, &[chat, ("gen_ai.output.messages", asked)]);
+    for body in [second, first] {
+        assert_eq!(umbra.post("/v1/traces", &body).await.status, 200);
+    }
+    assembled(&schema).await;
+    let events = calls(&umbra).await;
+    let tool = events.iter().find(|event| !event["tool"].is_null()).expect("a call of a tool");
+    assert_eq!((&tool["tool"]["name"], &tool["tool"]["result"]), (&json!("ls"), &json!("etc")), "{events:#?}");
+    assert!(events.iter().all(|event| event["task_id"] == tool["task_id"]), "one task: {events:#?}");
+}
+
+#[tokio::test]
+async fn sender_with_a_key_of_its_own_changes_no_call_of_another() {
+    let schema = Schema::fresh().await;
+    let umbra = Umbra::with().on(&schema).go().await;
+    let key = |agent: &str, scope: &str| {
+        let made = umbra.cli(&["keys", "create", "--name", agent, "--scope", scope, "--agent", agent, "--json"], None);
+        let made: Value = serde_json::from_slice(&made.stdout).expect("a key");
+        format!("Bearer {}", made["key"].as_str().expect("a key"))
+    };
+    let (alice, bob, reader) = (key("alice", "ingest"), key("bob", "ingest"), key("*", "read"));
+    let send = async |key: &str, service: &str, arguments: &str| {
+        let tool = [("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", "bash")];
+        let body = span(service, 1, 1, &[&tool[..], &[("gen_ai.tool.call.arguments", arguments)]].concat());
+        let headers = [("content-type", "application/json"), ("authorization", key)];
+        umbra.send(Method::POST, "/v1/traces", &headers, Some(body.to_string().into_bytes())).await.status.as_u16()
+    };
+    // Until the server knows that there are keys, it takes everything as it comes.
+    until("keys to be asked for", async || {
+        (umbra.send(Method::GET, "/v1/status", &[], None).await.status == 401).then_some(())
+    })
+    .await;
+    assert_eq!(send(&alice, "alice", r#"{"command": "id"}"#).await, 200);
+    assert_eq!(send(&bob, "bob", r#"{"command": "ls"}"#).await, 200);
+    assembled(&schema).await;
+    let read = [("authorization", reader.as_str())];
+    let events = umbra.send(Method::GET, "/v1/events", &read, None).await.body;
+    let shown: BTreeMap<&str, &Value> = events["items"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .map(|event| (event["agent"].as_str().expect("an agent"), &event["tool"]["args"]["command"]))
+        .collect();
+    assert_eq!(shown, BTreeMap::from([("alice", &json!("id")), ("bob", &json!("ls"))]));
 }
