@@ -4,6 +4,7 @@ CREATE TABLE otel_trace (
     trace       text        PRIMARY KEY,               -- trace id in hex, or a name made from a log's session
     key_id      uuid,                                  -- API key of its first export
     arrivals    bigint      NOT NULL DEFAULT 0,        -- exports with records of it
+    records     bigint      NOT NULL DEFAULT 0,        -- records of it
     due_at      timestamptz,                           -- time at which new records are assembled; none without new ones
     lease_until timestamptz,                           -- a worker assembles it
     task_id     text,                                  -- of its events, for good

@@ -11,13 +11,14 @@ pub mod grpc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, header},
     response::Response,
     routing::post,
 };
+use bytes::Bytes;
 use umbra_domain::key::Scope;
 use umbra_llm::ORIGIN_HEADER;
-use umbra_otel::{Encoding, Export, Signal, decode, response};
+use umbra_otel::{Encoding, Signal, decode, response};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Paths of SDKs that append them to the addresses of their own products: those of Langfuse and of `LangSmith`.
@@ -30,8 +31,6 @@ pub fn routes() -> OpenApiRouter<Api> {
     OTHER_PATHS.into_iter().fold(own, |routes, path| routes.route(path, post(post_traces)))
 }
 
-static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
-
 /// Takes spans of OpenTelemetry, as protobuf or JSON. Calls of models and tools among them become events, a moment
 /// later and each once, however often they are told. The export is durable when this answers. Single spans that cannot
 /// be used are counted in `partialSuccess`.
@@ -41,7 +40,7 @@ static ORIGIN: HeaderName = HeaderName::from_static(ORIGIN_HEADER);
     responses((status = 200, description = "ExportTraceServiceResponse, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json")))))]
 pub async fn post_traces(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    take(&api, &caller, Signal::Traces, request).await
+    export(&api, &caller, Signal::Traces, request).await
 }
 
 /// Takes logs of OpenTelemetry, as protobuf or JSON: contents of model calls, and what coding agents log.
@@ -51,7 +50,7 @@ pub async fn post_traces(State(api): State<Api>, caller: Caller, request: Reques
     responses((status = 200, description = "ExportLogsServiceResponse, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json")))))]
 pub async fn post_logs(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    take(&api, &caller, Signal::Logs, request).await
+    export(&api, &caller, Signal::Logs, request).await
 }
 
 /// Takes metrics of OpenTelemetry and drops them, so that exporters report no failure.
@@ -61,34 +60,39 @@ pub async fn post_logs(State(api): State<Api>, caller: Caller, request: Request)
     responses((status = 200, description = "ExportMetricsServiceResponse, in the encoding of the request",
         content((Vec<u8> = "application/x-protobuf"), (std::collections::HashMap<String, serde_json::Value> = "application/json")))))]
 pub async fn post_metrics(State(api): State<Api>, caller: Caller, request: Request) -> Result<Response, Problem> {
-    take(&api, &caller, Signal::Metrics, request).await
+    export(&api, &caller, Signal::Metrics, request).await
 }
 
-async fn take(api: &Api, caller: &Caller, signal: Signal, request: Request) -> Result<Response, Problem> {
+async fn export(api: &Api, caller: &Caller, signal: Signal, request: Request) -> Result<Response, Problem> {
     caller.require(Scope::Ingest)?;
-    let encoding = match expect_media(request.headers(), &[Media::Protobuf, Media::Json])? {
-        Media::Json => Encoding::Json,
-        _ => Encoding::Protobuf,
-    };
-    let is_own = request.headers().contains_key(&ORIGIN);
+    let media = expect_media(request.headers(), &[Media::Protobuf, Media::Json])?;
+    let encoding = if media == Media::Json { Encoding::Json } else { Encoding::Protobuf };
+    let headers = request.headers().clone();
     let body = api.bodies.read(request).await?;
     if encoding == Encoding::Json && body.trim_ascii_start().first() == Some(&b'[') {
         let problem = Problem::bad_json("the body is no JSON of OTLP; errors says why");
         return Err(problem.at("", "invalid", "expected an object, found an array"));
     }
-    let read = || decode(signal, encoding, &body).map_err(|error| Problem::bad_json(error.to_string()));
-    // Umbra's own telemetry may be led back to it.
-    let received =
-        if is_own { Received::default() } else { receive(api, caller, tokio::task::block_in_place(read)?).await? };
-    let media = if encoding == Encoding::Json { Media::Json } else { Media::Protobuf };
-    let mut answer = Response::new(response(signal, encoding, received.rejected, received.reason).into());
+    let mut answer = Response::new(take(api, caller, (signal, encoding), (&headers, &body)).await?.into());
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media.as_str()));
     Ok(answer)
 }
 
-/// Stores an export of a caller.
-async fn receive(api: &Api, caller: &Caller, export: Export) -> Result<Received, Problem> {
-    let may_speak_for = |agent: &str| caller.speak_for(agent).is_ok();
-    let sender = OtelSender { by: caller.key(), may_speak_for: &may_speak_for };
-    Ok(api.flows.otel.receive(export, sender).await?)
+/// Stores an export of a caller; returns the body of the answer.
+async fn take(
+    api: &Api,
+    caller: &Caller,
+    (signal, encoding): (Signal, Encoding),
+    (headers, body): (&HeaderMap, &[u8]),
+) -> Result<Bytes, Problem> {
+    let read = || decode(signal, encoding, body).map_err(|error| Problem::bad_json(error.to_string()));
+    // Umbra's own telemetry may be led back to it.
+    let received = if headers.contains_key(ORIGIN_HEADER) {
+        Received::default()
+    } else {
+        let may_speak_for = |agent: &str| caller.speak_for(agent).is_ok();
+        let sender = OtelSender { by: caller.key(), may_speak_for: &may_speak_for };
+        api.flows.otel.receive(tokio::task::block_in_place(read)?, sender).await?
+    };
+    Ok(response(signal, encoding, received.rejected, received.reason).into())
 }

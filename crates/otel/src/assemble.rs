@@ -1,6 +1,8 @@
 //! Records of a trace become calls: one for each true call of a model or a tool, however often it was told. The result
 //! depends on the set of records alone, not on their order.
 
+use std::collections::HashMap;
+
 use umbra_domain::NanoUsd;
 
 use crate::{
@@ -27,8 +29,8 @@ pub enum CallKind {
 pub struct AssembledCall {
     /// Kind of the call.
     pub kind: CallKind,
-    /// Names under which the call is told: of spans, of its response, of the tool call. One in common is enough to know
-    /// it again.
+    /// Names under which the call alone is told: of its spans, of its response, of the output that asked for it. One in
+    /// common is enough to know it again.
     pub aliases: Vec<String>,
     /// Name of the agent, if a record of the call or one above it has one.
     pub agent: Option<String>,
@@ -108,7 +110,8 @@ pub fn assemble(records: &[Record]) -> Trace {
         given.extend(given_results(&nodes, &call));
         let uses = tool_uses(&nodes);
         call.has_content |= uses.iter().any(|part| !arguments(part).is_null());
-        if call.output.is_some() || call.usage.is_some() || !uses.is_empty() {
+        let has_answered = call.usage.is_some() || call.response_id.is_some() || call.stop_reason.is_some();
+        if has_answered || call.output.is_some() || !uses.is_empty() {
             models.push((outermost, call, uses));
         }
     }
@@ -133,8 +136,24 @@ pub fn assemble(records: &[Record]) -> Trace {
         let key = |call: &AssembledCall| (call.start, call.kind == CallKind::Tool);
         key(a).cmp(&key(b)).then_with(|| a.span.cmp(&b.span))
     });
+    keep_own_aliases(&mut calls);
     let completed = completed(&tree, &calls);
     Trace { calls, completed, foreign_results }
+}
+
+/// Drops the aliases that several calls have: an id that comes back in each turn, an answer from a cache.
+fn keep_own_aliases(calls: &mut [AssembledCall]) {
+    let mut holders: HashMap<String, usize> = HashMap::new();
+    for call in &mut *calls {
+        call.aliases.sort_unstable();
+        call.aliases.dedup();
+        for alias in &call.aliases {
+            *holders.entry(alias.clone()).or_default() += 1;
+        }
+    }
+    for call in calls {
+        call.aliases.retain(|alias| holders.get(alias) == Some(&1));
+    }
 }
 
 /// Returns the last call of a model, if the work of the topmost agent has ended.

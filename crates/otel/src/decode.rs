@@ -1,8 +1,14 @@
 //! Bodies of exports: protobuf or JSON.
 
 use opentelemetry_proto::tonic::collector::{logs::v1::ExportLogsServiceRequest, trace::v1::ExportTraceServiceRequest};
+use prost::Message;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::{
+    json::with_whole_characters,
+    wire::{self, ELEMENTS, Shape, TooManyElements},
+};
 
 /// Kind of telemetry in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,18 +56,18 @@ impl std::error::Error for BadExport {}
 /// Decodes a body.
 ///
 /// # Errors
-/// The body is not of this signal and encoding, or it has bytes but no span, log or metric, which is a body of another
-/// signal: protobuf skips what it does not know.
+/// The body is not of this signal and encoding, or holds more values than are read; or it has bytes but no span or log,
+/// which is a body of another signal: protobuf skips what it does not know. Single bad characters are replaced.
 pub fn decode(signal: Signal, encoding: Encoding, body: &[u8]) -> Result<Export, BadExport> {
     let bad = |reason: String| BadExport(format!("the body is no {} of OTLP: {reason}", encoding.title()));
     let (export, is_empty) = match signal {
         Signal::Traces => {
-            let request: ExportTraceServiceRequest = read(encoding, body).map_err(bad)?;
+            let request: ExportTraceServiceRequest = read(encoding, body, &wire::TRACES).map_err(bad)?;
             let is_empty = request.resource_spans.is_empty();
             (Export::Traces(request), is_empty)
         }
         Signal::Logs => {
-            let request: ExportLogsServiceRequest = read(encoding, body).map_err(bad)?;
+            let request: ExportLogsServiceRequest = read(encoding, body, &wire::LOGS).map_err(bad)?;
             let is_empty = request.resource_logs.is_empty();
             (Export::Logs(request), is_empty)
         }
@@ -74,12 +80,18 @@ pub fn decode(signal: Signal, encoding: Encoding, body: &[u8]) -> Result<Export,
     Ok(export)
 }
 
-fn read<T: prost::Message + Default + DeserializeOwned>(encoding: Encoding, body: &[u8]) -> Result<T, String> {
+fn read<T: Message + Default + DeserializeOwned>(encoding: Encoding, body: &[u8], shape: &Shape) -> Result<T, String> {
+    let too_many = || format!("it holds more than {ELEMENTS} spans, attributes and values; send smaller batches");
     if encoding == Encoding::Protobuf {
-        return T::decode(body).map_err(|error| error.to_string());
+        let mended = wire::mended(body, shape).map_err(|TooManyElements| too_many())?;
+        return T::decode(mended.as_deref().unwrap_or(body)).map_err(|error| error.to_string());
+    }
+    if body.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() > ELEMENTS {
+        return Err(too_many());
     }
     serde_json::from_slice(body).or_else(|error: serde_json::Error| {
-        let repaired = serde_json::from_slice(body).ok().map(repaired);
+        let text = String::from_utf8_lossy(body);
+        let repaired = serde_json::from_str(&with_whole_characters(&text)).ok().map(repaired);
         repaired.and_then(|body| T::deserialize(body).ok()).ok_or_else(|| error.to_string())
     })
 }

@@ -20,8 +20,10 @@ const TELLINGS: usize = 8;
 const LOG_DELAY: i64 = 10_000_000_000;
 /// Longest time between a request and the log of its answer, in nanoseconds.
 const ANSWER_DELAY: i64 = 500_000_000;
-/// Shortest id that no two calls have by chance.
-const UNIQUE_LENGTH: usize = 16;
+/// Fewest letters and digits in a row that are a random part of an id.
+const RANDOM_LENGTH: usize = 8;
+/// Fewest different ones among them: a number with zeros before it has three.
+const RANDOM_SIGNS: usize = 4;
 
 /// Groups of nodes, each of one call. Nodes of other kinds are in none.
 ///
@@ -29,7 +31,9 @@ const UNIQUE_LENGTH: usize = 16;
 pub(crate) fn groups(tree: &mut Tree<'_>) -> Vec<Vec<usize>> {
     let mut sets = NodeSets((0..tree.nodes.len()).collect());
     join_by_key(tree, &mut sets, response_id, |a, b| is_near(a, b) || response_id(a).is_some_and(is_unique));
-    join_by_key(tree, &mut sets, tool_id, is_same_use);
+    join_by_key(tree, &mut sets, tool_id, |a, b| {
+        is_same_use(a, b) && (is_near(a, b) || tool_id(a).is_some_and(is_unique))
+    });
     join_by_key(tree, &mut sets, usage, |a, b| {
         is_near(a, b) && response_id(a).zip(response_id(b)).is_none_or(|(a, b)| a == b)
     });
@@ -96,9 +100,13 @@ pub(crate) fn plain_name(name: &str) -> &str {
     name.get(start..).filter(|plain| !plain.is_empty()).unwrap_or(name)
 }
 
-/// True for an id that is long enough to be unique. Small servers count from 1 or draw three digits.
-pub(crate) fn is_unique(id: &str) -> bool {
-    id.len() >= UNIQUE_LENGTH
+/// True for an id with a random part, which no other call has. Others count (`call_0`, `functions.read:0`), draw three
+/// digits or name the tool, and come back in the next turn.
+pub fn is_unique(id: &str) -> bool {
+    id.split(|sign: char| !sign.is_ascii_alphanumeric()).any(|part| {
+        let signs: HashSet<u8> = part.bytes().collect();
+        part.len() >= RANDOM_LENGTH && signs.len() >= RANDOM_SIGNS && signs.iter().any(u8::is_ascii_digit)
+    })
 }
 
 /// True if two ids cannot be of one call: they differ, and are of one scheme (`call_…`, `toolu_…`).

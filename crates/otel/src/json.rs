@@ -1,6 +1,6 @@
 //! JSON within attributes, which limits of exporters cut.
 
-use std::{iter::Peekable, str::Chars};
+use std::{borrow::Cow, iter::Peekable, str::Chars};
 
 use serde_json::Value;
 
@@ -19,12 +19,44 @@ pub(crate) fn lenient(text: &str) -> Option<Value> {
     if depth(text) > DEPTH {
         return None;
     }
+    let whole = with_whole_characters(text);
+    let text = &*whole;
     let read = |text: &str| serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&closed(text)?).ok());
     let is_python = ["{'", "[{'", "['", "[("].iter().any(|opening| text.starts_with(opening));
     if is_python {
         return from_python(text).filter(|text| depth(text) <= DEPTH).and_then(|text| read(&text));
     }
     read(text).or_else(|| read(without_sign_of_cut(text)?))
+}
+
+/// Replaces escapes that are half of a character: senders in JavaScript cut a text between its two halves.
+pub(crate) fn with_whole_characters(json: &str) -> Cow<'_, str> {
+    let unit = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut halves = Vec::new();
+    let mut at = 0;
+    while let Some(next) = json.get(at..).and_then(|rest| rest.find('\\')) {
+        at += next;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                halves.push(at);
+                6
+            }
+            // A backslash before a character of several bytes is no JSON.
+            _ => 1 + json.get(at + 1..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8),
+        };
+    }
+    if halves.is_empty() {
+        return Cow::Borrowed(json);
+    }
+    let mut whole = json.to_owned();
+    for at in halves {
+        whole.replace_range(at..at + 6, "\\ufffd");
+    }
+    Cow::Owned(whole)
 }
 
 /// Returns a text without the sign that a sender put where the rest was cut: `...[TRUNCATED: original length 9]`.
@@ -203,6 +235,9 @@ mod tests {
             (r#"[{"role":"user"},"#, json!([{"role": "user"}])),
             (r#"{"a":"b\u00"#, json!({"a": "b"})),
             (r#"{"a":"b\"#, json!({"a": "b"})),
+            (r#"{"a":"\ud83d\ude00\ud83d"}"#, json!({"a": "😀\u{fffd}"})),
+            (r#"{"a":"\\ud83d\ude00é"}"#, json!({"a": "\\ud83d\u{fffd}é"})),
+            (r#"{"a":"b\ud83d"#, json!({"a": "b\u{fffd}"})),
             (r#"{"a":{"b":12"#, json!({"a": {}})),
             (r#"[{"a":"b"},...[TRUNCATED: original length 99]"#, json!([{"a": "b"}])),
             (r#"[{"a":"b"},{"c":...[TRUNCATED: original length 99]"#, json!([{"a": "b"}, {}])),

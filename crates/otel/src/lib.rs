@@ -22,10 +22,12 @@ mod switches;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod wire;
 
 pub use self::{
     assemble::{AssembledCall, CallKind, Trace, assemble},
     decode::{BadExport, Encoding, Export, Signal, decode},
+    join::is_unique,
     normalise::{Normalised, normalise},
     record::{Part, PartRole, Record, RecordKind, TokenUsage},
     response::response,

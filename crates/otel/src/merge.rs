@@ -29,7 +29,7 @@ pub(crate) fn merge_nodes(nodes: &[PlacedNode<'_, '_>]) -> AssembledCall {
     let first = |of: fn(&Record) -> &String| records().map(of).next().cloned().unwrap_or_default();
     let history: Vec<String> = {
         let mut known = HashSet::new();
-        records().flat_map(|record| &record.history).filter(|id| known.insert(*id)).cloned().collect()
+        records().flat_map(|record| &record.history).filter(|id| is_unique(id) && known.insert(*id)).cloned().collect()
     };
     let output = if is_tool { None } else { output(nodes) };
     AssembledCall {
@@ -66,17 +66,10 @@ pub(crate) fn span_alias(record: &Record) -> String {
 }
 
 fn aliases(nodes: &[PlacedNode<'_, '_>], is_tool: bool) -> Vec<String> {
-    let mut aliases = Vec::new();
-    for record in nodes.iter().flat_map(|(_, node)| &node.records) {
-        let trace = &record.trace;
-        aliases.push(span_alias(record));
-        match (&record.tool_id, &record.response_id) {
-            (Some(id), _) if is_tool => aliases.push(format!("tool/{trace}/{id}")),
-            (_, Some(id)) if !is_tool && is_unique(id) => aliases.push(format!("response/{id}")),
-            (_, Some(id)) if !is_tool => aliases.push(format!("response/{trace}/{id}")),
-            _ => {}
-        }
-    }
+    let records = || nodes.iter().flat_map(|(_, node)| &node.records);
+    let responses = records().filter_map(|record| record.response_id.as_deref().filter(|id| !is_tool && is_unique(id)));
+    let mut aliases: Vec<String> = records().map(|record| span_alias(record)).collect();
+    aliases.extend(responses.map(|id| format!("response/{id}")));
     aliases.sort();
     aliases.dedup();
     aliases
@@ -182,13 +175,18 @@ pub(crate) fn given_results(nodes: &[PlacedNode<'_, '_>], call: &AssembledCall) 
     let mut found = Vec::new();
     for record in nodes.iter().flat_map(|(_, node)| &node.records) {
         // The parts of an input come before those of the output.
-        let mut at = call.start;
-        for part in &record.parts {
-            match part.role {
-                PartRole::Output | PartRole::Call => at = call.end,
-                PartRole::Result => found.push(GivenResult { at, part: part.clone() }),
-                PartRole::Prompt => {}
+        let is_of_output = |part: &Part| matches!(part.role, PartRole::Output | PartRole::Call);
+        let inputs = record.parts.iter().position(is_of_output).unwrap_or(record.parts.len());
+        let (input, output) = record.parts.split_at(inputs);
+        for (at, parts) in [(call.start, input), (call.end, output)] {
+            let mut later: HashMap<&str, usize> = HashMap::new();
+            let first = found.len();
+            for part in parts.iter().rev().filter(|part| part.role == PartRole::Result) {
+                let with_id = later.entry(part.id.as_deref().unwrap_or_default()).or_default();
+                found.push(GivenResult { at, later: *with_id, part: part.clone() });
+                *with_id += 1;
             }
+            found.get_mut(first..).unwrap_or_default().reverse();
         }
     }
     found

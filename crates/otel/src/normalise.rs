@@ -27,6 +27,8 @@ pub struct Normalised {
     pub rejected: u64,
     /// Reason for the first of them.
     pub reason: Option<&'static str>,
+    /// `service.name` of the first resource.
+    pub service: Option<String>,
 }
 
 impl Normalised {
@@ -56,6 +58,7 @@ struct Origin<'a> {
 
 fn spans_of(spans: &ResourceSpans, found: &mut Normalised) {
     let (service, resource) = resource_of(spans.resource.as_ref());
+    found.service.get_or_insert_with(|| service.clone());
     for group in &spans.scope_spans {
         let origin = Origin { service: &service, resource: &resource, scope: scope_of(group.scope.as_ref()) };
         for span in &group.spans {
@@ -69,6 +72,7 @@ fn spans_of(spans: &ResourceSpans, found: &mut Normalised) {
 
 fn logs_of(logs: &ResourceLogs, found: &mut Normalised) {
     let (service, resource) = resource_of(logs.resource.as_ref());
+    found.service.get_or_insert_with(|| service.clone());
     for group in &logs.scope_logs {
         let origin = Origin { service: &service, resource: &resource, scope: scope_of(group.scope.as_ref()) };
         for log in &group.log_records {

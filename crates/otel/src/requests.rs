@@ -28,6 +28,8 @@ pub(crate) struct Request {
 pub(crate) struct GivenResult {
     /// Time in nanoseconds; the tool call started before.
     pub at: i64,
+    /// Number of results with the same id after it in the same messages.
+    pub later: usize,
     /// Result.
     pub part: Part,
 }
@@ -197,13 +199,13 @@ fn call_of_request(model: &AssembledCall, part: Part) -> AssembledCall {
 pub(crate) fn assign_results(tools: &mut [AssembledCall], results: Vec<GivenResult>) -> Vec<Part> {
     let mut open = OpenCalls::of(tools);
     let mut foreign = Vec::new();
-    for GivenResult { at: time, part } in results {
-        match open.find(tools, time, &part).and_then(|at| tools.get_mut(at)) {
+    for GivenResult { at: time, later, part } in results {
+        match open.find(tools, (time, later), &part).and_then(|at| tools.get_mut(at)) {
             Some(call) => {
                 call.tool_id = call.tool_id.take().or_else(|| part.id.clone());
                 fill_result(&mut call.result, &part);
             }
-            None if part.id.is_some() => foreign.push(part),
+            None if part.id.as_deref().is_some_and(is_unique) => foreign.push(part),
             None => {}
         }
     }
@@ -244,13 +246,13 @@ impl OpenCalls {
         open
     }
 
-    /// Returns the call of a result that was given at a time.
-    fn find(&mut self, tools: &[AssembledCall], time: i64, part: &Part) -> Option<usize> {
+    /// Returns the call of a result that was given at a time, before later ones with the same id.
+    fn find(&mut self, tools: &[AssembledCall], (time, later): (i64, usize), part: &Part) -> Option<usize> {
         let name = tool_name(part);
         if let Some(calls) = part.id.as_ref().and_then(|id| self.by_id.get(id)) {
             // An id may come back in a later turn.
             let earlier = calls.partition_point(|(start, _)| *start <= time);
-            let last = earlier.checked_sub(1).or_else(|| is_unique(part.id.as_deref()?).then_some(0));
+            let last = earlier.checked_sub(1 + later).or_else(|| is_unique(part.id.as_deref()?).then_some(0));
             if let Some((_, at)) = last.and_then(|last| calls.get(last)) {
                 return Some(*at);
             }

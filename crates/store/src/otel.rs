@@ -124,8 +124,12 @@ impl OtelStore<'_> {
         .execute(&mut *tx)
         .await?;
         sqlx::query(
-            "/* otel.records */ INSERT INTO otel_record (trace, digest, record)
-             SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) ON CONFLICT (trace, digest) DO NOTHING",
+            "/* otel.records */ WITH stored AS (
+                 INSERT INTO otel_record (trace, digest, record)
+                 SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[]) ON CONFLICT (trace, digest) DO NOTHING
+                 RETURNING trace)
+             UPDATE otel_trace t SET records = t.records + s.records
+             FROM (SELECT trace, count(*) AS records FROM stored GROUP BY trace) s WHERE t.trace = s.trace",
         )
         .bind(records.iter().map(|record| record.trace.as_str()).collect::<Vec<_>>())
         .bind(records.iter().map(|record| record.digest.as_slice()).collect::<Vec<_>>())
@@ -135,12 +139,13 @@ impl OtelStore<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Returns those of these traces that have records.
+    /// Returns those of these traces that are known, each with the number of its records.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn known_traces(self, traces: &[String]) -> Result<Vec<String>, StoreError> {
-        let known = sqlx::query_scalar("/* otel.known_traces */ SELECT trace FROM otel_trace WHERE trace = ANY($1)");
+    pub async fn known_traces(self, traces: &[String]) -> Result<Vec<(String, i64)>, StoreError> {
+        let known =
+            sqlx::query_as("/* otel.known_traces */ SELECT trace, records FROM otel_trace WHERE trace = ANY($1)");
         Ok(known.bind(traces).fetch_all(&self.0.work).await?)
     }
 
@@ -189,14 +194,13 @@ impl OtelStore<'_> {
         Ok(())
     }
 
-    /// Returns the records of a trace as JSON, in the order of their arrival, at most `most`, the first ones.
+    /// Returns the records of a trace as JSON.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn records(self, trace: &str, most: i64) -> Result<Vec<Vec<u8>>, StoreError> {
-        let records =
-            sqlx::query_scalar("/* otel.read */ SELECT record FROM otel_record WHERE trace = $1 ORDER BY id LIMIT $2");
-        Ok(records.bind(trace).bind(most).fetch_all(&self.0.work).await?)
+    pub async fn records(self, trace: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        let records = sqlx::query_scalar("/* otel.read */ SELECT record FROM otel_record WHERE trace = $1");
+        Ok(records.bind(trace).fetch_all(&self.0.work).await?)
     }
 
     /// Returns the calls that are known under these aliases.
@@ -210,27 +214,30 @@ impl OtelStore<'_> {
         Ok(known.bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>()).fetch_all(&self.0.work).await?)
     }
 
-    /// Notes aliases of a call; returns the call that each of them is of: another one that was quicker, or this one.
+    /// Notes aliases of a call, also those of the calls in `from`; returns the call that each of them is of: another one
+    /// that was quicker, or this one.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn claim(
         self,
         call: Uuid,
-        aliases: &[[u8; 32]],
+        (aliases, from): (&[[u8; 32]], &[Uuid]),
         trace: &str,
         task_id: &str,
     ) -> Result<Vec<KnownOtelCall>, StoreError> {
         sqlx::query(
-            "/* otel.claim */ INSERT INTO otel_call (alias, call, trace, task_id, event_id, told)
+            "/* otel.claim */ INSERT INTO otel_call AS c (alias, call, trace, task_id, event_id, told)
              SELECT alias, $2, $3, $4, k.event_id, k.told FROM unnest($1::bytea[]) n(alias)
              LEFT JOIN (SELECT event_id, told FROM otel_call WHERE call = $2 LIMIT 1) k ON true ORDER BY alias
-             ON CONFLICT (alias) DO NOTHING",
+             ON CONFLICT (alias) DO UPDATE SET call = excluded.call, event_id = excluded.event_id, told = excluded.told
+                 WHERE c.call = ANY($5)",
         )
         .bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
         .bind(call)
         .bind(trace)
         .bind(task_id)
+        .bind(from)
         .execute(&self.0.work)
         .await?;
         self.known(aliases).await

@@ -10,44 +10,39 @@ use axum::{
     http::{self, HeaderValue, StatusCode, header},
     middleware::{self, Next},
     response::Response,
+    routing::any,
 };
-use opentelemetry_proto::tonic::collector::{
-    logs::v1::{
-        ExportLogsPartialSuccess, ExportLogsServiceRequest, ExportLogsServiceResponse,
-        logs_service_server::{LogsService, LogsServiceServer},
-    },
-    metrics::v1::{
-        ExportMetricsServiceRequest, ExportMetricsServiceResponse,
-        metrics_service_server::{MetricsService, MetricsServiceServer},
-    },
-    trace::v1::{
-        ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
-        trace_service_server::{TraceService, TraceServiceServer},
-    },
-};
+use bytes::{Buf as _, BufMut as _, Bytes};
 use tokio::sync::Semaphore;
-use tonic::{Code, Request, Status, codec::CompressionEncoding};
+use tonic::{
+    Code, Request, Status,
+    codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EnabledCompressionEncodings, EncodeBuf, Encoder},
+    server::Grpc,
+};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::receive;
-use crate::{
-    api::{
-        Api,
-        admission::{Admission, Class, Sender},
-        auth::Caller,
-        problem::Problem,
-    },
-    flows::otel::Received,
+use super::take;
+use crate::api::{
+    Api,
+    admission::{Admission, Class, Sender},
+    auth::Caller,
+    problem::Problem,
 };
 use umbra_domain::key::Scope;
-use umbra_llm::ORIGIN_HEADER;
-use umbra_otel::Export;
+use umbra_otel::{Encoding, Signal};
 
 /// Pause after which an exporter sends a batch again that was not taken.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Most exports that are read at once. A message is decoded as a whole.
 const EXPORTS: usize = 16;
+
+/// Methods of OTLP.
+const METHODS: [(&str, Signal); 3] = [
+    ("/opentelemetry.proto.collector.trace.v1.TraceService/Export", Signal::Traces),
+    ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", Signal::Logs),
+    ("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", Signal::Metrics),
+];
 
 /// Services of OTLP.
 #[derive(Clone)]
@@ -56,25 +51,57 @@ struct Collector {
     admission: Admission,
     /// Permits of exports that are read.
     reading: Arc<Semaphore>,
+    /// Longest message, in bytes.
+    decoded: usize,
+}
+
+/// Messages as they are on the wire, so that those of gRPC are decoded within the bounds of HTTP.
+#[derive(Clone, Copy)]
+struct WireMessages;
+
+impl Codec for WireMessages {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for WireMessages {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(message);
+        Ok(())
+    }
+}
+
+impl Decoder for WireMessages {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
 }
 
 /// Returns the routes of the services of OTLP over gRPC. A message may have `decoded` bytes.
 pub fn routes(api: Api, admission: Admission, decoded: usize) -> Router {
-    let collector = Collector { api, admission, reading: Arc::new(Semaphore::new(EXPORTS)) };
-    macro_rules! service {
-        ($server:ident) => {
-            $server::new(collector.clone())
-                .accept_compressed(CompressionEncoding::Gzip)
-                .max_decoding_message_size(decoded)
-        };
-    }
-    Router::new()
-        .route_service("/opentelemetry.proto.collector.trace.v1.TraceService/{method}", service!(TraceServiceServer))
-        .route_service("/opentelemetry.proto.collector.logs.v1.LogsService/{method}", service!(LogsServiceServer))
-        .route_service(
-            "/opentelemetry.proto.collector.metrics.v1.MetricsService/{method}",
-            service!(MetricsServiceServer),
-        )
+    let collector = Collector { api, admission, reading: Arc::new(Semaphore::new(EXPORTS)), decoded };
+    let methods = METHODS.into_iter().fold(Router::new(), |router, (path, signal)| {
+        let export = move |State(collector): State<Collector>, request| collector.export(signal, request);
+        router.route(path, any(export))
+    });
+    methods
+        .with_state(collector.clone())
         .layer(middleware::from_fn_with_state(collector, enter))
         .fallback(|| async { refusal(Code::Unimplemented, "over HTTP/2 this port serves only OTLP: use HTTP/1.1") })
 }
@@ -107,24 +134,29 @@ async fn enter(State(collector): State<Collector>, mut request: http::Request<Bo
 
 impl Collector {
     /// Takes an export as `POST /v1/traces` does.
-    async fn take<T>(&self, request: Request<T>, export: impl FnOnce(T) -> Export) -> Result<Received, Status> {
-        let (metadata, extensions, message) = request.into_parts();
-        let headers = metadata.into_headers();
-        let taken = async {
-            let unknown = || Problem::internal("a call without an entrance");
-            let caller = extensions.get::<Caller>().ok_or_else(unknown)?;
-            let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
-            let sender = caller.key().map(Sender::Key).or(peer.map(Sender::Peer));
-            let sender = sender.unwrap_or(Sender::Peer(std::net::Ipv4Addr::UNSPECIFIED.into()));
-            let ticket = self.admission.ticket(Class::Telemetry, sender)?;
-            ticket.admit()?;
-            caller.require(Scope::Ingest)?;
-            if headers.contains_key(ORIGIN_HEADER) {
-                return Ok(Received::default());
-            }
-            receive(&self.api, caller, export(message)).await
-        };
-        taken.await.map_err(|problem| status(&problem))
+    async fn export(self, signal: Signal, request: http::Request<Body>) -> Response {
+        let mut accepted = EnabledCompressionEncodings::default();
+        accepted.enable(CompressionEncoding::Gzip);
+        let mut server = Grpc::new(WireMessages)
+            .apply_compression_config(accepted, EnabledCompressionEncodings::default())
+            .apply_max_message_size_config(Some(self.decoded), None);
+        let take = tower::service_fn(|request: Request<Bytes>| async {
+            let answer = self.take(signal, request).await.map_err(|problem| status(&problem))?;
+            Ok::<_, Status>(tonic::Response::new(answer))
+        });
+        server.unary(take, request).await.map(Body::new)
+    }
+
+    async fn take(&self, signal: Signal, request: Request<Bytes>) -> Result<Bytes, Problem> {
+        let (metadata, extensions, body) = request.into_parts();
+        let caller = extensions.get::<Caller>().ok_or_else(|| Problem::internal("a call without an entrance"))?;
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+        let sender = caller.key().map(Sender::Key).or(peer.map(Sender::Peer));
+        let sender = sender.unwrap_or(Sender::Peer(std::net::Ipv4Addr::UNSPECIFIED.into()));
+        let ticket = self.admission.ticket(Class::Telemetry, sender)?;
+        ticket.admit()?;
+        caller.require(Scope::Ingest)?;
+        take(&self.api, caller, (signal, Encoding::Protobuf), (&metadata.into_headers(), &body)).await
     }
 }
 
@@ -142,49 +174,4 @@ fn status(problem: &Problem) -> Status {
         _ => Code::Internal,
     };
     Status::new(code, detail)
-}
-
-#[tonic::async_trait]
-impl TraceService for Collector {
-    async fn export(
-        &self,
-        request: Request<ExportTraceServiceRequest>,
-    ) -> Result<tonic::Response<ExportTraceServiceResponse>, Status> {
-        let received = self.take(request, Export::Traces).await?;
-        let partial_success = partial(received)
-            .map(|(rejected_spans, error_message)| ExportTracePartialSuccess { rejected_spans, error_message });
-        Ok(tonic::Response::new(ExportTraceServiceResponse { partial_success }))
-    }
-}
-
-#[tonic::async_trait]
-impl LogsService for Collector {
-    async fn export(
-        &self,
-        request: Request<ExportLogsServiceRequest>,
-    ) -> Result<tonic::Response<ExportLogsServiceResponse>, Status> {
-        let received = self.take(request, Export::Logs).await?;
-        let partial_success = partial(received).map(|(rejected_log_records, error_message)| ExportLogsPartialSuccess {
-            rejected_log_records,
-            error_message,
-        });
-        Ok(tonic::Response::new(ExportLogsServiceResponse { partial_success }))
-    }
-}
-
-#[tonic::async_trait]
-impl MetricsService for Collector {
-    async fn export(
-        &self,
-        request: Request<ExportMetricsServiceRequest>,
-    ) -> Result<tonic::Response<ExportMetricsServiceResponse>, Status> {
-        self.take(request, |_| Export::Metrics).await?;
-        Ok(tonic::Response::new(ExportMetricsServiceResponse::default()))
-    }
-}
-
-/// Returns number and reason of what was refused.
-fn partial(received: Received) -> Option<(i64, String)> {
-    let rejected = i64::try_from(received.rejected).unwrap_or(i64::MAX);
-    (rejected > 0).then(|| (rejected, received.reason.unwrap_or_default().to_owned()))
 }

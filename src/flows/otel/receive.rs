@@ -11,7 +11,7 @@ use umbra_store::{
     otel::{NewRecord, ServiceCounts},
 };
 
-/// Most records of one export that are kept.
+/// Most records of one export, and of a trace before it, that are kept.
 const RECORDS: usize = 20_000;
 
 /// Answer to an export.
@@ -49,9 +49,7 @@ impl Otel {
             }
         }
         metrics::counter!(metric::OTEL_RECORDS, "signal" => signal).increment(records.len() as u64);
-        metrics::counter!(metric::OTEL_REJECTED, "signal" => signal).increment(received.rejected);
-        let service = records.first().map(|record: &Record| record.service.clone());
-        let records = self.relevant(records, sender.by).await?;
+        let records = self.relevant(records, sender.by, &mut received).await?;
         if !records.is_empty() {
             let mut new = Vec::with_capacity(records.len());
             for record in records {
@@ -60,8 +58,9 @@ impl Otel {
             self.0.store.otel().store(&new, sender.by, HOLD).await?;
             self.0.arrived.notify_one();
         }
+        metrics::counter!(metric::OTEL_REJECTED, "signal" => signal).increment(received.rejected);
         if let Some(reason) = received.reason {
-            let service = umbra_checks::redact(&service.unwrap_or_default()).as_str().to_owned();
+            let service = umbra_checks::redact(found.service.as_deref().unwrap_or_default()).as_str().to_owned();
             let rejected = i64::try_from(received.rejected).unwrap_or(i64::MAX);
             let counts =
                 ServiceCounts { service, rejected, reason: Some(reason.to_owned()), ..ServiceCounts::default() };
@@ -70,21 +69,28 @@ impl Otel {
         Ok(received)
     }
 
-    /// Leaves out spans of other work: those that are in no trace with a call, as far as is known.
-    async fn relevant(&self, mut records: Vec<Record>, by: Option<KeyId>) -> Result<Vec<Record>, StoreError> {
-        let mut kept: HashSet<String> = records
-            .iter()
-            .filter(|record| record.kind != RecordKind::Other)
-            .map(|record| record.trace.clone())
-            .collect();
-        let others: HashSet<&str> =
-            records.iter().map(|record| record.trace.as_str()).filter(|trace| !kept.contains(*trace)).collect();
-        if !others.is_empty() {
-            let others: Vec<String> = others.into_iter().map(|trace| trace_of(trace, by)).collect();
-            let known = self.0.store.otel().known_traces(&others).await?;
-            kept.extend(known.iter().map(|trace| trace_id(trace).to_owned()));
-        }
-        records.retain(|record| kept.contains(&record.trace));
+    /// Leaves out spans of other work: those that are in no trace with a call, as far as is known; and what a trace has
+    /// too many of.
+    async fn relevant(
+        &self,
+        mut records: Vec<Record>,
+        by: Option<KeyId>,
+        received: &mut Received,
+    ) -> Result<Vec<Record>, StoreError> {
+        let traces: HashSet<&str> = records.iter().map(|record| record.trace.as_str()).collect();
+        let traces: Vec<String> = traces.into_iter().map(|trace| trace_of(trace, by)).collect();
+        let known = self.0.store.otel().known_traces(&traces).await?;
+        let known: HashMap<&str, i64> = known.iter().map(|(trace, stored)| (trace_id(trace), *stored)).collect();
+        let with_calls = records.iter().filter(|record| record.kind != RecordKind::Other);
+        let with_calls: HashSet<String> = with_calls.map(|record| record.trace.clone()).collect();
+        records.retain(|record| {
+            let stored = known.get(record.trace.as_str());
+            let is_full = stored.is_some_and(|stored| usize::try_from(*stored).is_ok_and(|stored| stored >= RECORDS));
+            if is_full {
+                received.reject("the trace has more spans and logs than are assembled; begin one for each task");
+            }
+            !is_full && (stored.is_some() || with_calls.contains(&record.trace))
+        });
         Ok(records)
     }
 

@@ -1,12 +1,14 @@
 //! Workers: assemble traces that are due, and file or amend the events of their calls.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     HOLD, Otel,
@@ -18,7 +20,7 @@ use crate::{
     telemetry::metric,
 };
 use umbra_domain::{Event, EventId, Mark};
-use umbra_otel::{AssembledCall, CallKind, Record, Trace, assemble, content_switch};
+use umbra_otel::{AssembledCall, CallKind, Record, Trace, assemble, content_switch, is_unique};
 use umbra_store::{
     StoreError,
     otel::{KnownOtelCall, LeasedTrace, ServiceCounts, TraceProgress},
@@ -38,8 +40,6 @@ const LINKS: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Silence after a final answer that completes a task.
 const SILENCE: Duration = Duration::from_mins(1);
-/// Most records of a trace that are assembled.
-const RECORDS: i64 = 20_000;
 /// Silence after which the records of a trace are deleted.
 const KEEP_RECORDS: Duration = Duration::from_hours(1);
 /// Age at which calls are forgotten.
@@ -98,7 +98,7 @@ impl Otel {
     }
 
     async fn assemble(&self, leased: &LeasedTrace, progress: &mut TraceProgress) -> Result<(), TraceError> {
-        let rows = self.0.store.otel().records(&leased.trace, RECORDS).await?;
+        let rows = self.0.store.otel().records(&leased.trace).await?;
         let read = || {
             let records: Vec<Record> = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
             assemble(&records)
@@ -116,12 +116,12 @@ impl Otel {
         let ends = trace.completed.filter(|_| !leased.ended);
         let mut filing = Filing { otel: self, leased, task_id, counts: HashMap::new(), completed: false };
         let known = filing.known(&trace).await?;
-        for (at, call) in trace.calls.iter().enumerate() {
+        for (at, (call, known)) in trace.calls.iter().zip(known).enumerate() {
             // Its content may be the tool calls that follow it.
             let asks = trace.calls.get(at + 1).and_then(|next| next.call.as_ref()?.stored.event.tool.as_ref());
             let is_withheld =
                 call.kind == CallKind::Model && !call.has_content && asks.is_none_or(|asks| asks.args.is_null());
-            filing.file(call, &known, (ends == Some(at), is_withheld)).await?;
+            filing.file(call, known, (ends == Some(at), is_withheld)).await?;
         }
         for result in &trace.foreign_results {
             if !filing.foreign(result, &trace).await? && leased.age() < PATIENCE {
@@ -195,6 +195,49 @@ fn is_final(trace: &Trace) -> bool {
     })
 }
 
+/// What is known of an assembled call.
+#[derive(Default)]
+struct Recognised {
+    /// The known call that it is.
+    first: Option<KnownOtelCall>,
+    /// Aliases that are to be noted.
+    new: Vec<[u8; 32]>,
+    /// Calls that had some of them.
+    from: Vec<Uuid>,
+}
+
+/// Recognises assembled calls by their aliases. What was one call while records were missing may be two now: the known
+/// call is that one which has the most of its aliases, and the other is new.
+fn recognised(calls: Vec<Vec<[u8; 32]>>, rows: &[KnownOtelCall]) -> Vec<Recognised> {
+    let by_alias: HashMap<&[u8], &KnownOtelCall> = rows.iter().map(|row| (row.alias.as_slice(), row)).collect();
+    let mut common: HashMap<(usize, Uuid), (usize, &KnownOtelCall)> = HashMap::new();
+    for (at, aliases) in calls.iter().enumerate() {
+        for row in aliases.iter().filter_map(|alias| by_alias.get(alias.as_slice())) {
+            common.entry((at, row.call)).or_insert((0, row)).0 += 1;
+        }
+    }
+    let mut pairs: Vec<_> = common.into_iter().collect();
+    pairs.sort_unstable_by_key(|((at, call), (aliases, _))| (Reverse(*aliases), *at, *call));
+    let mut is_taken: HashSet<Uuid> = HashSet::new();
+    let mut found: Vec<Recognised> = calls.iter().map(|_| Recognised::default()).collect();
+    for ((at, call), (_, row)) in pairs {
+        let Some(found) = found.get_mut(at) else { continue };
+        if found.first.is_none() && is_taken.insert(call) {
+            found.first = Some(row.clone());
+        } else {
+            found.from.push(call);
+        }
+    }
+    for (found, mut aliases) in found.iter_mut().zip(calls) {
+        if found.first.is_some() {
+            aliases.retain(|alias| !by_alias.contains_key(alias.as_slice()));
+            found.from.clear();
+        }
+        found.new = aliases;
+    }
+    found
+}
+
 /// Filing of one trace's calls.
 struct Filing<'a> {
     otel: &'a Otel,
@@ -210,50 +253,38 @@ impl Filing<'_> {
         Origin { by: self.leased.key(), ..Origin::default() }
     }
 
-    fn aliases(&self, call: &AssembledCall) -> Vec<[u8; 32]> {
-        call.aliases.iter().map(|alias| self.otel.alias(self.leased.key(), &call.service, alias)).collect()
-    }
-
-    /// Returns what is known of the calls of a trace, by alias.
-    async fn known(&self, trace: &Trace) -> Result<HashMap<Vec<u8>, KnownOtelCall>, StoreError> {
-        let aliases: Vec<[u8; 32]> = trace.calls.iter().flat_map(|call| self.aliases(call)).collect();
-        let known = self.otel.0.store.otel().known(&aliases).await?;
-        Ok(known.into_iter().map(|call| (call.alias.clone(), call)).collect())
+    /// Returns what is known of each call of a trace.
+    async fn known(&self, trace: &Trace) -> Result<Vec<Recognised>, StoreError> {
+        let alias = |call: &AssembledCall, alias: &String| self.otel.alias(self.leased.key(), &call.service, alias);
+        let aliases = |call: &AssembledCall| call.aliases.iter().map(|name| alias(call, name)).collect();
+        let aliases: Vec<Vec<[u8; 32]>> = trace.calls.iter().map(aliases).collect();
+        let rows = self.otel.0.store.otel().known(&aliases.concat()).await?;
+        Ok(recognised(aliases, &rows))
     }
 
     /// Files a new call, or adds to the event of a known one.
     async fn file(
         &mut self,
         call: &AssembledCall,
-        known: &HashMap<Vec<u8>, KnownOtelCall>,
+        Recognised { first, new, from }: Recognised,
         (completes, is_withheld): (bool, bool),
     ) -> Result<(), TraceError> {
         let store = self.otel.0.store.otel();
-        let aliases = self.aliases(call);
-        let found: Vec<&KnownOtelCall> = aliases.iter().filter_map(|alias| known.get(alias.as_slice())).collect();
         let task_id = call.conversation.clone().unwrap_or_else(|| self.task_id.clone());
         let trace = self.leased.trace.as_str();
         let context = CallContext { trace: trace_id(trace), task_id: &task_id, completes, is_withheld };
         let (event, marks) = event_of(call, context);
         let whole = serde_json::to_vec(&event).unwrap_or_default();
         let told = self.otel.0.installation.hash("otel-told", &[&whole]);
-        let is_told = |call: &&KnownOtelCall| call.told.as_deref() == Some(told.as_slice());
-        if found.len() == aliases.len() && found.iter().any(is_told) {
+        let is_told = |known: &KnownOtelCall| known.told.as_deref() == Some(told.as_slice());
+        if new.is_empty() && first.as_ref().is_none_or(is_told) {
             return Ok(());
         }
-        let first = if let Some(known) = found.first() {
-            (*known).clone()
-        } else {
-            let new = self.otel.0.clock.new_id();
-            let claimed = store.claim(new, &aliases, trace, &task_id).await?;
-            // Another server may have been quicker with one of them.
-            let first = claimed.iter().find(|known| known.call != new).or(claimed.first());
-            let Some(first) = first.cloned() else { return Ok(()) };
-            first
-        };
-        if found.len() < aliases.len() && !found.is_empty() {
-            store.claim(first.call, &aliases, &self.leased.trace, &task_id).await?;
-        }
+        let id = first.as_ref().map_or_else(|| self.otel.0.clock.new_id(), |first| first.call);
+        let claimed = if new.is_empty() { Vec::new() } else { store.claim(id, (&new, &from), trace, &task_id).await? };
+        // Another server may have been quicker with one of them.
+        let quicker = || claimed.iter().find(|known| known.call != id).or(claimed.first()).cloned();
+        let Some(first) = first.or_else(quicker) else { return Ok(()) };
         let id = match first.event() {
             Some(id) => {
                 if let Some(scope) = self.otel.amend(id, &event, &marks).await? {
@@ -263,9 +294,9 @@ impl Filing<'_> {
             }
             None => self.accept(call, event, marks, &first, context).await?,
         };
-        if let Some(tool_id) = &call.tool_id {
+        if let Some(tool_id) = call.tool_id.as_ref().filter(|id| is_unique(id)) {
             let link = self.otel.link(self.leased.key(), &call.service, tool_id);
-            store.claim(first.call, &[link], &self.leased.trace, &task_id).await?;
+            store.claim(first.call, (&[link], &[]), trace, &task_id).await?;
         }
         Ok(store.tell(first.call, id, &told).await?)
     }

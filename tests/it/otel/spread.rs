@@ -121,11 +121,11 @@ fn span(service: &str, trace: u8, id: u8, attributes: &[(&str, &str)]) -> Value 
 async fn result_in_another_trace_is_given_to_its_call_even_if_it_comes_first() {
     let schema = Schema::fresh().await;
     let umbra = Umbra::with().on(&schema).go().await;
-    let asked = r#"[{"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1", "name": "ls",
+    let asked = r#"[{"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1f3k9", "name": "ls",
         "arguments": {"path": "/"}}]}]"#;
     let given = r#"[{"role": "user", "parts": [{"type": "text", "content": "look"}]},
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1", "name": "ls", "arguments": {}}]},
-        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_u8d1", "response": "etc"}]}]"#;
+        {"role": "assistant", "parts": [{"type": "tool_call", "id": "call_u8d1f3k9", "name": "ls", "arguments": {}}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_u8d1f3k9", "response": "etc"}]}]"#;
     let said = r#"[{"role": "assistant", "parts": [{"type": "text", "content": "one folder"}]}]"#;
     let chat = ("gen_ai.operation.name", "chat");
     let second = span("s", 2, 2, &[chat, ("gen_ai.input.messages", given), ("gen_ai.output.messages", said)]);
@@ -138,6 +138,57 @@ async fn result_in_another_trace_is_given_to_its_call_even_if_it_comes_first() {
     let tool = events.iter().find(|event| !event["tool"].is_null()).expect("a call of a tool");
     assert_eq!((&tool["tool"]["name"], &tool["tool"]["result"]), (&json!("ls"), &json!("etc")), "{events:#?}");
     assert!(events.iter().all(|event| event["task_id"] == tool["task_id"]), "one task: {events:#?}");
+}
+
+#[tokio::test]
+async fn ids_that_come_back_in_each_conversation_mix_nothing() {
+    let schema = Schema::fresh().await;
+    let umbra = Umbra::with().on(&schema).go().await;
+    let tool =
+        [("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", "cat"), ("gen_ai.tool.call.id", "call_0")];
+    // Two conversations of one service, with two turns each; the second turns come after the first are filed.
+    for turn in [1, 2] {
+        for trace in [1, 2] {
+            let (path, text) = (format!(r#"{{"path": "{trace}{turn}"}}"#), format!("text of {trace}{turn}"));
+            let own = [("gen_ai.tool.call.arguments", path.as_str()), ("gen_ai.tool.call.result", text.as_str())];
+            let body = span("s", trace, turn, &[&tool[..], &own].concat());
+            assert_eq!(umbra.post("/v1/traces", &body).await.status, 200);
+        }
+        assembled(&schema).await;
+    }
+    let events = calls(&umbra).await;
+    let found: BTreeMap<&str, &str> = events
+        .iter()
+        .map(|event| (&event["tool"]["args"]["path"], &event["tool"]["result"]))
+        .map(|(path, result)| (path.as_str().expect("a path"), result.as_str().expect("a result")))
+        .collect();
+    let wanted = ["11", "12", "21", "22"].map(|path| (path, format!("text of {path}")));
+    assert!(found.iter().map(|(path, text)| (*path, (*text).to_owned())).eq(wanted), "{found:?}");
+    assert_eq!(events.len(), 4, "{events:#?}");
+    assert!(events.iter().all(|event| event["task_id"] == event["metadata"]["otel"]["trace_id"]), "{events:#?}");
+}
+
+#[tokio::test]
+async fn calls_that_seemed_one_become_two() {
+    let schema = Schema::fresh().await;
+    let umbra = Umbra::with().on(&schema).go().await;
+    let tool = [("gen_ai.operation.name", "execute_tool"), ("gen_ai.tool.name", "cat")];
+    let chat = |id: u8, call: &str| {
+        let asked = json!([{"role": "assistant", "parts": [{"type": "tool_call", "id": call, "name": "cat", "arguments": {"n": 1}}]}]);
+        span("s", 1, id, &[("gen_ai.operation.name", "chat"), ("gen_ai.output.messages", &asked.to_string())])
+    };
+    let ran = |id: u8, result: &str| span("s", 1, id, &[&tool[..], &[("gen_ai.tool.call.result", result)]].concat());
+    // Of two equal requests the later span arrives first, and is put to the first request.
+    for bodies in [[chat(1, "call_1"), ran(4, "second")], [chat(3, "call_2"), ran(2, "first")]] {
+        for body in bodies {
+            assert_eq!(umbra.post("/v1/traces", &body).await.status, 200);
+        }
+        assembled(&schema).await;
+    }
+    let events = calls(&umbra).await;
+    let mut results: Vec<&str> = events.iter().filter_map(|event| event["tool"]["result"].as_str()).collect();
+    results.sort_unstable();
+    assert_eq!((events.len(), results), (4, vec!["first", "second"]), "{events:#?}");
 }
 
 #[tokio::test]

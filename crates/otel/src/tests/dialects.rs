@@ -401,9 +401,61 @@ fn protocols_and_the_unknown() -> Vec<Case> {
     ]
 }
 
+/// Ids that count from 0 in each answer, as small servers give them.
+fn ids_that_come_back() -> Vec<Case> {
+    let asks = |path: &str| {
+        json!([{"role": "assistant", "parts": [
+            {"type": "tool_call", "id": "functions.ls:0", "name": "ls", "arguments": {"path": path}}]}])
+    };
+    let told = |results: &[&str]| {
+        let told = results.iter().map(|result| {
+            json!({"role": "tool", "parts": [{"type": "tool_call_response", "id": "functions.ls:0", "response": result}]})
+        });
+        Value::Array(told.collect())
+    };
+    let chat = |id: u8, input: Value, output: Value| {
+        json!({"id": id, "name": "chat m", "is": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+            "gen_ai.input.messages": input, "gen_ai.output.messages": output, "gen_ai.response.id": "chatcmpl-7"}})
+    };
+    let ls = |id: u8, path: &str, result: &str| {
+        json!({"id": id, "name": "execute_tool ls", "is": {"gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "ls", "gen_ai.tool.call.id": "functions.ls:0",
+            "gen_ai.tool.call.arguments": {"path": path}, "gen_ai.tool.call.result": result}})
+    };
+    let calls: &[&str] = &[
+        "model m  >",
+        "model m  >",
+        "model m  > done",
+        "ls#functions.ls:0({\"path\":\"/\"}) = etc",
+        "ls#functions.ls:0({\"path\":\"/etc\"}) = hosts",
+    ];
+    vec![
+        (
+            "ids that come back, in spans of tools",
+            json!([
+                chat(1, json!([]), asks("/")),
+                ls(2, "/", "etc"),
+                chat(3, json!([]), asks("/etc")),
+                ls(4, "/etc", "hosts"),
+                chat(5, json!([]), json!("done")),
+            ]),
+            calls,
+        ),
+        (
+            "ids that come back, in messages alone",
+            json!([
+                chat(1, json!([]), asks("/")),
+                chat(2, told(&["etc"]), asks("/etc")),
+                chat(3, told(&["etc", "hosts"]), json!("done")),
+            ]),
+            calls,
+        ),
+    ]
+}
+
 fn all_cases() -> impl Iterator<Item = Case> {
     let groups = [tracing_platforms(), genai_conventions(), repeated_tellings(), openinference()];
-    groups.into_iter().chain([others(), protocols_and_the_unknown()]).flatten()
+    groups.into_iter().chain([others(), protocols_and_the_unknown(), ids_that_come_back()]).flatten()
 }
 
 #[test]

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{captures::assembled, synthetic::spans};
+use super::{
+    captures::{assembled, tool},
+    synthetic::spans,
+};
 use crate::{Encoding, Export, Record, Signal, TokenUsage, assemble, decode, normalise};
 
 /// Number of records in a large trace.
@@ -159,6 +162,53 @@ fn bodies_of_other_signals_and_broken_ones_are_refused() {
     }
     let nested = format!("{}{}", r#"{"resourceSpans":["#, "[".repeat(100_000));
     assert!(decode(Signal::Traces, Encoding::Json, nested.as_bytes()).is_err());
+}
+
+#[test]
+fn bodies_of_many_empty_values_are_refused_before_they_are_decoded() {
+    // A span with 2 million empty attributes, alone and behind the field of a group.
+    let attributes = [0x4a, 0].repeat(2_000_000);
+    let wrapped = |inner: &[u8], key: u8| {
+        let mut outer = vec![key];
+        prost::encode_length_delimiter(inner.len(), &mut outer).unwrap();
+        outer.extend_from_slice(inner);
+        outer
+    };
+    let group = [&[0x7b, 0x7c][..], &attributes].concat();
+    for span in [attributes, group] {
+        let body = wrapped(&wrapped(&wrapped(&span, 0x12), 0x12), 0x0a);
+        let error = decode(Signal::Traces, Encoding::Protobuf, &body).unwrap_err();
+        assert!(error.0.contains("smaller batches"), "{error}");
+    }
+    let json = format!(r#"{{"resourceSpans":[{}{{}}]}}"#, "{},".repeat(1_000_000));
+    let error = decode(Signal::Traces, Encoding::Json, json.as_bytes()).unwrap_err();
+    assert!(error.0.contains("smaller batches"), "{error}");
+}
+
+#[test]
+fn characters_cut_in_two_do_not_cost_the_batch() {
+    let is =
+        json!({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "say", "gen_ai.tool.call.result": "hi 😀"});
+    let Export::Traces(export) = spans(&json!([{"id": 1, "name": "say 😀", "is": is}])) else { panic!() };
+    let protobuf = prost::Message::encode_to_vec(&export);
+    let cut = "😀".as_bytes();
+    let mut broken = protobuf.clone();
+    let places: Vec<usize> =
+        broken.windows(cut.len()).enumerate().filter(|(_, w)| *w == cut).map(|(at, _)| at).collect();
+    for at in &places {
+        broken[at + 3] = b'!';
+    }
+    assert_eq!(places.len(), 2);
+    let json = serde_json::to_string(&export).unwrap();
+    for (encoding, body, text) in [
+        (Encoding::Protobuf, protobuf, "hi 😀"),
+        (Encoding::Protobuf, broken, "hi ???!"),
+        (Encoding::Json, json.clone().into_bytes(), "hi 😀"),
+        (Encoding::Json, json.replace('😀', r"\ud83d").into_bytes(), "hi \u{fffd}"),
+    ] {
+        let traces = assembled(&[decode(Signal::Traces, encoding, &body).unwrap()]);
+        assert_eq!(tool(&traces[0].calls[0]).2, text);
+    }
 }
 
 /// Exporters write JSON in different ways.
