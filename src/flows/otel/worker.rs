@@ -195,7 +195,7 @@ fn is_final(trace: &Trace) -> bool {
     })
 }
 
-/// What is known of an assembled call.
+/// Assembled call as far as it is known.
 #[derive(Default)]
 struct Recognised {
     /// The known call that it is.
@@ -253,7 +253,7 @@ impl Filing<'_> {
         Origin { by: self.leased.key(), ..Origin::default() }
     }
 
-    /// Returns what is known of each call of a trace.
+    /// Recognises the calls of a trace.
     async fn known(&self, trace: &Trace) -> Result<Vec<Recognised>, StoreError> {
         let alias = |call: &AssembledCall, alias: &String| self.otel.alias(self.leased.key(), &call.service, alias);
         let aliases = |call: &AssembledCall| call.aliases.iter().map(|name| alias(call, name)).collect();
