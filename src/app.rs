@@ -255,7 +255,7 @@ impl Setup {
     pub fn gateway(&self, previous: Option<&Gateway>) -> anyhow::Result<Gateway> {
         self.env.check_provider_keys(self.models().values())?;
         let keys = self.settings.provider_keys(builtin_models(), &self.env);
-        let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
+        let policy = self.outbound_policy();
         Ok(Gateway::new(self.models().into_values().collect(), &keys, policy, previous)?)
     }
 
@@ -282,8 +282,12 @@ impl Setup {
     /// # Errors
     /// A URL is refused, with the reason and a remedy.
     pub fn webhooks(&self) -> anyhow::Result<Endpoints> {
-        let policy = OutboundPolicy::new(self.settings.outbound.allow.iter().cloned());
-        Ok(Endpoints::new(&self.settings.webhooks, &policy)?)
+        Ok(Endpoints::new(&self.settings.webhooks, self.settings.telemetry.otlp.as_ref(), &self.outbound_policy())?)
+    }
+
+    /// Returns the policy of calls to other hosts.
+    pub fn outbound_policy(&self) -> OutboundPolicy {
+        OutboundPolicy::new(self.settings.outbound.allow.iter().cloned())
     }
 
     fn store_options(&self) -> StoreOptions {

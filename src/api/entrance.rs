@@ -26,10 +26,11 @@ use super::{
     Api,
     admission::{Admission, Class, Sender, Ticket},
     auth::Caller,
+    front::TraceParent,
     params::preferred_wait,
     problem::Problem,
 };
-use crate::telemetry::metric;
+use crate::telemetry::{metric, traces::RequestSpan};
 
 /// Entrance of the routes of one class: the state of the layer [`enter`].
 #[derive(Clone)]
@@ -73,6 +74,8 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
     let has_body = !request.body().is_end_stream();
+    let is_traced = !matches!(entrance.0.class, Class::Health);
+    let span = is_traced.then(|| RequestSpan::start(&method, &route, request.extensions().get::<TraceParent>()));
     let response = match entrance.admit(request.headers(), peer, has_body).await {
         Ok((caller, ticket)) => {
             request.extensions_mut().insert(ticket.clone());
@@ -87,6 +90,9 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
         }
         Err(problem) => problem.into_response(),
     };
+    if let Some(span) = span {
+        span.end(response.status());
+    }
     metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
     let (method, status) = (method.as_str().to_owned(), response.status().as_str().to_owned());
     metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);

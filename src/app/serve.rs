@@ -105,6 +105,8 @@ async fn run(
         tracing::warn!("{warning}");
     }
     announce(setup, &flows);
+    let traced = settings.telemetry.otlp.as_ref().filter(|otlp| otlp.traces);
+    let traces = traced.map(|otlp| telemetry::traces::start(otlp, &setup.outbound_policy())).transpose()?;
     if let Some(key) = setup.bootstrap_key()? {
         admit_bootstrap_key(&flows, &key).await?;
     }
@@ -186,6 +188,9 @@ async fn run(
         abandon.cancel();
     }
     leave.cancel();
+    if let Some(traces) = traces {
+        drop(tokio::task::spawn_blocking(move || traces.shutdown()).await);
+    }
     drained.and(end_background(tasks, &background).await).map(drop).map_err(Into::into)
 }
 

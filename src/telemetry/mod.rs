@@ -1,6 +1,7 @@
-//! Logs, and the list of all metric names. Bodies of agents' work reach neither.
+//! Logs, the list of all metric names, and spans. Bodies of agents' work reach none of them.
 
 pub mod metric;
+pub mod traces;
 
 use std::io::{self, IsTerminal, Write};
 

@@ -2,11 +2,14 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use reqwest::{Client, Url};
-use secrecy::ExposeSecret;
+use reqwest::{
+    Client, Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 
-use umbra_config::settings::{Secret, Webhook};
+use umbra_config::settings::{Otlp, Secret, Webhook};
 use umbra_domain::{
     Severity,
     key::{AgentGlobs, BadGlob},
@@ -14,6 +17,19 @@ use umbra_domain::{
 };
 use umbra_llm::{ClientError, OutboundPolicy};
 use umbra_store::webhooks::Addressee;
+
+/// Name of the endpoint of evaluations.
+pub(super) const EVALUATIONS: &str = "telemetry.otlp";
+
+/// Returns the headers of requests to a receiver of OpenTelemetry. The settings have checked them.
+pub fn headers(otlp: &Otlp) -> HeaderMap {
+    let header = |(name, value): (&String, &SecretString)| {
+        let mut value = HeaderValue::from_str(value.expose_secret()).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name).ok()?, value))
+    };
+    otlp.headers.iter().filter_map(header).collect()
+}
 
 /// Reason why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +63,7 @@ pub struct Endpoint {
     pub(super) client: Client,
     pub(super) url: Url,
     pub(super) secrets: Vec<Secret>,
+    pub(super) headers: HeaderMap,
     pub(super) timeout: Duration,
     places: Arc<Semaphore>,
 }
@@ -74,9 +91,31 @@ impl Endpoint {
             client,
             url,
             secrets: webhook.secrets.clone(),
+            headers: HeaderMap::new(),
             timeout: webhook.timeout,
             places: Arc::new(Semaphore::new(webhook.max_in_flight)),
         })
+    }
+
+    /// Returns the endpoint of evaluations. It receives no notice.
+    pub(super) fn of_evaluations(otlp: &Otlp, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
+        let url = format!("{}/v1/logs", otlp.endpoint.expose_secret().trim_end_matches('/'));
+        let endpoint = Self::new(
+            &Webhook {
+                name: EVALUATIONS.to_owned(),
+                url: SecretString::from(url),
+                secrets: Vec::new(),
+                events: Vec::new(),
+                agents: Vec::new(),
+                shadows: Vec::new(),
+                severity: Severity::Info,
+                enabled: true,
+                timeout: Duration::from_secs(15),
+                max_in_flight: 4,
+            },
+            policy,
+        )?;
+        Ok(Self { headers: headers(otlp), ..endpoint })
     }
 
     /// Returns the name of the endpoint.

@@ -1,4 +1,4 @@
-//! Webhooks: filters, messages, signatures, delivery, and the schedule of retries.
+//! Webhooks, and the receiver of evaluations: filters, messages, signatures, delivery, and the schedule of retries.
 //!
 //! Messages follow the Standard Webhooks scheme (standardwebhooks.com): headers `webhook-id`, `webhook-timestamp` and
 //! `webhook-signature`, body `{type, timestamp, data}`. A message is stored in the transaction of the change that it
@@ -19,12 +19,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 pub use self::{
-    endpoint::{Endpoint, EndpointError},
+    endpoint::{Endpoint, EndpointError, headers},
     schedule::{ATTEMPTS, next_delay},
     send::DeliveryResult,
     signature::sign,
 };
-use umbra_config::settings::Webhook;
+use umbra_config::settings::{Otlp, Webhook};
 use umbra_domain::notice::Notice;
 use umbra_llm::OutboundPolicy;
 use umbra_store::webhooks::{Addressee, OutgoingMessage};
@@ -38,9 +38,16 @@ impl Endpoints {
     ///
     /// # Errors
     /// A URL is refused by the policy, with a remedy.
-    pub fn new(webhooks: &[Webhook], policy: &OutboundPolicy) -> Result<Self, EndpointError> {
+    pub fn new(webhooks: &[Webhook], otlp: Option<&Otlp>, policy: &OutboundPolicy) -> Result<Self, EndpointError> {
         let enabled = webhooks.iter().filter(|webhook| webhook.enabled);
-        enabled.map(|webhook| Endpoint::new(webhook, policy).map(Arc::new)).collect::<Result<_, _>>().map(Self)
+        let own = enabled.map(|webhook| Endpoint::new(webhook, policy));
+        let evaluations = otlp.map(|otlp| Endpoint::of_evaluations(otlp, policy));
+        own.chain(evaluations).map(|endpoint| endpoint.map(Arc::new)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the receiver of evaluations, if there is one.
+    pub fn evaluations(&self) -> Option<&Arc<Endpoint>> {
+        self.named(endpoint::EVALUATIONS)
     }
 
     /// Returns all endpoints.

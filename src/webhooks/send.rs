@@ -39,7 +39,13 @@ impl Endpoint {
         let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, body)) else {
             return failed("the message's id or signature does not fit into a header".into());
         };
-        let sending = self.client.post(self.url.clone()).headers(headers).body(body.to_owned()).send();
+        let sending = self
+            .client
+            .post(self.url.clone())
+            .headers(headers)
+            .headers(self.headers.clone())
+            .body(body.to_owned())
+            .send();
         let response = match timeout(self.timeout, sending).await {
             Err(_) => return failed(format!("no answer within {:?}", self.timeout)),
             Ok(Err(error)) => return failed(umbra_llm::transport_fault(&error)),

@@ -98,7 +98,7 @@ fn each_filter_excludes_only_its_own_notices() {
         Webhook { shadows: vec!["guard".into()], ..webhook("guarded") },
         Webhook { severity: Severity::Critical, ..webhook("critical") },
     ];
-    let endpoints = Endpoints::new(&webhooks, &OutboundPolicy::default()).unwrap();
+    let endpoints = Endpoints::new(&webhooks, None, &OutboundPolicy::default()).unwrap();
     let told = |notice: Notice| -> Vec<String> {
         let message = endpoints.address(&notice, Uuid::nil());
         message.map(|message| message.to.into_iter().map(|to| to.endpoint).collect()).unwrap_or_default()
@@ -125,9 +125,9 @@ fn each_filter_excludes_only_its_own_notices() {
 fn private_endpoint_is_refused_unless_allowed() {
     for url in ["http://10.0.0.7/x", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "http://0x7f.1/"] {
         let one = [Webhook { url: SecretString::from(url.to_owned()), ..webhook("inner") }];
-        let refused = Endpoints::new(&one, &OutboundPolicy::default()).unwrap_err().to_string();
+        let refused = Endpoints::new(&one, None, &OutboundPolicy::default()).unwrap_err().to_string();
         assert!(refused.starts_with("webhook `inner`: "), "{refused}");
-        let allowed = Endpoints::new(&one, &OutboundPolicy::new(["10.0.0.7".to_owned()]));
+        let allowed = Endpoints::new(&one, None, &OutboundPolicy::new(["10.0.0.7".to_owned()]));
         assert_eq!(allowed.is_ok(), url.contains("10.0.0.7"), "{url}");
     }
 }

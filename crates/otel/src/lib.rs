@@ -9,6 +9,7 @@ mod assemble;
 mod attributes;
 mod decode;
 mod dialect;
+mod evaluation;
 mod join;
 mod json;
 mod merge;
@@ -27,6 +28,7 @@ mod wire;
 pub use self::{
     assemble::{AssembledCall, CallKind, Trace, assemble},
     decode::{BadExport, Encoding, Export, Signal, decode},
+    evaluation::{Evaluation, evaluation_logs},
     join::is_unique,
     normalise::{Normalised, normalise},
     record::{Part, PartRole, Record, RecordKind, TokenUsage},

@@ -126,14 +126,14 @@ impl FollowerPage {
         reviews.is_empty() && verdicts.is_empty() && looks.is_empty() && repeated.is_empty()
     }
 
-    /// Returns the events under the reviews of this page, each with its number in feed `intake` and its payload. Events
-    /// that are gone are missing.
+    /// Returns the events under the reviews and looks of this page, each with its number in feed `intake` and its payload.
+    /// Events that are gone are missing.
     ///
     /// # Errors
     /// The database does not answer.
     pub async fn events(&mut self) -> Result<HashMap<EventId, (i64, Vec<u8>)>, StoreError> {
-        let ids: Vec<Uuid> =
-            self.ended.reviews.iter().flat_map(|review| review.events.iter().map(|event| event.0)).collect();
+        let reviewed = self.ended.reviews.iter().flat_map(|review| review.events.iter().map(|event| event.0));
+        let ids: Vec<Uuid> = reviewed.chain(self.ended.looks.iter().map(|(finding, _)| finding.event_id.0)).collect();
         let rows: Vec<(Uuid, i64, Vec<u8>)> =
             sqlx::query_as("/* follow.events */ SELECT id, seq, payload FROM event WHERE id = ANY($1)")
                 .bind(ids)

@@ -5,6 +5,7 @@ pub mod breakers;
 pub mod briefings;
 pub mod consequences;
 pub mod deliver;
+pub mod evaluations;
 pub mod feedback;
 pub mod finding_feed;
 pub mod follow;

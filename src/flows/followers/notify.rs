@@ -32,6 +32,7 @@ impl Followers {
             }
         }
         page.ended.reviews = reviews;
+        self.evaluate(page).await?;
         let looks = std::mem::take(&mut page.ended.looks);
         for (finding, _) in looks.iter().filter(|(finding, _)| finding.mode != Some(Mode::Passive)) {
             self.tell(page, &of_finding(None, finding)).await?;

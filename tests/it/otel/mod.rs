@@ -5,6 +5,7 @@
 mod captures;
 mod exports;
 mod grpc;
+mod outgoing;
 mod spread;
 
 use std::{fs, path::PathBuf};

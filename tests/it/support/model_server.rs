@@ -93,6 +93,8 @@ pub struct Seen {
     pub body: Value,
     /// Body as it came, as text.
     pub raw: String,
+    /// Body as it came.
+    pub bytes: Bytes,
 }
 
 impl Seen {
@@ -113,7 +115,7 @@ impl Seen {
         } else {
             (Wire::Unknown, String::new(), String::new(), String::new(), Value::Null)
         };
-        Self { path, headers, wire, model, system, user, schema, body, raw: String::new() }
+        Self { path, headers, wire, model, system, user, schema, body, raw: String::new(), bytes: Bytes::new() }
     }
 
     /// Returns all that the model reads, for searching.
@@ -266,6 +268,7 @@ async fn answer(request: hyper::Request<Incoming>, shared: Arc<Shared>) -> Resul
     let body = request.into_body().collect().await.map_err(|_| Dropped)?.to_bytes();
     let mut seen = Seen::new(path, headers, serde_json::from_slice(&body).unwrap_or_default());
     seen.raw = String::from_utf8_lossy(&body).into_owned();
+    seen.bytes = body;
     let script = {
         shared.seen.lock().expect("no test panicked here").push(seen.clone());
         Arc::clone(&shared.script.lock().expect("no test panicked here"))

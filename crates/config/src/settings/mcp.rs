@@ -330,7 +330,8 @@ fn upstream(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> O
     Some(McpUpstream { at, trusted: trusted.unwrap_or(false), agents: agents.unwrap_or_default() })
 }
 
-fn looked_up(
+/// Looks up the values of headers.
+pub(super) fn looked_up(
     keys: &mut Keys<'_>,
     env: &Environment,
     headers: BTreeMap<String, String>,
@@ -366,7 +367,7 @@ fn variable(name: &str) -> Result<(), &'static str> {
 }
 
 /// Checks a header's name. Headers that belong to the protocol are not for the settings.
-fn header(name: &str) -> Result<(), &'static str> {
+pub(super) fn header(name: &str) -> Result<(), &'static str> {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && (1..=64).contains(&name.len());
     let lower = name.to_ascii_lowercase();
     let theirs = ["host", "content-type", "content-length", "accept", "connection", "last-event-id"];

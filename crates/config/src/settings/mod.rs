@@ -28,6 +28,7 @@ mod server;
 mod shadows;
 mod sidecar;
 mod storage;
+mod telemetry;
 mod tools;
 mod webhooks;
 
@@ -72,6 +73,7 @@ pub use server::Server;
 pub use shadows::ShadowsFile;
 pub use sidecar::{Sidecar, SidecarHooks};
 pub use storage::Storage;
+pub use telemetry::{Otlp, Telemetry};
 pub use tools::ToolsFile;
 pub use webhooks::{Secret, Webhook};
 
@@ -116,6 +118,8 @@ pub struct Settings {
     pub outbound: Outbound,
     /// Endpoints of notifications.
     pub webhooks: Vec<Webhook>,
+    /// Telemetry that the service sends.
+    pub telemetry: Telemetry,
     /// Daily briefings and weekly reports.
     pub briefing: Briefings,
     /// Workers of reviews.
@@ -219,9 +223,16 @@ fn settings(keys: &mut Keys<'_>, urls: UrlRule<'_>, env: &Environment) -> Option
         keys.fault("webhooks", format!("two webhooks are called {name:?}"), "give each webhook its own `name`");
     }
     let mcp = keys.optional("mcp", "The proxy in front of MCP servers.", mcp::section(env, &callable));
+    let telemetry = keys.optional("telemetry", "Telemetry that the service sends.", telemetry::section(env, &callable));
+    let server: Server = part(keys, "server", "The HTTP front and its bounds.");
+    let otlp = telemetry.as_ref().and_then(|telemetry| telemetry.otlp.as_ref());
+    if otlp.is_some_and(|otlp| telemetry::is_own(otlp, server.bind)) {
+        keys.fault("telemetry", "otlp.endpoint is this service itself", "name the receiver of its telemetry");
+    }
     Some(Settings {
         mcp: mcp.unwrap_or_default(),
-        server: part(keys, "server", "The HTTP front and its bounds."),
+        telemetry: telemetry.unwrap_or_default(),
+        server,
         storage: part(keys, "storage", "Data folder, and the private Postgres."),
         database: part(keys, "database", "The Postgres (15 or newer) that holds everything."),
         shadows: part(keys, "shadows", "Path of the shadows file."),

@@ -8,7 +8,7 @@ use super::{
 };
 
 section! {
-    /// Calls to other hosts: model providers and webhooks.
+    /// Calls to other hosts: model providers, webhooks, and the receiver of telemetry.
     Outbound {
         /// Hosts that may be called although their address is private. Loopback is always allowed where a URL names it
         /// literally; link-local addresses never are.

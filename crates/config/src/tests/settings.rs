@@ -66,7 +66,15 @@ fn bind_address_accepts_localhost_and_no_other_name() {
 
 #[test]
 fn invalid_settings_are_faults_with_line_and_reason() {
-    let cases: [(&str, usize, &[&str]); 52] = [
+    let cases: [(&str, usize, &[&str]); 56] = [
+        ("telemetry: {otlp: {endpoint: \"http://127.0.0.1:7817\"}}", 1, &["this service itself"]),
+        ("server: {bind: \"0.0.0.0:99\"}\ntelemetry: {otlp: {endpoint: \"http://[::1]:99/x\"}}", 2, &["itself"]),
+        ("telemetry: {otlp: {endpoint: \"127.0.0.1:4318\"}}", 1, &["endpoint", "http://"]),
+        (
+            "telemetry: {otlp: {endpoint: \"http://127.0.0.1:1\", headers_env: {x-key: NOT_SET}}}",
+            1,
+            &["NOT_SET is not set"],
+        ),
         ("server: {bind: localhost}", 1, &["not an address", "127.0.0.1:7817"]),
         ("server: {bind: 7817}", 1, &["not text"]),
         ("server: {allowed_hosts: [\"http://x\"]}", 1, &["allowed_hosts[0]", "host name"]),

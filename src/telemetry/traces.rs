@@ -1,0 +1,180 @@
+//! Spans of the service's own work, for a receiver of OpenTelemetry: requests below the span of their caller, and
+//! reviews. Without a receiver nothing is recorded. Nothing that an agent wrote is in them.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime},
+};
+
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use opentelemetry::{
+    Context, KeyValue, global,
+    trace::{
+        Link, Span as _, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags, TraceId, TraceState,
+        Tracer as _,
+    },
+};
+use opentelemetry_proto::{
+    tonic::collector::trace::v1::ExportTraceServiceRequest,
+    transform::{common::tonic::ResourceAttributesWithSchema, trace::tonic::group_spans_by_resource_and_scope},
+};
+use opentelemetry_sdk::{
+    Resource,
+    error::{OTelSdkError, OTelSdkResult},
+    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanData, SpanExporter},
+};
+use prost::Message as _;
+use reqwest::{Client, Url};
+use secrecy::ExposeSecret as _;
+use tokio::runtime::Handle;
+
+use crate::{api::front::TraceParent, webhooks::headers};
+use umbra_config::settings::Otlp;
+use umbra_llm::{ClientError, ORIGIN_HEADER, OutboundPolicy};
+use umbra_store::reviews::Review;
+
+/// Name of the instrumentation.
+const SCOPE: &str = "umbra";
+/// Longest time of one export.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that spans wait for others.
+const DELAY: Duration = Duration::from_secs(5);
+/// Most spans that wait; further ones are dropped.
+const WAITING: usize = 8_192;
+
+/// Starts the export of spans, until the provider is shut down.
+///
+/// # Errors
+/// The URL is refused by the policy, with a remedy.
+pub fn start(otlp: &Otlp, policy: &OutboundPolicy) -> Result<SdkTracerProvider, ClientError> {
+    let url = format!("{}/v1/traces", otlp.endpoint.expose_secret().trim_end_matches('/'));
+    let (client, url) = umbra_llm::client(&url, policy)?;
+    let mut headers = headers(otlp);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+    headers.insert(ORIGIN_HEADER, HeaderValue::from_static("traces"));
+    // The environment names the resource of agents, not ours.
+    let resource = Resource::builder_empty().with_service_name(SCOPE).build();
+    let exporter = Exporter {
+        client,
+        url,
+        headers,
+        resource: (&resource).into(),
+        runtime: Handle::current(),
+        is_failing: AtomicBool::new(false),
+    };
+    let bounds = BatchConfigBuilder::default().with_max_queue_size(WAITING).with_scheduled_delay(DELAY).build();
+    let provider = SdkTracerProvider::builder()
+        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(bounds).build())
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
+        .with_resource(resource)
+        .build();
+    global::set_tracer_provider(provider.clone());
+    Ok(provider)
+}
+
+/// Exporter over the service's own client, which keeps to the outbound policy.
+struct Exporter {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    resource: ResourceAttributesWithSchema,
+    /// Exports run on a thread of the SDK.
+    runtime: Handle,
+    is_failing: AtomicBool,
+}
+
+impl std::fmt::Debug for Exporter {
+    /// Shows neither URL nor header.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exporter").finish_non_exhaustive()
+    }
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let request =
+            ExportTraceServiceRequest { resource_spans: group_spans_by_resource_and_scope(batch, &self.resource) };
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(request.encode_to_vec());
+        let sending = async { request.timeout(PATIENCE).send().await };
+        let failure = match self.runtime.spawn(sending).await {
+            Ok(Ok(answer)) if answer.status().is_success() => None,
+            Ok(Ok(answer)) => Some(format!("answered {}", answer.status().as_u16())),
+            Ok(Err(error)) => Some(umbra_llm::transport_fault(&error)),
+            Err(_) => Some("the service stops".to_owned()),
+        };
+        let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
+        match &failure {
+            None if was_failing => tracing::info!("spans reach the receiver of telemetry.otlp again"),
+            Some(why) if !was_failing => tracing::warn!(why, "spans do not reach the receiver of telemetry.otlp"),
+            _ => {}
+        }
+        failure.map_or(Ok(()), |why| Err(OTelSdkError::InternalFailure(why)))
+    }
+}
+
+/// Span of a request.
+pub struct RequestSpan(global::BoxedSpan);
+
+impl RequestSpan {
+    /// Starts the span of a request, below that of its caller.
+    pub fn start(method: &Method, route: &str, parent: Option<&TraceParent>) -> Self {
+        let tracer = global::tracer(SCOPE);
+        let attributes = [
+            KeyValue::new("http.request.method", method.as_str().to_owned()),
+            KeyValue::new("http.route", route.to_owned()),
+        ];
+        let builder = tracer.span_builder(format!("{method} {route}")).with_kind(SpanKind::Server);
+        let context =
+            parent.map(remote).map_or_else(Context::new, |span| Context::new().with_remote_span_context(span));
+        Self(builder.with_attributes(attributes).start_with_context(&tracer, &context))
+    }
+
+    /// Ends it with the status of the answer.
+    pub fn end(mut self, status: StatusCode) {
+        self.0.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
+        if status.is_server_error() {
+            self.0.set_status(Status::error(""));
+        }
+        self.0.end();
+    }
+}
+
+fn remote(parent: &TraceParent) -> SpanContext {
+    let flags = if parent.sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
+    let (trace, span) = (TraceId::from(parent.trace_id), SpanId::from(parent.parent_id));
+    SpanContext::new(trace, span, flags, true, TraceState::NONE)
+}
+
+/// Records the span of a review that ended, with links to the spans that it judges.
+pub fn record_review<'a>(review: &Review, judged: impl Iterator<Item = &'a (String, String)>) {
+    let (Some(started), Some(finished)) = (review.started_at, review.finished_at) else { return };
+    let tracer = global::tracer(SCOPE);
+    let texts = [
+        ("umbra.review.id", Some(review.id.to_string())),
+        ("umbra.review.state", review.state.map(|state| state.as_str().to_owned())),
+        ("umbra.review.assessment", review.assessment.map(|assessment| assessment.as_str().to_owned())),
+        ("umbra.shadow", Some(review.shadow.clone())),
+        ("gen_ai.request.model", review.model.clone()),
+    ];
+    let mut attributes: Vec<KeyValue> =
+        texts.into_iter().filter_map(|(name, value)| Some(KeyValue::new(name, value?))).collect();
+    let counts =
+        [("gen_ai.usage.input_tokens", review.usage.input), ("gen_ai.usage.output_tokens", review.usage.output)];
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    attributes.extend(counts.into_iter().map(|(name, tokens)| KeyValue::new(name, count(tokens))));
+    let link = |(trace, span): &(String, String)| {
+        let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+        Some(Link::with_context(SpanContext::new(trace, span, TraceFlags::SAMPLED, true, TraceState::NONE)))
+    };
+    let builder = tracer
+        .span_builder(format!("review {}", review.shadow))
+        .with_kind(SpanKind::Internal)
+        .with_start_time(SystemTime::from(started))
+        .with_attributes(attributes)
+        .with_links(judged.filter_map(link).collect());
+    let mut span = builder.start_with_context(&tracer, &Context::new());
+    if review.assessment.is_none() {
+        span.set_status(Status::error(review.failure.clone().unwrap_or_default()));
+    }
+    span.end_with_timestamp(SystemTime::from(finished));
+}
