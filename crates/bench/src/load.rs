@@ -4,6 +4,7 @@
 
 use std::{
     net::SocketAddr,
+    ops::Range,
     sync::{
         Arc, LazyLock,
         atomic::{AtomicU8, Ordering},
@@ -156,11 +157,13 @@ async fn ask(load: Load, number: usize, phase: Arc<AtomicU8>) -> anyhow::Result<
     Ok((latencies, in_all))
 }
 
-/// Reads one answer into `buffer`, which is reused.
-async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
+/// Reads one answer into `buffer`, which is reused. Returns the place of its body.
+///
+/// # Errors
+/// The connection broke, or the answer has no length.
+pub(super) async fn read_any_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<Range<usize>> {
     // Created once: time of the generator is time that the variants lack.
     static HEAD_ENDS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n\r\n"));
-    static REJECTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"rejected\":"));
     buffer.clear();
     let (body, end) = loop {
         if socket.read_buf(buffer).await? == 0 {
@@ -176,6 +179,13 @@ async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Re
             bail!("the server under test closed a connection");
         }
     }
+    Ok(body..end)
+}
+
+/// Reads one answer into `buffer`, which is reused. Anything but a success is an error.
+async fn read_answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<()> {
+    static REJECTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"rejected\":"));
+    let Range { start: body, end } = read_any_answer(socket, buffer).await?;
     // An answer to a batch begins with the counts of accepted, replayed and rejected events.
     let begins = buffer.get(body..end.min(body + BATCH_HEAD)).unwrap_or_default();
     let rejected = REJECTED.find(begins).and_then(|at| begins.get(at + REJECTED.needle().len()));

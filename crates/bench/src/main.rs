@@ -7,6 +7,7 @@ mod hooks;
 mod ingest;
 mod load;
 mod looks;
+mod otlp;
 mod report;
 mod requests;
 mod sidecar;
@@ -55,6 +56,8 @@ enum BenchCommand {
     Decide(decide::DecideBenchOptions),
     /// Post watched events at fixed rates, and count what the built-in checks look at and what they pass over.
     Looks(looks::LooksBenchOptions),
+    /// Replay real exports of OpenTelemetry, each time as other traces, until their calls are filed as events.
+    Otlp(otlp::OtlpBenchOptions),
     /// Take steps of agents beside their sidecar, with few and many tools, and with the database stopped.
     Sidecar(sidecar::SidecarBenchOptions),
     /// Count how many branches an agent takes in a rehearsal as it does live, with null stubs and with contract stubs.
@@ -70,7 +73,8 @@ impl BenchCommand {
     /// Returns the threads of a bench that only sends and waits: half as many as there are processors. With more, the
     /// bench would compete for processors with the server that it measures.
     fn threads(&self) -> Option<usize> {
-        let sends = matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Looks(_) | Self::Sidecar(_));
+        let sends =
+            matches!(self, Self::Ingest(_) | Self::Decide(_) | Self::Looks(_) | Self::Otlp(_) | Self::Sidecar(_));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         sends.then(|| processors.div_ceil(2))
     }
@@ -97,6 +101,7 @@ async fn run(Cli { global, what }: Cli) -> anyhow::Result<()> {
         BenchCommand::Ingest(options) => ingest::run(&global, &options).await,
         BenchCommand::Decide(options) => decide::run(&global, &options).await,
         BenchCommand::Looks(options) => looks::run(&global, &options).await,
+        BenchCommand::Otlp(options) => otlp::run(&global, &options).await,
         BenchCommand::Sidecar(options) => sidecar::run(&global, &options).await,
         BenchCommand::Fidelity(options) => fidelity::run(&global, &options),
         BenchCommand::Hooks(options) => hooks::run(&global, &options).await,

@@ -120,16 +120,26 @@ impl Testbed {
         Server::start(&program, &["serve-variant", variant], &self.scratch.0, schema, shadows).await
     }
 
+    /// Connects to a server's schema.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn connect(&self, schema: &str) -> anyhow::Result<PgConnection> {
+        let mut connection = PgConnection::connect_with(&self.database.store.connect_options()).await?;
+        let quoted = schema.replace('"', "\"\"");
+        // The service's own time-out is for requests; here a table holds everything that a bench posted.
+        let settings = format!("SET statement_timeout = 0; SET search_path = \"{quoted}\"");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(settings)).execute(&mut connection).await?;
+        Ok(connection)
+    }
+
     /// Counts the rows of a table in a server's schema.
     ///
     /// # Errors
     /// The database does not answer, or has no such table.
     pub async fn rows(&self, schema: &str, table: &str) -> anyhow::Result<u64> {
-        let mut connection = PgConnection::connect_with(&self.database.store.connect_options()).await?;
-        // The service's own time-out is for requests; here the table holds everything that a bench posted.
-        sqlx::raw_sql("SET statement_timeout = 0").execute(&mut connection).await?;
-        let quoted = schema.replace('"', "\"\"");
-        let count = format!("SELECT count(*) FROM \"{quoted}\".{table}");
+        let mut connection = self.connect(schema).await?;
+        let count = format!("SELECT count(*) FROM {table}");
         let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(count)).fetch_one(&mut connection).await?;
         connection.close().await?;
         Ok(u64::try_from(count)?)
