@@ -5,6 +5,7 @@
 mod captures;
 mod exports;
 mod grpc;
+mod hostile;
 mod outgoing;
 mod spread;
 
