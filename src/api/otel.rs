@@ -85,7 +85,7 @@ async fn take(
     (signal, encoding): (Signal, Encoding),
     (headers, body): (&HeaderMap, &[u8]),
 ) -> Result<Bytes, Problem> {
-    let read = || decode(signal, encoding, body).map_err(|error| Problem::bad_json(error.to_string()));
+    let read = || decode(signal, encoding, body).map_err(|error| Problem::bad_json(shortened(&error.to_string())));
     // Umbra's own telemetry may be led back to it.
     let received = if headers.contains_key(ORIGIN_HEADER) {
         Received::default()
@@ -95,4 +95,17 @@ async fn take(
         api.flows.otel.receive(tokio::task::block_in_place(read)?, sender).await?
     };
     Ok(response(signal, encoding, received.rejected, received.reason).into())
+}
+
+/// Returns the text of a fault without the middle of a long one, the path to a fault that lies deep. Its end is the
+/// reason.
+fn shortened(fault: &str) -> String {
+    const HALF: usize = 200;
+    let length = fault.chars().count();
+    if length <= 2 * HALF {
+        return fault.to_owned();
+    }
+    let begin: String = fault.chars().take(HALF).collect();
+    let end: String = fault.chars().skip(length - HALF).collect();
+    format!("{begin} … {end}")
 }

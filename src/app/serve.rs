@@ -68,6 +68,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
     if setup.settings.database.url.is_none() && matches!(exists, Ok(false)) {
         refuse_open_address(&setup, setup.bootstrap_key()?.is_some())?;
     }
+    let spans = telemetry::traces::start(&setup.settings.telemetry, &setup.outbound_policy())?;
     let say = |line: &str| tracing::info!("{line}");
     let database = Database::open(&setup, &say).await?;
     let served = watching(&database.store, run(&setup, &database, front, &tasks, ready)).await;
@@ -75,6 +76,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce(Ready)) -> anyhow::Result<()
         tasks.hurry().run_until_cancelled(sleep(LEAVE)).await;
     };
     database.close_until(limit).await;
+    spans.end().await;
     served
 }
 
@@ -105,8 +107,6 @@ async fn run(
         tracing::warn!("{warning}");
     }
     announce(setup, &flows);
-    let traced = settings.telemetry.otlp.as_ref().filter(|otlp| otlp.traces);
-    let traces = traced.map(|otlp| telemetry::traces::start(otlp, &setup.outbound_policy())).transpose()?;
     if let Some(key) = setup.bootstrap_key()? {
         admit_bootstrap_key(&flows, &key).await?;
     }
@@ -188,9 +188,6 @@ async fn run(
         abandon.cancel();
     }
     leave.cancel();
-    if let Some(traces) = traces {
-        drop(tokio::task::spawn_blocking(move || traces.shutdown()).await);
-    }
     drained.and(end_background(tasks, &background).await).map(drop).map_err(Into::into)
 }
 

@@ -29,7 +29,7 @@ use secrecy::ExposeSecret as _;
 use tokio::runtime::Handle;
 
 use crate::{api::front::TraceParent, webhooks::headers};
-use umbra_config::settings::Otlp;
+use umbra_config::settings::Telemetry;
 use umbra_llm::{ClientError, ORIGIN_HEADER, OutboundPolicy};
 use umbra_store::reviews::Review;
 
@@ -42,11 +42,15 @@ const DELAY: Duration = Duration::from_secs(5);
 /// Most spans that wait; further ones are dropped.
 const WAITING: usize = 8_192;
 
-/// Starts the export of spans, until the provider is shut down.
+/// Export of spans; none without a receiver.
+pub struct Spans(Option<SdkTracerProvider>);
+
+/// Starts the export of spans, if the settings ask for it.
 ///
 /// # Errors
 /// The URL is refused by the policy, with a remedy.
-pub fn start(otlp: &Otlp, policy: &OutboundPolicy) -> Result<SdkTracerProvider, ClientError> {
+pub fn start(telemetry: &Telemetry, policy: &OutboundPolicy) -> Result<Spans, ClientError> {
+    let Some(otlp) = telemetry.otlp.as_ref().filter(|otlp| otlp.traces) else { return Ok(Spans(None)) };
     let url = format!("{}/v1/traces", otlp.endpoint.expose_secret().trim_end_matches('/'));
     let (client, url) = umbra_llm::client(&url, policy)?;
     let mut headers = headers(otlp);
@@ -69,7 +73,16 @@ pub fn start(otlp: &Otlp, policy: &OutboundPolicy) -> Result<SdkTracerProvider, 
         .with_resource(resource)
         .build();
     global::set_tracer_provider(provider.clone());
-    Ok(provider)
+    Ok(Spans(Some(provider)))
+}
+
+impl Spans {
+    /// Sends what waits, for at most five seconds, and ends the export.
+    pub async fn end(self) {
+        if let Self(Some(provider)) = self {
+            drop(tokio::task::spawn_blocking(move || provider.shutdown()).await);
+        }
+    }
 }
 
 /// Exporter over the service's own client, which keeps to the outbound policy.

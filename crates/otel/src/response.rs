@@ -14,8 +14,8 @@ pub fn response(signal: Signal, encoding: Encoding, rejected: u64, reason: Optio
     let message = reason.unwrap_or_default().to_owned();
     macro_rules! answer {
         ($response:ident, $partial:ident, $count:ident) => {{
-            let partial = (rejected > 0).then(|| $partial { $count: rejected, error_message: message });
-            let response = $response { partial_success: partial };
+            let partial = $partial { $count: rejected, error_message: message };
+            let response = $response { partial_success: Some(partial) };
             match encoding {
                 Encoding::Protobuf => response.encode_to_vec(),
                 Encoding::Json => serde_json::to_vec(&response).unwrap_or_default(),
@@ -23,10 +23,13 @@ pub fn response(signal: Signal, encoding: Encoding, rejected: u64, reason: Optio
         }};
     }
     match (signal, encoding) {
-        (Signal::Traces, _) => answer!(ExportTraceServiceResponse, ExportTracePartialSuccess, rejected_spans),
-        (Signal::Logs, _) => answer!(ExportLogsServiceResponse, ExportLogsPartialSuccess, rejected_log_records),
-        // Nothing of metrics is refused, so their answer is empty.
-        (Signal::Metrics, Encoding::Protobuf) => Vec::new(),
-        (Signal::Metrics, Encoding::Json) => b"{}".to_vec(),
+        (Signal::Traces, _) if rejected > 0 => {
+            answer!(ExportTraceServiceResponse, ExportTracePartialSuccess, rejected_spans)
+        }
+        (Signal::Logs, _) if rejected > 0 => {
+            answer!(ExportLogsServiceResponse, ExportLogsPartialSuccess, rejected_log_records)
+        }
+        (_, Encoding::Protobuf) => Vec::new(),
+        (_, Encoding::Json) => b"{}".to_vec(),
     }
 }

@@ -1,6 +1,7 @@
 //! Serves one connection of HTTP/2, on which only exports of OpenTelemetry come.
 //!
-//! Everything that a client can pile up is bounded: streams, header lists, resets, and the time of each call. A client that no longer answers pings is cut off.
+//! Everything that a client can pile up is bounded: streams, header lists, resets, and the time of each call. A client
+//! that no longer answers pings is cut off.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 

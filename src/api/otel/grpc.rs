@@ -1,7 +1,14 @@
 //! Exports of OpenTelemetry over gRPC, on the port of HTTP: the same services as over HTTP, with statuses in place of
 //! problems.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -140,11 +147,16 @@ impl Collector {
         let mut server = Grpc::new(WireMessages)
             .apply_compression_config(accepted, EnabledCompressionEncodings::default())
             .apply_max_message_size_config(Some(self.decoded), None);
-        let take = tower::service_fn(|request: Request<Bytes>| async {
-            let answer = self.take(signal, request).await.map_err(|problem| status(&problem))?;
-            Ok::<_, Status>(tonic::Response::new(answer))
+        let is_read = AtomicBool::new(false);
+        let take = tower::service_fn(|request: Request<Bytes>| {
+            is_read.store(true, Ordering::Relaxed);
+            async {
+                let answer = self.take(signal, request).await.map_err(|problem| status(&problem))?;
+                Ok::<_, Status>(tonic::Response::new(answer))
+            }
         });
-        server.unary(take, request).await.map(Body::new)
+        let response = server.unary(take, request).await.map(Body::new);
+        if is_read.into_inner() { response } else { unread(response) }
     }
 
     async fn take(&self, signal: Signal, request: Request<Bytes>) -> Result<Bytes, Problem> {
@@ -157,6 +169,17 @@ impl Collector {
         ticket.admit()?;
         caller.require(Scope::Ingest)?;
         take(&self.api, caller, (signal, Encoding::Protobuf), (&metadata.into_headers(), &body)).await
+    }
+}
+
+/// Returns the answer to a message that cannot be read, or is too large: an invalid argument. The codes of the transport
+/// would have exporters send the message again, or blame the server.
+fn unread(response: Response) -> Response {
+    match Status::from_header_map(response.headers()) {
+        Some(status) if matches!(status.code(), Code::Internal | Code::OutOfRange | Code::ResourceExhausted) => {
+            Status::invalid_argument(status.message()).into_http()
+        }
+        _ => response,
     }
 }
 

@@ -108,12 +108,11 @@ fn of_review(review: &Review) -> Vec<(EventId, Evaluation)> {
     }
     let Some(event) = review.events.last() else { return Vec::new() };
     let recommendation = review.recommendation.as_deref().unwrap_or_default();
-    let evaluation = match review.assessment {
-        Some(assessment) => judged(assessment, review.score, recommendation),
-        None => {
-            let state = review.state.unwrap_or(ReviewState::Failed).as_str().to_owned();
-            Evaluation { error: Some(review.reason.map_or(state, |reason| reason.as_str().to_owned())), ..whole }
-        }
+    let evaluation = if let Some(assessment) = review.assessment {
+        judged(assessment, review.score, recommendation)
+    } else {
+        let state = review.state.unwrap_or(ReviewState::Failed).as_str().to_owned();
+        Evaluation { error: Some(review.reason.map_or(state, |reason| reason.as_str().to_owned())), ..whole }
     };
     vec![(*event, evaluation)]
 }

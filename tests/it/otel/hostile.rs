@@ -183,9 +183,22 @@ async fn body_that_is_no_export_is_refused_with_its_fault() {
     let traces = "/v1/traces";
     let deep = field(9, &[field(1, b"a"), field(2, &nested_value(1_000))].concat());
     let cases = vec![
-        ("bytes in a name", traces, vec![PROTOBUF], export_with(&field(5, b"\xff\xfe")), 400, "UTF-8"),
-        ("bytes in a key", traces, vec![PROTOBUF], export_with(&attribute(b"\xc3", b"")), 400, "UTF-8"),
-        ("half a letter", traces, vec![PROTOBUF], export_with(&attribute(b"a", &field(1, b"\xc3"))), 400, "UTF-8"),
+        (
+            "empty attributes",
+            traces,
+            vec![PROTOBUF],
+            export_with(&field(9, b"").repeat(2_000_000)),
+            400,
+            "smaller batches",
+        ),
+        (
+            "empty objects",
+            traces,
+            vec![JSON],
+            json_with(&format!("[{}{{}}]", "{},".repeat(1_000_000))),
+            400,
+            "smaller batches",
+        ),
         ("deep protobuf", traces, vec![PROTOBUF], export_with(&deep), 400, "recursion limit"),
         ("deep JSON", traces, vec![JSON], json_with(&nested_json(1_000)), 400, "recursion limit"),
         ("deep brackets", traces, vec![JSON], json_with(&"[".repeat(1_000_000)), 400, "no JSON of OTLP"),
@@ -209,6 +222,13 @@ async fn body_that_is_no_export_is_refused_with_its_fault() {
         assert_eq!(answered, status, "{name}: {said}");
         assert!(said.contains(words) && said.len() < 800, "{name}: {said}");
         target.takes_a_good_export().await;
+    }
+    for body in [
+        export_with(&field(5, b"\xff\xfe")),
+        export_with(&attribute(b"\xc3", b"")),
+        export_with(&attribute(b"a", &field(1, b"half a letter: \xc3"))),
+    ] {
+        assert_eq!(target.send(traces, &[PROTOBUF], &body).await, (200, String::new()), "a bad letter costs no batch");
     }
     for (path, header) in [(traces, PROTOBUF), ("/v1/logs", PROTOBUF), ("/v1/metrics", PROTOBUF)] {
         assert_eq!(target.send(path, &[header], b"").await, (200, String::new()), "an empty message is an export");
@@ -301,10 +321,16 @@ async fn call_that_is_no_export_is_an_invalid_argument_with_its_fault() {
     let logs = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
     let endless = [&[0], &u32::MAX.to_be_bytes()[..], &[0; 100]].concat();
     for (name, path, body, status, words) in [
-        ("bytes in a name", TRACES, framed(false, &export_with(&field(5, b"\xff\xfe"))), 3, "UTF-8"),
+        (
+            "empty attributes",
+            TRACES,
+            framed(false, &export_with(&field(9, b"").repeat(2_000_000))),
+            3,
+            "smaller batches",
+        ),
         ("a deep value", TRACES, framed(false, &export_with(&deep)), 3, "recursion limit"),
-        ("half a message", TRACES, framed(false, &good[..good.len() / 2]), 3, "Protobuf"),
-        ("spans as logs", logs, framed(false, &good), 3, "Protobuf"),
+        ("half a message", TRACES, framed(false, &good[..good.len() / 2]), 3, "protobuf"),
+        ("spans as logs", logs, framed(false, &good), 3, "protobuf"),
         ("half a frame", TRACES, framed(false, &good)[..good.len() / 2].to_vec(), 3, "EOF"),
         ("no gzip", TRACES, framed(true, &good), 3, "compress"),
         ("4 GiB announced", TRACES, endless, 3, "4194304 bytes"),
