@@ -1,7 +1,9 @@
 //! `/v1/trajectories`: tasks with their events in order, the reviews of each, and a recommendation for the whole.
 
+use std::collections::HashMap;
+
 use axum::{Json, extract::State};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -73,6 +75,21 @@ impl TrajectorySummary {
     }
 }
 
+/// Step of a task: an event with its place in the work.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrajectoryStep {
+    /// The event, with its dispositions, reviews and findings.
+    #[serde(flatten)]
+    pub detail: EventDetail,
+    /// Start of the step: `occurred_at`, else the time of receipt less `duration_ms`.
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: Timestamp,
+    /// Step of this answer within which this one was taken, such as the call of a tool that is itself an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub parent_id: Option<EventId>,
+}
+
 /// Task with its events.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Trajectory {
@@ -95,8 +112,8 @@ pub struct Trajectory {
     pub whole: TaskRecommendation,
     /// Numbers of steps that were judged, checked and left out.
     pub coverage: Coverage,
-    /// Page of events: those that were received next, in the order of the agents' time.
-    pub events: Vec<EventDetail>,
+    /// Page of steps: the events that were received next, in the order of their start.
+    pub events: Vec<TrajectoryStep>,
     /// Cursor of the next page; null when there is nothing more now.
     pub next_cursor: Option<String>,
     /// Cursor to poll with.
@@ -136,9 +153,9 @@ pub async fn list_trajectories(
     Ok(Json(Listing { items: items.into_iter().flatten().collect(), next_cursor, resume_cursor }))
 }
 
-/// Returns one task: its events in the order of the agents' time, each with its reviews and findings, one recommendation for the whole, and the
-/// coverage of its steps. Reviews of passive shadows come only with `mode=passive`. A key that is bound to agents sees
-/// only their events.
+/// Returns one task: its events in the order of their start, each with its reviews and findings, one recommendation
+/// for the whole, and the coverage of its steps. Reviews of passive shadows come only with `mode=passive`. A key that is
+/// bound to agents sees only their events.
 #[utoipa::path(get, path = "/v1/trajectories/{task_id}", tag = "trajectories",
     params(("task_id" = String, Path, description = "A task's id, as its events name it", example = "t-1"),
         ("mode" = Option<Mode>, Query, description = "Show only reviews of this mode; all but passive unless given"),
@@ -179,7 +196,8 @@ pub async fn get_trajectory(
     let Listing { mut items, next_cursor, resume_cursor } =
         listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
     // Telemetry tells of a step when it ends, and of its parts before: the agents' own time is the order of the work.
-    items.sort_by_key(|step| step.event.body.occurred_at.unwrap_or(step.event.received_at));
+    items.sort_by_key(|step| step.started_at);
+    link_parents(&mut items);
     if seek.descending {
         items.reverse();
     }
@@ -204,7 +222,7 @@ fn step(
     mode: Option<i16>,
     reviews: &[Review],
     findings: Vec<FindingItem>,
-) -> Result<EventDetail, Problem> {
+) -> Result<TrajectoryStep, Problem> {
     let shown = |of: Mode| mode.map_or(of != Mode::Passive, |rank| rank == of.priority());
     row.dispositions.retain(|disposition| shown(disposition.mode));
     let own = reviews.iter().filter(|review| review.events.contains(&row.id)).cloned().map(|mut review| {
@@ -212,5 +230,34 @@ fn step(
         review
     });
     let own = own.collect();
-    Ok(EventDetail { event: EventView::new(row, own)?, findings })
+    let event = EventView::new(row, own)?;
+    let started_at = started_at(&event);
+    Ok(TrajectoryStep { detail: EventDetail { event, findings }, started_at, parent_id: None })
+}
+
+/// Returns the start of an event. Hooks and proxies tell of a call when it has ended.
+fn started_at(event: &EventView) -> Timestamp {
+    let took = event.body.duration_ms.and_then(|duration| i64::try_from(duration).ok()).unwrap_or_default();
+    let began = event.received_at.checked_sub(SignedDuration::from_millis(took)).unwrap_or(event.received_at);
+    event.body.occurred_at.unwrap_or(began)
+}
+
+/// Links steps that OpenTelemetry tells of to the step of their parent span. Only an earlier step is a parent, so a circle
+/// of spans makes no circle of steps.
+fn link_parents(steps: &mut [TrajectoryStep]) {
+    let mut spans: HashMap<(String, String), EventId> = HashMap::new();
+    for step in steps {
+        let otel = step.detail.event.body.metadata.get("otel");
+        let of = |name: &str| otel.and_then(|otel| otel.get(name)?.as_str()).map(ToOwned::to_owned);
+        let Some(trace) = of("trace_id") else { continue };
+        let (span, parent) = (of("span_id"), of("parent_id"));
+        if span == parent {
+            // The call of a tool without a span of its own: this one is of the model's call that asked for it.
+            continue;
+        }
+        step.parent_id = parent.and_then(|parent| spans.get(&(trace.clone(), parent)).copied());
+        if let Some(span) = span {
+            spans.insert((trace, span), step.detail.event.id);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use super::{
     fault::{At, RequestFaults, code},
     tree::{Members, Tree},
 };
-use umbra_domain::{Event, EventId, NanoUsd, TokenCount, ToolCall, Trigger, nearest::nearest};
+use umbra_domain::{Event, EventId, MOST_DURATION_MS, NanoUsd, TokenCount, ToolCall, Trigger, nearest::nearest};
 
 /// Most bytes of a client's own id.
 pub(super) const KEY_BYTES: usize = 255;
@@ -61,6 +61,7 @@ pub(super) fn read(
         attempt: fields.optional("attempt", whole(1, MOST_ATTEMPTS)),
         supersedes: fields.optional("supersedes", event_id),
         occurred_at: fields.optional("occurred_at", time),
+        duration_ms: fields.optional("duration_ms", whole(0, MOST_DURATION_MS)),
         metadata: fields.optional("metadata", object).map(Map::from).unwrap_or_default(),
         output_form: None,
     };

@@ -63,12 +63,12 @@ impl McpGateway {
         match &ruling.course {
             CallHandling::Stub { contract, result, fault } => {
                 let stub = results::stub(&ruling, contract.as_deref(), result, fault.as_deref());
-                self.observe(&call, &ruling, &came_of(&stub));
+                self.observe(&call, &ruling, &came_of(&stub), None);
                 Ok(stub.into())
             }
             CallHandling::Ask { .. } | CallHandling::Block => {
                 let refusal = results::refusal(&ruling);
-                self.observe(&call, &ruling, &came_of(&refusal));
+                self.observe(&call, &ruling, &came_of(&refusal), None);
                 Ok(refusal.into())
             }
             CallHandling::Run { merge } => {
@@ -129,7 +129,7 @@ impl McpGateway {
             duration_ms,
         };
         self.guard().report(call.call_id.clone(), outcome);
-        self.observe(call, ruling, &came);
+        self.observe(call, ruling, &came, duration_ms);
         match answer {
             Ok(CallToolResponse::Complete(mut result)) => {
                 if let Some(merge) = merge
@@ -189,7 +189,7 @@ impl McpGateway {
             };
             self.guard().report(call.call_id.clone(), outcome);
         }
-        self.observe(&call, &ruling, &CallResult { status, result: None, text: String::new(), error });
+        self.observe(&call, &ruling, &CallResult { status, result: None, text: String::new(), error }, None);
         value
     }
 
@@ -229,7 +229,7 @@ impl McpGateway {
     }
 
     /// Sends the call to the shadows as an event, as POST /v1/events would.
-    fn observe(&self, call: &Call, ruling: &CallRuling, came: &CallResult) {
+    fn observe(&self, call: &Call, ruling: &CallRuling, came: &CallResult, duration_ms: Option<u64>) {
         let said = json!({
             "call_id": call.call_id,
             "decision_id": ruling.decision_id,
@@ -252,6 +252,7 @@ impl McpGateway {
             session_id: call.session.clone(),
             tool: Some(tool),
             status: Some(word.to_owned()),
+            duration_ms,
             metadata: if let Value::Object(members) = said { members } else { Map::new() },
             ..Event::default()
         };

@@ -1,5 +1,6 @@
 //! Tasks: their events in order, the reviews of each, the recommendation, and reviews of whole tasks.
 
+use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -286,4 +287,49 @@ async fn repeated_calls_are_one_finding_of_the_task_review() {
     assert_eq!((&findings[0]["event_id"], &findings[0]["evidence"]["quote"]), (&posted[2], &json!("search")));
     let alone = json!({"agent": "writer", "output": "Of no task.", "triggers": ["task_complete"]});
     assert_eq!(umbra.event(&alone).await["dispositions"][0]["reason"], "cooldown", "it is reviewed like any event");
+}
+
+#[tokio::test]
+async fn step_starts_when_its_agent_says_or_its_duration_before_its_receipt() {
+    let umbra = Umbra::with().go().await;
+    for event in [
+        json!({"agent": "a", "task_id": "t", "output": "neither"}),
+        json!({"agent": "a", "task_id": "t", "output": "duration", "duration_ms": 60_000}),
+        json!({"agent": "a", "task_id": "t", "output": "both", "duration_ms": 5_000, "occurred_at": "2026-01-01T00:00:00Z"}),
+    ] {
+        umbra.event(&event).await;
+    }
+    let task = umbra.get("/v1/trajectories/t").await;
+    let steps = task["events"].as_array().cloned().unwrap_or_default();
+    let said: Vec<&Value> = steps.iter().map(|step| &step["output"]).collect();
+    assert_eq!(said, ["both", "duration", "neither"], "by their start");
+    assert_eq!((&steps[0]["started_at"], &steps[0]["duration_ms"]), (&steps[0]["occurred_at"], &json!(5_000)));
+    let time = |key: &str| steps[1][key].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let before = time("received_at").zip(time("started_at")).map(|(received, start)| received.duration_since(start));
+    assert_eq!(before, Some(SignedDuration::from_mins(1)), "{}", steps[1]);
+    assert_eq!((&steps[2]["started_at"], &steps[2]["duration_ms"]), (&steps[2]["received_at"], &Value::Null));
+    let alone = umbra.get(&format!("/v1/events/{}", steps[1]["id"].as_str().unwrap_or_default())).await;
+    assert_eq!(alone["duration_ms"], 60_000);
+    let refused = umbra.post("/v1/events", &json!({"agent": "a", "output": "x", "duration_ms": -1})).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["errors"][0]["pointer"]), (400, &json!("/duration_ms")));
+}
+
+#[tokio::test]
+async fn circle_of_spans_is_no_circle_of_steps() {
+    let umbra = Umbra::with().go().await;
+    let mut ids = Vec::new();
+    for (span_id, parent) in [("1", "3"), ("2", "1"), ("3", "2"), ("4", "4"), ("5", "gone")] {
+        let metadata = json!({"otel": {"trace_id": "t", "span_id": span_id, "parent_id": parent}});
+        let event = json!({"agent": "a", "task_id": "t", "output": span_id, "metadata": metadata});
+        ids.push(umbra.event(&event).await["id"].clone());
+    }
+    for order in ["asc", "desc"] {
+        let task = umbra.get(&format!("/v1/trajectories/t?order={order}")).await;
+        let mut steps = task["events"].as_array().cloned().unwrap_or_default();
+        if order == "desc" {
+            steps.reverse();
+        }
+        let parents: Vec<&Value> = steps.iter().map(|step| &step["parent_id"]).collect();
+        assert_eq!(parents, [&Value::Null, &ids[0], &ids[1], &Value::Null, &Value::Null], "{order}");
+    }
 }

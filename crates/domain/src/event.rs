@@ -113,6 +113,9 @@ impl OutputForm {
     }
 }
 
+/// Longest duration of an action, in milliseconds: a year. A longer one is a mistake of units.
+pub const MOST_DURATION_MS: u64 = 365 * 86_400_000;
+
 /// Tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TokenCount {
@@ -181,9 +184,12 @@ pub struct Event {
     /// Event whose output this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<EventId>,
-    /// Time of the action, as the sender claims.
+    /// Start of the action, as the sender claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<Timestamp>,
+    /// Duration of the action in milliseconds, as the sender claims; at most [`MOST_DURATION_MS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
     /// The sender's own data.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,

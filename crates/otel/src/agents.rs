@@ -59,7 +59,7 @@ pub(crate) fn add_agent_outputs(tree: &Tree<'_>, prompts: &Prompts<'_>, models: 
                         (call.usage, call.cost, call.start) = (None, None, call.end);
                     }
                     let prompt = call.prompt.clone().or_else(|| prompts.of_node(*at, call.start));
-                    call.parent = tree.owner_span(node);
+                    call.parent = tree.parent_span(node);
                     own.last = own.last.max(Some((call.end, models.len())));
                     models.push((*at, AssembledCall { aliases: vec![alias], prompt, ..call }, Vec::new()));
                 }

@@ -42,7 +42,7 @@ pub struct AssembledCall {
     pub scope: String,
     /// Span id, in hex; that of the model's call for a tool call that no span tells of.
     pub span: String,
-    /// Span of the model's call, of the tool's call or of the agent above it.
+    /// Span of the nearest call above it, or else of the agent.
     pub parent: Option<String>,
     /// Name of the model.
     pub model: Option<String>,
@@ -101,7 +101,7 @@ pub fn assemble(records: &[Record]) -> Trace {
         let nodes = outermost_first(&tree, group);
         let Some((outermost, first)) = nodes.first().copied() else { continue };
         let mut call = merge_nodes(&nodes);
-        call.parent = tree.owner_span(first);
+        call.parent = tree.parent_span(first);
         call.prompt = call.prompt.or_else(|| prompts.of_node(outermost, call.start));
         if call.kind == CallKind::Tool {
             tools.push(call);

@@ -14,6 +14,8 @@ pub(crate) struct Node<'a> {
     pub parent: Option<usize>,
     /// Position of the nearest call or agent above.
     pub owner: Option<usize>,
+    /// Position of the nearest call above.
+    pub caller: Option<usize>,
     /// Number of nodes above.
     pub depth: usize,
     /// Name of the agent, the node's own or the nearest above.
@@ -66,13 +68,15 @@ impl<'a> Tree<'a> {
             let above = self.nodes.get(at).and_then(|node| node.parent);
             let known = above.and_then(|above| Some((above, self.nodes.get(above)?))).map(|(position, above)| {
                 let owner = if rank(above.kind) > 1 { Some(position) } else { above.owner };
-                (owner, above.depth + 1, above.agent, above.conversation, above.is_whole)
+                let caller = if rank(above.kind) > rank(RecordKind::Agent) { Some(position) } else { above.caller };
+                (owner, caller, above.depth + 1, above.agent, above.conversation, above.is_whole)
             });
             let Some(node) = self.nodes.get_mut(at) else { continue };
             node.agent = node.find(|record| record.agent.as_deref());
             node.conversation = node.find(|record| record.conversation.as_deref());
-            if let Some((owner, depth, agent, conversation, is_whole)) = known {
+            if let Some((owner, caller, depth, agent, conversation, is_whole)) = known {
                 node.owner = owner;
+                node.caller = caller;
                 node.depth = depth;
                 node.agent = node.agent.or(agent);
                 node.conversation = node.conversation.or(conversation);
@@ -85,9 +89,9 @@ impl<'a> Tree<'a> {
         self.nodes.get(position)
     }
 
-    /// Returns the span of the call or agent above a node.
-    pub fn owner_span(&self, node: &Node<'_>) -> Option<String> {
-        self.node(node.owner?)?.find(|record| Some(record.span.clone()))
+    /// Returns the span of the nearest call above a node, or else of the agent.
+    pub fn parent_span(&self, node: &Node<'_>) -> Option<String> {
+        self.node(node.caller.or(node.owner)?)?.find(|record| Some(record.span.clone()))
     }
 }
 
@@ -98,6 +102,7 @@ impl<'a> Node<'a> {
             records: Vec::new(),
             parent: None,
             owner: None,
+            caller: None,
             depth: 0,
             agent: None,
             conversation: None,

@@ -106,10 +106,14 @@ pub struct EventBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^evt_[0-9a-f]{32}$")]
     pub supersedes: Option<EventId>,
-    /// Time of the action, by the sender's clock.
+    /// Start of the action, by the sender's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub occurred_at: Option<Timestamp>,
+    /// Duration of the action, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 31_536_000_000_i64, example = 840)]
+    pub duration_ms: Option<u64>,
     /// Any data of the sender.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
@@ -164,6 +168,7 @@ impl From<Event> for EventBody {
             attempt: event.attempt,
             supersedes: event.supersedes,
             occurred_at: event.occurred_at,
+            duration_ms: event.duration_ms,
             metadata: event.metadata,
         }
     }

@@ -7,7 +7,9 @@ use crate::{
     flows::{decisions::ReportError, events::Origin},
     ingest::Incoming,
 };
-use umbra_domain::{CallOutcome, DecisionId, Event, OutcomeStatus, ToolCall, ToolName, Trigger, json::encoded_len};
+use umbra_domain::{
+    CallOutcome, DecisionId, Event, MOST_DURATION_MS, OutcomeStatus, ToolCall, ToolName, Trigger, json::encoded_len,
+};
 use umbra_hooks::{EventKind, HookMode, HookedCall};
 use umbra_store::hooks::{AnnouncedCall, HookTurn};
 
@@ -106,6 +108,7 @@ impl Hooks {
         }
         let end = CallEnd { decision: is_decided.then_some("execute"), ..CallEnd::default() };
         let mut event = event_of(request, turn, call, &call_id, &end);
+        event.duration_ms = message.duration_ms.filter(|duration| *duration <= MOST_DURATION_MS);
         if let Some(tool) = &mut event.tool {
             tool.result = message.result.as_deref().map(shown);
             tool.error = message.error.as_deref().map(shown);

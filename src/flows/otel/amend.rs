@@ -104,7 +104,10 @@ fn completed(event: &mut Event, more: &Event) -> Additions {
         let scope = known.get("scope").and_then(Value::as_str).unwrap_or_default();
         (new.content, new.any) = (Some(scope.to_owned()), true);
     }
-    // The place in the trace is known better later.
+    // The place in time and in the trace is known better later.
+    if more.duration_ms.is_some() && (event.occurred_at, event.duration_ms) != (more.occurred_at, more.duration_ms) {
+        (event.occurred_at, event.duration_ms, new.any) = (more.occurred_at, more.duration_ms, true);
+    }
     for (name, value) in told {
         if known.get(name) != Some(value) {
             known.insert(name.clone(), value.clone());

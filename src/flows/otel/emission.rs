@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use umbra_domain::{Event, Mark, TokenCount, ToolCall, Trigger};
+use umbra_domain::{Event, MOST_DURATION_MS, Mark, TokenCount, ToolCall, Trigger};
 use umbra_otel::{AssembledCall, CallKind, Part};
 
 /// Facts about a call from the rest of its trace.
@@ -45,6 +45,7 @@ pub(super) fn event_of(call: &AssembledCall, context: CallContext<'_>) -> (Event
         status: failed.then(|| "error".to_owned()),
         stop_reason: call.stop_reason.clone(),
         occurred_at: time(call.start),
+        duration_ms: duration_ms(call),
         metadata: Map::from_iter([("otel".to_owned(), provenance(call, context))]),
         ..Event::default()
     };
@@ -66,11 +67,6 @@ pub(super) fn end_of(last: &AssembledCall, trace: &str, task_id: &str) -> Event 
 
 /// Describes where a call was told: `metadata.otel` of its event.
 fn provenance(call: &AssembledCall, context: CallContext<'_>) -> Value {
-    let duration = call
-        .end
-        .checked_sub(call.start)
-        .filter(|duration| call.start > 0 && *duration >= 0)
-        .map(|nanoseconds| nanoseconds / 1_000_000);
     let members = [
         ("kind", Some(json!(if call.kind == CallKind::Model { "model" } else { "tool" }))),
         ("trace_id", Some(json!(context.trace))),
@@ -81,12 +77,17 @@ fn provenance(call: &AssembledCall, context: CallContext<'_>) -> Value {
         ("model", call.model.as_ref().map(|model| json!(model))),
         ("response_id", call.response_id.as_ref().map(|id| json!(id))),
         ("call_id", call.tool_id.as_ref().map(|id| json!(id))),
-        ("duration_ms", duration.map(|duration| json!(duration))),
         ("content", context.is_withheld.then_some(Value::Bool(false))),
         ("cut", call.is_cut.then_some(Value::Bool(true))),
     ];
     let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(members.collect())
+}
+
+/// Returns the duration of a call whose start and end are known: a call without a span of its own has one time.
+fn duration_ms(call: &AssembledCall) -> Option<u64> {
+    let nanoseconds = call.end.checked_sub(call.start).filter(|duration| call.start > 0 && *duration > 0)?;
+    u64::try_from(nanoseconds / 1_000_000).ok().filter(|duration| *duration <= MOST_DURATION_MS)
 }
 
 /// Returns a time of a sender, if there is one.

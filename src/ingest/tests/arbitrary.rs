@@ -40,11 +40,12 @@ fn any_event() -> impl Strategy<Value = (Value, Event)> {
         prop::collection::vec(0..4_i16, 0..4),
         prop::option::of(any::<u128>()),
         prop::option::of((PLAUSIBLE, 0..1_000_000_000_i32)),
+        prop::option::of(0..=umbra_domain::MOST_DURATION_MS),
         clean,
     );
     (texts, numbers, rest).prop_map(|((agent, task_id, status, task, output), numbers, rest)| {
         let (cost, task_cost, tokens, attempt) = numbers;
-        let (codes, supersedes, occurred, json) = rest;
+        let (codes, supersedes, occurred, duration_ms, json) = rest;
         let mut triggers: Vec<_> = codes.into_iter().filter_map(Trigger::from_code).collect();
         let named: Vec<_> = triggers.iter().map(|trigger| trigger.as_str()).collect();
         let occurred_at = occurred.map(|(second, nano)| jiff::Timestamp::new(second, nano).unwrap());
@@ -54,7 +55,7 @@ fn any_event() -> impl Strategy<Value = (Value, Event)> {
             "agent": agent, "task_id": task_id, "status": status, "task": task, "output": output, "triggers": named,
             "cost_usd": usd(cost), "task_cost_usd": usd(task_cost), "attempt": attempt, "supersedes": supersedes,
             "tokens": tokens.map(|(input, output)| json!({"input": input, "output": output})),
-            "occurred_at": occurred_at.map(|time| time.to_string()),
+            "occurred_at": occurred_at.map(|time| time.to_string()), "duration_ms": duration_ms,
             "tool": {"name": agent, "args": json, "result": json}, "metadata": {"any": json},
         });
         let result = match &json {
@@ -81,6 +82,7 @@ fn any_event() -> impl Strategy<Value = (Value, Event)> {
             attempt,
             supersedes,
             occurred_at,
+            duration_ms,
             cost_usd: cost.map(NanoUsd),
             task_cost_usd: task_cost.map(NanoUsd),
             tokens: tokens.map(|(input, output)| TokenCount { input, output }),

@@ -40,7 +40,7 @@ fn event_with_every_field_is_read() {
         "tool": {"name": "write_file", "args": {"path": "a"}, "result": {"ok": true, "n": [1, 2.5]}, "error": null, "exit_code": -1},
         "cost_usd": 0.012, "task_cost_usd": 5e-2, "tokens": {"input": 900, "output": 300}, "status": "ok",
         "stop_reason": "length", "attempt": 2, "supersedes": "evt_0190a5b1c2d37e4f8a9b0c1d2e3f4a5b",
-        "occurred_at": "2026-02-28T14:30:00.5+02:00", "metadata": {"repo": "x", "deep": {"a": [null]}}}"#;
+        "occurred_at": "2026-02-28T14:30:00.5+02:00", "duration_ms": 840, "metadata": {"repo": "x", "deep": {"a": [null]}}}"#;
     let some = |text: &str| Some(text.to_owned());
     let Value::Object(metadata) = json!({"repo": "x", "deep": {"a": [null]}}) else { unreachable!() };
     let expected = Event {
@@ -67,6 +67,7 @@ fn event_with_every_field_is_read() {
         attempt: Some(2),
         supersedes: "evt_0190a5b1c2d37e4f8a9b0c1d2e3f4a5b".parse().ok(),
         occurred_at: "2026-02-28T12:30:00.5Z".parse().ok(),
+        duration_ms: Some(840),
         metadata,
         output_form: None,
     };
@@ -94,7 +95,7 @@ fn optional_fields_and_lenient_forms_are_accepted() {
     let absent = read(&with(
         r#""task_id": null, "session_id": "", "task_type": " ", "status": "", "stop_reason": "\t", "id": null,
            "tool": null, "triggers": null, "metadata": null, "cost_usd": null, "tokens": null, "attempt": null,
-           "supersedes": null, "occurred_at": null, "task": null, "input": null, "task_cost_usd": null"#,
+           "supersedes": null, "occurred_at": null, "duration_ms": null, "task": null, "input": null, "task_cost_usd": null"#,
     ));
     assert!(absent.event == read(r#"{"agent": "writer", "output": "done"}"#).event);
     assert_eq!(absent.key, None);
@@ -118,7 +119,7 @@ fn missing_required_fields_are_faults() {
 #[test]
 fn invalid_field_values_are_faults_with_pointer_and_code() {
     let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes));
-    let cases: [(&str, &str, &str); 56] = [
+    let cases: [(&str, &str, &str); 59] = [
         ("agent", &long(257), "/agent range"),
         ("agent", r#"" \t ""#, "/agent range"),
         ("agent", "7", "/agent type"),
@@ -173,6 +174,9 @@ fn invalid_field_values_are_faults_with_pointer_and_code() {
         ("occurred_at", r#""1999-12-31T23:59:59Z""#, "/occurred_at range"),
         ("occurred_at", r#""2101-01-01T00:00:00Z""#, "/occurred_at range"),
         ("occurred_at", r#""9999-01-01T00:00:00Z""#, "/occurred_at range"),
+        ("duration_ms", "1.5", "/duration_ms range"),
+        ("duration_ms", "31536000001", "/duration_ms range"),
+        ("duration_ms", r#""1s""#, "/duration_ms type"),
         ("metadata", "[]", "/metadata type"),
         ("colour", "1", "/colour unknown_field"),
     ];

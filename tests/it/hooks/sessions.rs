@@ -10,6 +10,7 @@ async fn session_in_observe_becomes_one_event_a_call_and_one_answer() {
     let umbra = Umbra::with().go().await;
     let mut done = bash("PostToolUse", "c1", "ls");
     done["tool_response"] = json!({"stdout": "a.txt", "stderr": "", "interrupted": false});
+    done["duration_ms"] = json!(1250);
     let mut failed = bash("PostToolUseFailure", "c2", "ls missing");
     failed["error"] = json!("Exit code 2\nls: cannot access 'missing'");
     let payloads = [
@@ -42,6 +43,7 @@ async fn session_in_observe_becomes_one_event_a_call_and_one_answer() {
         json!({"name": "Bash", "args": {"command": "ls"}, "result": "a.txt"}),
         "one event, with its result"
     );
+    assert_eq!((&listed["duration_ms"], &open["duration_ms"]), (&json!(1250), &Value::Null));
     assert_eq!(failed["tool"]["exit_code"], 2);
     assert_eq!((&open["tool"]["args"]["command"], &open["tool"]["result"]), (&json!("sleep 1000"), &Value::Null));
     assert_eq!((&answer["output"], &answer["triggers"][0]["name"]), (&json!("All done."), &json!("task_complete")));

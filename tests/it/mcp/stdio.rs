@@ -62,6 +62,8 @@ async fn shadow_runs_reads_but_no_writes_in_all_protocol_versions() {
         assert_eq!(outcomes.len(), 1, "of the one that ran: {outcomes:?}");
         let events = umbra.items("/v1/events?agent=writer").await;
         assert_eq!(events.len(), 3, "each call is an event: {events:?}");
+        let timed: Vec<bool> = events.iter().map(|event| event["duration_ms"].is_u64()).collect();
+        assert_eq!(timed, [true, false, false], "of the one that ran: {events:?}");
         let stubbed =
             umbra.get(&format!("/v1/events/{}", events[2]["id"].as_str().unwrap_or_default())).await.to_string();
         assert!(stubbed.contains(&decision) && stubbed.contains("files.write_note"), "{stubbed}");

@@ -170,7 +170,8 @@ async fn task_lists_its_steps_in_the_time_of_the_agent_with_their_durations_and_
     assert_eq!(shown, ["model", "run_shell", "model", "read_file", "model", "model"]);
     for step in &steps {
         let otel = &step["metadata"]["otel"];
-        assert!(otel["duration_ms"].is_u64() && otel["parent_id"].is_string(), "{otel}");
+        assert!(step["duration_ms"].is_u64() && otel["parent_id"].is_string(), "{step}");
+        assert_eq!(step["started_at"], step["occurred_at"], "{step}");
     }
     let newest = umbra.get(&format!("/v1/trajectories/{thread}?order=desc")).await;
     let times = |task: &Value| {

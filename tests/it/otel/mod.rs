@@ -7,6 +7,7 @@ mod exports;
 mod grpc;
 mod hostile;
 mod outgoing;
+mod places;
 mod spread;
 
 use std::{fs, path::PathBuf};
