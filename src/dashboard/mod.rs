@@ -16,7 +16,7 @@ macro_rules! file {
 }
 
 /// Path, type and text of each file.
-const FILES: [(&str, &str, &str); 18] = [
+const FILES: [(&str, &str, &str); 19] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
     file!("style.css", STYLE),
     file!("app.js", SCRIPT),
@@ -34,6 +34,7 @@ const FILES: [(&str, &str, &str); 18] = [
     file!("views/sessions.js", SCRIPT),
     file!("views/shadows.js", SCRIPT),
     file!("views/tasks.js", SCRIPT),
+    file!("views/timeline.js", SCRIPT),
     file!("views/webhooks.js", SCRIPT),
 ];
 

@@ -60,7 +60,7 @@ fn code(files: &BTreeMap<String, Answered>) -> String {
 async fn page_is_self_contained_and_builds_no_markup_from_text() {
     let umbra = Umbra::with().go().await;
     let files = files(&umbra).await;
-    assert_eq!(files.len(), 18, "the page, its style and its scripts: {:?}", files.keys());
+    assert_eq!(files.len(), 19, "the page, its style and its scripts: {:?}", files.keys());
     for (path, file) in &files {
         let kind = match path.rsplit_once('.') {
             Some((_, "js")) => "text/javascript; charset=utf-8",

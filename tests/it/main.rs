@@ -54,6 +54,7 @@ mod stream;
 mod structure;
 mod succession;
 mod support;
+mod timeline;
 mod trajectory;
 mod verdict;
 mod webhook;

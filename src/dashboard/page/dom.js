@@ -16,6 +16,14 @@ export function h(name, props, ...children) {
   return element;
 }
 
+/** A drawing or a part of one, with attributes and children. */
+export function svg(name, props, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(props)) element.setAttribute(key, value);
+  element.append(...children.flat());
+  return element;
+}
+
 /**
  * Makes the children of `old` those of `fresh` and leaves alone what is equal, so that focus, scroll positions, open
  * details and half-typed words outlive a refresh. Children with `data-key` are matched by it, others by their place.
@@ -101,6 +109,8 @@ export function seconds(n) {
   if (n < 90) return `${n < 10 ? n.toFixed(1) : Math.round(n)} s`;
   return n < 5400 ? `${Math.round(n / 60)} min` : `${Math.round(n / 3600)} h`;
 }
+
+export const elapsed = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : seconds(ms / 1000));
 
 export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`);
 

@@ -1,9 +1,6 @@
 // Events: the list with what became of each, and one with its texts and its verdict.
-import { agentLink, cell, count, empty, facts, h, link, seconds, soft, table, tag, taskLink, usd, when, words } from "../dom.js";
-import { dispositions, eventBody, filters, findingTable, list, maybe, pages, reason, text, withReviews } from "./parts.js";
-
-const gist = (event) => event.tool ? [h("code", { class: "long" }, event.tool.name), " ", first(event.tool.args) ?? event.tool.result ?? event.tool.error ?? ""] : [event.output || event.input || event.task || ""];
-const first = (args) => (typeof args === "string" ? args : Object.values(args ?? {}).find((value) => typeof value === "string"));
+import { agentLink, cell, count, elapsed, empty, facts, h, link, seconds, soft, table, tag, taskLink, usd, when, words } from "../dom.js";
+import { dispositions, eventBody, filters, findingTable, gist, list, maybe, pages, reason, text, withReviews } from "./parts.js";
 
 export async function events({ ask, argument, query }) {
   if (argument) return event({ ask, argument });
@@ -11,7 +8,7 @@ export async function events({ ask, argument, query }) {
   const rows = page.items.map((one) => [one.id,
     cell({ class: "when" }, h("a", { href: link(["events", one.id]) }, when(one.received_at))),
     cell({ class: "who" }, h("div", null, agentLink(one.agent)), one.task_id ? soft(taskLink(one.task_id)) : null),
-    cell({ class: "wide" }, h("span", { class: "clamp small", dir: "auto" }, gist(one).map((part) => (typeof part === "string" ? part.slice(0, 400) : part)))),
+    cell({ class: "wide" }, h("span", { class: "clamp small", dir: "auto" }, one.tool ? [h("code", { class: "long" }, one.tool.name), " "] : null, gist(one).slice(0, 400))),
     one.triggers.map((mark) => h("span", { title: mark.why }, tag(mark.name), " ")),
     one.dispositions.length ? one.dispositions.map((own) => h("div", { class: "small" }, `${own.shadow}: `, own.outcome === "skipped" ? h("span", { class: "soft" }, "skipped, ", reason(own.reason)) : own.review_id ? h("a", { href: link(["reviews", own.review_id]) }, own.outcome === "batched" ? "review with others" : "review") : own.outcome)) : soft("not watched")]);
   return [
@@ -31,7 +28,7 @@ async function event({ ask, argument }) {
     verdict && verdict.verdict !== "not_reviewed" ? h("section", { class: "card" }, h("p", { class: "row" }, tag(verdict.verdict), verdict.verdict === "pending" ? soft("decided by ", when(verdict.verdict_by), ` at the latest${left(verdict.verdict_by)}`) : soft("verdict", verdict.shadow ? ` of ${verdict.shadow}` : "", verdict.decided_by ? `, decided by ${words(verdict.decided_by)}` : "")),
       verdict.reasons.length ? h("ul", { class: "small" }, verdict.reasons.map((text) => h("li", { dir: "auto" }, withReviews(text)))) : null, verdict.recommendation ? h("p", { dir: "auto" }, verdict.recommendation) : null) : null,
     h("section", { class: "card" }, eventBody(one, found, { linked: false }), one.marks.length ? soft(`Screened at accept: ${one.marks.map((mark) => `${mark.check}.${mark.rule}`).join(", ")}`) : null),
-    facts(one.session_id ? ["Session", one.session_id] : null, one.task_type ? ["Task type", one.task_type] : null, one.status ? ["Status", one.status] : null, one.stop_reason ? ["Stop reason", one.stop_reason] : null,
+    facts(one.session_id ? ["Session", one.session_id] : null, one.task_type ? ["Task type", one.task_type] : null, one.status ? ["Status", one.status] : null, one.stop_reason ? ["Stop reason", one.stop_reason] : null, one.duration_ms === undefined ? null : ["Duration", elapsed(one.duration_ms)],
       !Number.isFinite(one.cost_usd) ? null : ["Cost", usd(one.cost_usd)], !Number.isFinite(one.task_cost_usd) ? null : ["Cost of the task", usd(one.task_cost_usd)], tokens(one.tokens)),
     h("h2", null, "Dispositions"), dispositions(one),
     found.length ? [h("h2", null, "Findings"), findingTable(found)] : null,

@@ -1,5 +1,5 @@
 // The day so far: what needs attention, what it was like, what is new, and how the service stands.
-import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, table, tag, to, usd, when } from "../dom.js";
+import { agentLink, card, cell, count, empty, h, many, percent, seconds, soft, svg, table, tag, to, usd, when } from "../dom.js";
 import { waiting } from "./approvals.js";
 import { shadowTable, providerTable } from "./shadows.js";
 import { breakerCard, distinct, findingTable, list, maybe } from "./parts.js";
@@ -76,12 +76,6 @@ export function week(briefing) {
   const most = Math.max(...spans.map((one) => one.reviews), 1);
   if (!spans.some((one) => one.reviews)) return empty("No reviews in this time.");
   const [width, height, gap] = [40, 72, 8];
-  const svg = (name, props, ...children) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(props)) element.setAttribute(key, value);
-    element.append(...children);
-    return element;
-  };
   const bars = spans.map((one, at) => {
     const tall = (n) => Math.round((n / most) * height);
     const x = at * (width + gap);

@@ -31,6 +31,10 @@ export function pages(path, query, page) {
   return h("p", { class: "row pages" }, query.cursor ? to(path, "← Newest", { ...query, cursor: "" }) : null, page.next_cursor ? to(path, "Older →", { ...query, cursor: page.next_cursor }) : null);
 }
 
+/** The text that tells most about an event. */
+export const gist = (event) => (event.tool ? first(event.tool.args) ?? event.tool.result ?? event.tool.error : event.output || event.input || event.task) ?? "";
+const first = (args) => (typeof args === "string" ? args : Object.values(args ?? {}).find((value) => typeof value === "string"));
+
 const FINDING = ["When", "Severity", "Finding", "Agent and task", "Shadow", "Status"];
 
 export function findingTable(items, none = "No findings.") {

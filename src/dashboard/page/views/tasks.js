@@ -1,6 +1,7 @@
-// Tasks: the list, and one as a line of its events with what reviews say of each.
+// Tasks: the list, and one as a timeline and its events with what reviews say of each.
 import { agentLink, cell, count, empty, h, link, many, soft, table, tag, when } from "../dom.js";
 import { dispositions, eventBody, filters, findingTable, list, pages, text } from "./parts.js";
+import { timeline } from "./timeline.js";
 
 const AGENTS = 3;
 const others = (agents) => (agents.length > AGENTS ? soft(`and ${count(agents.length - AGENTS)} more`) : null);
@@ -27,7 +28,8 @@ async function task({ ask, argument, query }) {
     h("h1", null, "Task ", h("bdi", null, whole.task_id)),
     h("p", { class: "advice", dir: "auto" }, whole.recommendation),
     whole.reasons.length ? h("ul", { class: "small" }, whole.reasons.map((one) => h("li", { dir: "auto" }, one))) : null,
-    whole.events.map((event) => h("section", { class: `card edge ${worst(event.findings)}`, "data-key": event.id }, eventBody(event, event.findings),
+    timeline(whole),
+    whole.events.map((event) => h("section", { class: `card edge ${worst(event.findings)}`, "data-key": event.id, tabindex: -1 }, eventBody(event, event.findings),
       event.findings.length ? findingTable(event.findings) : null, event.dispositions.length ? h("details", null, h("summary", null, outcome(event)), dispositions(event)) : null)),
     h("p", { class: "row pages" }, query.cursor ? h("a", { href: link(here) }, "← First events") : null, whole.next_cursor ? h("a", { href: link(here, { cursor: whole.next_cursor }) }, "Later events →") : null),
   ];
