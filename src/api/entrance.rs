@@ -26,11 +26,13 @@ use super::{
     Api,
     admission::{Admission, Class, Sender, Ticket},
     auth::Caller,
-    front::TraceParent,
     params::preferred_wait,
     problem::Problem,
 };
-use crate::telemetry::{metric, traces::RequestSpan};
+use crate::telemetry::{
+    metric,
+    traces::{RequestSpan, TraceParent},
+};
 
 /// Entrance of the routes of one class: the state of the layer [`enter`].
 #[derive(Clone)]

@@ -85,6 +85,11 @@ async fn take(
     (signal, encoding): (Signal, Encoding),
     (headers, body): (&HeaderMap, &[u8]),
 ) -> Result<Bytes, Problem> {
+    if api.flows.otel.is_behind() && signal != Signal::Metrics {
+        return Err(Problem::overloaded(
+            "traces wait for more than five minutes to become events: send it again later",
+        ));
+    }
     let read = || decode(signal, encoding, body).map_err(|error| Problem::bad_json(shortened(&error.to_string())));
     // Umbra's own telemetry may be led back to it.
     let received = if headers.contains_key(ORIGIN_HEADER) {

@@ -224,13 +224,8 @@ fn start_sidecar_tasks(
     background.spawn("mine", flows.sidecar.clone().mine_until(leave.clone()));
     background.spawn("files", flows.sidecar.clone().keep_files_until(leave.clone()));
     background.spawn("idle", flows.sidecar.clone().close_idle_until(leave.clone()));
-    for _ in 0..TRACE_WORKERS {
-        background.spawn("traces", flows.otel.clone().assemble_until(leave.clone()));
-    }
+    background.spawn("traces", flows.otel.clone().assemble_until(leave.clone()));
 }
-
-/// Workers that assemble traces, one trace each.
-const TRACE_WORKERS: usize = 2;
 
 /// Starts the background tasks that follow decisions about calls.
 fn follow_calls(flows: &Flows, background: &Tasks, leave: &CancellationToken) {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use opentelemetry::{
     Context, KeyValue, global,
     trace::{
@@ -28,13 +28,13 @@ use reqwest::{Client, Url};
 use secrecy::ExposeSecret as _;
 use tokio::runtime::Handle;
 
-use crate::{api::front::TraceParent, webhooks::headers};
 use umbra_config::settings::Telemetry;
 use umbra_llm::{ClientError, ORIGIN_HEADER, OutboundPolicy};
 use umbra_store::reviews::Review;
 
 /// Name of the instrumentation.
 const SCOPE: &str = "umbra";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest time of one export.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time that spans wait for others.
@@ -53,7 +53,7 @@ pub fn start(telemetry: &Telemetry, policy: &OutboundPolicy) -> Result<Spans, Cl
     let Some(otlp) = telemetry.otlp.as_ref().filter(|otlp| otlp.traces) else { return Ok(Spans(None)) };
     let url = format!("{}/v1/traces", otlp.endpoint.expose_secret().trim_end_matches('/'));
     let (client, url) = umbra_llm::client(&url, policy)?;
-    let mut headers = headers(otlp);
+    let mut headers = umbra_llm::secret_headers(&otlp.headers);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
     headers.insert(ORIGIN_HEADER, HeaderValue::from_static("traces"));
     // The environment names the resource of agents, not ours.
@@ -123,6 +123,42 @@ impl SpanExporter for Exporter {
         }
         failure.map_or(Ok(()), |why| Err(OTelSdkError::InternalFailure(why)))
     }
+}
+
+/// Trace and span of the caller, by W3C Trace Context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent {
+    /// Id of the whole trace, 16 bytes; never 0.
+    pub trace_id: u128,
+    /// Id of the caller's span, 8 bytes; never 0.
+    pub parent_id: u64,
+    /// True if the caller records this trace.
+    pub sampled: bool,
+}
+
+impl TraceParent {
+    /// Reads the header `traceparent`, if it is there and well formed.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
+    }
+
+    /// Parses `00-<32 hex>-<16 hex>-<2 hex>` in lower case; a later version may have more after that.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let version = hex(parts.next()?, 2)?;
+        let trace_id = hex(parts.next()?, 32)?;
+        let parent_id = u64::try_from(hex(parts.next()?, 16)?).ok()?;
+        let flags = hex(parts.next()?, 2)?;
+        let whole = parts.next().is_none() || version > 0;
+        let parent = Self { trace_id, parent_id, sampled: flags & 1 == 1 };
+        (whole && version != 0xff && trace_id != 0 && parent_id != 0).then_some(parent)
+    }
+}
+
+/// Parses exactly so many hexadecimal digits in lower case.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    let plain = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    plain.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
 /// Span of a request.

@@ -2,10 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use reqwest::{
-    Client, Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
-};
+use reqwest::{Client, Url, header::HeaderMap};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 
@@ -20,16 +17,6 @@ use umbra_store::webhooks::Addressee;
 
 /// Name of the endpoint of evaluations.
 pub(super) const EVALUATIONS: &str = "telemetry.otlp";
-
-/// Returns the headers of requests to a receiver of OpenTelemetry. The settings have checked them.
-pub fn headers(otlp: &Otlp) -> HeaderMap {
-    let header = |(name, value): (&String, &SecretString)| {
-        let mut value = HeaderValue::from_str(value.expose_secret()).ok()?;
-        value.set_sensitive(true);
-        Some((HeaderName::try_from(name).ok()?, value))
-    };
-    otlp.headers.iter().filter_map(header).collect()
-}
 
 /// Reason why an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +102,7 @@ impl Endpoint {
             },
             policy,
         )?;
-        Ok(Self { headers: headers(otlp), ..endpoint })
+        Ok(Self { headers: umbra_llm::secret_headers(&otlp.headers), ..endpoint })
     }
 
     /// Returns the name of the endpoint.

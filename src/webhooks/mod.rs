@@ -19,7 +19,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 pub use self::{
-    endpoint::{Endpoint, EndpointError, headers},
+    endpoint::{Endpoint, EndpointError},
     schedule::{ATTEMPTS, next_delay},
     send::DeliveryResult,
     signature::sign,

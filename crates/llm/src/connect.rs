@@ -4,13 +4,15 @@
 //! address is judged at the moment of connecting. Redirects are never followed, proxies of the environment
 //! never used, nothing is retried.
 
-use std::{error::Error, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, error::Error, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
+    header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::outbound::{OutboundPolicy, Trust, UrlRefused, check_address, parse};
 
@@ -34,6 +36,16 @@ pub enum ClientError {
 /// names can lead to public addresses only.
 pub fn client(url: &str, policy: &OutboundPolicy) -> Result<(Client, Url), ClientError> {
     client_resolving(url, policy, Arc::new(look_up))
+}
+
+/// Returns headers with secret values. A name or a value that no header can have is left out: the settings refuse it.
+pub fn secret_headers(headers: &BTreeMap<String, SecretString>) -> HeaderMap {
+    let header = |(name, value): (&String, &SecretString)| {
+        let mut value = HeaderValue::from_str(value.expose_secret()).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name).ok()?, value))
+    };
+    headers.iter().filter_map(header).collect()
 }
 
 pub(super) type LookUpResult = Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>>;

@@ -38,7 +38,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use connect::{ClientError, client, transport_fault};
+pub use connect::{ClientError, client, secret_headers, transport_fault};
 pub use endpoint::{ORIGIN, ORIGIN_HEADER};
 pub use exchange::{Finish, Reply, Request, Usage};
 pub use failure::{Charge, Failure, FailureKind};

@@ -15,7 +15,7 @@ const EVENT_NAME: &str = "gen_ai.evaluation.result";
 /// Judgement of a call, to be told to a receiver of OpenTelemetry.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evaluation {
-    /// What was judged by: a shadow, or a rule.
+    /// Judge: a shadow, or a rule.
     pub name: String,
     /// Result in a word.
     pub label: Option<String>,

@@ -54,6 +54,7 @@ pub struct LeasedTrace {
     pub silent: bool,
     arrivals: i64,
     age: f64,
+    late: f64,
 }
 
 impl LeasedTrace {
@@ -65,6 +66,11 @@ impl LeasedTrace {
     /// Time since its last records arrived.
     pub fn age(&self) -> Duration {
         Duration::try_from_secs_f64(self.age).unwrap_or_default()
+    }
+
+    /// Time since it was due.
+    pub fn late(&self) -> Duration {
+        Duration::try_from_secs_f64(self.late).unwrap_or_default()
     }
 }
 
@@ -149,21 +155,23 @@ impl OtelStore<'_> {
         Ok(known.bind(traces).fetch_all(&self.0.work).await?)
     }
 
-    /// Leases the trace that has been due for the longest time; none if none is due.
+    /// Leases traces that are due, those first that have been for the longest time.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn lease(self, lease: Duration) -> Result<Option<LeasedTrace>, StoreError> {
+    pub async fn lease(self, lease: Duration, most: usize) -> Result<Vec<LeasedTrace>, StoreError> {
         let leased = sqlx::query_as(
             "/* otel.lease */ UPDATE otel_trace t
              SET lease_until = clock() + make_interval(secs => $1)
              FROM (SELECT trace, due_at IS NULL AS silent FROM otel_trace
                    WHERE least(due_at, silent_at) <= clock() AND (lease_until IS NULL OR lease_until < clock())
-                   ORDER BY least(due_at, silent_at) LIMIT 1 FOR UPDATE SKIP LOCKED) d
+                   ORDER BY least(due_at, silent_at) LIMIT $2 FOR UPDATE SKIP LOCKED) d
              WHERE t.trace = d.trace RETURNING t.trace, t.key_id, t.task_id, t.ended, d.silent, t.arrivals,
-                 extract(epoch FROM clock() - t.seen_at)::float8 AS age",
+                 extract(epoch FROM clock() - t.seen_at)::float8 AS age,
+                 extract(epoch FROM clock() - least(t.due_at, t.silent_at))::float8 AS late",
         );
-        Ok(leased.bind(lease.as_secs_f64()).fetch_optional(&self.0.work).await?)
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        Ok(leased.bind(lease.as_secs_f64()).bind(most).fetch_all(&self.0.work).await?)
     }
 
     /// Ends a lease. The trace is due again after `again`, or after `hold` if records arrived meanwhile.
@@ -241,6 +249,23 @@ impl OtelStore<'_> {
         .execute(&self.0.work)
         .await?;
         self.known(aliases).await
+    }
+
+    /// Notes a call that is told by another wire, with its event.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn note_event(self, alias: &[u8; 32], event: EventId, task_id: &str) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* otel.note_event */ INSERT INTO otel_call (alias, call, trace, task_id, event_id)
+             VALUES ($1, $2, '', $3, $2) ON CONFLICT (alias) DO NOTHING",
+        )
+        .bind(alias.as_slice())
+        .bind(event.0)
+        .bind(task_id)
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
     }
 
     /// Notes the event of a call, and the hash of what is known of it.

@@ -40,7 +40,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 pub use limits::{BodyLimits, ConnectionLimits};
 pub use origin_check::HostGuard;
-pub use trace::{RequestId, TraceParent};
+pub use trace::RequestId;
 
 use crate::lifecycle::Tasks;
 use umbra_domain::clock::Clock;

@@ -3,7 +3,8 @@
 use axum::http::{HeaderMap, HeaderValue, Version, header};
 use jiff::Timestamp;
 
-use super::{HostGuard, RequestId, TraceParent};
+use super::{HostGuard, RequestId};
+use crate::telemetry::traces::TraceParent;
 use umbra_domain::clock::Clock;
 
 fn judged(guard: &HostGuard, version: Version, host: Option<&str>, origin: Option<&str>) -> &'static str {

@@ -14,14 +14,16 @@ use axum::{
 };
 use uuid::Uuid;
 
-use crate::api::{
-    audit::{self, RefusedRequest},
-    problem::Problem,
+use crate::{
+    api::{
+        audit::{self, RefusedRequest},
+        problem::Problem,
+    },
+    telemetry::traces::TraceParent,
 };
 use umbra_domain::clock::Clock;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Id of a request: the client's own if it is 1 to 64 of `A-Z a-z 0-9 . _ -`, else a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,42 +52,6 @@ impl fmt::Display for RequestId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
-}
-
-/// Trace and span of the caller, by W3C Trace Context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceParent {
-    /// Id of the whole trace, 16 bytes; never 0.
-    pub trace_id: u128,
-    /// Id of the caller's span, 8 bytes; never 0.
-    pub parent_id: u64,
-    /// True if the caller records this trace.
-    pub sampled: bool,
-}
-
-impl TraceParent {
-    /// Reads the header `traceparent`, if it is there and well formed.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        Self::parse(headers.get(TRACEPARENT)?.to_str().ok()?)
-    }
-
-    /// Parses `00-<32 hex>-<16 hex>-<2 hex>` in lower case; a later version may have more after that.
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split('-');
-        let version = hex(parts.next()?, 2)?;
-        let trace_id = hex(parts.next()?, 32)?;
-        let parent_id = u64::try_from(hex(parts.next()?, 16)?).ok()?;
-        let flags = hex(parts.next()?, 2)?;
-        let whole = parts.next().is_none() || version > 0;
-        let parent = Self { trace_id, parent_id, sampled: flags & 1 == 1 };
-        (whole && version != 0xff && trace_id != 0 && parent_id != 0).then_some(parent)
-    }
-}
-
-/// Parses exactly so many hexadecimal digits in lower case.
-fn hex(text: &str, digits: usize) -> Option<u128> {
-    let plain = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    plain.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
 /// Returns the first two segments of a path, such as `/v1/breakers`: later ones may name an agent.

@@ -1,7 +1,7 @@
 //! Facts that arrive after a call's event was filed: they are added to the event, and the checks look at them.
 
 use super::Otel;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use umbra_domain::{Event, EventId, Mark, NanoUsd, StoredEvent, ToolCall};
 use umbra_store::StoreError;
 
@@ -69,6 +69,9 @@ fn completed(event: &mut Event, more: &Event) -> Additions {
         if told.result.is_some() && tool.result != told.result {
             tool.result.clone_from(&told.result);
             new.fields.push("tool.result");
+        } else if told.error.is_some() && told.result.is_none() && tool.result.take().is_some() {
+            // The result was the error, as one of two instrumentations tells it.
+            new.fields.push("tool.result");
         }
         if !told.args.is_null() && tool.args != told.args {
             tool.args.clone_from(&told.args);
@@ -95,11 +98,10 @@ fn completed(event: &mut Event, more: &Event) -> Additions {
     if event.tokens.is_none() && more.tokens.is_some() {
         (event.tokens, new.any) = (more.tokens, true);
     }
-    let (Some(Value::Object(known)), Some(Value::Object(told))) =
-        (event.metadata.get_mut("otel"), more.metadata.get("otel"))
-    else {
-        return new;
-    };
+    let Some(Value::Object(told)) = more.metadata.get("otel") else { return new };
+    // An event of a hook has no provenance yet.
+    let known = event.metadata.entry("otel").or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(known) = known else { return new };
     if !told.contains_key("content") && known.remove("content").is_some() {
         let scope = known.get("scope").and_then(Value::as_str).unwrap_or_default();
         (new.content, new.any) = (Some(scope.to_owned()), true);

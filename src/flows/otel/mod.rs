@@ -11,7 +11,10 @@ mod worker;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,6 +22,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::flows::{events::Events, looks::Looks};
 use umbra_domain::{KeyId, clock::Clock};
+use umbra_otel::is_unique;
 use umbra_store::{Store, installation::Installation};
 
 pub use self::receive::Received;
@@ -37,6 +41,8 @@ struct OtelParts {
     events: Events,
     looks: Looks,
     arrived: Notify,
+    /// True while traces wait for too long.
+    is_behind: AtomicBool,
     /// Time of the last line in the log about a service.
     told: Mutex<HashMap<String, Instant>>,
 }
@@ -44,8 +50,13 @@ struct OtelParts {
 impl Otel {
     /// Returns the use case on one database.
     pub fn new((store, clock, installation): (Store, Clock, Installation), events: Events, looks: Looks) -> Self {
-        let (arrived, told) = (Notify::new(), Mutex::default());
-        Self(Arc::new(OtelParts { store, clock, installation, events, looks, arrived, told }))
+        let (arrived, is_behind, told) = (Notify::new(), AtomicBool::new(false), Mutex::default());
+        Self(Arc::new(OtelParts { store, clock, installation, events, looks, arrived, is_behind, told }))
+    }
+
+    /// True while traces wait for minutes before they are assembled: further exports would only wait longer.
+    pub fn is_behind(&self) -> bool {
+        self.0.is_behind.load(Ordering::Relaxed)
     }
 
     /// Keyed hash of an alias of a call. Services, and senders with keys of their own, know nothing of each other.
@@ -58,6 +69,17 @@ impl Otel {
     fn link(&self, by: Option<KeyId>, service: &str, tool_id: &str) -> [u8; 32] {
         self.alias(by, service, &format!("link/{tool_id}"))
     }
+}
+
+/// Keyed hash of a tool call in a session: a host may tell of it by a hook as well. `None` for an id that comes back.
+pub(in crate::flows) fn session_call(
+    installation: &Installation,
+    by: Option<KeyId>,
+    (session, call_id): (&str, &str),
+) -> Option<[u8; 32]> {
+    let by = by.map(|by| by.to_string()).unwrap_or_default();
+    let parts = [by.as_bytes(), session.as_bytes(), call_id.as_bytes()];
+    is_unique(call_id).then(|| installation.hash("session-call", &parts))
 }
 
 /// Returns the name of a trace of a sender: ids may be the same by chance or on purpose.

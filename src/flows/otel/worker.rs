@@ -3,23 +3,27 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, HashMap, HashSet},
+    sync::atomic::Ordering,
     time::Duration,
 };
 
-use tokio::time::{Instant, timeout};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
     HOLD, Otel,
     emission::{CallContext, end_of, event_of},
-    trace_id,
+    session_call, trace_id,
 };
 use crate::{
     flows::events::{AcceptError, Origin},
     telemetry::metric,
 };
-use umbra_domain::{Event, EventId, Mark};
 use umbra_otel::{AssembledCall, CallKind, Record, Trace, assemble, content_switch, is_unique};
 use umbra_store::{
     StoreError,
@@ -30,6 +34,10 @@ use umbra_store::{
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// Pause between deletions.
 const BETWEEN_DELETIONS: Duration = Duration::from_mins(1);
+/// Most traces that are assembled at a time.
+const TRACES: usize = 4;
+/// Lateness from which exports are refused.
+const BEHIND: Duration = Duration::from_mins(5);
 /// Longest time that a worker may hold a trace.
 const LEASE: Duration = Duration::from_secs(30);
 /// Pause before a trace whose work failed is tried again.
@@ -44,6 +52,8 @@ const SILENCE: Duration = Duration::from_mins(1);
 const KEEP_RECORDS: Duration = Duration::from_hours(1);
 /// Age at which calls are forgotten.
 const KEEP_CALLS: Duration = Duration::from_hours(48);
+/// Most calls of a trace that are filed at a time, in one transaction where they meet.
+const CALLS: usize = 8;
 /// Pause between two lines in the log about one service.
 const QUIET: Duration = Duration::from_hours(1);
 
@@ -57,9 +67,10 @@ enum TraceError {
 }
 
 impl Otel {
-    /// Assembles traces until `stop`.
+    /// Assembles traces until `stop`, some at a time.
     pub async fn assemble_until(self, stop: CancellationToken) {
         let (mut failing, mut deleted) = (false, Instant::now());
+        let mut running: JoinSet<Result<(), TraceError>> = JoinSet::new();
         while !stop.is_cancelled() {
             if deleted.elapsed() > BETWEEN_DELETIONS {
                 deleted = Instant::now();
@@ -67,34 +78,47 @@ impl Otel {
                     tracing::debug!(%error, "old traces could not be deleted; the next round tries again");
                 }
             }
-            let worked = self.work().await;
-            match &worked {
-                Ok(_) if failing => tracing::info!("traces are assembled again"),
+            let started = self.start_due(&mut running).await;
+            let ended = tokio::select! {
+                () = stop.cancelled() => break,
+                _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => started.map_err(TraceError::from),
+                Some(ended) = running.join_next() => ended.unwrap_or(Ok(())),
+            };
+            match &ended {
+                Ok(()) if failing => tracing::info!("traces are assembled again"),
                 Err(error) if !failing => tracing::warn!(%error, "a trace cannot be assembled; trying again"),
                 _ => {}
             }
-            failing = worked.is_err();
-            if matches!(worked, Ok(true)) {
-                continue;
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = timeout(BETWEEN_LOOKS, self.0.arrived.notified()) => {}
-            }
+            failing = ended.is_err();
         }
+        while running.join_next().await.is_some() {}
     }
 
-    /// Assembles one trace; false if none was due.
-    async fn work(&self) -> Result<bool, TraceError> {
-        let store = self.0.store.otel();
-        let Some(leased) = store.lease(LEASE).await? else { return Ok(false) };
+    /// Starts the assembly of traces that are due, as far as there are places.
+    async fn start_due(&self, running: &mut JoinSet<Result<(), TraceError>>) -> Result<(), StoreError> {
+        let free = TRACES.saturating_sub(running.len());
+        if free == 0 {
+            return Ok(());
+        }
+        let leased = self.0.store.otel().lease(LEASE, free).await?;
+        let late = leased.iter().map(LeasedTrace::late).max().unwrap_or_default();
+        metrics::gauge!(metric::OTEL_LATE).set(late.as_secs_f64());
+        self.0.is_behind.store(late > BEHIND, Ordering::Relaxed);
+        for trace in leased {
+            let otel = self.clone();
+            running.spawn(async move { otel.work(&trace).await });
+        }
+        Ok(())
+    }
+
+    async fn work(&self, leased: &LeasedTrace) -> Result<(), TraceError> {
         let mut progress = TraceProgress::default();
-        let done = self.assemble(&leased, &mut progress).await;
+        let done = self.assemble(leased, &mut progress).await;
         if done.is_err() {
             progress.again = Some(AGAIN);
         }
-        store.release(&leased, &progress, HOLD).await?;
-        done.map(|()| true)
+        self.0.store.otel().release(leased, &progress, HOLD).await?;
+        done
     }
 
     async fn assemble(&self, leased: &LeasedTrace, progress: &mut TraceProgress) -> Result<(), TraceError> {
@@ -116,12 +140,22 @@ impl Otel {
         let ends = trace.completed.filter(|_| !leased.ended);
         let mut filing = Filing { otel: self, leased, task_id, counts: HashMap::new(), completed: false };
         let known = filing.known(&trace).await?;
-        for (at, (call, known)) in trace.calls.iter().zip(known).enumerate() {
-            // Its content may be the tool calls that follow it.
-            let asks = trace.calls.get(at + 1).and_then(|next| next.call.as_ref()?.stored.event.tool.as_ref());
-            let is_withheld =
-                call.kind == CallKind::Model && !call.has_content && asks.is_none_or(|asks| asks.args.is_null());
-            filing.file(call, known, (ends == Some(at), is_withheld)).await?;
+        let (last, others): (Vec<_>, Vec<_>) =
+            trace.calls.iter().zip(known).enumerate().partition(|(at, _)| ends == Some(*at));
+        // A review of the task reads what is filed when its end is.
+        for calls in [others, last] {
+            let mut filings = Vec::with_capacity(calls.len());
+            for (at, (call, known)) in calls {
+                // Its content may be the tool calls that follow it.
+                let asks = trace.calls.get(at + 1).and_then(|next| next.call.as_ref()?.stored.event.tool.as_ref());
+                let is_withheld =
+                    call.kind == CallKind::Model && !call.has_content && asks.is_none_or(|asks| asks.args.is_null());
+                filings.push(filing.file(call, known, (ends == Some(at), is_withheld)));
+            }
+            let filed: Vec<Filed> = stream::iter(filings).buffered(CALLS).try_collect().await?;
+            for filed in filed {
+                filing.note(filed);
+            }
         }
         for result in &trace.foreign_results {
             if !filing.foreign(result, &trace).await? && leased.age() < PATIENCE {
@@ -134,7 +168,8 @@ impl Otel {
         }
         progress.ended = leased.ended || is_over;
         progress.silence = (!progress.ended && is_final(&trace)).then_some(SILENCE);
-        let counts: Vec<ServiceCounts> = filing.counts.into_values().collect();
+        let counts: Vec<ServiceCounts> =
+            filing.counts.into_values().filter(|counts| *counts != ServiceCounts::default()).collect();
         self.0.store.otel().count(&counts).await?;
         for count in &counts {
             self.tell_of_content(count);
@@ -238,6 +273,31 @@ fn recognised(calls: Vec<Vec<[u8; 32]>>, rows: &[KnownOtelCall]) -> Vec<Recognis
     found
 }
 
+/// Call that was filed, as the counts of its service show it.
+#[derive(Default)]
+struct Filed {
+    counts: ServiceCounts,
+    /// True if its event says that the task is complete.
+    completes: bool,
+}
+
+impl Filed {
+    fn new(call: &AssembledCall, context: CallContext<'_>) -> Self {
+        let is_model = call.kind == CallKind::Model;
+        metrics::counter!(metric::OTEL_CALLS, "kind" => if is_model { "model" } else { "tool" }).increment(1);
+        let counts = ServiceCounts {
+            service: call.service.clone(),
+            scope: call.scope.clone(),
+            model_calls: i64::from(is_model),
+            tool_calls: i64::from(!is_model),
+            withheld: i64::from(context.is_withheld),
+            cut: i64::from(call.is_cut),
+            ..ServiceCounts::default()
+        };
+        Self { counts, completes: context.completes }
+    }
+}
+
 /// Filing of one trace's calls.
 struct Filing<'a> {
     otel: &'a Otel,
@@ -255,8 +315,12 @@ impl Filing<'_> {
 
     /// Recognises the calls of a trace.
     async fn known(&self, trace: &Trace) -> Result<Vec<Recognised>, StoreError> {
-        let alias = |call: &AssembledCall, alias: &String| self.otel.alias(self.leased.key(), &call.service, alias);
-        let aliases = |call: &AssembledCall| call.aliases.iter().map(|name| alias(call, name)).collect();
+        let by = self.leased.key();
+        let aliases = |call: &AssembledCall| {
+            let told = call.aliases.iter().map(|alias| self.otel.alias(by, &call.service, alias));
+            let call_in_session = call.conversation.as_deref().zip(call.tool_id.as_deref());
+            told.chain(call_in_session.and_then(|call| session_call(&self.otel.0.installation, by, call))).collect()
+        };
         let aliases: Vec<Vec<[u8; 32]>> = trace.calls.iter().map(aliases).collect();
         let rows = self.otel.0.store.otel().known(&aliases.concat()).await?;
         Ok(recognised(aliases, &rows))
@@ -264,11 +328,11 @@ impl Filing<'_> {
 
     /// Files a new call, or adds to the event of a known one.
     async fn file(
-        &mut self,
+        &self,
         call: &AssembledCall,
         Recognised { first, new, from }: Recognised,
         (completes, is_withheld): (bool, bool),
-    ) -> Result<(), TraceError> {
+    ) -> Result<Filed, TraceError> {
         let store = self.otel.0.store.otel();
         let task_id = call.conversation.clone().unwrap_or_else(|| self.task_id.clone());
         let trace = self.leased.trace.as_str();
@@ -277,58 +341,44 @@ impl Filing<'_> {
         let whole = serde_json::to_vec(&event).unwrap_or_default();
         let told = self.otel.0.installation.hash("otel-told", &[&whole]);
         let is_told = |known: &KnownOtelCall| known.told.as_deref() == Some(told.as_slice());
+        let mut filed = Filed::default();
         if new.is_empty() && first.as_ref().is_none_or(is_told) {
-            return Ok(());
+            return Ok(filed);
         }
         let id = first.as_ref().map_or_else(|| self.otel.0.clock.new_id(), |first| first.call);
         let claimed = if new.is_empty() { Vec::new() } else { store.claim(id, (&new, &from), trace, &task_id).await? };
         // Another server may have been quicker with one of them.
         let quicker = || claimed.iter().find(|known| known.call != id).or(claimed.first()).cloned();
-        let Some(first) = first.or_else(quicker) else { return Ok(()) };
-        let id = match first.event() {
-            Some(id) => {
-                if let Some(scope) = self.otel.amend(id, &event, &marks).await? {
-                    self.counted(&call.service, &scope).withheld -= 1;
-                }
-                id
+        let Some(first) = first.or_else(quicker) else { return Ok(filed) };
+        let id = if let Some(id) = first.event() {
+            if let Some(scope) = self.otel.amend(id, &event, &marks).await? {
+                filed.counts = ServiceCounts { service: call.service.clone(), scope, withheld: -1, ..filed.counts };
             }
-            None => self.accept(call, event, marks, &first, context).await?,
+            id
+        } else {
+            let key = format!("otel/{}", first.call);
+            let accepted = self.otel.0.events.accept_screened(event, marks, &key, &self.origin()).await?;
+            filed = Filed::new(call, context);
+            accepted.id
         };
         if let Some(tool_id) = call.tool_id.as_ref().filter(|id| is_unique(id)) {
             let link = self.otel.link(self.leased.key(), &call.service, tool_id);
             store.claim(first.call, (&[link], &[]), trace, &task_id).await?;
         }
-        Ok(store.tell(first.call, id, &told).await?)
+        store.tell(first.call, id, &told).await?;
+        Ok(filed)
     }
 
-    async fn accept(
-        &mut self,
-        call: &AssembledCall,
-        event: Event,
-        marks: Vec<Mark>,
-        known: &KnownOtelCall,
-        context: CallContext<'_>,
-    ) -> Result<EventId, TraceError> {
-        let kind = if call.kind == CallKind::Model { "model" } else { "tool" };
-        let key = format!("otel/{}", known.call);
-        let accepted = self.otel.0.events.accept_screened(event, marks, &key, &self.origin()).await?;
-        self.completed |= context.completes;
-        metrics::counter!(metric::OTEL_CALLS, "kind" => kind).increment(1);
-        let count = self.counted(&call.service, &call.scope);
-        match call.kind {
-            CallKind::Model => count.model_calls += 1,
-            CallKind::Tool => count.tool_calls += 1,
-        }
-        count.withheld += i64::from(context.is_withheld);
-        count.cut += i64::from(call.is_cut);
-        Ok(accepted.id)
-    }
-
-    /// Returns the counts of an instrumentation of a service.
-    fn counted(&mut self, service: &str, scope: &str) -> &mut ServiceCounts {
-        let (service, scope) = (service.to_owned(), scope.to_owned());
-        let counts = ServiceCounts { service: service.clone(), scope: scope.clone(), ..ServiceCounts::default() };
-        self.counts.entry((service, scope)).or_insert(counts)
+    fn note(&mut self, Filed { counts, completes }: Filed) {
+        self.completed |= completes;
+        let known = self.counts.entry((counts.service.clone(), counts.scope.clone())).or_default();
+        *known = ServiceCounts {
+            model_calls: known.model_calls + counts.model_calls,
+            tool_calls: known.tool_calls + counts.tool_calls,
+            withheld: known.withheld + counts.withheld,
+            cut: known.cut + counts.cut,
+            ..counts
+        };
     }
 
     /// Adds a result to a call of another trace of the same conversation.

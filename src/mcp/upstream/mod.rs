@@ -12,7 +12,6 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderName, HeaderValue};
 use rmcp::{
     RoleClient, RoleServer,
     model::{
@@ -28,7 +27,6 @@ use rmcp::{
         IntoTransport, StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
-use secrecy::ExposeSecret;
 use tokio::{
     sync::{Mutex, broadcast},
     time::{Instant, sleep, timeout, timeout_at},
@@ -178,15 +176,8 @@ impl Upstream {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.max_sse_event_size = settings.max_result_bytes.saturating_add(ENVELOPE);
                 config.allow_stateless = true;
-                for (name, value) in headers {
-                    // Both were checked when the settings were read.
-                    if let (Ok(name), Ok(mut value)) =
-                        (name.parse::<HeaderName>(), HeaderValue::from_str(value.expose_secret()))
-                    {
-                        value.set_sensitive(true);
-                        config.custom_headers.insert(name, value);
-                    }
-                }
+                let headers = umbra_llm::secret_headers(headers);
+                config.custom_headers.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
                 At::Url(Box::new(Remote { client, config }))
             }
         };
