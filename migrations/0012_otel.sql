@@ -34,7 +34,6 @@ CREATE TABLE otel_call (
     made_at  timestamptz NOT NULL DEFAULT clock()
 );
 CREATE INDEX otel_call_call ON otel_call (call);
-CREATE INDEX otel_call_trace ON otel_call (trace);
 CREATE INDEX otel_call_event ON otel_call (event_id);
 CREATE INDEX otel_call_made ON otel_call (made_at);
 

@@ -95,6 +95,10 @@ pub async fn enter(State(entrance): State<Entrance>, mut request: Request, next:
     if let Some(span) = span {
         span.end(response.status());
     }
+    if matches!(entrance.0.class, Class::Telemetry) && !response.status().is_success() {
+        let code = response.status().as_str().to_owned();
+        metrics::counter!(metric::OTEL_REFUSED, "wire" => "http", "code" => code).increment(1);
+    }
     metrics::histogram!(metric::HTTP_SECONDS, "route" => route.clone()).record(started.elapsed().as_secs_f64());
     let (method, status) = (method.as_str().to_owned(), response.status().as_str().to_owned());
     metrics::counter!(metric::HTTP_REQUESTS, "route" => route, "method" => method, "status" => status).increment(1);

@@ -3,7 +3,7 @@
 use super::{CommandFailure, GlobalOptions, answer, answer_json, complain, table};
 use crate::{
     app::{App, Database, Setup},
-    flows::maintenance::status::{ProcessStatus, ProviderStatus, Status},
+    flows::maintenance::status::{ProcessStatus, ProviderStatus, Status, TelemetryStatus},
 };
 use umbra_domain::{Mode, clock::Clock};
 
@@ -39,6 +39,9 @@ pub(super) async fn run(global: &GlobalOptions) -> Result<(), CommandFailure> {
     }
     answer(&shadows.to_string());
     answer(&providers(&status.providers));
+    if !status.telemetry.is_empty() {
+        answer(&services(&status.telemetry));
+    }
     let queue = &status.queue;
     answer(&format!(
         "queue: {} waiting, {} running, oldest due for {:.0} s",
@@ -112,6 +115,20 @@ fn providers(all: &[ProviderStatus]) -> String {
             provider.consecutive_failures.to_string(),
             provider.last_error.as_deref().map_or_else(|| "-".into(), table::plain),
         ]);
+    }
+    rows.to_string()
+}
+
+fn services(all: &[TelemetryStatus]) -> String {
+    let mut rows =
+        table::new(&["service", "instrumentation", "model calls", "without content", "tool calls", "cut", "refused"]);
+    for service in all {
+        let reason = service.reason.as_deref().filter(|_| service.rejected > 0);
+        let reason = reason.map(|reason| format!(" ({})", table::plain(reason))).unwrap_or_default();
+        let counts = [service.model_calls, service.without_content, service.tool_calls, service.cut, service.rejected];
+        let [models, silent, tools, cut, refused] = counts.map(|count| count.to_string());
+        let names = [table::plain(&service.service), table::plain(&service.scope)];
+        rows.add_row(names.into_iter().chain([models, silent, tools, cut, refused + &reason]));
     }
     rows.to_string()
 }

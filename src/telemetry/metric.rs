@@ -105,6 +105,8 @@ metrics_list! {
         "Events of hooks that this version does not know, by host: a newer host sends them, and they are ignored.";
     OTEL_RECORDS = "umbra_otel_records_total", counter, "Spans and logs of OpenTelemetry that arrived, by signal.";
     OTEL_REJECTED = "umbra_otel_rejected_total", counter, "Spans and logs of OpenTelemetry that were refused, by signal.";
+    OTEL_REFUSED = "umbra_otel_refused_total", counter,
+        "Exports of OpenTelemetry that were refused, by wire and code: exporters give up some of them.";
     OTEL_LATE = "umbra_otel_late_seconds", gauge, "Time for which the traces that are assembled now have waited.";
     OTEL_CALLS = "umbra_otel_calls_total", counter,
         "Calls of models and tools that OpenTelemetry told of, by kind; each becomes an event.";

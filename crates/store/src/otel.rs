@@ -234,21 +234,28 @@ impl OtelStore<'_> {
         trace: &str,
         task_id: &str,
     ) -> Result<Vec<KnownOtelCall>, StoreError> {
-        sqlx::query(
-            "/* otel.claim */ INSERT INTO otel_call AS c (alias, call, trace, task_id, event_id, told)
-             SELECT alias, $2, $3, $4, k.event_id, k.told FROM unnest($1::bytea[]) n(alias)
-             LEFT JOIN (SELECT event_id, told FROM otel_call WHERE call = $2 LIMIT 1) k ON true ORDER BY alias
-             ON CONFLICT (alias) DO UPDATE SET call = excluded.call, event_id = excluded.event_id, told = excluded.told
-                 WHERE c.call = ANY($5)",
-        )
-        .bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
-        .bind(call)
-        .bind(trace)
-        .bind(task_id)
-        .bind(from)
-        .execute(&self.0.work)
-        .await?;
-        self.known(aliases).await
+        let claimed = sqlx::query_as(
+            "/* otel.claim */ WITH claimed AS (
+                 INSERT INTO otel_call AS c (alias, call, trace, task_id, event_id, told)
+                 SELECT alias, $2, $3, $4, k.event_id, k.told FROM unnest($1::bytea[]) n(alias)
+                 LEFT JOIN (SELECT event_id, told FROM otel_call WHERE call = $2 LIMIT 1) k ON true ORDER BY alias
+                 ON CONFLICT (alias) DO UPDATE SET call = excluded.call, event_id = excluded.event_id, told = excluded.told
+                     WHERE c.call = ANY($5)
+                 RETURNING alias, call, event_id, task_id, told)
+             SELECT * FROM claimed UNION ALL
+             SELECT alias, call, event_id, task_id, told FROM otel_call
+             WHERE alias = ANY($1) AND alias NOT IN (SELECT alias FROM claimed)",
+        );
+        let claimed: Vec<KnownOtelCall> = claimed
+            .bind(aliases.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
+            .bind(call)
+            .bind(trace)
+            .bind(task_id)
+            .bind(from)
+            .fetch_all(&self.0.work)
+            .await?;
+        // A statement does not see what another server notes meanwhile.
+        if claimed.len() < aliases.len() { self.known(aliases).await } else { Ok(claimed) }
     }
 
     /// Notes a call that is told by another wire, with its event.
@@ -268,17 +275,20 @@ impl OtelStore<'_> {
         Ok(())
     }
 
-    /// Notes the event of a call, and the hash of what is known of it.
+    /// Notes the events of calls, each with the hash of what is known of it.
     ///
     /// # Errors
     /// The database does not answer.
-    pub async fn tell(self, call: Uuid, event: EventId, told: &[u8; 32]) -> Result<(), StoreError> {
-        sqlx::query("/* otel.tell */ UPDATE otel_call SET event_id = $2, told = $3 WHERE call = $1")
-            .bind(call)
-            .bind(event.0)
-            .bind(told.as_slice())
-            .execute(&self.0.work)
-            .await?;
+    pub async fn tell(self, told: &[(Uuid, EventId, [u8; 32])]) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* otel.tell */ UPDATE otel_call c SET event_id = n.event_id, told = n.told
+             FROM unnest($1::uuid[], $2::uuid[], $3::bytea[]) n(call, event_id, told) WHERE c.call = n.call",
+        )
+        .bind(told.iter().map(|(call, ..)| *call).collect::<Vec<_>>())
+        .bind(told.iter().map(|(_, event, _)| event.0).collect::<Vec<_>>())
+        .bind(told.iter().map(|(.., told)| told.as_slice()).collect::<Vec<_>>())
+        .execute(&self.0.work)
+        .await?;
         Ok(())
     }
 

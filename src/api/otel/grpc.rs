@@ -20,7 +20,7 @@ use axum::{
     routing::any,
 };
 use bytes::{Buf as _, BufMut as _, Bytes};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{
     Code, Request, Status,
     codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EnabledCompressionEncodings, EncodeBuf, Encoder},
@@ -29,11 +29,14 @@ use tonic::{
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::take;
-use crate::api::{
-    Api,
-    admission::{Admission, Class, Sender},
-    auth::Caller,
-    problem::Problem,
+use crate::{
+    api::{
+        Api,
+        admission::{Admission, Class, Sender},
+        auth::Caller,
+        problem::Problem,
+    },
+    telemetry::metric,
 };
 use umbra_domain::key::Scope;
 use umbra_otel::{Encoding, Signal};
@@ -124,19 +127,30 @@ pub fn refusal(code: Code, message: &'static str) -> Response {
     response
 }
 
-/// Layer of each call: identifies the caller by the headers, before the message is read.
-async fn enter(State(collector): State<Collector>, mut request: http::Request<Body>, next: Next) -> Response {
+/// Layer of each call: identifies the caller by the headers, before the message is read, and counts refusals.
+async fn enter(State(collector): State<Collector>, request: http::Request<Body>, next: Next) -> Response {
+    let response = match admit(&collector, request).await {
+        Ok((request, _place)) => next.run(request).await,
+        Err(problem) => status(&problem).into_http(),
+    };
+    if let Some(refused) = Status::from_header_map(response.headers()).filter(|status| status.code() != Code::Ok) {
+        let code = i32::from(refused.code()).to_string();
+        metrics::counter!(metric::OTEL_REFUSED, "wire" => "grpc", "code" => code).increment(1);
+    }
+    response
+}
+
+/// Returns a call with its caller, and its place among those that are read.
+async fn admit(
+    collector: &Collector,
+    mut request: http::Request<Body>,
+) -> Result<(http::Request<Body>, OwnedSemaphorePermit), Problem> {
     let spools = || collector.api.flows.events.spool.accepts();
-    let caller = match collector.api.keys.identify(request.headers(), Class::Telemetry, spools).await {
-        Ok(caller) => caller,
-        Err(problem) => return status(&problem).into_http(),
-    };
-    let Ok(_place) = collector.reading.try_acquire() else {
-        let busy = Problem::overloaded("too many exports are being read: send it again in a second");
-        return status(&busy).into_http();
-    };
+    let caller = collector.api.keys.identify(request.headers(), Class::Telemetry, spools).await?;
+    let place = Arc::clone(&collector.reading).try_acquire_owned();
+    let place = place.map_err(|_| Problem::overloaded("too many exports are being read: send it again in a second"))?;
     request.extensions_mut().insert(caller);
-    next.run(request).await
+    Ok((request, place))
 }
 
 impl Collector {

@@ -24,6 +24,7 @@ use crate::{
     flows::events::{AcceptError, Origin},
     telemetry::metric,
 };
+use umbra_domain::EventId;
 use umbra_otel::{AssembledCall, CallKind, Record, Trace, assemble, content_switch, is_unique};
 use umbra_store::{
     StoreError,
@@ -153,6 +154,10 @@ impl Otel {
                 filings.push(filing.file(call, known, (ends == Some(at), is_withheld)));
             }
             let filed: Vec<Filed> = stream::iter(filings).buffered(CALLS).try_collect().await?;
+            let told: Vec<_> = filed.iter().filter_map(|filed| filed.told).collect();
+            if !told.is_empty() {
+                self.0.store.otel().tell(&told).await?;
+            }
             for filed in filed {
                 filing.note(filed);
             }
@@ -279,6 +284,8 @@ struct Filed {
     counts: ServiceCounts,
     /// True if its event says that the task is complete.
     completes: bool,
+    /// The call, its event, and the hash of what is known of it.
+    told: Option<(Uuid, EventId, [u8; 32])>,
 }
 
 impl Filed {
@@ -294,7 +301,7 @@ impl Filed {
             cut: i64::from(call.is_cut),
             ..ServiceCounts::default()
         };
-        Self { counts, completes: context.completes }
+        Self { counts, completes: context.completes, told: None }
     }
 }
 
@@ -318,6 +325,8 @@ impl Filing<'_> {
         let by = self.leased.key();
         let aliases = |call: &AssembledCall| {
             let told = call.aliases.iter().map(|alias| self.otel.alias(by, &call.service, alias));
+            let id = call.tool_id.as_ref().filter(|id| is_unique(id));
+            let told = told.chain(id.map(|id| self.otel.link(by, &call.service, id)));
             let call_in_session = call.conversation.as_deref().zip(call.tool_id.as_deref());
             told.chain(call_in_session.and_then(|call| session_call(&self.otel.0.installation, by, call))).collect()
         };
@@ -350,26 +359,28 @@ impl Filing<'_> {
         // Another server may have been quicker with one of them.
         let quicker = || claimed.iter().find(|known| known.call != id).or(claimed.first()).cloned();
         let Some(first) = first.or_else(quicker) else { return Ok(filed) };
-        let id = if let Some(id) = first.event() {
-            if let Some(scope) = self.otel.amend(id, &event, &marks).await? {
-                filed.counts = ServiceCounts { service: call.service.clone(), scope, withheld: -1, ..filed.counts };
+        let key = format!("otel/{}", first.call);
+        let (id, is_new) = match first.event() {
+            Some(id) => (id, false),
+            None => {
+                match self.otel.0.events.accept_screened(event.clone(), marks.clone(), &key, &self.origin()).await {
+                    Ok(accepted) => (accepted.id, true),
+                    // A server that has died filed it with less.
+                    Err(AcceptError::Mismatch(id)) => (id, false),
+                    Err(error) => return Err(error.into()),
+                }
             }
-            id
-        } else {
-            let key = format!("otel/{}", first.call);
-            let accepted = self.otel.0.events.accept_screened(event, marks, &key, &self.origin()).await?;
-            filed = Filed::new(call, context);
-            accepted.id
         };
-        if let Some(tool_id) = call.tool_id.as_ref().filter(|id| is_unique(id)) {
-            let link = self.otel.link(self.leased.key(), &call.service, tool_id);
-            store.claim(first.call, (&[link], &[]), trace, &task_id).await?;
+        if is_new {
+            filed = Filed::new(call, context);
+        } else if let Some(scope) = self.otel.amend(id, &event, &marks).await? {
+            filed.counts = ServiceCounts { service: call.service.clone(), scope, withheld: -1, ..filed.counts };
         }
-        store.tell(first.call, id, &told).await?;
+        filed.told = Some((first.call, id, told));
         Ok(filed)
     }
 
-    fn note(&mut self, Filed { counts, completes }: Filed) {
+    fn note(&mut self, Filed { counts, completes, .. }: Filed) {
         self.completed |= completes;
         let known = self.counts.entry((counts.service.clone(), counts.scope.clone())).or_default();
         *known = ServiceCounts {

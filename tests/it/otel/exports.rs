@@ -99,6 +99,9 @@ async fn status_says_where_content_is_missing_and_which_switch_brings_it() {
         need["problem"],
         "3 of 3 calls of models came without content (opentelemetry.instrumentation.openai_v2)"
     );
+    let table = String::from_utf8(umbra.cli(&["status"], None).stdout).expect("text");
+    let row = table.lines().find(|line| line.contains("opentelemetry.instrumentation.openai_v2")).expect("a row");
+    assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["3", "3", "2", "0", "0"], "{table}");
     assert!(need["remedy"].to_string().contains("CAPTURE_MESSAGE_CONTENT=true"), "{need}");
     assert!(umbra.log().contains("CAPTURE_MESSAGE_CONTENT=true") && !umbra.log().contains("OTEL_LOG_USER_PROMPTS"));
 }

@@ -223,6 +223,8 @@ async fn body_that_is_no_export_is_refused_with_its_fault() {
         assert!(said.contains(words) && said.len() < 800, "{name}: {said}");
         target.takes_a_good_export().await;
     }
+    let metrics = target.umbra.send(Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains(r#"umbra_otel_refused_total{wire="http",code="415"} 6"#), "{metrics}");
     for body in [
         export_with(&field(5, b"\xff\xfe")),
         export_with(&attribute(b"\xc3", b"")),
@@ -343,6 +345,8 @@ async fn call_that_is_no_export_is_an_invalid_argument_with_its_fault() {
         assert!(said.contains(words) && said.len() < 800, "{name}: {said}");
         target.takes_a_good_export().await;
     }
+    let metrics = target.umbra.send(Method::GET, "/metrics", &[], None).await.text;
+    assert!(metrics.contains(r#"umbra_otel_refused_total{wire="grpc",code="3"} 8"#), "{metrics}");
     let (status, said) = target.call(TRACES, &[], &framed(false, b"")).await;
     assert_eq!(status, 0, "an empty message is an export: {said}");
     target.ends().await;

@@ -59,9 +59,9 @@ const hookTable = (hosts) => table("Coding agents", ["Host", "Agent", "Mode", "S
   cell({ class: "n" }, count(one.calls)), cell({ class: `n ${one.undecided ? "critical" : ""}` }, count(one.undecided)), cell(null, when(one.seen_at))]));
 
 /** Services that export telemetry, and what their exports lack. */
-const telemetryTable = (services) => table("Services", ["Service", "Instrumentation", "Model calls", "Without content", "Tool calls", "Refused", "Last export"], services.map((one) => [`${one.service} ${one.scope}`,
+const telemetryTable = (services) => table("Services", ["Service", "Instrumentation", "Model calls", "Without content", "Tool calls", "Cut", "Refused", "Last export"], services.map((one) => [`${one.service} ${one.scope}`,
   cell({ dir: "auto" }, one.service), cell({ dir: "auto" }, one.scope || soft("refused")), cell({ class: "n" }, count(one.model_calls)), cell({ class: `n ${one.without_content ? "warning" : ""}` }, count(one.without_content)),
-  cell({ class: "n" }, count(one.tool_calls)), cell({ class: `n ${one.rejected ? "warning" : ""}`, title: one.reason }, count(one.rejected)), cell(null, when(one.seen_at))]));
+  cell({ class: "n" }, count(one.tool_calls)), cell({ class: "n" }, count(one.cut)), cell({ class: `n ${one.rejected ? "warning" : ""}`, title: one.reason }, count(one.rejected)), cell(null, when(one.seen_at))]));
 
 export function agentTable(agents) {
   return table("Agents", ["Agent", "Reviews", "Flagged", "Critical", "Warnings", "Found something", "Cost"], agents.map((one) => [one.agent,
