@@ -97,7 +97,8 @@ async fn take(
     } else {
         let may_speak_for = |agent: &str| caller.speak_for(agent).is_ok();
         let sender = OtelSender { by: caller.key(), may_speak_for: &may_speak_for };
-        api.flows.otel.receive(tokio::task::block_in_place(read)?, sender).await?
+        let turn = api.flows.otel.turn().await;
+        api.flows.otel.receive((tokio::task::block_in_place(read)?, turn), sender).await?
     };
     Ok(response(signal, encoding, received.rejected, received.reason).into())
 }

@@ -168,8 +168,8 @@ impl Flows {
             parts.sidecar,
         );
         let looks = looks((&store, &clock, &installation), &rules, &verdicts, parts.looks);
+        let otel = Otel::new((store.clone(), clock.clone(), installation.clone()), events.clone(), looks.clone());
         let flows = Self {
-            otel: Otel::new((store.clone(), clock.clone(), installation.clone()), events.clone(), looks.clone()),
             reviews: Reviews {
                 store: store.clone(),
                 clock: clock.clone(),
@@ -192,9 +192,10 @@ impl Flows {
             },
             hooks: Hooks::new(
                 (store.clone(), clock.clone(), installation.clone()),
-                (boundary.clone(), events.clone(), sidecar.clone()),
+                (boundary.clone(), otel.clone(), sidecar.clone()),
                 parts.hooks,
             ),
+            otel,
             audit: Audit {
                 store: store.clone(),
                 clock: clock.clone(),

@@ -55,7 +55,8 @@ impl Endpoint {
         if status.is_success() {
             return DeliveryResult::Delivered;
         }
-        if status == StatusCode::GONE {
+        // A collector knows no such word: it may be back.
+        if status == StatusCode::GONE && !self.secrets.is_empty() {
             return DeliveryResult::Gone;
         }
         let why = if status.is_redirection() {

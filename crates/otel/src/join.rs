@@ -105,7 +105,13 @@ pub(crate) fn plain_name(name: &str) -> &str {
 pub fn is_unique(id: &str) -> bool {
     id.split(|sign: char| !sign.is_ascii_alphanumeric()).any(|part| {
         let signs: HashSet<u8> = part.bytes().collect();
-        part.len() >= RANDOM_LENGTH && signs.len() >= RANDOM_SIGNS && signs.iter().any(u8::is_ascii_digit)
+        // Words change their case at their beginning alone.
+        let changes = part
+            .as_bytes()
+            .windows(2)
+            .filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() != b.is_ascii_lowercase()));
+        let is_mixed = signs.iter().any(u8::is_ascii_digit) || changes.count() * 3 >= part.len();
+        part.len() >= RANDOM_LENGTH && signs.len() >= RANDOM_SIGNS && is_mixed
     })
 }
 
@@ -233,6 +239,20 @@ fn join_answers(tree: &Tree<'_>, sets: &mut NodeSets) {
     }
 }
 
+/// True for a model's node whose output has nothing in common with those of the calls below it, by the same teller.
+fn is_call_of_its_own(tree: &Tree<'_>, at: usize, owned: &[usize]) -> bool {
+    fn output<'a>(node: &Node<'a>) -> Option<&'a str> {
+        let text = node.parts(PartRole::Output).next()?.stored.event.output.as_deref()?.trim();
+        Some(text).filter(|text| !text.is_empty())
+    }
+    let Some((node, own)) = tree.node(at).and_then(|node| Some((node, output(node)?))) else { return false };
+    let scope = |node: &Node<'_>| node.find(|record| Some(record.scope.clone()));
+    let below = owned.iter().filter_map(|position| tree.node(*position));
+    let told = below.filter(|below| below.kind == RecordKind::Model && !below.is_log() && scope(below) == scope(node));
+    let mut outputs = told.filter_map(output).peekable();
+    outputs.peek().is_some() && outputs.all(|inner| !inner.contains(own) && !own.contains(inner))
+}
+
 /// Joins a model's node with what is told of its call below it: a client's span, an attempt that failed, a log.
 fn join_nested_models(tree: &mut Tree<'_>, sets: &mut NodeSets) {
     let mut inner: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes.len()];
@@ -244,6 +264,10 @@ fn join_nested_models(tree: &mut Tree<'_>, sets: &mut NodeSets) {
     for at in tree.downward.clone().into_iter().rev() {
         let owned = inner.get(at).map_or(&[][..], Vec::as_slice);
         if tree.node(at).is_none_or(|node| node.kind != RecordKind::Model || node.is_log()) {
+            continue;
+        }
+        // A guardrail or a router that a model's call makes has an output of its own.
+        if is_call_of_its_own(tree, at, owned) {
             continue;
         }
         let mut calls = HashSet::new();

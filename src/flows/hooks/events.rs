@@ -3,13 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{HookError, HookRequest, Hooks};
-use crate::{
-    flows::{decisions::ReportError, events::Origin, otel::session_call},
-    ingest::Incoming,
-};
+use crate::flows::{decisions::ReportError, events::Origin};
 use umbra_domain::{
-    CallOutcome, DecisionId, Event, EventId, MOST_DURATION_MS, OutcomeStatus, ToolCall, ToolName, Trigger,
-    json::encoded_len,
+    CallOutcome, DecisionId, Event, MOST_DURATION_MS, OutcomeStatus, ToolCall, ToolName, Trigger, json::encoded_len,
 };
 use umbra_hooks::{EventKind, HookMode, HookedCall};
 use umbra_store::hooks::{AnnouncedCall, HookTurn};
@@ -79,7 +75,7 @@ impl Hooks {
             (self.boundary.name_of(&request.speaker()), self.boundary.name_of(&request.call_session()));
         let digest = self.digest(request, call, end.rewritten.as_ref().unwrap_or(&call.arguments));
         self.store.hooks().settle(&agent, &session, call_id, &digest).await?;
-        self.file(&origin(request), event_of(request, turn, call, call_id, end), call_id).await.map(drop)
+        self.file(&origin(request), event_of(request, turn, call, call_id, end), call_id).await
     }
 
     /// Files a call with its result, and reports the outcome of a decided call.
@@ -118,26 +114,7 @@ impl Hooks {
             }
             tool.exit_code = message.exit_code;
         }
-        let told = message.session.as_deref().zip(call.id.as_deref());
-        let told = told.and_then(|call| session_call(&self.installation, request.by, call));
-        let is_known = match told {
-            None => false,
-            Some(told) => match self.store.otel().known(&[told]).await {
-                Err(error) if error.is_transient() => false,
-                known => known?.iter().any(|known| known.event().is_some()),
-            },
-        };
-        if is_known {
-            // OpenTelemetry was quicker.
-            return Ok(());
-        }
-        let filed = self.file(&origin(request), event, &call_id).await?;
-        if let Some(told) = told
-            && let Err(error) = self.store.otel().note_event(&told, filed, &turn.task_id).await
-        {
-            tracing::debug!(%error, "a hooked call is not noted: OpenTelemetry may tell of it once more");
-        }
-        Ok(())
+        self.file(&origin(request), event, &call_id).await
     }
 
     /// Files the calls of a turn that has ended, whose results did not come.
@@ -170,14 +147,12 @@ impl Hooks {
         let said = self.installation.hash("hook-end", &[text.unwrap_or_default().as_bytes()]);
         let end = hex::encode(said.get(..8).unwrap_or_default());
         let which = format!("{}/{}/{end}", turn.task_id, request.call_session());
-        self.file(&origin(request), event, &which).await.map(drop)
+        self.file(&origin(request), event, &which).await
     }
 
     /// Stores an event under the id of its call: a second hook of the same call adds nothing.
-    pub(super) async fn file(&self, origin: &Origin, event: Event, call_id: &str) -> Result<EventId, HookError> {
-        let key = format!("hook/{call_id}");
-        let incoming = Incoming { event, key: Some(key), digest_input: Vec::new() };
-        Ok(self.events.accept(incoming, origin).await?.id)
+    pub(super) async fn file(&self, origin: &Origin, event: Event, call_id: &str) -> Result<(), HookError> {
+        self.otel.file_hooked(event, format!("hook/{call_id}"), origin).await
     }
 
     /// Reports the outcome of a call to the audit; returns false if the call was never decided. The event is filed even

@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use self::events::{CallEnd, cut};
 use crate::flows::{
     decisions::Boundary,
-    events::{AcceptError, Events, Origin},
+    events::{AcceptError, Origin},
+    otel::Otel,
     sessions::Sidecar,
 };
 use umbra_config::settings::SidecarHooks;
@@ -48,7 +49,7 @@ pub struct Hooks {
     clock: Clock,
     installation: Installation,
     boundary: Boundary,
-    events: Events,
+    otel: Otel,
     sidecar: Sidecar,
     flagging: Flagging,
     companion: SidecarHooks,
@@ -112,10 +113,10 @@ impl Hooks {
     /// Returns the use case on one database, with the use cases that it joins.
     pub fn new(
         (store, clock, installation): (Store, Clock, Installation),
-        (boundary, events, sidecar): (Boundary, Events, Sidecar),
+        (boundary, otel, sidecar): (Boundary, Otel, Sidecar),
         (flagging, companion): (Flagging, SidecarHooks),
     ) -> Self {
-        Self { store, clock, installation, boundary, events, sidecar, flagging, companion }
+        Self { store, clock, installation, boundary, otel, sidecar, flagging, companion }
     }
 
     /// Answers a hook. A call in `enforce` always has an answer; its decision is in the audit when this returns.

@@ -62,18 +62,21 @@ fn completed(event: &mut Event, more: &Event) -> Additions {
     };
     text(&mut event.output, &more.output, "output");
     text(&mut event.task, &more.task, "task");
+    // A hook sees the call itself, telemetry a copy that exporters cut.
+    let may_replace = more.metadata.contains_key("hook") || !event.metadata.contains_key("hook");
     if let Some(told) = &more.tool {
         let tool = event.tool.get_or_insert_with(ToolCall::default);
         text(&mut tool.error, &told.error, "tool.error");
         tool.exit_code = tool.exit_code.or(told.exit_code);
-        if told.result.is_some() && tool.result != told.result {
+        let is_new = |known: bool, differs: bool| differs && (may_replace || !known);
+        if told.result.is_some() && is_new(tool.result.is_some(), tool.result != told.result) {
             tool.result.clone_from(&told.result);
             new.fields.push("tool.result");
-        } else if told.error.is_some() && told.result.is_none() && tool.result.take().is_some() {
+        } else if may_replace && told.error.is_some() && told.result.is_none() && tool.result.take().is_some() {
             // The result was the error, as one of two instrumentations tells it.
             new.fields.push("tool.result");
         }
-        if !told.args.is_null() && tool.args != told.args {
+        if !told.args.is_null() && is_new(!tool.args.is_null(), tool.args != told.args) {
             tool.args.clone_from(&told.args);
             new.fields.push("tool.args");
         }
@@ -97,6 +100,12 @@ fn completed(event: &mut Event, more: &Event) -> Additions {
     }
     if event.tokens.is_none() && more.tokens.is_some() {
         (event.tokens, new.any) = (more.tokens, true);
+    }
+    for (name, value) in &more.metadata {
+        if name != "otel" && !event.metadata.contains_key(name) {
+            event.metadata.insert(name.clone(), value.clone());
+            new.any = true;
+        }
     }
     let Some(Value::Object(told)) = more.metadata.get("otel") else { return new };
     // An event of a hook has no provenance yet.

@@ -6,6 +6,7 @@
 
 mod amend;
 mod emission;
+mod hooked;
 mod receive;
 mod worker;
 
@@ -18,7 +19,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, Semaphore, SemaphorePermit},
+    time::Instant,
+};
 
 use crate::flows::{events::Events, looks::Looks};
 use umbra_domain::{KeyId, clock::Clock};
@@ -29,6 +33,9 @@ pub use self::receive::Received;
 
 /// Time between the arrival of a record and the assembly of its trace: other records of the same calls arrive meanwhile.
 const HOLD: Duration = Duration::from_millis(1_500);
+
+/// Most exports that are decoded at a time.
+const DECODED: usize = 2;
 
 /// Use case: exports of OpenTelemetry. Cheap to clone.
 #[derive(Clone)]
@@ -41,6 +48,8 @@ struct OtelParts {
     events: Events,
     looks: Looks,
     arrived: Notify,
+    /// Turns of exports that are decoded: a body becomes a hundred times as large.
+    turns: Semaphore,
     /// True while traces wait for too long.
     is_behind: AtomicBool,
     /// Time of the last line in the log about a service.
@@ -51,7 +60,14 @@ impl Otel {
     /// Returns the use case on one database.
     pub fn new((store, clock, installation): (Store, Clock, Installation), events: Events, looks: Looks) -> Self {
         let (arrived, is_behind, told) = (Notify::new(), AtomicBool::new(false), Mutex::default());
-        Self(Arc::new(OtelParts { store, clock, installation, events, looks, arrived, is_behind, told }))
+        let turns = Semaphore::new(DECODED);
+        Self(Arc::new(OtelParts { store, clock, installation, events, looks, arrived, turns, is_behind, told }))
+    }
+
+    /// Waits for the turn to decode an export; [`Otel::receive`] ends it.
+    pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // Nothing closes it.
+        self.0.turns.acquire().await.ok()
     }
 
     /// True while traces wait for minutes before they are assembled: further exports would only wait longer.
@@ -72,11 +88,7 @@ impl Otel {
 }
 
 /// Keyed hash of a tool call in a session: a host may tell of it by a hook as well. `None` for an id that comes back.
-pub(in crate::flows) fn session_call(
-    installation: &Installation,
-    by: Option<KeyId>,
-    (session, call_id): (&str, &str),
-) -> Option<[u8; 32]> {
+fn session_call(installation: &Installation, by: Option<KeyId>, (session, call_id): (&str, &str)) -> Option<[u8; 32]> {
     let by = by.map(|by| by.to_string()).unwrap_or_default();
     let parts = [by.as_bytes(), session.as_bytes(), call_id.as_bytes()];
     is_unique(call_id).then(|| installation.hash("session-call", &parts))

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tokio::sync::SemaphorePermit;
+
 use super::{HOLD, Otel, OtelSender, trace_id, trace_of};
 use crate::telemetry::metric;
 use umbra_domain::{EventId, KeyId, StoredEvent};
@@ -28,13 +30,18 @@ impl Otel {
     ///
     /// # Errors
     /// The database does not answer; nothing is stored.
-    pub async fn receive(&self, export: Export, sender: OtelSender<'_>) -> Result<Received, StoreError> {
+    pub async fn receive(
+        &self,
+        (export, turn): (Export, Option<SemaphorePermit<'_>>),
+        sender: OtelSender<'_>,
+    ) -> Result<Received, StoreError> {
         let signal = match export {
             Export::Traces(_) => "traces",
             Export::Logs(_) => "logs",
             Export::Metrics => return Ok(Received::default()),
         };
-        let found = tokio::task::block_in_place(|| normalise(&export));
+        let found = tokio::task::block_in_place(move || normalise(&export));
+        drop(turn);
         let mut received = Received { rejected: found.rejected, reason: found.reason };
         let mut records = Vec::new();
         for record in found.records {

@@ -25,7 +25,7 @@ use crate::{
     telemetry::metric,
 };
 use umbra_domain::EventId;
-use umbra_otel::{AssembledCall, CallKind, Record, Trace, assemble, content_switch, is_unique};
+use umbra_otel::{AssembledCall, CallKind, Record, RecordKind, Trace, assemble, content_switch, is_unique};
 use umbra_store::{
     StoreError,
     otel::{KnownOtelCall, LeasedTrace, ServiceCounts, TraceProgress},
@@ -126,9 +126,11 @@ impl Otel {
         let rows = self.0.store.otel().records(&leased.trace).await?;
         let read = || {
             let records: Vec<Record> = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
-            assemble(&records)
+            let teller = records.iter().find(|record| record.kind != RecordKind::Other);
+            let teller = teller.map(|record| (record.service.clone(), record.scope.clone()));
+            (assemble(&records), teller.unwrap_or_default())
         };
-        let trace = tokio::task::block_in_place(read);
+        let (trace, teller) = tokio::task::block_in_place(read);
         let task_id = match &leased.task_id {
             Some(task) => Some(task.clone()),
             None => self.task_of(leased, &trace).await?,
@@ -140,6 +142,9 @@ impl Otel {
         progress.task_id = Some(task_id.clone());
         let ends = trace.completed.filter(|_| !leased.ended);
         let mut filing = Filing { otel: self, leased, task_id, counts: HashMap::new(), completed: false };
+        // A service whose exports hold no call is shown as well.
+        let (service, scope) = teller;
+        filing.note(Filed { counts: ServiceCounts { service, scope, ..ServiceCounts::default() }, ..Filed::default() });
         let known = filing.known(&trace).await?;
         let (last, others): (Vec<_>, Vec<_>) =
             trace.calls.iter().zip(known).enumerate().partition(|(at, _)| ends == Some(*at));

@@ -54,6 +54,15 @@ fn otlp(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Optio
          leads agents to Umbra.",
         text("the URL of a receiver", 2_048, hook_url).secret(),
     );
+    let path = |url: &SecretString| {
+        let url = url.expose_secret();
+        url.contains('?')
+            || url.trim_end_matches('/').ends_with("/v1/logs")
+            || url.trim_end_matches('/').ends_with("/v1/traces")
+    };
+    if endpoint.as_ref().is_some_and(path) {
+        keys.fault("endpoint", "the URL is not the base of a receiver", "leave /v1/logs and ?.. out");
+    }
     if let Some(Err(why)) = endpoint.as_ref().map(|url| callable(url.expose_secret())) {
         keys.fault("endpoint", "this address may not be called", why);
     }
@@ -76,9 +85,9 @@ fn otlp(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Optio
 pub(super) fn is_own(otlp: &Otlp, bind: SocketAddr) -> bool {
     let authority = otlp.endpoint.expose_secret().split('/').nth(2).unwrap_or_default();
     let (host, port) = authority.rsplit_once(':').unwrap_or((authority, ""));
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = host.trim_start_matches('[').trim_end_matches([']', '.']).to_ascii_lowercase();
     let is_here =
-        host == "localhost" || host.parse() == Ok(bind.ip()) || bind.ip().is_unspecified() && is_loopback(host);
+        host == "localhost" || host.parse() == Ok(bind.ip()) || bind.ip().is_unspecified() && is_loopback(&host);
     is_here && port.parse() == Ok(bind.port()) && bind.port() != 0
 }
 

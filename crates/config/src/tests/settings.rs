@@ -66,7 +66,10 @@ fn bind_address_accepts_localhost_and_no_other_name() {
 
 #[test]
 fn invalid_settings_are_faults_with_line_and_reason() {
-    let cases: [(&str, usize, &[&str]); 56] = [
+    let cases: [(&str, usize, &[&str]); 59] = [
+        ("telemetry: {otlp: {endpoint: \"http://LOCALHOST.:7817\"}}", 1, &["this service itself"]),
+        ("telemetry: {otlp: {endpoint: \"http://127.0.0.1:4318/v1/logs/\"}}", 1, &["leave /v1/logs and ?.. out"]),
+        ("telemetry: {otlp: {endpoint: \"http://127.0.0.1:4318?x=1\"}}", 1, &["leave /v1/logs and ?.. out"]),
         ("telemetry: {otlp: {endpoint: \"http://127.0.0.1:7817\"}}", 1, &["this service itself"]),
         ("server: {bind: \"0.0.0.0:99\"}\ntelemetry: {otlp: {endpoint: \"http://[::1]:99/x\"}}", 2, &["itself"]),
         ("telemetry: {otlp: {endpoint: \"127.0.0.1:4318\"}}", 1, &["endpoint", "http://"]),

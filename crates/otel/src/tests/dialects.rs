@@ -453,9 +453,36 @@ fn ids_that_come_back() -> Vec<Case> {
     ]
 }
 
+fn models_within_models() -> Vec<Case> {
+    let chat = |id: u8, parent: Value, output: &str| {
+        json!({"id": id, "in": parent, "name": "chat m", "is": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+            "gen_ai.output.messages": output, "gen_ai.usage.input_tokens": id, "gen_ai.usage.output_tokens": id}})
+    };
+    vec![
+        (
+            "call of a guardrail within a call",
+            json!([chat(1, Value::Null, "all fine"), chat(2, json!(1), "run it")]),
+            &["model m 1+1  > all fine", "model m 2+2  > run it"],
+        ),
+        (
+            "several calls within a call with an output of its own",
+            json!([chat(1, Value::Null, "all fine"), chat(2, json!(1), "run it"), chat(3, json!(1), "stop it")]),
+            &["model m 1+1  > all fine", "model m 2+2  > run it", "model m 3+3  > stop it"],
+        ),
+        (
+            "one call told twice, once in a frame",
+            json!([chat(1, Value::Null, "Answer: run it"), chat(2, json!(1), "run it")]),
+            &["model m 2+2  > Answer: run it"],
+        ),
+    ]
+}
+
 fn all_cases() -> impl Iterator<Item = Case> {
     let groups = [tracing_platforms(), genai_conventions(), repeated_tellings(), openinference()];
-    groups.into_iter().chain([others(), protocols_and_the_unknown(), ids_that_come_back()]).flatten()
+    groups
+        .into_iter()
+        .chain([others(), protocols_and_the_unknown(), ids_that_come_back(), models_within_models()])
+        .flatten()
 }
 
 #[test]
