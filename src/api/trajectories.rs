@@ -195,8 +195,15 @@ pub async fn get_trajectory(
     }
     let Listing { mut items, next_cursor, resume_cursor } =
         listing(STEPS, seek, Page { items: steps, more: page.more }, |step| step);
+    if seek.descending {
+        items.reverse();
+    }
     // Telemetry tells of a step when it ends, and of its parts before: the agents' own time is the order of the work.
-    items.sort_by_key(|step| step.started_at);
+    // Without it, steps keep the order of their receipt, which the clocks of several servers do not tell.
+    let is_timed = |event: &EventView| event.body.occurred_at.is_some() || event.body.duration_ms.is_some();
+    if items.iter().any(|step| is_timed(&step.detail.event)) {
+        items.sort_by_key(|step| step.started_at);
+    }
     link_parents(&mut items);
     if seek.descending {
         items.reverse();
