@@ -442,6 +442,18 @@ fn ids_that_come_back() -> Vec<Case> {
             calls,
         ),
         (
+            "answers from a cache, and a stream without content and tokens",
+            json!([
+                {"id": 1, "name": "chat m", "is": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+                    "gen_ai.output.messages": "hello", "gen_ai.response.id": "chatcmpl-8f3a19c2"}},
+                {"id": 2, "name": "chat m", "is": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+                    "gen_ai.output.messages": "hello", "gen_ai.response.id": "chatcmpl-8f3a19c2"}},
+                {"id": 3, "name": "chat m", "is": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+                    "gen_ai.response.finish_reasons": ["stop"]}},
+            ]),
+            &["model m  > hello", "model m  > hello", "model m  >"],
+        ),
+        (
             "ids that come back, in messages alone",
             json!([
                 chat(1, json!([]), asks("/")),
