@@ -19,10 +19,12 @@ pub enum DeliveryResult {
     Delivered,
     /// The endpoint wants no more messages (410).
     Gone,
-    /// The endpoint may accept it later.
+    /// The endpoint did not accept the message.
     Failed {
         /// Status of the answer, if there was one.
         status: Option<u16>,
+        /// True if it never will: a collector refuses the data itself (400, 413).
+        is_final: bool,
         /// Wait that the endpoint asked for.
         retry_after: Option<Duration>,
         /// Reason in words, without text of the answer.
@@ -33,7 +35,7 @@ pub enum DeliveryResult {
 impl Endpoint {
     /// Posts a message once. Only the status and `Retry-After` of the answer are read.
     pub async fn send(&self, message: Uuid, body: &str, now: Timestamp) -> DeliveryResult {
-        let failed = |why: String| DeliveryResult::Failed { status: None, retry_after: None, why };
+        let failed = |why: String| DeliveryResult::Failed { status: None, is_final: false, retry_after: None, why };
         let id = format!("msg_{}", message.simple());
         let timestamp = now.as_second();
         let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, body)) else {
@@ -55,17 +57,19 @@ impl Endpoint {
         if status.is_success() {
             return DeliveryResult::Delivered;
         }
-        // A collector knows no such word: it may be back.
-        if status == StatusCode::GONE && !self.secrets.is_empty() {
+        // Unsigned messages go to a collector, to which 410 means nothing.
+        let is_collector = self.secrets.is_empty();
+        if status == StatusCode::GONE && !is_collector {
             return DeliveryResult::Gone;
         }
+        let is_final = is_collector && matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE);
         let why = if status.is_redirection() {
             format!("answered {}: redirects are not followed; write the new address into the settings", status.as_u16())
         } else {
             format!("answered {}", status.as_u16())
         };
         let retry_after = umbra_llm::retry_after(response.headers());
-        DeliveryResult::Failed { status: Some(status.as_u16()), retry_after, why }
+        DeliveryResult::Failed { status: Some(status.as_u16()), is_final, retry_after, why }
     }
 }
 

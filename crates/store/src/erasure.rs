@@ -230,6 +230,8 @@ impl UpkeepStore<'_> {
              AND (x.agent, x.task_type, x.fingerprint) = (f.agent, f.task_type, f.fingerprint)",
             "/* erasure.otel */ DELETE FROM otel_record r USING otel_call c WHERE c.event_id = ANY($1)
              AND r.trace = c.trace",
+            "/* erasure.otel_results */ DELETE FROM otel_result r USING otel_call c WHERE c.event_id = ANY($1)
+             AND r.link = c.alias",
             "/* erasure.scores */ DELETE FROM agent_score WHERE event_id = ANY($1)",
             "/* erasure.backtests */ UPDATE backtest_item SET findings = NULL, notes = NULL WHERE event_id = ANY($1)",
             "/* erasure.webhooks */ DELETE FROM webhook_delivery d USING event e WHERE e.id = ANY($1)

@@ -275,6 +275,58 @@ impl OtelStore<'_> {
         Ok(())
     }
 
+    /// Stores results of calls of other traces until these calls have them. The first result of a call stays.
+    ///
+    /// # Errors
+    /// The database does not answer; nothing is stored.
+    pub async fn keep_results(self, results: &[([u8; 32], Vec<u8>)]) -> Result<(), StoreError> {
+        let links: Vec<&[u8]> = results.iter().map(|(link, _)| link.as_slice()).collect();
+        let known = sqlx::query_scalar("/* otel.known_results */ SELECT link FROM otel_result WHERE link = ANY($1)");
+        let known: Vec<Vec<u8>> = known.bind(&links).fetch_all(&self.0.work).await?;
+        // Each turn is told the results of all turns before it.
+        let new: Vec<_> = results.iter().filter(|(link, _)| !known.iter().any(|known| known == link)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        sqlx::query(
+            "/* otel.keep_results */ INSERT INTO otel_result (link, result)
+             SELECT * FROM unnest($1::bytea[], $2::bytea[]) n(link, result) ORDER BY link
+             ON CONFLICT (link) DO NOTHING",
+        )
+        .bind(new.iter().map(|(link, _)| link.as_slice()).collect::<Vec<_>>())
+        .bind(new.iter().map(|(_, result)| result.as_slice()).collect::<Vec<_>>())
+        .execute(&self.0.work)
+        .await?;
+        Ok(())
+    }
+
+    /// Returns the results that wait for these calls and whose events are stored: link, event and result.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn waiting_results(self, links: &[[u8; 32]]) -> Result<Vec<(Vec<u8>, EventId, Vec<u8>)>, StoreError> {
+        let waiting = sqlx::query_as(
+            "/* otel.waiting_results */ SELECT r.link, c.event_id, r.result
+             FROM otel_result r JOIN otel_call c ON c.alias = r.link
+             WHERE r.link = ANY($1) AND r.result IS NOT NULL AND c.event_id IS NOT NULL",
+        );
+        let links: Vec<&[u8]> = links.iter().map(<[u8; 32]>::as_slice).collect();
+        let waiting: Vec<(Vec<u8>, Uuid, Vec<u8>)> = waiting.bind(links).fetch_all(&self.0.work).await?;
+        Ok(waiting.into_iter().map(|(link, event, result)| (link, EventId(event), result)).collect())
+    }
+
+    /// Drops the texts of results that their calls have.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn drop_results(self, links: &[Vec<u8>]) -> Result<(), StoreError> {
+        sqlx::query("/* otel.drop_results */ UPDATE otel_result SET result = NULL WHERE link = ANY($1)")
+            .bind(links)
+            .execute(&self.0.work)
+            .await?;
+        Ok(())
+    }
+
     /// Notes the events of calls, each with the hash of what is known of it.
     ///
     /// # Errors
@@ -369,8 +421,8 @@ impl OtelStore<'_> {
         Ok(rows.into_iter().map(listed).collect())
     }
 
-    /// Deletes the records of traces that have been silent for `records`, and what is known of calls after `calls`;
-    /// returns the number of rows.
+    /// Deletes the records of traces that have been silent for `records`, results whose calls have not come in that
+    /// time, and what is known of calls after `calls`; returns the number of rows.
     ///
     /// # Errors
     /// The database does not answer.
@@ -394,6 +446,17 @@ impl OtelStore<'_> {
                 "/* otel.forget_calls */ DELETE FROM otel_call WHERE alias IN (
                      SELECT alias FROM otel_call c WHERE made_at < clock() - make_interval(secs => $1)
                          AND NOT EXISTS (SELECT FROM otel_record r WHERE r.trace = c.trace) LIMIT 20000)",
+                calls,
+            ),
+            (
+                "/* otel.forget_waiting */ DELETE FROM otel_result WHERE link IN (
+                     SELECT link FROM otel_result WHERE told_at < clock() - make_interval(secs => $1)
+                         AND result IS NOT NULL LIMIT 5000)",
+                records,
+            ),
+            (
+                "/* otel.forget_results */ DELETE FROM otel_result WHERE link IN (
+                     SELECT link FROM otel_result WHERE told_at < clock() - make_interval(secs => $1) LIMIT 20000)",
                 calls,
             ),
         ] {

@@ -88,14 +88,15 @@ impl Followers {
                 );
                 ("gone", self.store.webhooks().endpoint_gone(&endpoint.addressee()).await)
             }
-            DeliveryResult::Failed { status, retry_after, why } => {
+            DeliveryResult::Failed { status, is_final, retry_after, why } => {
                 let delay = next_delay(delivery.attempt, delivery.tried_for, retry_after, rand::random());
+                let delay = delay.filter(|_| !is_final);
                 if delay.is_none() {
                     tracing::warn!(
                         endpoint = endpoint.name(),
                         delivery = %delivery.id,
                         why,
-                        "a message to a webhook was given up after its last attempt"
+                        "a message to a webhook was given up; GET /v1/webhooks/dead lists it"
                     );
                 }
                 let result = if delay.is_some() { "retried" } else { "dead" };

@@ -10,7 +10,7 @@ const TRIES: usize = 3;
 
 impl Otel {
     /// Adds to an event what it lacks. What it says already stays, but for arguments and result of a tool: those of the
-    /// whole trace count.
+    /// whole trace count. What a later trace was told of a result may be cut.
     /// Returns the instrumentation under which a model's call was counted, if its content came only now.
     pub(super) async fn amend(&self, id: EventId, more: &Event, marks: &[Mark]) -> Result<Option<String>, StoreError> {
         for _ in 0..TRIES {
@@ -62,8 +62,9 @@ fn completed(event: &mut Event, more: &Event) -> Additions {
     };
     text(&mut event.output, &more.output, "output");
     text(&mut event.task, &more.task, "task");
-    // A hook sees the call itself, telemetry a copy that exporters cut.
-    let may_replace = more.metadata.contains_key("hook") || !event.metadata.contains_key("hook");
+    // A hook sees the call itself, its trace a copy that exporters cut, a later trace what became of it in the history.
+    let is_of_trace = more.metadata.contains_key("otel") && !event.metadata.contains_key("hook");
+    let may_replace = more.metadata.contains_key("hook") || is_of_trace;
     if let Some(told) = &more.tool {
         let tool = event.tool.get_or_insert_with(ToolCall::default);
         text(&mut tool.error, &told.error, "tool.error");

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::atomic::Ordering,
     time::Duration,
 };
@@ -24,7 +24,7 @@ use crate::{
     flows::events::{AcceptError, Origin},
     telemetry::metric,
 };
-use umbra_domain::EventId;
+use umbra_domain::{EventId, StoredEvent};
 use umbra_otel::{AssembledCall, CallKind, Record, RecordKind, Trace, assemble, content_switch, is_unique};
 use umbra_store::{
     StoreError,
@@ -45,11 +45,9 @@ const LEASE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_secs(1);
 /// Longest wait of a trace for the calls that its models were told of, since its last records.
 const LINKS: Duration = Duration::from_secs(4);
-/// Longest wait of a result for the event of its call, which another trace tells of.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Silence after a final answer that completes a task.
 const SILENCE: Duration = Duration::from_mins(1);
-/// Silence after which the records of a trace are deleted.
+/// Silence after which the records of a trace are deleted; longest wait of a result for its call in another trace.
 const KEEP_RECORDS: Duration = Duration::from_hours(1);
 /// Age at which calls are forgotten.
 const KEEP_CALLS: Duration = Duration::from_hours(48);
@@ -167,11 +165,7 @@ impl Otel {
                 filing.note(filed);
             }
         }
-        for result in &trace.foreign_results {
-            if !filing.foreign(result, &trace).await? && leased.age() < PATIENCE {
-                progress.again = Some(AGAIN);
-            }
-        }
+        filing.bring_results(&trace).await?;
         let is_over = ends.is_some() || leased.silent && !leased.ended;
         if is_over && !filing.completed {
             filing.end(&trace).await?;
@@ -397,14 +391,35 @@ impl Filing<'_> {
         };
     }
 
-    /// Adds a result to a call of another trace of the same conversation.
-    /// Returns false if that call has no event yet.
-    async fn foreign(&self, result: &umbra_otel::Part, trace: &Trace) -> Result<bool, TraceError> {
-        let (Some(id), Some(call)) = (&result.id, trace.calls.first()) else { return Ok(true) };
-        let known = self.otel.0.store.otel().known(&[self.otel.link(self.leased.key(), &call.service, id)]).await?;
-        let Some(event) = known.first().and_then(KnownOtelCall::event) else { return Ok(false) };
-        self.otel.amend(event, &result.stored.event, &result.stored.marks).await?;
-        Ok(true)
+    /// Brings results to calls that another trace tells of: those that the models of this one were told, and those that
+    /// wait for its calls.
+    async fn bring_results(&self, trace: &Trace) -> Result<(), TraceError> {
+        let Some(call) = trace.calls.first() else { return Ok(()) };
+        let link = |id: &String| is_unique(id).then(|| self.otel.link(self.leased.key(), &call.service, id));
+        let told = trace.foreign_results.iter().filter_map(|part| {
+            Some((part.id.as_ref().and_then(link)?, serde_json::to_vec(&part.stored).ok()?))
+        });
+        let told: BTreeMap<[u8; 32], Vec<u8>> = told.collect();
+        let lacking = trace.calls.iter().filter(|call| call.result.is_none()).filter_map(|call| call.tool_id.as_ref());
+        let mut links: Vec<[u8; 32]> = lacking.filter_map(link).collect();
+        links.extend(told.keys());
+        if links.is_empty() {
+            return Ok(());
+        }
+        // Kept before it is looked for: a call that is filed meanwhile looks for its result after that.
+        let store = self.otel.0.store.otel();
+        store.keep_results(&told.into_iter().collect::<Vec<_>>()).await?;
+        let waiting = store.waiting_results(&links).await?;
+        for (_, event, result) in &waiting {
+            if let Ok(result) = serde_json::from_slice::<StoredEvent>(result) {
+                self.otel.amend(*event, &result.event, &result.marks).await?;
+            }
+        }
+        if !waiting.is_empty() {
+            let brought: Vec<Vec<u8>> = waiting.into_iter().map(|(link, ..)| link).collect();
+            store.drop_results(&brought).await?;
+        }
+        Ok(())
     }
 
     /// Files the end of a task whose last answer is filed already.

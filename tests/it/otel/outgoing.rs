@@ -125,6 +125,19 @@ async fn reviews_and_findings_are_told_as_evaluations_of_their_spans() {
     }
 }
 
+#[tokio::test]
+async fn evaluations_that_a_receiver_refuses_for_good_are_not_sent_again() {
+    let receiver = ModelServer::start(|_| Answer::Status(400, Vec::new(), "{}".into())).await;
+    let umbra = telling(&receiver, false).await;
+    assert_eq!(umbra.post("/v1/traces", &exported()).await.status, 200);
+    let dead = until("a message that was given up", async || {
+        let dead = umbra.items("/v1/webhooks/dead").await;
+        (!dead.is_empty()).then_some(dead)
+    })
+    .await;
+    assert!(dead.iter().all(|dead| dead["attempts"] == 1 && dead["last_status"] == 400), "{dead:#?}");
+}
+
 /// Returns the spans of bodies.
 fn spans(bodies: &[Seen]) -> Vec<Span> {
     let bodies = bodies.iter().filter(|seen| seen.path == "/v1/traces");

@@ -130,14 +130,20 @@ async fn result_in_another_trace_is_given_to_its_call_even_if_it_comes_first() {
     let chat = ("gen_ai.operation.name", "chat");
     let second = span("s", 2, 2, &[chat, ("gen_ai.input.messages", given), ("gen_ai.output.messages", said)]);
     let first = span("s", 1, 1, &[chat, ("gen_ai.output.messages", asked)]);
-    for body in [second, first] {
+    // A history from which old results were cleared, in a turn of the same conversation.
+    let later = given.replace("\"etc\"", "\"(cleared)\"");
+    let third = span("s", 3, 3, &[chat, ("gen_ai.input.messages", &later), ("gen_ai.output.messages", said)]);
+    for body in [second, first, third] {
         assert_eq!(umbra.post("/v1/traces", &body).await.status, 200);
+        assembled(&schema).await;
     }
-    assembled(&schema).await;
     let events = calls(&umbra).await;
     let tool = events.iter().find(|event| !event["tool"].is_null()).expect("a call of a tool");
+    let kept: i64 = schema.one("SELECT count(*) FROM otel_result WHERE result IS NOT NULL").await;
+    assert_eq!(kept, 0, "a result that its call has is not kept twice");
     assert_eq!((&tool["tool"]["name"], &tool["tool"]["result"]), (&json!("ls"), &json!("etc")), "{events:#?}");
-    assert!(events.iter().all(|event| event["task_id"] == tool["task_id"]), "one task: {events:#?}");
+    let asking = events.iter().filter(|event| event["metadata"]["otel"]["trace_id"] != format!("{:032x}", 2));
+    assert!(asking.into_iter().all(|event| event["task_id"] == tool["task_id"]), "one task: {events:#?}");
 }
 
 #[tokio::test]
