@@ -396,9 +396,10 @@ impl Filing<'_> {
     async fn bring_results(&self, trace: &Trace) -> Result<(), TraceError> {
         let Some(call) = trace.calls.first() else { return Ok(()) };
         let link = |id: &String| is_unique(id).then(|| self.otel.link(self.leased.key(), &call.service, id));
-        let told = trace.foreign_results.iter().filter_map(|part| {
-            Some((part.id.as_ref().and_then(link)?, serde_json::to_vec(&part.stored).ok()?))
-        });
+        let told = trace
+            .foreign_results
+            .iter()
+            .filter_map(|part| Some((part.id.as_ref().and_then(link)?, serde_json::to_vec(&part.stored).ok()?)));
         let told: BTreeMap<[u8; 32], Vec<u8>> = told.collect();
         let lacking = trace.calls.iter().filter(|call| call.result.is_none()).filter_map(|call| call.tool_id.as_ref());
         let mut links: Vec<[u8; 32]> = lacking.filter_map(link).collect();
