@@ -6,7 +6,7 @@ use reqwest::{Client, Url, header::HeaderMap};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 
-use umbra_config::settings::{Otlp, Secret, Webhook};
+use umbra_config::settings::{Otlp, Secret, Webhook, WebhookFormat};
 use umbra_domain::{
     Severity,
     key::{AgentGlobs, BadGlob},
@@ -50,6 +50,7 @@ pub struct Endpoint {
     pub(super) client: Client,
     pub(super) url: Url,
     pub(super) secrets: Vec<Secret>,
+    pub(super) format: WebhookFormat,
     pub(super) headers: HeaderMap,
     pub(super) timeout: Duration,
     places: Arc<Semaphore>,
@@ -78,6 +79,7 @@ impl Endpoint {
             client,
             url,
             secrets: webhook.secrets.clone(),
+            format: webhook.format.clone(),
             headers: HeaderMap::new(),
             timeout: webhook.timeout,
             places: Arc::new(Semaphore::new(webhook.max_in_flight)),
@@ -92,6 +94,7 @@ impl Endpoint {
                 name: EVALUATIONS.to_owned(),
                 url: SecretString::from(url),
                 secrets: Vec::new(),
+                format: WebhookFormat::Standard,
                 events: Vec::new(),
                 agents: Vec::new(),
                 shadows: Vec::new(),

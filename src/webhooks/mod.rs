@@ -4,9 +4,11 @@
 //! `webhook-signature`, body `{type, timestamp, data}`. A message is stored in the transaction of the change that it
 //! reports (`store::webhooks`), and delivered at least once under the same id by any process
 //! (`flows::followers::deliver`). URLs come only from the settings and go through the outbound policy of `llm` at each
-//! connection; no redirect is followed. No secret and no URL reaches a log, an error or a list.
+//! connection; no redirect is followed. No secret and no URL reaches a log, an error or a list. Chat and on-call services
+//! get the same messages in forms of their own, without a signature ([`format`]).
 
 mod endpoint;
+mod format;
 mod schedule;
 mod send;
 mod signature;

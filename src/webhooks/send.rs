@@ -10,7 +10,7 @@ use reqwest::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::{Endpoint, signature::sign};
+use super::{Endpoint, endpoint::EVALUATIONS, format::formatted, signature::sign};
 
 /// Result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum DeliveryResult {
     Failed {
         /// Status of the answer, if there was one.
         status: Option<u16>,
-        /// True if it never will: a collector refuses the data itself (400, 413).
+        /// True if it never will: another service than a webhook refuses the data itself (400, 413).
         is_final: bool,
         /// Wait that the endpoint asked for.
         retry_after: Option<Duration>,
@@ -38,16 +38,12 @@ impl Endpoint {
         let failed = |why: String| DeliveryResult::Failed { status: None, is_final: false, retry_after: None, why };
         let id = format!("msg_{}", message.simple());
         let timestamp = now.as_second();
-        let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, body)) else {
+        let body = formatted(&self.format, body);
+        let Ok(headers) = headers(&id, timestamp, &sign(&self.secrets, &id, timestamp, &body)) else {
             return failed("the message's id or signature does not fit into a header".into());
         };
-        let sending = self
-            .client
-            .post(self.url.clone())
-            .headers(headers)
-            .headers(self.headers.clone())
-            .body(body.to_owned())
-            .send();
+        let sending =
+            self.client.post(self.url.clone()).headers(headers).headers(self.headers.clone()).body(body).send();
         let response = match timeout(self.timeout, sending).await {
             Err(_) => return failed(format!("no answer within {:?}", self.timeout)),
             Ok(Err(error)) => return failed(umbra_llm::transport_fault(&error)),
@@ -57,12 +53,12 @@ impl Endpoint {
         if status.is_success() {
             return DeliveryResult::Delivered;
         }
-        // Unsigned messages go to a collector, to which 410 means nothing.
-        let is_collector = self.secrets.is_empty();
-        if status == StatusCode::GONE && !is_collector {
+        // A collector of telemetry means nothing by 410.
+        if status == StatusCode::GONE && self.name() != EVALUATIONS {
             return DeliveryResult::Gone;
         }
-        let is_final = is_collector && matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE);
+        let is_final =
+            self.secrets.is_empty() && matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE);
         let why = if status.is_redirection() {
             format!("answered {}: redirects are not followed; write the new address into the settings", status.as_u16())
         } else {

@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{ATTEMPTS, Endpoints, next_delay, sign};
-use umbra_config::settings::{Secret, Webhook};
+use umbra_config::settings::{Secret, Webhook, WebhookFormat};
 use umbra_domain::{
     Severity,
     notice::{Notice, NoticeKind, Topic},
@@ -73,6 +73,7 @@ fn webhook(name: &str) -> Webhook {
         name: name.into(),
         url: SecretString::from(format!("http://127.0.0.1:9/{name}")),
         secrets: vec![secret()],
+        format: WebhookFormat::Standard,
         events: Topic::ALL.to_vec(),
         agents: Vec::new(),
         shadows: Vec::new(),

@@ -75,7 +75,7 @@ pub use sidecar::{Sidecar, SidecarHooks};
 pub use storage::Storage;
 pub use telemetry::{Otlp, Telemetry};
 pub use tools::ToolsFile;
-pub use webhooks::{Secret, Webhook};
+pub use webhooks::{Secret, Webhook, WebhookFormat};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

@@ -32,6 +32,24 @@ const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 /// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 
+/// Form of an endpoint's messages.
+#[derive(Debug, Clone)]
+pub enum WebhookFormat {
+    /// Signed, by the Standard Webhooks scheme.
+    Standard,
+    /// Incoming webhook of Slack.
+    Slack,
+    /// Workflow of Microsoft Teams.
+    Teams,
+    /// Events API of PagerDuty, version 2, with the integration key.
+    PagerDuty(SecretString),
+}
+
+/// Words of the forms.
+const FORMATS: [&str; 4] = ["standard", "slack", "teams", "pagerduty"];
+/// Address of the events API of PagerDuty.
+const PAGER_DUTY: &str = "https://events.pagerduty.com/v2/enqueue";
+
 /// An endpoint that receives notifications.
 #[derive(Debug, Clone)]
 pub struct Webhook {
@@ -39,8 +57,10 @@ pub struct Webhook {
     pub name: String,
     /// URL of the endpoint. Kept like a secret: many URLs contain one.
     pub url: SecretString,
-    /// Decoded signing keys; each gives a signature. Empty in a command that sends nothing.
+    /// Decoded signing keys; each gives a signature. Empty in a command that sends nothing, and in a form of a service.
     pub secrets: Vec<Secret>,
+    /// Form of the messages.
+    pub format: WebhookFormat,
     /// Topics that the endpoint receives.
     pub events: Vec<Topic>,
     /// Agents whose messages it receives, as globs; empty for all.
@@ -100,13 +120,16 @@ pub(super) fn twice(webhooks: &[Webhook]) -> Option<&str> {
 }
 
 fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Option<Webhook> {
-    let url = keys.required(
-        "url",
-        "URL that messages are posted to, such as https://hooks.example.com/umbra.",
-        text("the URL of a webhook", 2_048, hook_url).secret(),
-    );
+    let format = keys
+        .optional(
+            "format",
+            "Form of the messages: standard (signed; unless set), slack, teams or pagerduty.",
+            word(&FORMATS, |format| format),
+        )
+        .unwrap_or("standard");
+    let url = url(keys, env, format);
     if let Some(Err(why)) = url.as_ref().map(|url| callable(url.expose_secret())) {
-        keys.fault("url", "this address may not be called", why);
+        keys.fault(keys.first_of(["url", "url_env"]), "this address may not be called", why);
     }
     let name = keys.optional(
         "name",
@@ -115,12 +138,13 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     );
     let variable = keys.optional(
         "secret_env",
-        "The environment variable that holds the signing secret (whsec_...); several are separated by spaces.",
+        "The environment variable that holds the signing secret (whsec_...; several are separated by spaces), or the \
+         integration key of PagerDuty.",
         text("the name of an environment variable", 128, super::models::variable_name).secret(),
     );
     let file = keys.optional(
         "secret_file",
-        "A file that holds the signing secret (whsec_...), instead of secret_env; several, one a line, all sign.",
+        "A file that holds the secret, instead of secret_env; several signing secrets, one a line, all sign.",
         path(),
     );
     let events = keys.optional(
@@ -146,62 +170,133 @@ fn webhook(keys: &mut Keys<'_>, env: &Environment, callable: Callable<'_>) -> Op
     let enabled = keys.optional("enabled", "True if messages are sent (true unless set).", Flag);
     let timeout =
         keys.optional("timeout", "Longest time that one delivery may take (15s unless set).", Time(secs(1)..=secs(60)));
-    let max_in_flight = keys.optional("max_in_flight", "Most deliveries at a time (4 unless set).", whole(1..=64));
-    let secrets = secrets(keys, env, variable, file);
+    let max_in_flight = keys.optional(
+        "max_in_flight",
+        "Most deliveries at a time. Unless set 4, and 1 for pagerduty, where an end must follow its begin.",
+        whole(1..=64),
+    );
+    let most = if format == "pagerduty" { 1 } else { 4 };
+    let secret = secret_text(keys, env, variable, file);
+    let (secrets, format) = match format {
+        "standard" => (signing_secrets(keys, secret)?, WebhookFormat::Standard),
+        "pagerduty" => (Vec::new(), WebhookFormat::PagerDuty(integration_key(keys, secret)?)),
+        service => {
+            for key in ["secret_env", "secret_file"].into_iter().filter(|key| keys.has(key)).collect::<Vec<_>>() {
+                keys.fault(key, format!("{service} takes no signature"), "remove this key");
+            }
+            let format = if service == "slack" { WebhookFormat::Slack } else { WebhookFormat::Teams };
+            (Vec::new(), format)
+        }
+    };
     let url = url?;
     let name = name.unwrap_or_else(|| unnamed(url.expose_secret()));
     Some(Webhook {
         name,
         url,
-        secrets: secrets?,
+        secrets,
+        format,
         events: events.unwrap_or_else(|| Topic::ALL.to_vec()),
         agents: agents.unwrap_or_default(),
         shadows: shadows.unwrap_or_default(),
         severity: severity.unwrap_or(Severity::Info),
         enabled: enabled.unwrap_or(true),
         timeout: timeout.unwrap_or(secs(15)),
-        max_in_flight: max_in_flight.unwrap_or(4),
+        max_in_flight: max_in_flight.unwrap_or(most),
     })
 }
 
-/// Reads the signing secrets from the variable or the file that the keys name.
-fn secrets(
+/// Reads the URL, or takes it from the variable that the keys name. The address of PagerDuty is known.
+fn url(keys: &mut Keys<'_>, env: &Environment, format: &str) -> Option<SecretString> {
+    let about = "URL that messages are posted to, such as https://hooks.example.com/umbra. Known for pagerduty.";
+    let given = keys.optional("url", about, text("the URL of a webhook", 2_048, hook_url).secret());
+    let variable = keys.optional(
+        "url_env",
+        "The environment variable that holds the URL, where the URL is a secret, as that of a chat.",
+        text("the name of an environment variable", 128, super::models::variable_name).secret(),
+    );
+    match (keys.has("url"), variable) {
+        (true, Some(_)) => keys.fault("url_env", "both url and url_env are set", "remove one of the two"),
+        (true, None) => return given,
+        (false, Some(_)) if env.sends_nothing() => return hook_url(PAGER_DUTY).ok(),
+        (false, Some(variable)) => match env.get(&variable).map(hook_url) {
+            Some(Ok(url)) => return Some(url),
+            Some(Err(why)) => keys.fault("url_env", format!("the value of {variable} is no URL"), why),
+            None => keys.fault("url_env", format!("the variable {variable} is not set"), "set it to the URL"),
+        },
+        (false, None) if format == "pagerduty" => return hook_url(PAGER_DUTY).ok(),
+        (false, None) => keys.fault("url", "`url` is missing", format!("add `url:` or `url_env:` here. {about}")),
+    }
+    None
+}
+
+/// Secret as it is written, with the key that names its place; nothing in it for a command that sends nothing.
+type SecretText = (&'static str, Option<String>);
+
+/// Reads the secret from the variable or the file that the keys name; `None` if it is missing, or after a fault.
+fn secret_text(
     keys: &mut Keys<'_>,
     env: &Environment,
     variable: Option<String>,
     file: Option<PathBuf>,
-) -> Option<Vec<Secret>> {
-    match (variable, file) {
+) -> Option<Result<SecretText, ()>> {
+    Some(match (variable, file) {
         (Some(_), Some(_)) => {
             keys.fault("secret_file", "both secret_env and secret_file are set", "remove one of the two");
-            None
+            Err(())
         }
-        (Some(variable), None) => {
-            let Some(text) = env.get(&variable) else {
-                if env.sends_nothing() {
-                    return Some(Vec::new());
-                }
-                keys.fault("secret_env", format!("the variable {variable} is not set"), "set it to whsec_...");
-                return None;
-            };
-            parse_secrets(keys, "secret_env", text)
-        }
-        (None, Some(file)) => match read_secret(&file) {
-            Ok(text) => parse_secrets(keys, "secret_file", &text),
-            Err(_) if env.sends_nothing() => Some(Vec::new()),
-            Err(why) => {
-                keys.fault("secret_file", "the file has no secret", why);
-                None
+        (Some(variable), None) => match env.get(&variable) {
+            Some(text) => Ok(("secret_env", Some(text.to_owned()))),
+            None if env.sends_nothing() => Ok(("secret_env", None)),
+            None => {
+                keys.fault("secret_env", format!("the variable {variable} is not set"), "set it to the secret");
+                Err(())
             }
         },
-        (None, None) => {
-            if !keys.has("secret_env") && !keys.has("secret_file") {
-                keys.fault(
-                    "url",
-                    "the webhook has no secret: receivers could not distinguish its messages from forged ones",
-                    "add secret_env: NAME of a variable that holds whsec_..., or secret_file: PATH",
-                );
+        (None, Some(file)) => match read_secret(&file) {
+            Ok(text) => Ok(("secret_file", Some(text))),
+            Err(_) if env.sends_nothing() => Ok(("secret_file", None)),
+            Err(why) => {
+                keys.fault("secret_file", "the file has no secret", why);
+                Err(())
             }
+        },
+        (None, None) if keys.has("secret_env") || keys.has("secret_file") => Err(()),
+        (None, None) => return None,
+    })
+}
+
+fn signing_secrets(keys: &mut Keys<'_>, secret: Option<Result<SecretText, ()>>) -> Option<Vec<Secret>> {
+    match secret {
+        Some(Ok((key, Some(text)))) => parse_secrets(keys, key, &text),
+        Some(Ok((_, None))) => Some(Vec::new()),
+        Some(Err(())) => None,
+        None => {
+            keys.fault(
+                keys.first_of(["url", "url_env"]),
+                "the webhook has no secret: receivers could not distinguish its messages from forged ones",
+                "add secret_env: NAME of a variable that holds whsec_..., or secret_file: PATH; or format: slack, \
+                 teams or pagerduty for such a service",
+            );
+            None
+        }
+    }
+}
+
+fn integration_key(keys: &mut Keys<'_>, secret: Option<Result<SecretText, ()>>) -> Option<SecretString> {
+    match secret {
+        Some(Ok((key, Some(text)))) => {
+            let text = text.trim();
+            let is_key = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !is_key {
+                keys.fault(key, "the value is no integration key", "copy its 32 letters and digits from PagerDuty");
+            }
+            is_key.then(|| SecretString::from(text.to_owned()))
+        }
+        Some(Ok((_, None))) => Some(SecretString::default()),
+        Some(Err(())) => None,
+        None => {
+            let help = "add secret_env: NAME of a variable that holds the integration key of a service of PagerDuty";
+            keys.fault("format", "PagerDuty needs an integration key", help);
             None
         }
     }
