@@ -7,19 +7,23 @@ mod audit;
 mod backtest;
 mod batch;
 pub mod bench;
+mod breakers;
 mod briefing;
 mod check;
 mod completions;
 mod contracts;
 mod doctor;
 mod erase;
+mod events;
 mod execution;
+mod findings;
 mod health;
 mod hook;
 mod keys;
 mod man;
 mod mcp;
 mod migrate;
+mod post;
 mod progress;
 mod promote;
 mod remote;
@@ -28,9 +32,11 @@ mod rules;
 mod runs;
 mod schema;
 mod serve;
+mod sessions;
 mod sidecar;
 mod status;
 pub mod table;
+mod tail;
 
 use std::{
     io::{IsTerminal, Write},
@@ -157,6 +163,18 @@ enum Command {
     },
     /// Check the invariants of the database; exit 1 if one is broken.
     Doctor,
+    /// List findings of a server, show one, and say what became of it.
+    Findings(findings::FindingsOptions),
+    /// Print findings of a server as they are made.
+    Tail(tail::TailOptions),
+    /// List events of a server, and show one.
+    Events(events::EventsOptions),
+    /// Post events to a server, from a file or standard input.
+    Post(post::PostOptions),
+    /// List the breakers of agents, acknowledge and reset them.
+    Breakers(breakers::BreakersOptions),
+    /// List sessions of the sidecar of a server, and show one.
+    Sessions(sessions::SessionsOptions),
     /// List calls that wait for approval, and approve or deny them.
     Approvals(approvals::ApprovalsOptions),
     /// Show whether calls run and by which setting; set shadow or live for a scope, or lift it.
@@ -167,7 +185,7 @@ enum Command {
         #[command(subcommand)]
         action: audit::AuditAction,
     },
-    /// Show sessions of the sidecar.
+    /// Judge recorded sessions of the sidecar again by the present rules.
     Sidecar {
         #[command(subcommand)]
         action: sidecar::SidecarAction,
@@ -282,6 +300,12 @@ async fn dispatch(cli: Cli) -> Result<(), CommandFailure> {
         Command::Hook(options) => hook::run(&global, options).await,
         Command::Migrate => migrate::run(&global).await,
         Command::Schema { file } => schema::run(file),
+        Command::Findings(options) => findings::run(&global, options).await,
+        Command::Tail(options) => tail::run(&global, options).await,
+        Command::Events(options) => events::run(&global, options).await,
+        Command::Post(options) => post::run(&global, options).await,
+        Command::Breakers(options) => breakers::run(&global, options).await,
+        Command::Sessions(options) => sessions::run(&global, options).await,
         Command::Approvals(options) => approvals::run(&global, options).await,
         Command::Execution(options) => execution::run(&global, options).await,
         Command::Audit { action } => audit::run(&global, action).await,

@@ -9,13 +9,19 @@ use reqwest::{Client, Method, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::{CommandFailure, GlobalOptions, health::reachable, table::plain};
+use super::{
+    CommandFailure, GlobalOptions, answer, answer_json, complain,
+    health::reachable,
+    table::{self, plain},
+};
 use umbra_config::Environment;
 use umbra_domain::clock::Clock;
 use umbra_llm::OutboundPolicy;
 
 /// Longest wait for an answer to begin. A server decides within its own deadlines, which are shorter.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// Most bytes of a line before its end comes: contents are bounded far below it.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// Most characters of a value in a table.
 const SHOWN_CHARS: usize = 60;
 
@@ -33,6 +39,40 @@ pub(super) struct Remote {
     base: Url,
     key: Option<SecretString>,
 }
+
+/// Body of an answer, line by line.
+pub(super) struct Lines {
+    response: Response,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Reads the body of an answer.
+    pub const fn of(response: Response) -> Self {
+        Self { response, rest: Vec::new() }
+    }
+
+    /// Returns the next line without its end; `None` at the end of the body.
+    ///
+    /// # Errors
+    /// The connection broke, or a line is too long.
+    pub async fn next(&mut self) -> anyhow::Result<Option<String>> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
+            }
+            anyhow::ensure!(self.rest.len() <= LONGEST_LINE, "a line is longer than {LONGEST_LINE} bytes");
+            match self.response.chunk().await? {
+                Some(piece) => self.rest.extend_from_slice(&piece),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Columns of a list: heading, and the places of its value as JSON pointers, of which the first with a value counts.
+pub(super) type Columns = [(&'static str, &'static [&'static str])];
 
 /// Query of names and values; those without a value are not sent.
 pub(super) type Query<'a> = Vec<(&'a str, Option<String>)>;
@@ -89,6 +129,32 @@ impl Remote {
     /// As [`Remote::open`].
     pub async fn get(&self, path: &str, query: &Query<'_>) -> Result<Value, CommandFailure> {
         json(self.open(Method::GET, path, query, None).await?).await
+    }
+
+    /// Gets a list and prints it: a table of these columns, or the answer as it came.
+    ///
+    /// # Errors
+    /// As [`Remote::open`].
+    pub async fn list(
+        &self,
+        json: bool,
+        path: &str,
+        query: &Query<'_>,
+        columns: &Columns,
+    ) -> Result<(), CommandFailure> {
+        let list = self.get(path, query).await?;
+        if json {
+            return answer_json(&list);
+        }
+        let mut rows = table::new(&columns.iter().map(|(heading, _)| *heading).collect::<Vec<_>>());
+        for item in items(&list) {
+            rows.add_row(columns.iter().map(|(_, places)| cell(first_of(item, places))));
+        }
+        answer(&rows.to_string());
+        if list["next_cursor"].is_string() {
+            complain("umbra: there are more: --limit (up to 500), --since and --until choose others");
+        }
+        Ok(())
     }
 
     /// Sends a request with a body and returns the answer as JSON.
@@ -186,6 +252,11 @@ pub(super) fn distance(value: &Value) -> String {
 /// Returns the items of a list.
 pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
+}
+
+/// Returns the first value that an item has at these places.
+pub(super) fn first_of<'a>(item: &'a Value, places: &[&str]) -> &'a Value {
+    places.iter().filter_map(|place| item.pointer(place)).find(|value| !value.is_null()).unwrap_or(&Value::Null)
 }
 
 /// Returns a path with an escaped name in it.

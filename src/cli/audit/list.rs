@@ -6,12 +6,9 @@ use serde_json::Value;
 
 use super::super::{
     CommandFailure, GlobalOptions, answer, complain,
-    remote::{Server, cell},
+    remote::{Lines, Server, cell},
     table,
 };
-
-/// Most bytes of a line before its end comes: a row's arguments are bounded far below it.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(in super::super) struct AuditListOptions {
@@ -87,24 +84,16 @@ pub(super) async fn run(global: &GlobalOptions, options: AuditListOptions) -> Re
         ("order", newest),
         ("follow", follow.then(|| true.to_string())),
     ];
-    let mut response = server.remote(global)?.open(Method::GET, "v1/audit", &query, None).await?;
+    let response = server.remote(global)?.open(Method::GET, "v1/audit", &query, None).await?;
     if let Some(warning) = response.headers().get("umbra-warning").and_then(|value| value.to_str().ok()) {
         complain(&format!("umbra: {}", table::plain(warning)));
     }
-    let (mut rest, mut rows) = (Vec::new(), Vec::new());
-    while let Some(piece) = response.chunk().await? {
-        rest.extend_from_slice(&piece);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            let text = String::from_utf8_lossy(&line);
-            match (global.json, follow) {
-                (true, _) => answer(text.trim_end()),
-                (false, true) => answer(&in_one_line(&serde_json::from_str(&text)?)),
-                (false, false) => rows.push(serde_json::from_str::<Value>(&text)?),
-            }
-        }
-        if rest.len() > LONGEST_LINE {
-            return Err(CommandFailure::Error(anyhow::anyhow!("a row is longer than {LONGEST_LINE} bytes")));
+    let (mut lines, mut rows) = (Lines::of(response), Vec::new());
+    while let Some(line) = lines.next().await? {
+        match (global.json, follow) {
+            (true, _) => answer(&line),
+            (false, true) => answer(&in_one_line(&serde_json::from_str(&line)?)),
+            (false, false) => rows.push(serde_json::from_str::<Value>(&line)?),
         }
     }
     if !global.json && !follow {

@@ -157,14 +157,17 @@ impl Start {
             schema.set_clock(at).await;
         }
         let log = self.log.unwrap_or_else(|| files.path().join("err"));
-        let (child, base) = spawn(&files, &env, &log).await;
+        let (child, base) = spawn(&files, &env, (&log, ANY_PORT)).await;
         Umbra { base, schema, child, files, env, client: super::server::client(), checked: true }
     }
 }
 
+/// Address with a port that is free.
+const ANY_PORT: &str = "127.0.0.1:0";
+
 /// Starts the server and waits until it listens; returns its URL.
-async fn spawn(files: &TempDir, env: &[(String, String)], log: &Path) -> (Child, String) {
-    let mut child = command(files, env, &["serve", "--bind", "127.0.0.1:0"])
+async fn spawn(files: &TempDir, env: &[(String, String)], (log, bind): (&Path, &str)) -> (Child, String) {
+    let mut child = command(files, env, &["serve", "--bind", bind])
         .stdout(Stdio::from(std::fs::File::create(files.path().join("out")).expect("a file")))
         .stderr(Stdio::from(std::fs::File::create(log).expect("a file")))
         .spawn()
@@ -271,10 +274,20 @@ impl Umbra {
 
     /// Starts it again on its files and its schema, after it has ended.
     pub async fn restart(&mut self) {
+        self.restart_at(ANY_PORT).await;
+    }
+
+    /// Starts it again at the same address, for clients that keep to it.
+    pub async fn restart_in_place(&mut self) {
+        let address = self.base.trim_start_matches("http://").to_owned();
+        self.restart_at(&address).await;
+    }
+
+    async fn restart_at(&mut self, bind: &str) {
         if self.child.try_wait().expect("a child").is_none() {
             self.kill();
         }
-        let (child, base) = spawn(&self.files, &self.env, &self.files.path().join("err")).await;
+        let (child, base) = spawn(&self.files, &self.env, (&self.files.path().join("err"), bind)).await;
         (self.child, self.base) = (child, base);
     }
 

@@ -1,0 +1,79 @@
+//! `umbra breakers`: lists the breakers of agents, acknowledges and resets them.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{
+    CommandFailure, GlobalOptions, answer, answer_json,
+    remote::{Columns, Server, cell, path_with},
+};
+
+/// Columns of the list.
+const COLUMNS: &Columns = &[
+    ("agent", &["/agent"]),
+    ("breaker", &["/recommendation"]),
+    ("since", &["/since"]),
+    ("rejections", &["/consecutive_rejections"]),
+    ("acknowledged", &["/acknowledged_by", "/acknowledged"]),
+    ("why", &["/reasons/0"]),
+];
+
+#[derive(Debug, Args)]
+pub(super) struct BreakersOptions {
+    #[command(flatten)]
+    server: Server,
+    #[command(subcommand)]
+    action: BreakersAction,
+}
+
+#[derive(Debug, Subcommand)]
+enum BreakersAction {
+    /// List the breakers of all agents.
+    List {
+        /// Breakers with this recommendation: open, `half_open` or closed.
+        #[arg(long)]
+        state: Option<String>,
+        /// Most breakers to list, 1 to 500.
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+    },
+    /// Note that a person has seen an open breaker; it stays open.
+    Acknowledge(BreakerArgs),
+    /// Close a breaker: the agent may work on.
+    Reset(BreakerArgs),
+}
+
+#[derive(Debug, Args)]
+struct BreakerArgs {
+    /// Name of the agent.
+    agent: String,
+    /// Name of the person; the name of the key unless given.
+    #[arg(long)]
+    by: Option<String>,
+    /// Reason, in words.
+    #[arg(long)]
+    note: Option<String>,
+}
+
+pub(super) async fn run(
+    global: &GlobalOptions,
+    BreakersOptions { server, action }: BreakersOptions,
+) -> Result<(), CommandFailure> {
+    let remote = server.remote(global)?;
+    let (act, BreakerArgs { agent, by, note }) = match action {
+        BreakersAction::List { state, limit } => {
+            let query = vec![("recommendation", state), ("limit", limit.map(|limit| limit.to_string()))];
+            return remote.list(global.json, "v1/breakers", &query, COLUMNS).await;
+        }
+        BreakersAction::Acknowledge(args) => ("/acknowledge", args),
+        BreakersAction::Reset(args) => ("/reset", args),
+    };
+    let path = path_with("v1/breakers/", &agent, act);
+    let breaker = remote.send(Method::POST, &path, &json!({"by": by, "note": note})).await?;
+    if global.json {
+        return answer_json(&breaker);
+    }
+    answer(&format!("{}: {}", cell(&breaker["agent"]), cell(&breaker["recommendation"])));
+    Ok(())
+}
