@@ -17,6 +17,7 @@ pub mod entrance;
 pub mod events;
 pub mod findings;
 pub mod front;
+pub mod gateways;
 pub mod health;
 pub mod hooks;
 pub mod mcp;
@@ -132,6 +133,8 @@ fn routes() -> [(Class, OpenApiRouter<Api>); 8] {
         .routes(routes!(boundary::decide::post_decide))
         .routes(routes!(boundary::decide::post_outcome))
         .routes(routes!(hooks::post_hook))
+        .routes(routes!(gateways::post_litellm))
+        .routes(routes!(gateways::post_agentgateway))
         .routes(routes!(sidecar::guard::post_guard))
         .routes(routes!(sidecar::guard::post_select))
         .routes(routes!(sidecar::sessions::post_session))

@@ -8,6 +8,7 @@
 //! - [`decisions`]: a call of a tool, from its question to the answer after the commit;
 //! - [`audit`]: the audit of decisions: chained, signed, compared with contracts, calls and runs;
 //! - [`hooks`]: a hook of a coding agent, from its payload to the answer;
+//! - [`gateways`]: an exchange with a model that a gateway asks about;
 //! - [`otel`]: an export of OpenTelemetry, from its spans and logs to events;
 //! - [`sessions`]: a session of an agent, step by step;
 //! - [`backtests`]: a shadow tried on events of the past;
@@ -23,6 +24,7 @@ mod collapse;
 pub mod decisions;
 pub mod events;
 pub mod followers;
+pub mod gateways;
 mod group_commit;
 pub mod hooks;
 pub mod looks;
@@ -44,6 +46,7 @@ use self::{
     decisions::Boundary,
     events::{EventSpool, Events, Filer, Reservations, Writer, WriterSettings},
     followers::{FindingFeed, FollowerSettings, Followers, OpenBreakers},
+    gateways::Gateways,
     hooks::{Flagging, Hooks},
     looks::{LookSettings, Looks},
     maintenance::Maintenance,
@@ -97,6 +100,8 @@ pub struct Flows {
     pub sidecar: Sidecar,
     /// Hooks of coding agents.
     pub hooks: Hooks,
+    /// Guardrails of model gateways.
+    pub gateways: Gateways,
     /// Exports of OpenTelemetry.
     pub otel: Otel,
     /// Backtests.
@@ -195,6 +200,7 @@ impl Flows {
                 (boundary.clone(), otel.clone(), sidecar.clone()),
                 parts.hooks,
             ),
+            gateways: Gateways { sidecar: sidecar.clone(), events: events.clone(), flagging: parts.hooks.0 },
             otel,
             audit: Audit {
                 store: store.clone(),

@@ -66,6 +66,12 @@ const ENDPOINTS: &[(&str, &str, &str)] = &[
     ("PATCH", "/v1/sessions/{id}/documents/{name}", "/v1/sessions/ses_0/documents/todo"),
     ("GET", "/v1/sessions/{id}/documents/{name}/history", "/v1/sessions/ses_0/documents/todo/history"),
     ("POST", "/v1/guard", "/v1/guard"),
+    (
+        "POST",
+        "/v1/gateways/litellm/beta/litellm_basic_guardrail_api",
+        "/v1/gateways/litellm/beta/litellm_basic_guardrail_api",
+    ),
+    ("POST", "/v1/gateways/agentgateway", "/v1/gateways/agentgateway"),
     ("POST", "/v1/tools/select", "/v1/tools/select"),
     ("GET", "/v1/patterns", "/v1/patterns"),
     ("POST", "/v1/patterns", "/v1/patterns"),

@@ -27,6 +27,7 @@ mod documents;
 mod evidence;
 mod follow;
 mod front;
+mod gateways;
 mod guide;
 mod hooks;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{HookError, HookRequest, Hooks, events::CallEnd};
@@ -27,8 +27,8 @@ pub struct Flagging(pub Flagged);
 
 impl Flagging {
     /// Returns what the checks say of a call, gravest first.
-    fn of(self, call: &HookedCall, name: &ToolName) -> Option<FlaggedCall> {
-        let arguments = Value::Object(call.arguments.clone());
+    pub(in crate::flows) fn of(self, name: &ToolName, arguments: &Map<String, Value>) -> Option<FlaggedCall> {
+        let arguments = Value::Object(arguments.clone());
         let tool = ToolCall { name: name.to_string(), args: arguments, ..ToolCall::default() };
         let event = Event { tool: Some(tool), ..Event::default() };
         let checks = BTreeSet::from([CheckName::Commands, CheckName::Hidden]);
@@ -138,7 +138,7 @@ impl Hooks {
             call_id: call_id.to_owned(),
             session: request.message.session.clone(),
             modes: subagent.and_then(|subagent| subagent.kind.clone()).into_iter().collect(),
-            flagged: self.flagging.of(call, &tool),
+            flagged: self.flagging.of(&tool, &call.arguments),
             server_name: tool.server.is_none().then(|| request.host.name.to_owned()),
             input_schema: line.map(|line| json!({"properties": {line: {}}})),
             deadline_ms: Some(DECIDE_MS),

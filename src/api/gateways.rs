@@ -1,0 +1,308 @@
+//! `/v1/gateways`: guardrails of model gateways, in the form of each. In: texts and calls of tools on their way to a
+//! model or from it. Out: go on, go on with other texts, or not at all.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::{Api, auth::Caller, entrance::ArrivalTime, events::refused, params::Params, problem::Problem};
+use crate::{
+    flows::{
+        events::Origin,
+        gateways::{Exchange, ExchangeRuling},
+    },
+    ingest::NamedCall,
+};
+use umbra_domain::{ToolName, key::Scope};
+
+/// Most bytes of the name of an agent.
+const NAME: usize = 128;
+
+/// Request of LiteLLM's generic guardrail. Other members are ignored.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(as = LiteLlmGuardrail)]
+pub struct LiteLlmRequest {
+    /// `request` or `response`.
+    #[schema(example = "response")]
+    input_type: String,
+    /// Texts on their way.
+    texts: Option<Vec<String>>,
+    /// Calls of tools that the model asks for.
+    #[schema(value_type = Option<Vec<std::collections::HashMap<String, serde_json::Value>>>)]
+    tool_calls: Option<Vec<Value>>,
+    /// Messages of the request; the last one of a user is the task.
+    #[schema(value_type = Option<Vec<std::collections::HashMap<String, serde_json::Value>>>)]
+    structured_messages: Option<Vec<Value>>,
+    /// Id of the call of the model.
+    litellm_call_id: Option<String>,
+    /// Id of the conversation.
+    litellm_trace_id: Option<String>,
+    /// Facts about the key: `user_api_key_alias` is the agent, unless `agent` is set.
+    #[schema(value_type = std::collections::HashMap<String, serde_json::Value>)]
+    request_data: Map<String, Value>,
+    /// Settings: `agent`, and `mask_secrets` (true replaces credentials by markers).
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    additional_provider_specific_params: Option<Map<String, Value>>,
+}
+
+/// Answer to LiteLLM.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LiteLlmRuling)]
+pub struct LiteLlmAnswer {
+    /// `NONE`, `GUARDRAIL_INTERVENED` (with `texts`) or `BLOCKED` (with `blocked_reason`).
+    #[schema(example = "NONE")]
+    action: &'static str,
+    /// Reason, for the caller of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked_reason: Option<String>,
+    /// Texts that go on in the place of those of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    texts: Option<Vec<String>>,
+}
+
+/// Judges the answer of a model for LiteLLM's generic guardrail (`api_base: .../v1/gateways/litellm`): by the rules of the
+/// sidecar, and planned calls by the built-in checks too. Answers become events. Requests pass; their credentials are
+/// masked where that is asked for.
+#[utoipa::path(post, path = "/v1/gateways/litellm/beta/litellm_basic_guardrail_api", tag = "sidecar",
+    request_body = LiteLlmRequest,
+    responses((status = 200, description = "The ruling", body = LiteLlmAnswer)))]
+pub async fn post_litellm(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<LiteLlmAnswer>, Problem> {
+    let asked = arrived(&request);
+    let LiteLlmRequest {
+        input_type,
+        texts,
+        tool_calls,
+        structured_messages,
+        litellm_call_id,
+        litellm_trace_id,
+        request_data,
+        additional_provider_specific_params,
+    } = read(&api, request).await?;
+    let is_answer = match input_type.as_str() {
+        "response" => true,
+        "request" => false,
+        _ => return Err(fault("/input_type", "expected request or response")),
+    };
+    let settings = additional_provider_specific_params.unwrap_or_default();
+    let named = [settings.get("agent"), request_data.get("user_api_key_alias")].into_iter().flatten();
+    let agent = named.filter_map(Value::as_str).find(|name| !name.is_empty()).unwrap_or("litellm");
+    let calls = tool_calls.unwrap_or_default();
+    let exchange = Exchange {
+        gateway: "litellm",
+        agent: agent_name(&caller, agent)?,
+        id: litellm_call_id.filter(|id| id.len() <= NAME),
+        session: litellm_trace_id.filter(|id| id.len() <= NAME),
+        is_answer,
+        prompt: structured_messages.unwrap_or_default().iter().rev().find_map(user_text),
+        texts: texts.unwrap_or_default(),
+        calls: calls.iter().filter_map(call_of).collect(),
+        masks: settings.get("mask_secrets") == Some(&Value::Bool(true)),
+    };
+    let (action, blocked_reason, texts) = match judge(&api, &caller, asked, exchange).await? {
+        ExchangeRuling::Pass => ("NONE", None, None),
+        ExchangeRuling::Masked(texts) => ("GUARDRAIL_INTERVENED", None, Some(texts)),
+        ExchangeRuling::Blocked(reason) => ("BLOCKED", Some(reason), None),
+    };
+    Ok(Json(LiteLlmAnswer { action, blocked_reason, texts }))
+}
+
+/// Message of agentgateway. Members that are not named here go back as they came.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[schema(as = GatewayMessage)]
+pub struct GatewayMessage {
+    /// Role of the author.
+    #[serde(default)]
+    role: String,
+    /// Text of the message.
+    #[serde(default)]
+    content: String,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    rest: Map<String, Value>,
+}
+
+/// Webhook of agentgateway: the messages of a request, or the choices of an answer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentgatewayGuardrail)]
+pub struct AgentgatewayRequest {
+    /// Messages of a request, or choices of an answer.
+    body: GatewayBody,
+}
+
+/// Messages of a request, or choices of an answer.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = GatewayBody)]
+pub enum GatewayBody {
+    /// Messages of a request.
+    Messages {
+        /// Messages, the newest last.
+        messages: Vec<GatewayMessage>,
+    },
+    /// Choices of an answer.
+    Choices {
+        /// Alternative answers.
+        choices: Vec<GatewayChoice>,
+    },
+}
+
+/// Choice of an answer.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[schema(as = GatewayChoice)]
+pub struct GatewayChoice {
+    /// Message of the model.
+    message: GatewayMessage,
+}
+
+/// Answer to agentgateway.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentgatewayRuling)]
+pub struct AgentgatewayAnswer {
+    /// Nothing but a `reason` to go on; `body` to go on with other texts; `body` and `status_code` to refuse.
+    action: GatewayAction,
+}
+
+/// Action of agentgateway.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = GatewayAction)]
+pub enum GatewayAction {
+    /// Goes on with other texts.
+    Mask {
+        /// Messages or choices, with other texts.
+        body: GatewayBody,
+        /// Reason, for people.
+        reason: String,
+    },
+    /// Does not go on.
+    Reject {
+        /// Reason, for the caller of the model.
+        body: String,
+        /// Status of the answer.
+        status_code: u16,
+        /// Reason, for people.
+        reason: String,
+    },
+    /// Goes on.
+    Pass {
+        /// Reason, for people.
+        reason: &'static str,
+    },
+}
+
+impl GatewayBody {
+    /// Returns the texts, in order.
+    fn texts(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Messages { messages } => messages.iter_mut().map(|message| &mut message.content).collect(),
+            Self::Choices { choices } => choices.iter_mut().map(|choice| &mut choice.message.content).collect(),
+        }
+    }
+}
+
+/// Judges the answer of a model as a guardrail webhook of agentgateway, by the rules of the sidecar. Answers become events.
+/// Requests pass; their credentials are masked where that is asked for.
+#[utoipa::path(post, path = "/v1/gateways/agentgateway", tag = "sidecar", request_body = AgentgatewayRequest,
+    params(("agent" = Option<String>, Query, description = "Name of the agent; `agentgateway` by default"),
+        ("mask_secrets" = Option<bool>, Query, description = "True replaces credentials by markers")),
+    responses((status = 200, description = "The ruling", body = AgentgatewayAnswer)))]
+pub async fn post_agentgateway(
+    State(api): State<Api>,
+    caller: Caller,
+    mut params: Params,
+    request: Request,
+) -> Result<Json<AgentgatewayAnswer>, Problem> {
+    let asked = arrived(&request);
+    let agent = params.text("agent");
+    let masks = params.parsed("mask_secrets", "true or false", |word| word.parse().ok()).unwrap_or(false);
+    params.finish()?;
+    let AgentgatewayRequest { mut body } = read(&api, request).await?;
+    let prompt = match &body {
+        GatewayBody::Messages { messages } => {
+            messages.iter().rev().find(|message| message.role == "user").map(|message| message.content.clone())
+        }
+        GatewayBody::Choices { .. } => None,
+    };
+    let exchange = Exchange {
+        gateway: "agentgateway",
+        agent: agent_name(&caller, agent.as_deref().unwrap_or("agentgateway"))?,
+        is_answer: matches!(body, GatewayBody::Choices { .. }),
+        prompt,
+        texts: body.texts().into_iter().map(|text| text.clone()).collect(),
+        masks,
+        ..Exchange::default()
+    };
+    let action = match judge(&api, &caller, asked, exchange).await? {
+        ExchangeRuling::Pass => GatewayAction::Pass { reason: "no rule is against it" },
+        ExchangeRuling::Masked(texts) => {
+            body.texts().into_iter().zip(texts).for_each(|(text, masked)| *text = masked);
+            GatewayAction::Mask { body, reason: "credentials are masked".to_owned() }
+        }
+        ExchangeRuling::Blocked(reason) => GatewayAction::Reject { body: reason.clone(), status_code: 403, reason },
+    };
+    Ok(Json(AgentgatewayAnswer { action }))
+}
+
+async fn judge(api: &Api, caller: &Caller, asked: Instant, exchange: Exchange) -> Result<ExchangeRuling, Problem> {
+    caller.require(Scope::Ingest)?;
+    let origin = Origin { by: caller.key(), ..Origin::default() };
+    api.flows.gateways.judge(asked, exchange, &origin).await.map_err(refused)
+}
+
+fn arrived(request: &Request) -> Instant {
+    request.extensions().get::<ArrivalTime>().map_or_else(Instant::now, |arrived| arrived.0)
+}
+
+/// Reads the body of a gateway, whose newer versions may send more than is known here.
+async fn read<T: for<'a> Deserialize<'a>>(api: &Api, request: Request) -> Result<T, Problem> {
+    let body = api.bodies.read(request).await?;
+    serde_json::from_slice(&body)
+        .map_err(|error| Problem::bad_json(format!("the body is not what the gateway sends: {error}")))
+}
+
+fn agent_name(caller: &Caller, name: &str) -> Result<String, Problem> {
+    if name.len() > NAME {
+        return Err(fault("/agent", "the name has more than 128 bytes"));
+    }
+    caller.speak_for(name)?;
+    Ok(name.to_owned())
+}
+
+fn fault(pointer: &'static str, detail: &'static str) -> Problem {
+    Problem::invalid_event("the request has invalid values; errors lists them").at(pointer, "value", detail)
+}
+
+/// Returns the text of a user's message: a text, or parts of which some are.
+fn user_text(message: &Value) -> Option<String> {
+    if message["role"] != "user" {
+        return None;
+    }
+    let text = match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => return None,
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Reads a call of a tool in the form of OpenAI. Arguments that are no object count as none.
+fn call_of(call: &Value) -> Option<NamedCall> {
+    let function = &call["function"];
+    let name = function["name"].as_str().filter(|name| !name.is_empty())?;
+    let arguments = match &function["arguments"] {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+        Value::Object(members) => members.clone(),
+        _ => Map::new(),
+    };
+    Some(NamedCall { tool: ToolName { server: None, name: name.to_owned() }, arguments })
+}
