@@ -266,8 +266,12 @@ fn arrived(request: &Request) -> Instant {
 /// Reads the body of a gateway, whose newer versions may send more than is known here.
 async fn read<T: for<'a> Deserialize<'a>>(api: &Api, request: Request) -> Result<T, Problem> {
     let body = api.bodies.read(request).await?;
-    serde_json::from_slice(&body)
-        .map_err(|error| Problem::bad_json(format!("the body is not what the gateway sends: {error}")))
+    let bad = |why: String| Problem::bad_json("the body is not what the gateway sends").at("", "invalid", why);
+    // An array would be read as the members in their order.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(bad("expected an object".to_owned()));
+    }
+    serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))
 }
 
 fn agent_name(caller: &Caller, name: &str) -> Result<String, Problem> {
@@ -279,7 +283,7 @@ fn agent_name(caller: &Caller, name: &str) -> Result<String, Problem> {
 }
 
 fn fault(pointer: &'static str, detail: &'static str) -> Problem {
-    Problem::invalid_event("the request has invalid values; errors lists them").at(pointer, "value", detail)
+    Problem::invalid_request("the request has invalid values; errors lists them").at(pointer, "value", detail)
 }
 
 /// Returns the text of a user's message: a text, or parts of which some are.

@@ -102,7 +102,7 @@ macro_rules! problems {
 
 problems! {
     bad_request 400 "The request cannot be read";
-    bad_json 400 "The body is not valid JSON for this request";
+    bad_json 400 "The body is not what this request takes";
     invalid_event 400 "The event breaks a rule";
     invalid_request 400 "The request breaks a rule";
     bad_query 400 "The query has an invalid parameter";
