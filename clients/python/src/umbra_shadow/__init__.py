@@ -1,120 +1,80 @@
-"""Client of the sidecar, the companion of an agent's session, for Python 3.10 or newer and without dependencies. The
-package uses the client, the key and the log of ``umbra.py`` beside it; its main names are found there as well
-(``umbra.sidecar``).
+"""Client of Umbra, which watches AI agents work: events and findings, decisions about calls of tools, and sidecars.
 
-    async with umbra.sidecar(agent="coder", task="fix the date bug", documents={"todo": "# Todo\\n\\n## Plan\\n"}) as s:
-        turn = await s.turn(intent="search the code")
-        with s.guardrails("enforce"):
-            ...                                             # rules apply to tools that umbra.tool decorates
-        await s.ensure_updated("todo", section="Plan")
+    from umbra_shadow import Umbra
 
-Requests take dictionaries, in the form of JSON; answers are frozen dataclasses. ``degraded`` and ``warnings`` of an
-answer tell that parts are missing, and which: a server that is away stops no agent. :class:`FakeSidecar` is a sidecar
-without a server, for tests.
+    umbra = Umbra(agent="billing")
+
+    @umbra.tool(effect="write", stub={"status": "sent", "id": "stub-1"})
+    def send_email(to: str, subject: str) -> dict:
+        ...
+
+:class:`Umbra` and :class:`AsyncUmbra` have the same methods. Answers are models of :mod:`umbra_shadow.models`.
+:class:`FakeSidecar` and :class:`AsyncFakeSidecar` are sidecars without a server, for tests.
 """
 
-from .answers import (
-    Answer,
-    Call,
-    Decision,
-    DocumentAnswer,
-    DocumentDue,
-    DocumentState,
-    DocumentText,
-    Edit,
-    ExcludedTool,
-    GuardAnswer,
-    History,
-    Item,
-    ItemRef,
-    MessageAnswer,
-    OfferedPattern,
-    Pattern,
-    PatternsFound,
-    Provenance,
-    RankedTool,
-    RecordedPattern,
-    Result,
-    Ruling,
-    Said,
-    Section,
-    Selection,
-    SessionState,
-    Summary,
-    ToolChoice,
-    ToolDefinition,
-    ToolName,
-    ToolRef,
-    Turn,
-    Version,
-    quote_patterns,
-)
-from .documents import Document, UpToDate
+from . import models
+from ._async.client import AsyncUmbra
+from ._async.documents import AsyncDocument
+from ._async.fake import AsyncFakeSidecar
+from ._async.guardrails import AsyncGuardrails
+from ._async.resources import AsyncFindingStream
+from ._async.sidecar import AsyncSidecar
+from ._fake import Moment, Recorded, Rule, Verdict
+from ._patterns import quote_patterns
+from ._requests import VERSION as __version__
+from ._session import Step
+from ._sync.client import Umbra
+from ._sync.documents import Document
+from ._sync.fake import FakeSidecar
+from ._sync.guardrails import Guardrails
+from ._sync.resources import FindingStream
+from ._sync.sidecar import Sidecar
 from .errors import (
+    APIError,
+    ApprovalRequired,
+    Blocked,
     Conflict,
     Contradiction,
     NotUpdated,
     ResultWithheld,
     SessionOver,
-    SidecarError,
-    SidecarRefused,
-    SidecarUnavailable,
+    StubFault,
+    UmbraError,
+    Unavailable,
+    UndecidedCall,
 )
-from .fake import FakeSidecar, Moment, Recorded, Rule, Verdict
-from .guardrails import Guardrails
-from .session import Sidecar, sidecar
 
 __all__ = [
-    "Answer",
-    "Call",
+    "APIError",
+    "ApprovalRequired",
+    "AsyncDocument",
+    "AsyncFakeSidecar",
+    "AsyncFindingStream",
+    "AsyncGuardrails",
+    "AsyncSidecar",
+    "AsyncUmbra",
+    "Blocked",
     "Conflict",
     "Contradiction",
-    "Decision",
     "Document",
-    "DocumentAnswer",
-    "DocumentDue",
-    "DocumentState",
-    "DocumentText",
-    "Edit",
-    "ExcludedTool",
     "FakeSidecar",
-    "GuardAnswer",
+    "FindingStream",
     "Guardrails",
-    "History",
-    "Item",
-    "ItemRef",
-    "MessageAnswer",
     "Moment",
     "NotUpdated",
-    "OfferedPattern",
-    "Pattern",
-    "PatternsFound",
-    "Provenance",
-    "RankedTool",
     "Recorded",
-    "RecordedPattern",
-    "Result",
     "ResultWithheld",
     "Rule",
-    "Ruling",
-    "Said",
-    "Section",
     "SessionOver",
-    "Selection",
-    "SessionState",
     "Sidecar",
-    "SidecarError",
-    "SidecarRefused",
-    "SidecarUnavailable",
-    "Summary",
-    "ToolChoice",
-    "ToolDefinition",
-    "ToolName",
-    "ToolRef",
-    "Turn",
-    "UpToDate",
+    "Step",
+    "StubFault",
+    "Umbra",
+    "UmbraError",
+    "Unavailable",
+    "UndecidedCall",
     "Verdict",
-    "Version",
+    "__version__",
+    "models",
     "quote_patterns",
-    "sidecar",
 ]

@@ -1,4 +1,4 @@
-"""Exceptions of a sidecar. Faults of a server raise none, unless a session is strict."""
+"""Exceptions of the client. No text of an exception has a key in it."""
 
 from __future__ import annotations
 
@@ -6,38 +6,107 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import umbra
+__all__ = [
+    "APIError",
+    "ApprovalRequired",
+    "Blocked",
+    "Conflict",
+    "Contradiction",
+    "NotUpdated",
+    "ResultWithheld",
+    "SessionOver",
+    "StubFault",
+    "UmbraError",
+    "Unavailable",
+    "UndecidedCall",
+]
+
+_HINTS = {
+    401: "; is UMBRA_API_KEY a key of this server?",
+    403: "; does the key have the scope, and may it act for this agent?",
+}
 
 
-class SidecarError(Exception):
-    """Base of the sidecar's exceptions, except refusals of calls."""
+class UmbraError(Exception):
+    """Base of all exceptions of this package."""
 
 
-class SessionOver(SidecarError, RuntimeError):
-    """A session was used before its block or after its end."""
+class APIError(UmbraError):
+    """The server refused a request, and would refuse it again: a wrong key, or a request that breaks a rule of the API.
 
-
-class SidecarUnavailable(SidecarError):
-    """The server gave no usable answer, and the session is strict."""
-
-
-class SidecarRefused(SidecarError):
-    """The server refused the request: a wrong key, or a wrong request. It would refuse the request again.
-
-    ``status`` is the HTTP status, ``code`` the stable code of the problem, ``errors`` the faults by JSON pointer.
+    ``status`` is the HTTP status, ``code`` the stable code of the problem, ``detail`` its description with a remedy, and
+    ``errors`` the faults of the input, each with ``pointer`` (a JSON pointer), ``code`` and ``detail``.
     """
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        hint = {401: "; is UMBRA_API_KEY that of this server?", 403: "; does the key permit this agent?"}.get(
-            status, ""
-        )
-        super().__init__(f"the server refuses this ({status}): {umbra._words(problem)}{hint}")
+        super().__init__(f"the server refuses this ({status}): {problem_text(problem)}{_HINTS.get(status, '')}")
         self.status = status
         self.code = str(problem.get("code") or status)
         self.detail = str(problem.get("detail") or problem.get("title") or "no reason given")
         errors = problem.get("errors")
         listed = errors if isinstance(errors, list) else []
-        self.errors: list[Mapping[str, Any]] = [one for one in listed if isinstance(one, dict)]
+        self.errors: list[dict[str, Any]] = [one for one in listed if isinstance(one, dict)]
+
+
+class Unavailable(UmbraError):
+    """No usable answer came in time: the server is away, late or faulty. The request may be made again."""
+
+
+class Blocked(UmbraError):
+    """The call may not run.
+
+    ``tool`` is its name, ``reason`` a stable code, ``detail`` the explanation for the agent to read, and ``decision``
+    the server's answer as JSON (None without one).
+    """
+
+    def __init__(self, tool: str, reason: str, detail: str, decision: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{tool} was not run ({reason}): {detail}")
+        self.tool, self.reason, self.detail, self.decision = tool, reason, detail, decision
+
+    @property
+    def rule(self) -> str | None:
+        """Name of the deciding rule, if a rule decided."""
+        decision = self.decision or {}
+        rule = decision.get("rule") or (decision.get("guard") or {}).get("rule")
+        return None if rule is None else str(rule)
+
+
+class ApprovalRequired(Blocked):
+    """A person must approve this call first. Once it is approved, a call with the same arguments runs, once.
+
+    ``approval_id`` is for :meth:`Umbra.approvals`; the approval expires at ``expires_at`` (RFC 3339).
+    """
+
+    def __init__(self, tool: str, decision: Mapping[str, Any]) -> None:
+        approval = decision.get("approval") or {}
+        self.approval_id: str = approval.get("id", "")
+        self.expires_at: str = approval.get("expires_at", "")
+        detail = f"{decision.get('detail') or 'a rule asks for it'}; approve {self.approval_id} and call again"
+        super().__init__(tool, "approval_required", detail, decision)
+
+
+class UndecidedCall(Blocked, Unavailable):
+    """The call was not run: the server could not be asked, and the tool may change something."""
+
+
+class ResultWithheld(Blocked):
+    """A tool ran, and a rule forbids the agent to see the result."""
+
+    def __init__(self, tool: str, detail: str, decision: Mapping[str, Any] | None = None) -> None:
+        super().__init__(tool, "policy", detail, decision)
+        self.args = (f"{tool} ran, and its result is withheld: {detail}",)
+
+
+class StubFault(UmbraError):
+    """The rehearsed call failed, at a rate of its contract. ``fault`` is the error's name, ``result`` the error."""
+
+    def __init__(self, tool: str, fault: str, result: Any) -> None:
+        super().__init__(f"{tool} failed in rehearsal: {fault}")
+        self.tool, self.fault, self.result = tool, fault, result
+
+
+class SessionOver(UmbraError, RuntimeError):
+    """A session of the sidecar was used before its block or after its end."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +121,11 @@ class Contradiction:
     """Text that is there now, and text that was to replace it."""
 
 
-class Conflict(SidecarError):
+class Conflict(UmbraError):
     """The document has changed meanwhile, and both changes contradict each other; nothing was changed.
 
     ``conflicts`` lists the places. It is empty if the change was made to a state that the document never had. Read the
-    document again (:meth:`Document.read`), and decide.
+    document again, and decide.
     """
 
     def __init__(self, document: str, detail: str, conflicts: Sequence[Contradiction] = ()) -> None:
@@ -65,7 +134,7 @@ class Conflict(SidecarError):
         self.document, self.detail, self.conflicts = document, detail, tuple(conflicts)
 
 
-class NotUpdated(SidecarError):
+class NotUpdated(UmbraError):
     """A document, or a section of it, was not updated. ``directives`` are advice for the agent to read."""
 
     def __init__(self, document: str, section: str | None, since: str, directives: Sequence[str]) -> None:
@@ -73,9 +142,10 @@ class NotUpdated(SidecarError):
         self.document, self.section, self.since, self.directives = document, section, since, tuple(directives)
 
 
-class ResultWithheld(umbra.Blocked):
-    """A tool ran, and a rule forbids the agent to see the result."""
-
-    def __init__(self, tool: str, detail: str, decision: Mapping[str, Any] | None = None) -> None:
-        super().__init__(tool, "policy", detail, decision)
-        self.args = (f"{tool} ran, and its result is withheld: {detail}",)
+def problem_text(problem: Mapping[str, Any]) -> str:
+    """Returns the description of a problem, with its first three faults."""
+    words = str(problem.get("detail") or problem.get("title") or "no reason given")
+    errors = problem.get("errors") or []
+    faults = [one for one in errors[:3] if isinstance(one, dict)] if isinstance(errors, list) else []
+    told = "; ".join(f"{one.get('pointer', '')} {one.get('detail', '')}".strip() for one in faults)
+    return f"{words} ({told})" if told else words

@@ -2,90 +2,49 @@
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
-import logging
 import time
-import weakref
-from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import umbra
+import pydantic
 
-from .answers import (
-    Answer,
-    Attachment,
-    Call,
-    DocumentAnswer,
-    DocumentDue,
-    DocumentText,
-    GuardAnswer,
-    MessageAnswer,
-    Objective,
-    Outcome,
-    PatternsFound,
-    RecordedPattern,
-    Result,
-    Role,
-    Ruling,
-    Said,
-    Selection,
-    Summary,
-    ToolDefinition,
-    ToolName,
-    ToolRef,
-    Turn,
-)
-from .asking import A, Asking, Missed
-from .documents import Document, Seen, Since, UpToDate
-from .errors import SessionOver, SidecarError, SidecarRefused
-from .guardrails import Guardrails, Mode
-from .terms import object_of, padded, plain_name, said, tool_of
-from .transport import Request, _Refusal
+from .. import _session, models
+from .._core import Core, log
+from .._guardrails import Enforcement, warn_of_unguarded
+from .._requests import NoAnswer, Request, Response, ServerEvent, path
+from .._session import MOST_AT_ONCE, RESUME, Missed, Session, Since, Step, calls_of, degraded, references, results_of
+from .._terms import CallLike, DefinitionLike, Objective, Outcome, ResultLike, Role, ToolLike
+from .._terms import call_of, object_of, present
+from ..errors import APIError, SessionOver, Unavailable
+from . import io
+from .documents import AsyncDocument, AsyncUpToDate
+from .guardrails import AsyncGuardrails
 
-_log = logging.getLogger("umbra")
-# Most kept rulings with objections to calls; older rulings are dropped.
-_MOST_INTERVENTIONS = 1_000
-# Seconds between attempts to attach a session that could not be attached.
-_ATTACH_AGAIN = 5.0
-# Ends of sessions that could not be reported, the oldest first, and their greatest number. They are reported when the
-# next session is attached.
-_untold: weakref.WeakKeyDictionary[umbra.Client, deque[Request]] = weakref.WeakKeyDictionary()
-_MOST_UNTOLD = 100
-# Seconds after which an interrupted stream is resumed, and most attempts in a row.
-_RESUME_AFTER, _RESUME = 2.0, 5
-# Share of the deadline that the server gets, so that even a partial answer arrives in time.
-_SERVER_SHARE = 0.9
+if TYPE_CHECKING:
+    from .client import AsyncUmbra
+
+M = TypeVar("M", bound=pydantic.BaseModel)
+A = TypeVar("A", models.GuardAnswer, models.Selected)
 
 
-class Sidecar(Asking):
+class AsyncSidecar(Session):
     """Companion of one agent's session: fitting tools, verdicts of the rules, due documents, and successful patterns.
+
+    :meth:`AsyncUmbra.sidecar` returns one, and describes its parameters::
 
         async with umbra.sidecar(task="fix the date bug", route="plan", documents={"todo": "# Todo\\n"}) as s:
             turn = await s.turn(intent="search the code")
 
-    ``agent`` is the agent's name; ``task`` the task in words; ``task_id`` the task's id in the agent's events.
-    ``route`` and ``modes`` are the agent's activity and way of working, for rules that name them. ``objectives``
-    selects the sidecar's functions, all unless given. ``tools`` are definitions in the form of ``tools/list`` of the
-    Model Context Protocol, each with its ``server``; ``documents`` are texts by name. If the server has a workspace,
-    documents are files as well, in the folder ``folder`` if given; :attr:`files` is its path. ``client`` is the server
-    with the key, by default that of :func:`umbra.configure` and the variables ``UMBRA_...``. Agent, route and modes
-    default to those of the client and of :func:`umbra.context`.
-
-    **A sidecar never stops the agent.** A request takes ``deadline`` seconds at most (the client's ``timeout`` unless
-    given). If the server is away, late, faulty, or has lost the session, nothing is raised: the answer is ``degraded``
-    and allows the step, and its ``warnings`` tell what is missing. After three faults in a row no request is sent for
-    15 s. With ``strict``, such faults raise :class:`SidecarUnavailable`. Faults of the program raise
-    :class:`SidecarRefused`: a wrong key, or a request that breaks the API's rules.
+    **A sidecar never stops the agent.** A request takes ``deadline`` seconds at most. If the server is away, late,
+    faulty, or has lost the session, nothing is raised: the answer is ``degraded`` and allows the step, and its
+    ``warnings`` tell what is missing. After three faults in a row no request is sent for 15 s. With ``strict``, such
+    faults raise :class:`Unavailable`. Faults of the program raise :class:`APIError`: a wrong key, or a request that
+    breaks the API's rules.
 
     At the end of the block the session is closed as ``succeeded``, or as ``failed`` if an :class:`Exception` leaves the
     block. An ``outcome`` that was set before goes first, and ``summary`` is the result. A cancelled block sets no
     outcome.
-
-    A session belongs to the event loop that it was entered in; several tasks may use it at the same time.
     """
 
     def __init__(
@@ -97,72 +56,57 @@ class Sidecar(Asking):
         route: str | None = None,
         modes: Sequence[str] | None = None,
         objectives: Sequence[Objective] | None = None,
-        tools: Sequence[ToolDefinition] = (),
-        documents: Mapping[str, str | DocumentText] | None = None,
+        tools: Sequence[DefinitionLike] = (),
+        documents: Mapping[str, str | Mapping[str, Any]] | None = None,
         folder: str | None = None,
+        model: str | None = None,
+        id: str | None = None,
+        close: bool = True,
         deadline: float | None = None,
         strict: bool = False,
-        client: umbra.Client | None = None,
+        client: AsyncUmbra | None = None,
     ) -> None:
-        if isinstance(modes, str) or isinstance(objectives, str):
-            raise TypeError("modes and objectives are lists of names")
-        client = client or umbra._client()
-        super().__init__(client, deadline, strict)
-        self._client = client
-        place = umbra._place.get().over(client.place)
-        self.agent: str = agent or place.agent or "python"
-        """Name of the agent."""
-        self.task = task
-        """The task, in words."""
-        self.route = route or place.route
-        """Route of the agent, such as ``plan``; turns and messages change it."""
-        self.modes: tuple[str, ...] = tuple(place.modes if modes is None else modes)
-        """Modes of the agent; turns and messages change them."""
-        self.id: str | None = None
-        """Id of the session; None if the server has no such session."""
-        self.files: str | None = None
-        """Folder of the documents as files, in the server's workspace; None without files."""
-        self.warnings: tuple[str, ...] = ()
-        """Missing parts at the last attachment."""
-        self.taints: tuple[str, ...] = ()
-        """Labels that rules have put on the session."""
-        self.interventions: deque[Ruling] = deque(maxlen=_MOST_INTERVENTIONS)
-        """Rulings with objections to calls under guardrails, the oldest first."""
-        self.outcome: Outcome | None = None
-        """Outcome of the session; None to let the end of the block decide."""
-        self.summary: Summary | None = None
-        """Result of the session; None before it is closed."""
-        self._attachment: dict[str, Any] = {
-            "task": task,
-            "task_id": task_id,
-            "objectives": None if objectives is None else list(objectives),
-            "tools": [dict(tool) for tool in tools],
-            "documents": dict(documents or {}),
-            "folder": folder,
-        }
-        self._entered = False
-        self._attaching = asyncio.Lock()
-        self._attach_after = 0.0
-        # Reason for the loss of the session; None while there is one.
-        self._lost: str | None = None
-        self._seen: dict[str, Seen] = {}
-        self._due: tuple[DocumentDue, ...] = ()
+        core, is_owner = self._reach(client)
+        self._begin(
+            core,
+            is_owner,
+            agent,
+            task,
+            task_id,
+            route,
+            modes,
+            objectives,
+            tools,
+            documents,
+            folder,
+            model,
+            id,
+            close,
+            deadline,
+            strict,
+        )
 
-    @property
-    def degraded(self) -> bool:
-        """True if the agent is without a session."""
-        return self.id is None or self._lost is not None
+    def _reach(self, client: AsyncUmbra | None) -> tuple[Core, bool]:
+        """Returns the client's core, and True if this session closes the connections."""
+        from .client import AsyncUmbra
 
-    async def __aenter__(self) -> Sidecar:
+        return (client or AsyncUmbra())._core, client is None
+
+    async def __aenter__(self) -> AsyncSidecar:
         if self._entered:
             raise SessionOver("a session is entered once")
         self._entered = True
         try:
             await self._attached(time.monotonic() + self.deadline)
         except Missed as missed:
-            self.warnings = self._without(Answer, missed).warnings
+            try:
+                self._tolerate(missed)
+            except BaseException:
+                await self._release()
+                raise
+            self.warnings = [str(missed)]
         except BaseException:
-            self._transport.close()
+            await self._release()
             raise
         return self
 
@@ -171,17 +115,26 @@ class Sidecar(Asking):
     ) -> None:
         outcome: Outcome | None = "succeeded" if error is None else "failed" if isinstance(error, Exception) else None
         try:
-            if self.summary is None:
+            if self.summary is None and self._keeps_open:
+                self.summary = degraded(models.Summary, Missed("the session was left open")).model_copy(
+                    update={"degraded": self.degraded, "warnings": []}
+                )
+            elif self.summary is None:
                 await self.close(self.outcome or outcome)
-        except SidecarError as fault:
+        except (APIError, Unavailable) as fault:
             # An exception that leaves the block goes first.
             if error is None:
                 raise
-            _log.warning("umbra: the session is not closed: %s", fault)
+            log.warning("umbra: the session is not closed: %s", fault)
         finally:
-            self._transport.close()
+            await self._release()
 
-    async def close(self, outcome: Outcome | None = None) -> Summary:
+    async def _release(self) -> None:
+        if self._is_owner:
+            await self._core.async_client().aclose()
+            self._core.sync_client()._http.close()
+
+    async def close(self, outcome: Outcome | None = None) -> models.Summary:
         """Ends the session before the end of the block. Its calls become a pattern if ``outcome`` is ``succeeded``.
 
         Without an outcome they are kept if the reviews of the ``task_id`` approve the task. If the server does not
@@ -189,21 +142,18 @@ class Sidecar(Asking):
         """
         self._in_use()
         outcome = outcome or self.outcome
-        body = {} if outcome is None else {"outcome": outcome}
-        answer = Summary()
+        answer = degraded(models.Summary, Missed("the session is not closed"))
         try:
-            if self.id is None:
-                raise Missed(self._lost or "there is no session to close")
-            request = Request("POST", f"/v1/sessions/{self.id}/close", body, repeatable=True)
+            request = self._close_request(outcome)
             try:
-                answer = await self._ask(Summary, request, time.monotonic() + self.deadline)
-            except SidecarRefused as refused:
+                answer = await self._ask(models.Summary, request, time.monotonic() + self.deadline)
+            except APIError as refused:
                 raise self._lose(refused) from None
             except Missed:
-                _untold.setdefault(self._client, deque(maxlen=_MOST_UNTOLD)).append(request)
+                self._core.ends.append(request)
                 raise
         except Missed as missed:
-            answer = self._without(Summary, missed)
+            answer = self._without(models.Summary, missed)
         finally:
             # For this program the session is over in any case: the server closes an unused session by itself.
             self.summary, self.outcome = answer, outcome
@@ -213,50 +163,56 @@ class Sidecar(Asking):
         self,
         intent: str | None = None,
         *,
-        planned_calls: Sequence[Call] = (),
+        planned_calls: Sequence[CallLike] = (),
         route: str | None = None,
         modes: Sequence[str] | None = None,
         limit: int | None = None,
-        always_include: Sequence[str | ToolRef] = (),
-    ) -> Turn:
+        always_include: Sequence[ToolLike] = (),
+    ) -> models.TurnAnswer:
         """Begins a step, and returns everything for it in one answer: verdicts, due documents, tools and patterns.
 
-        ``intent`` describes the next step, the task unless given. ``planned_calls`` are judged by the rules, each as if
-        the calls before it had been made. ``limit`` is the greatest number of tools and patterns, and
-        ``always_include`` names tools that are returned besides.
+        ``intent`` describes the next step, the task unless given: the agent's plan finds tools better than a user's
+        words. ``planned_calls`` are judged by the rules, each as if the calls before it had been made; ``decisions``
+        has one ruling for each. ``limit`` is the greatest number of tools and patterns, and ``always_include`` names
+        tools that are returned besides.
         """
-        self._moves(route, modes)
-        wanted = list(always_include) or None
-        asked = said(intent=intent, planned_calls=list(planned_calls) or None, limit=limit, always_include=wanted)
-        body = {**asked, **self._moved(route, modes)}
-        at_turn = {name: seen.latest.text for name, seen in self._seen.items()}
-        request = Request("POST", "/turns", {**body, "deadline_ms": self._server_ms()})
-        turn = await self._of_session(Turn, request)
-        if turn.turn:
-            self._due = turn.documents_due
-            for name, text in at_turn.items():
-                self._seen[name].at_turn = text
-        return dataclasses.replace(turn, decisions=padded(turn.decisions, planned_calls))
+        self._in_use()
+        planned = calls_of(planned_calls)
+        request = self._turn_request(intent, planned, route, modes, limit, always_include)
+        at_turn = self._texts()
+        return self._turned(await self._of_session(models.TurnAnswer, request), at_turn, planned)
 
     async def message(
         self,
         content: str | None = None,
         *,
         role: Role = "assistant",
-        tool_calls: Sequence[Call] = (),
-        results: Sequence[Result] = (),
+        tool_calls: Sequence[CallLike] = (),
+        results: Sequence[ResultLike] = (),
         route: str | None = None,
         modes: Sequence[str] | None = None,
-    ) -> MessageAnswer:
+    ) -> models.MessageAnswer:
         """Reports the message, calls and results of a step. The rules judge them, and patterns are made of them.
 
         Calls under :meth:`guardrails` are reported already.
         """
-        request = self._message(content, role, tool_calls, results, route, modes)
-        return self._heard(await self._of_session(MessageAnswer, request), tool_calls, results)
+        self._in_use()
+        calls, outcomes = calls_of(tool_calls), results_of(results, tool_calls)
+        warn_of_unguarded(self, calls)
+        request = self._message_request(content, role, calls, outcomes, self._moves(route, modes))
+        return self._heard(await self._of_session(models.MessageAnswer, request), calls, outcomes)
 
-    def stream(self, *, after: int | None = None) -> AsyncIterator[Said]:
-        """Yields the answers to all steps of the session, of any program: ``async for said in s.stream()``.
+    async def _report(self, report: Mapping[str, Any], route: str | None, modes: list[str] | None) -> models.MessageAnswer:
+        """Reports a call under guardrails, at another place than the session's if the guardrails have one."""
+        self._in_use()
+        calls, results = report["tool_calls"], report["results"]
+        moved = self._moved(route, modes)
+        request = self._message_request(None, "assistant", calls, results, moved)
+        self._is_elsewhere = bool(route or modes is not None)
+        return self._heard(await self._of_session(models.MessageAnswer, request), calls, results)
+
+    def stream(self, *, after: int | None = None) -> AsyncIterator[Step]:
+        """Yields the answers to all steps of the session, of any program.
 
         The stream begins now, or behind the step ``after`` (0: with the first step), and ends with the session. An
         interrupted stream continues without a gap; if the server stays away it ends, with a warning in the log.
@@ -265,232 +221,169 @@ class Sidecar(Asking):
         return self._stream(after)
 
     async def select(
-        self, query: str | None = None, *, limit: int | None = None, always_include: Sequence[str | ToolRef] = ()
-    ) -> Selection:
-        """Returns the tools of the session that fit ``query`` or the task, best first: at most ``limit`` (ten unless
-        given), and those of ``always_include``, as far as they may be offered.
+        self, query: str | None = None, *, limit: int | None = None, always_include: Sequence[ToolLike] = ()
+    ) -> models.Selected:
+        """Returns the tools of the session that fit ``query`` or the task, best first.
+
+        There are at most ``limit`` (ten unless given), and those of ``always_include``, as far as they may be offered.
         """
         self._in_use()
         until = time.monotonic() + self.deadline
-        wanted = list(always_include) or None
-        asked = said(query=query or self.task, limit=limit, always_include=wanted, deadline_ms=self._server_ms())
-
-        def request(session: str | None) -> Request:
-            if session is None and not (self._attachment["tools"] and asked.get("query")):
-                raise Missed("there is no session to select tools for, and neither tools nor a task without it")
-            who = {"tools": self._attachment["tools"], **self._standing()} if session is None else {"session": session}
-            return Request("POST", "/v1/tools/select", {**asked, **who}, repeatable=True)
-
-        return await self._in_or_out(Selection, request, until)
+        wanted = references(always_include)
+        asked = present(query=query or self.task, limit=limit, always_include=wanted, deadline_ms=self._server_ms())
+        return await self._in_or_out(models.Selected, lambda session: self._select_request(asked, session), until)
 
     async def guard(
         self,
-        call: Call | None = None,
+        call: CallLike | None = None,
         *,
         message: str | None = None,
         role: Role = "assistant",
         route: str | None = None,
         modes: Sequence[str] | None = None,
-    ) -> GuardAnswer:
+    ) -> models.GuardAnswer:
         """Returns the verdict of the rules on one planned call or message. The session does not change.
 
         ``route`` and ``modes`` are those of the session unless given. Without a session the rules are asked
         nevertheless; the answer is ``degraded`` then.
         """
         self._in_use()
-        question = self._question(call, message, role, route, modes)
-        return await self._in_or_out(GuardAnswer, question, time.monotonic() + self.deadline)
+        if (call is None) == (message is None):
+            raise TypeError("guard takes a call or a message")
+        asked = {"message": {"role": role, "content": message}} if call is None else {"call": call_of(call)}
+        moved = self._moved(route, modes)
+        until = time.monotonic() + self.deadline
+        return await self._in_or_out(
+            models.GuardAnswer, lambda session: self._guard_request(asked, moved, session), until
+        )
 
-    def guardrails(self, mode: Mode = "enforce", *, server: str | None = None, name: str | None = None) -> Guardrails:
+    def guardrails(
+        self,
+        enforcement: Enforcement = "enforce",
+        *,
+        mode: str | None = None,
+        route: str | None = None,
+        server: str | None = None,
+        name: str | None = None,
+        ignore: Iterable[str] = (),
+    ) -> AsyncGuardrails:
         """Applies the rules to calls of tools: a question before each call, and a report with the result after it.
 
         As a decorator of a function or coroutine function, named ``name`` (its own name unless given) of ``server``::
 
-            @s.guardrails("enforce", server="files")
+            @s.guardrails(server="files")
             async def edit_file(path: str, text: str) -> str: ...
 
-        As a context it applies to every function that :func:`umbra.tool` decorates and that is called within the block,
-        in tasks and ``asyncio.to_thread`` that are started there too::
+        As a block, ``with`` or ``async with``, it applies to every function that :meth:`AsyncUmbra.tool` decorates and
+        that is called within the block, in tasks and ``asyncio.to_thread`` that are started there too. What the block
+        returns decorates plain functions and has ``call_tool``; a block without any guarded call is warned of::
 
-            with s.guardrails("enforce"):
+            async with s.guardrails(mode="research"):
                 await agent()
 
-        ``enforce`` raises :class:`umbra.Blocked` if a call is blocked, which then does not run, and
-        :class:`ResultWithheld` if its result is blocked. For a warning the call runs, and the warning is logged.
-        ``warn`` logs both and raises nothing, and ``audit`` does the same at level INFO. :attr:`interventions` has the
+        ``enforce`` raises :class:`Blocked` if a call is blocked, which then does not run, and :class:`ResultWithheld`
+        if its result is blocked. For a warning the call runs, and the warning is logged. ``warn`` logs both and raises
+        nothing, and ``audit`` does the same at level INFO. ``mode`` and ``route`` are those of the agent for the calls:
+        the mode is added to the session's. ``ignore`` names parameters that a framework fills in, not the model; those
+        with its contexts (``RunContext``, ``ToolRuntime`` and others) are known. :attr:`interventions` has the
         objections of the rules. A function that is no coroutine sends its requests in its caller's thread.
         """
         self._in_use()
-        return Guardrails(self, mode, server, name)
+        return AsyncGuardrails(self, enforcement, mode, route, server, name, ignore)
 
-    async def document(self, name: str) -> Document:
-        """Returns a document of the session in its present state; :meth:`Document.put` creates a missing one."""
+    async def document(self, name: str) -> AsyncDocument:
+        """Returns a document of the session in its present state; its ``put`` creates a missing one."""
         self._in_use()
-        document = Document(self, name)
+        document = AsyncDocument(self, name)
         await document.read()
         return document
 
-    def ensure_updated(self, document: str, *, section: str | None = None, since: Since = "turn") -> UpToDate:
-        """Checks that a document, or a section of it by slug or title, was changed in substance.
+    def ensure_updated(
+        self, document: str, *, section: str | None = None, since: Since = "turn"
+    ) -> io.Checked[AsyncDocument]:
+        """Checks that a document, or a section of it by slug or title, was changed in substance; returns the document.
 
-        Awaited, it raises :class:`NotUpdated`, whose ``directives`` are for the agent to read, unless the document has
-        changed since the last turn (or, before the first turn and with ``since="session"``, since the session began).
-        It returns the document::
+        Raises :class:`NotUpdated`, whose ``directives`` are for the agent to read, unless the document has changed
+        since the last turn (or, before the first turn and with ``since="session"``, since the session began)::
 
             await s.ensure_updated("todo", section="Plan")
 
-        As a context it returns the document, and raises at the end unless the document was changed within the block::
-
-            async with s.ensure_updated("todo", section="Plan") as todo:
-                await agent.step(todo.text)
-
-        :attr:`Turn.documents_due` has the documents that rules of the server ask for; this check is independent of
-        them. While the server is away nothing is raised.
+        :attr:`TurnAnswer.documents_due` has the documents that rules of the server ask for; this check is independent
+        of them. While the server is away nothing is raised.
         """
         self._in_use()
-        return UpToDate(self, document, section, since)
+        return io.checked(AsyncUpToDate(self, document, section, since))
+
+    def must_update(self, document: str, *, section: str | None = None) -> AsyncUpToDate:
+        """Checks that a document, or a section of it, is changed within a block, as :meth:`ensure_updated` does::
+
+            async with s.must_update("todo", section="Plan") as todo:
+                await agent.step(todo.text)
+        """
+        self._in_use()
+        return AsyncUpToDate(self, document, section, "turn")
 
     async def record_pattern(
         self,
         task: str | None = None,
         *,
-        tools: Sequence[str | ToolRef | ToolName] = (),
+        tools: Sequence[ToolLike] = (),
         outcome: Outcome = "succeeded",
         task_type: str | None = None,
         prompt: str | None = None,
         summary: str | None = None,
         cost_usd: float | None = None,
         ms: int | None = None,
-    ) -> RecordedPattern:
+    ) -> models.Told:
         """Records how a task (the session's unless given) was done: its tools in order, and its outcome.
 
         A known pattern is counted once more. Closing a session records the session's own calls; this method is for
-        others.
+        others. ``cost_usd`` is in US dollars, ``ms`` in milliseconds.
         """
-        self._in_use()
-        task = task or self.task
-        if not task:
-            raise TypeError("record_pattern needs a task, since the session has none")
-        named = [tool_of(tool) for tool in tools]
-        body = said(
-            agent=self.agent,
-            task=task,
-            tools=named,
-            outcome=outcome,
-            task_type=task_type,
-            prompt=prompt,
-            summary=summary,
-            cost_usd=cost_usd,
-            ms=ms,
-            session=self.id,
-            task_id=self._attachment["task_id"],
-        )
-        return await self._answered(RecordedPattern, Request("POST", "/v1/patterns", body))
+        told = {"task_type": task_type, "prompt": prompt, "summary": summary, "cost_usd": cost_usd, "ms": ms}
+        request = self._pattern_request(task, tools, outcome=outcome, **told)
+        return await self._answered(models.Told, request)
 
-    async def search_patterns(self, task: str | None = None, *, limit: int | None = None) -> PatternsFound:
+    async def search_patterns(self, task: str | None = None, *, limit: int | None = None) -> models.PatternsFound:
         """Returns this agent's patterns of similar tasks, best first. The task is the session's unless given.
 
         Texts of patterns are data of other tasks, never instructions, and are put into no prompt here;
         :func:`quote_patterns` quotes them for a prompt.
         """
+        return await self._answered(models.PatternsFound, self._search_request(task, limit))
+
+    async def note(self, text: str) -> None:
+        """Leaves a person's note, which the agent gets once, with its next turn or message.
+
+        It needs a key of the scope ``admin``, so it comes from a person's program, not from the agent's.
+        Raises :class:`APIError` and :class:`Unavailable`.
+        """
         self._in_use()
-        task = task or self.task
-        if not task:
-            raise TypeError("search_patterns needs a task, since the session has none")
-        body = said(task=task, limit=limit, **self._standing())
-        return await self._answered(PatternsFound, Request("POST", "/v1/patterns/search", body, repeatable=True))
+        if not self._is_attached or self.id is None:
+            raise Unavailable("there is no session to leave a note in")
+        request = Request("POST", path("sessions", self.id, "notes"), {"text": text})
+        await self._core.async_client()._send(request)
 
     # Requests to the server, and the handling of its faults.
 
-    def _in_use(self) -> None:
-        if not self._entered:
-            raise SessionOver("the session has not begun: async with umbra.sidecar(...) as s")
-        if self.summary is not None:
-            raise SessionOver("the session is closed")
-
-    def _moves(self, route: str | None, modes: Sequence[str] | None) -> None:
-        self._in_use()
-        if isinstance(modes, str):
-            raise TypeError("modes is a list of names")
-        self.route = route or self.route
-        self.modes = self.modes if modes is None else tuple(modes)
-
-    def _moved(self, route: str | None, modes: Sequence[str] | None) -> dict[str, Any]:
-        return {"route": route, "modes": None if modes is None else list(modes)}
-
-    def _standing(self) -> dict[str, Any]:
-        """Returns agent, route and modes, for questions without a session."""
-        return said(agent=self.agent, route=self.route, modes=list(self.modes))
-
-    def _server_ms(self) -> int:
-        return max(1, int(self.deadline * 1000 * _SERVER_SHARE))
-
-    def _message(
-        self,
-        content: str | None,
-        role: Role,
-        tool_calls: Sequence[Call],
-        results: Sequence[Result],
-        route: str | None,
-        modes: Sequence[str] | None,
-    ) -> Request:
-        self._moves(route, modes)
-        told = {"tool_calls": list(tool_calls) or None, "results": list(results) or None}
-        body = said(role=role, content=content, **told, **self._moved(route, modes))
-        return Request("POST", "/messages", {**body, "deadline_ms": self._server_ms()})
-
-    def _heard(self, answer: MessageAnswer, calls: Sequence[Call], results: Sequence[Result]) -> MessageAnswer:
-        if answer.message:
-            self._due, self.taints = answer.documents_due, answer.taints
-        return dataclasses.replace(answer, calls=padded(answer.calls, calls), results=padded(answer.results, results))
-
-    def _message_now(self, role: Role, tool_calls: Sequence[Call], results: Sequence[Result]) -> MessageAnswer:
-        """:meth:`message` for tools that are no coroutines."""
-        request, until = self._message(None, role, tool_calls, results, None, None), time.monotonic() + self.deadline
+    async def _answered(self, kind: type[M], request: Request) -> M:
         try:
-            if self.id is None or self._lost:
-                raise Missed(self._lost or "there is no session")
-            path = f"/v1/sessions/{self.id}{request.path}"
-            try:
-                answer = self._ask_now(MessageAnswer, dataclasses.replace(request, path=path), until)
-            except SidecarRefused as refused:
-                raise self._lose(refused) from None
+            return await self._ask(kind, request, time.monotonic() + self.deadline)
         except Missed as missed:
-            answer = self._without(MessageAnswer, missed)
-        return self._heard(answer, tool_calls, results)
+            return self._without(kind, missed)
 
-    def _question(
-        self, call: Call | None, message: str | None, role: Role, route: str | None, modes: Sequence[str] | None
-    ) -> Any:
-        if (call is None) == (message is None):
-            raise TypeError("guard takes a call or a message")
-        asked = {"call": call} if message is None else {"message": {"role": role, "content": message}}
-
-        def request(session: str | None) -> Request:
-            who = {"session": session} if session else self._standing()
-            body = {**asked, **who, **said(**self._moved(route, modes)), "deadline_ms": self._server_ms()}
-            return Request("POST", "/v1/guard", body, repeatable=True)
-
-        return request
-
-    def _guard_now(self, call: Call) -> GuardAnswer:
-        """:meth:`guard` for tools that are no coroutines."""
-        self._in_use()
-        question, until = self._question(call, None, "assistant", None, None), time.monotonic() + self.deadline
-        try:
-            session = None if self._lost else self.id
+    async def _ask(self, kind: type[M], request: Request, until: float) -> M:
+        # The deadline does not run while a request waits for its place: else some of many calls would go unasked.
+        began = time.monotonic()
+        async with self._slots.setdefault(io.is_async, io.Semaphore(MOST_AT_ONCE)):
+            seconds = self._may_ask(request, until - began)
             try:
-                answer = self._ask_now(GuardAnswer, question(session), until)
-            except SidecarRefused as refused:
-                if session is None:
-                    raise
-                self._lose(refused)
-                session, answer = None, self._ask_now(GuardAnswer, question(None), until)
-        except Missed as missed:
-            return self._without(GuardAnswer, missed)
-        return answer if session else self._out(answer)
+                response = await self._core.async_client()._http.request(request, seconds)
+            except NoAnswer as gone:
+                raise self._unanswered(request, f"the server gave no answer: {gone}") from None
+        return self._read(kind, request, response)
 
-    async def _in_or_out(self, kind: type[A], question: Any, until: float) -> A:
+    async def _in_or_out(self, kind: type[A], request: Callable[[str | None], Request], until: float) -> A:
         """Returns an answer of the session, or without a session an answer without it."""
         try:
             try:
@@ -498,139 +391,103 @@ class Sidecar(Asking):
             except Missed:
                 session = None
             try:
-                answer = await self._ask(kind, question(session), until)
-            except SidecarRefused as refused:
+                answer = await self._ask(kind, request(session), until)
+            except APIError as refused:
                 if session is None:
                     raise
                 self._lose(refused)
-                session, answer = None, await self._ask(kind, question(None), until)
+                session, answer = None, await self._ask(kind, request(None), until)
         except Missed as missed:
             return self._without(kind, missed)
         return answer if session else self._out(answer)
 
-    def _out(self, answer: A) -> A:
-        missing = f"there is no session, so neither its labels nor its documents counted: {self._lost or 'it is not attached'}"
-        return dataclasses.replace(answer, degraded=True, warnings=(*answer.warnings, missing))
-
-    async def _of_session(self, kind: type[A], request: Request, *, without: A | None = None) -> A:
-        """Returns an answer of the session; ``without`` if there is none."""
+    async def _of_session(self, kind: type[M], request: Request, without: Mapping[str, Any] | None = None) -> M:
+        """Returns an answer of the session; ``without`` are members of the answer if there is none."""
         self._in_use()
         until = time.monotonic() + self.deadline
         try:
-            base = f"/v1/sessions/{await self._attached(until)}"
-            request = dataclasses.replace(request, path=base + request.path)
+            full = f"{path('sessions', await self._attached(until))}/{request.path}"
+            request = Request(request.method, full, request.body, request.params, request.headers, request.repeatable)
             try:
                 return await self._ask(kind, request, until)
-            except SidecarRefused as refused:
+            except APIError as refused:
                 raise self._lose(refused) from None
         except Missed as missed:
-            return self._without(kind, missed, without)
-
-    def _lose(self, refused: SidecarRefused) -> Missed:
-        """Notes that the session is missing or over, which is no fault of the caller. Raises every other refusal."""
-        if refused.code not in ("no_session", "session_closed"):
-            raise refused
-        self._lost = self._lost or f"the server ended the session: {refused.detail}"
-        return Missed(self._lost)
+            return self._without(kind, missed, **(without or {}))
 
     async def _attached(self, until: float) -> str:
         """Returns the session's id. A session that could not be attached is tried again now and then."""
-        if self._lost:
-            raise Missed(self._lost)
-        if self.id is None:
-            async with self._attaching:
-                if self.id is None:
-                    if time.monotonic() < self._attach_after:
-                        raise Missed("; ".join(self.warnings) or "there is no session")
-                    self._attach_after = time.monotonic() + _ATTACH_AGAIN
-                    await self._attach(until)
+        if self._may_attach():
+            try:
+                await self._attach(until)
+            finally:
+                self._attaching.release()
         assert self.id is not None
         return self.id
 
     async def _attach(self, until: float) -> None:
-        body = {**said(**self._attachment), **self._standing(), "deadline_ms": self._server_ms()}
-        answer = await self._ask(Attachment, Request("POST", "/v1/sessions", body), until)
-        self.warnings = answer.warnings
-        if answer.session is None:
-            raise Missed("; ".join(answer.warnings) or "the server has no session")
-        self.id, self.files = answer.session.id, answer.session.files
-        given = self._given()
-        for state in answer.documents:
-            first = given.get(state.name, "")
-            self._seen[state.name] = Seen(DocumentAnswer(**vars(state), text=first), first, first)
+        request = self._attach_request()
+        if self.id is None:
+            self._attached_to(await self._ask(models.Attachment, request, until))
+        else:
+            try:
+                known = await self._ask(models.SessionView, request, until)
+            except APIError as refused:
+                raise self._lose(refused) from None
+            self._attached_to(known)
+            for state in known.documents:
+                read = Request("GET", path("sessions", known.id, "documents", state.name), repeatable=True)
+                self._begins_with(await self._ask(models.DocumentView, read, until))
         await self._tell_ends(until)
 
     async def _tell_ends(self, until: float) -> None:
         """Reports sessions that ended while the server was away. A session that is unknown or closed there is done."""
-        ends = _untold.get(self._client, deque())
+        ends = self._core.ends
         while ends:
             end = ends.popleft()
             try:
-                await self._ask(Summary, end, until)
-            except SidecarRefused as refused:
-                _log.debug("umbra: the end of a session is not kept: %s", refused)
+                await self._ask(models.Summary, end, until)
+            except APIError as refused:
+                log.debug("umbra: the end of a session is not kept: %s", refused)
             except Missed:
                 ends.appendleft(end)
                 return
 
-    def _seen_as(self, name: str) -> DocumentAnswer:
-        """Returns the last known state of a document."""
-        name = plain_name(name)
-        if name not in self._seen:
-            first = self._given().get(name, "")
-            self._seen[name] = Seen(DocumentAnswer(name=name, text=first), first, first)
-        return self._seen[name].latest
-
-    def _given(self) -> dict[str, str]:
-        """Returns the texts that the session begins with, by name."""
-        given = self._attachment["documents"].items()
-        return {plain_name(name): text if isinstance(text, str) else text["text"] for name, text in given}
-
-    def _saw(self, asked: str, answer: DocumentAnswer) -> None:
-        seen = self._seen.setdefault(answer.name, Seen(answer))
-        if answer.etag is not None and answer.version == 0:
-            # The text at the beginning of the session, in the form that the server keeps.
-            seen.at_turn = answer.text if seen.at_turn == seen.first else seen.at_turn
-            seen.first = answer.text
-        if answer.version >= seen.latest.version or answer.etag is None:
-            seen.latest = answer
-
-    async def _stream(self, after: int | None) -> AsyncIterator[Said]:
+    async def _stream(self, after: int | None) -> AsyncIterator[Step]:
         tries = 0
         while True:
             try:
-                path = f"/v1/sessions/{await self._attached(time.monotonic() + self.deadline)}/messages"
-                async with aclosing(self._transport.events(path, after, self.deadline)) as events:
-                    async for number, event, data in events:
-                        after = int(number) if number.isdigit() else after
-                        if not event:
+                full = path("sessions", await self._attached(time.monotonic() + self.deadline), "messages")
+                headers = {"Accept": "text/event-stream", **({} if after is None else {"Last-Event-ID": str(after)})}
+                request = Request("GET", full, headers=headers)
+                async with io.aclosing(self._core.async_client()._http.events(request, self.deadline)) as events:
+                    async for event in events:
+                        if isinstance(event, Response):
+                            self._refused_stream(request, event)
                             continue
-                        step = Said(id=after or 0, event=event, data=object_of(data))
+                        after = int(event.id) if event.id.isdigit() else after
+                        if not event.event:
+                            continue
                         tries = 0
-                        yield step
-                        if event == "close":
+                        yield Step(id=after or 0, event=event.event, data=object_of(event.data))
+                        if event.event == "close":
                             return
                 raise Missed("the stream was interrupted")
-            except _Refusal as refused:
-                try:
-                    self._judged(Request("GET", path), refused.response)
-                except SidecarRefused as known:
-                    missed = self._lose(known)
-                except Missed as known:
-                    missed = known
-            except umbra._NoAnswer as gone:
+            except NoAnswer as gone:
                 missed = Missed(f"the stream was interrupted: {gone}")
             except Missed as known:
                 missed = known
             tries += 1
             if self.summary is not None:
                 return
-            if self._lost or tries > _RESUME:
-                self._without(Answer, missed)
-                _log.warning("umbra: what the sidecar has to say is not followed any more: %s", missed)
+            if self._lost or tries > RESUME:
+                self._tolerate(missed)
+                log.warning("umbra: what the sidecar has to say is not followed any more: %s", missed)
                 return
-            await asyncio.sleep(_RESUME_AFTER)
+            await io.sleep(_session.RESUME_AFTER)
 
-
-sidecar = Sidecar
-"""``async with umbra.sidecar(...) as s``: see :class:`Sidecar`."""
+    def _refused_stream(self, request: Request, response: Response) -> None:
+        try:
+            self._judged(request, response)
+        except APIError as refused:
+            raise self._lose(refused) from None

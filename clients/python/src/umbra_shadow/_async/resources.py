@@ -1,0 +1,384 @@
+"""Events, findings, approvals and the other parts of the API, each with its methods."""
+
+from __future__ import annotations
+
+import builtins
+import datetime
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import pydantic
+
+from .. import models
+from .._requests import NoAnswer, Request, Response, path
+from .._resources import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_WAIT, PAGE, BatchSum, EventLike, batches, event_of
+from .._terms import object_of, present
+from ..errors import APIError
+from . import io
+
+if TYPE_CHECKING:
+    from .client import AsyncUmbra
+
+M = TypeVar("M", bound=pydantic.BaseModel)
+Order = Literal["asc", "desc"]
+Severity = Literal["info", "warning", "critical"]
+Status = Literal["open", "confirmed", "false_positive", "resolved"]
+Mode = Literal["passive", "review", "active"]
+Time = datetime.datetime | str
+"""A point in time: a datetime with its zone, or a text by RFC 3339."""
+
+
+class _Resource:
+    def __init__(self, client: AsyncUmbra) -> None:
+        self._client = client
+
+    async def _pages(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> AsyncIterator[M]:
+        """Yields the items of all pages, ``limit`` at most."""
+        cursor: str | None = None
+        left = limit
+        while left is None or left > 0:
+            asked = {**params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
+            answer = await self._client._send(Request("GET", full, params=asked, repeatable=True))
+            items = answer.body.get("items") or []
+            for item in items:
+                yield self._client._parsed(kind, item)
+            left = None if left is None else left - len(items)
+            cursor = answer.body.get("next_cursor")
+            if cursor is None:
+                return
+
+
+class AsyncEvents(_Resource):
+    """Copies of what agents do: actions and outputs."""
+
+    async def post(self, event: EventLike, *, wait: int | None = None) -> models.AcceptedEvent:
+        """Posts an event, and returns its id, its triggers, and what each shadow does with it.
+
+        ``event`` has ``agent`` (the client's unless given) and one of ``output``, ``tool``, ``input``. ``wait``: seconds,
+        at most 60, to wait for the verdict of active shadows. The event is stored once, however often it is sent: by its
+        ``id``, which is made up unless given.
+
+        Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
+        """
+        headers = {} if wait is None else {"Prefer": f"wait={wait}"}
+        body = event_of(event, self._client.agent)
+        request = Request("POST", path("events"), body, headers=headers, repeatable=True)
+        answer = await self._client._send(request, wait or 0)
+        return self._client._parsed(models.AcceptedEvent, answer.body)
+
+    async def post_many(self, events: Iterable[EventLike]) -> models.BatchResult:
+        """Posts many events, in batches that the server takes, and returns one result for each, in order.
+
+        ``results[n]`` has the ``id`` of the event, or the ``error`` by which it is not stored: each event counts for
+        itself. Raises :class:`APIError` for a refused batch and :class:`Unavailable`; batches before it are stored, and
+        may be posted again with the same ids.
+        """
+        total = BatchSum()
+        for batch in batches(events, self._client.agent):
+            answer = await self._client._post(models.BatchResult, path("events", "batch"), {"events": batch}, True)
+            total.add(answer, len(batch))
+        return total.result()
+
+    async def get(self, event_id: str) -> models.TrajectoryEvent:
+        """Returns a stored event with its dispositions and reviews."""
+        return await self._client._get(models.TrajectoryEvent, path("events", event_id))
+
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        task_id: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.EventView]:
+        """Yields events of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
+        asked = {"agent": agent, "task_id": task_id, "since": since, "until": until, "order": order}
+        return self._pages(models.EventView, path("events"), limit, asked)
+
+    async def verdict(self, event_id: str, *, wait: float = 0.0) -> models.VerdictItem:
+        """Returns the verdict of the active shadows on an event; waits for it ``wait`` seconds at most.
+
+        ``verdict`` is ``accepted``, ``rejected``, ``pending`` (not yet decided) or ``not_reviewed``.
+        """
+        until = time.monotonic() + wait
+        while True:
+            left = max(0.0, until - time.monotonic())
+            asked = int(min(left, LONGEST_WAIT))
+            full = path("events", event_id, "verdict")
+            answer = await self._client._get(models.VerdictItem, full, {"wait": asked}, asked)
+            if answer.verdict != "pending" or left == 0.0:
+                return answer
+            if asked == 0:
+                await io.sleep(min(left, FIRST_PAUSE))
+
+
+class AsyncFindings(_Resource):
+    """Findings of the shadows, and what people say of them."""
+
+    def list(
+        self,
+        *,
+        shadow: str | None = None,
+        agent: str | None = None,
+        severity: Severity | None = None,
+        category: str | None = None,
+        mode: Mode | None = None,
+        task_id: str | None = None,
+        trigger: str | None = None,
+        verified: bool | None = None,
+        status: Status | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.Finding]:
+        """Yields findings of all pages, oldest first unless ``order="desc"``; ``limit`` at most.
+
+        ``severity`` is the least one. Without ``mode``, findings of passive shadows are left out.
+        """
+        asked = {
+            "shadow": shadow,
+            "agent": agent,
+            "severity": severity,
+            "category": category,
+            "mode": mode,
+            "task_id": task_id,
+            "trigger": trigger,
+            "verified": verified,
+            "status": status,
+            "since": since,
+            "until": until,
+            "order": order,
+        }
+        return self._pages(models.Finding, path("findings"), limit, asked)
+
+    async def get(self, finding_id: str) -> models.Finding:
+        """Returns a finding."""
+        return await self._client._get(models.Finding, path("findings", finding_id))
+
+    async def update(
+        self, finding_id: str, *, status: Status | None = None, note: str | None = None
+    ) -> models.Finding:
+        """Says what a person thinks of a finding; what is not given stays. Needs a key of the scope ``admin``."""
+        body = present(status=status, note=note)
+        return await self._client._post(models.Finding, path("findings", finding_id), body, True, "PATCH")
+
+    def stream(
+        self,
+        *,
+        after: str | None = None,
+        shadow: str | None = None,
+        agent: str | None = None,
+        severity: Severity | None = None,
+        category: str | None = None,
+        mode: Mode | None = None,
+        task_id: str | None = None,
+        trigger: str | None = None,
+        verified: bool | None = None,
+        status: Status | None = None,
+    ) -> AsyncFindingStream:
+        """Follows the findings, from now on or behind the position ``after``, until the caller stops::
+
+            stream = umbra.findings.stream(after=saved)
+            async for finding in stream:
+                saved = stream.position
+
+        Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or key.
+        """
+        asked = {
+            "shadow": shadow,
+            "agent": agent,
+            "severity": severity,
+            "category": category,
+            "mode": mode,
+            "task_id": task_id,
+            "trigger": trigger,
+            "verified": verified,
+            "status": status,
+        }
+        return AsyncFindingStream(self._client, asked, after)
+
+
+class AsyncFindingStream:
+    """Findings as they come. ``position`` is where the stream stands; ``after=position`` continues it elsewhere."""
+
+    def __init__(self, client: AsyncUmbra, params: Mapping[str, Any], after: str | None) -> None:
+        self._client, self._params = client, params
+        self.position: str | None = after
+        """Position behind the last finding that was yielded; None before the stream began."""
+        self._findings = self._follow()
+
+    def __aiter__(self) -> AsyncFindingStream:
+        return self
+
+    async def __anext__(self) -> models.Finding:
+        return await anext(self._findings)
+
+    async def aclose(self) -> None:
+        """Ends the stream."""
+        await self._findings.aclose()
+
+    async def _follow(self) -> AsyncGenerator[models.Finding, None]:
+        pause = FIRST_PAUSE
+        while True:
+            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": self.position} if self.position else {})}
+            request = Request("GET", path("findings", "stream"), params=self._params, headers=headers)
+            try:
+                async with io.aclosing(self._client._http.events(request, self._client.timeout)) as events:
+                    async for event in events:
+                        if isinstance(event, Response):
+                            if not event.is_temporary:
+                                raise APIError(event.status, event.body)
+                            break
+                        pause = FIRST_PAUSE
+                        self.position = event.id or self.position
+                        if event.data:
+                            yield self._client._parsed(models.Finding, object_of(event.data))
+            except NoAnswer:
+                pass
+            await io.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class AsyncApprovals(_Resource):
+    """Calls of tools that wait for a person."""
+
+    async def list(
+        self, *, state: str | None = None, agent: str | None = None, tool: str | None = None, limit: int | None = None
+    ) -> builtins.list[models.Approval]:
+        """Returns the newest approvals, ``limit`` at most (1 to 500; 50 unless given).
+
+        ``state`` is ``pending``, ``approved``, ``denied``, ``used`` or ``expired``; ``tool`` a name or a glob.
+        """
+        params = {"state": state, "agent": agent, "tool": tool, "limit": limit}
+        answer = await self._client._send(Request("GET", path("approvals"), params=params, repeatable=True))
+        return [self._client._parsed(models.Approval, item) for item in answer.body.get("items") or []]
+
+    async def get(self, approval_id: str) -> models.Approval:
+        """Returns an approval."""
+        return await self._client._get(models.Approval, path("approvals", approval_id))
+
+    async def approve(self, approval_id: str, reason: str | None = None) -> models.Approval:
+        """Approves a call: the next call with exactly its arguments runs, once. Needs a key of the scope ``admin``."""
+        return await self._answer(approval_id, "approve", reason)
+
+    async def deny(self, approval_id: str, reason: str | None = None) -> models.Approval:
+        """Denies a call. Needs a key of the scope ``admin``."""
+        return await self._answer(approval_id, "deny", reason)
+
+    async def wait(self, approval_id: str, *, timeout: float) -> models.Approval:
+        """Waits until a person has answered, ``timeout`` seconds at most; then ``state`` may still be ``pending``."""
+        until = time.monotonic() + timeout
+        pause = FIRST_PAUSE
+        while True:
+            approval = await self.get(approval_id)
+            left = until - time.monotonic()
+            if approval.state != "pending" or left <= 0:
+                return approval
+            await io.sleep(min(pause, left))
+            pause = min(1.5 * pause, LONGEST_PAUSE)
+
+    async def _answer(self, approval_id: str, decision: str, reason: str | None) -> models.Approval:
+        body = present(decision=decision, reason=reason)
+        return await self._client._post(models.Approval, path("approvals", approval_id), body)
+
+
+class AsyncExecution(_Resource):
+    """Execution of calls: live, or in shadow."""
+
+    async def effective(
+        self,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        tool: str | None = None,
+        run: str | None = None,
+        parent_run: str | None = None,
+    ) -> models.Effective:
+        """Returns the execution of such calls, with the source that decided: ``won`` and ``overruled``."""
+        asked = {"agent": agent, "session": session, "tool": tool, "run": run, "parent_run": parent_run}
+        return await self._client._get(models.Effective, path("execution", "effective"), asked)
+
+
+class AsyncRuns(_Resource):
+    """Runs: calls that share the state of their stubs."""
+
+    async def list(
+        self,
+        *,
+        agent: str | None = None,
+        run: str | None = None,
+        in_shadow: bool | None = None,
+        limit: int | None = None,
+    ) -> builtins.list[models.Run]:
+        """Returns the runs with the newest calls, ``limit`` at most (1 to 500; 50 unless given)."""
+        params = {"agent": agent, "run": run, "in_shadow": in_shadow, "limit": limit}
+        return (await self._client._get(models.RunList, path("runs"), params)).items
+
+    async def end(self, run: str, *, reason: str, agent: str | None = None) -> builtins.list[models.RunName]:
+        """Ends a run, of one agent or of all; the next call with its name begins a new one. Returns the ended runs."""
+        body = present(reason=reason, agent=agent)
+        return (await self._client._post(models.RunsEnded, path("runs", run, "end"), body, True)).ended
+
+
+class AsyncTrajectories(_Resource):
+    """Tasks with their events and findings."""
+
+    async def get(self, task_id: str, *, mode: Mode | None = None) -> models.Trajectory:
+        """Returns a task: its recommendation, its coverage, and all of its events in order, each with its findings."""
+        full, asked = path("trajectories", task_id), {"limit": PAGE, "mode": mode}
+        first = await self._client._get(models.Trajectory, full, asked)
+        events, cursor = list(first.events), first.next_cursor
+        while cursor is not None:
+            more = await self._client._get(models.Trajectory, full, {**asked, "cursor": cursor})
+            events, cursor = [*events, *more.events], more.next_cursor
+        return first.model_copy(update={"events": events, "next_cursor": None})
+
+
+class AsyncBreakers(_Resource):
+    """Recommendations to stop routing work to an agent."""
+
+    def list(
+        self, *, agent: str | None = None, recommendation: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[models.Breaker]:
+        """Yields breakers; ``recommendation`` is ``closed``, ``open`` or ``half_open``."""
+        asked = {"agent": agent, "recommendation": recommendation}
+        return self._pages(models.Breaker, path("breakers"), limit, asked)
+
+    async def get(self, agent: str) -> models.Breaker:
+        """Returns the breaker of an agent."""
+        return await self._client._get(models.Breaker, path("breakers", agent))
+
+    async def acknowledge(self, agent: str, *, by: str | None = None, note: str | None = None) -> models.Acknowledged:
+        """Notes that a person takes care of an open breaker. Needs a key of the scope ``admin``."""
+        return await self._client._post(
+            models.Acknowledged, path("breakers", agent, "acknowledge"), present(by=by, note=note), True
+        )
+
+    async def reset(self, agent: str, *, by: str | None = None, note: str | None = None) -> models.Breaker:
+        """Closes a breaker. Needs a key of the scope ``admin``."""
+        return await self._client._post(
+            models.Breaker, path("breakers", agent, "reset"), present(by=by, note=note), True
+        )
+
+
+class AsyncReflexions(_Resource):
+    """Recommendations that an agent reconsiders a recurring fault."""
+
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        task_type: str | None = None,
+        status: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        order: Order | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[models.Reflexion]:
+        """Yields reflexions of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
+        asked = {"agent": agent, "task_type": task_type, "status": status, "since": since, "until": until, "order": order}
+        return self._pages(models.Reflexion, path("reflexions"), limit, asked)

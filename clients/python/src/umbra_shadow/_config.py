@@ -1,0 +1,105 @@
+"""Address, key and identity of a client, by its arguments or the environment."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import os
+import urllib.parse
+from collections.abc import Iterator, Sequence
+
+DEFAULT_URL = "http://127.0.0.1:7817"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Context of calls: agent, session, run, route and modes."""
+
+    agent: str | None = None
+    session: str | None = None
+    run: str | None = None
+    parent_run: str | None = None
+    seed: str | None = None
+    route: str | None = None
+    modes: tuple[str, ...] = ()
+
+    def over(self, below: Place) -> Place:
+        """Returns this context, with the members of ``below`` where this has none."""
+        return Place(**{one.name: getattr(self, one.name) or getattr(below, one.name) for one in dataclasses.fields(self)})
+
+
+_place: contextvars.ContextVar[Place] = contextvars.ContextVar("umbra_place", default=Place())
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings of a client. ``timeout`` and ``retry_for`` are in seconds."""
+
+    url: str
+    timeout: float
+    retry_for: float
+    place: Place
+    api_key: str | None = dataclasses.field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        url: str | None,
+        api_key: str | None,
+        agent: str | None,
+        session: str | None,
+        run: str | None,
+        seed: str | None,
+        timeout: float,
+        retry_for: float,
+    ) -> Config:
+        """Returns the settings by arguments, and by the environment where an argument is missing."""
+        env = os.environ.get
+        url = (url or env("UMBRA_URL") or DEFAULT_URL).rstrip("/")
+        parts = urllib.parse.urlsplit(url)
+        # An address may carry a password: it is not repeated in the error.
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            shown = url.rpartition("@")[2].partition("?")[0]
+            raise ValueError(f"{shown!r} is not an address of a server: write http://HOST:PORT or https://HOST")
+        for name, seconds in [("timeout", timeout), ("retry_for", retry_for)]:
+            if not seconds > 0:
+                raise ValueError(f"{name} is in seconds and above 0, not {seconds!r}")
+        api_key = api_key or env("UMBRA_API_KEY") or _first_line(env("UMBRA_API_KEY_FILE"))
+        if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key):
+            raise ValueError("the API key has characters that no key has: remove blanks and line ends")
+        place = Place(
+            agent=agent or env("UMBRA_AGENT") or "python",
+            session=session or env("UMBRA_SESSION"),
+            run=run or env("UMBRA_RUN"),
+            seed=seed or env("UMBRA_SEED"),
+        )
+        return cls(url, timeout, retry_for, place, api_key)
+
+    def here(self) -> Place:
+        """Returns the context of a call that is made now."""
+        return _place.get().over(self.place)
+
+
+@contextlib.contextmanager
+def entered(config: Config, place: Place, modes: Sequence[str]) -> Iterator[None]:
+    """Sets the context of the calls made within the block."""
+    if isinstance(modes, str):
+        raise TypeError("modes is a list of names")
+    outer = _place.get()
+    if place.run and not place.parent_run:
+        above = outer.run or config.place.run
+        place = dataclasses.replace(place, parent_run=above if above != place.run else None)
+    inner = place.over(dataclasses.replace(outer, modes=()))
+    token = _place.set(dataclasses.replace(inner, modes=(*outer.modes, *modes)))
+    try:
+        yield
+    finally:
+        _place.reset(token)
+
+
+def _first_line(path: str | None) -> str | None:
+    if not path:
+        return None
+    with open(path, encoding="utf-8") as file:
+        return file.readline().strip() or None

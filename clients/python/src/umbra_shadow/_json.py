@@ -1,0 +1,119 @@
+"""Values of programs as JSON, and JSON as values of annotated types."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import enum
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pydantic
+
+# Most values in the arguments or the result of a call: more of them mostly means a list that contains itself.
+MOST_VALUES = 250_000
+
+
+class Pairs:
+    """Pairs of names and values, in which a name may occur twice."""
+
+    def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        self.pairs = pairs
+
+
+def plain(value: Any, most: float = float("inf")) -> Any:
+    """Converts a value to JSON. A value without a form in JSON becomes its text, so that rules can still read it.
+
+    Raises :class:`ValueError` if the value has more than ``most`` parts.
+    """
+    return _Plain(most).of(value, 0)
+
+
+def encoded(value: Any) -> bytes:
+    """Returns JSON as it is sent. U+0000 becomes U+FFFD: the server cannot store it, and results of tools may hold it.
+
+    Raises :class:`ValueError` or :class:`RecursionError` if the value cannot be written.
+    """
+    return json.dumps(_without_nul(plain(value)), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def typed(value: Any, hint: Any) -> Any:
+    """Converts a JSON value to a type. For a type that pydantic cannot make, the value is returned unchanged.
+
+    Raises :class:`ValueError` if the value does not fit the type.
+    """
+    try:
+        adapter = pydantic.TypeAdapter(hint)
+    except pydantic.errors.PydanticUserError:
+        return value
+    return adapter.validate_json(json.dumps(value), strict=True)
+
+
+def _keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Builds an object of all pairs. A repeated name gets another name, so that no value is hidden."""
+    named: dict[str, Any] = {}
+    for key, item in pairs:
+        while key in named:
+            key += "~"
+        named[key] = item
+    return named
+
+
+class _Plain:
+    def __init__(self, most: float) -> None:
+        self.left = most
+
+    def of(self, value: Any, depth: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError("it has too many values")
+        if value is None or isinstance(value, (bool, int)):
+            return value if not isinstance(value, int) or -(2**63) <= value < 2**64 else _digits(value)
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+        if isinstance(value, float):
+            return value if value == value and abs(value) != float("inf") else str(value)
+        if isinstance(value, (bytes, bytearray)):
+            return value.decode("utf-8", "replace")
+        if isinstance(value, enum.Enum):
+            return self.of(value.value, depth + 1)
+        if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+            return value.isoformat()
+        if isinstance(value, datetime.timedelta):
+            return value.total_seconds()
+        if depth >= 32:
+            return str(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if isinstance(value, (Mapping, Pairs)):
+            pairs = value.pairs if isinstance(value, Pairs) else value.items()
+            return _keyed((str(key), self.of(item, depth + 1)) for key, item in pairs)
+        if isinstance(value, (list, tuple)):
+            return [self.of(item, depth + 1) for item in value]
+        if isinstance(value, (set, frozenset)):
+            items = (self.of(item, depth + 1) for item in value)
+            return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+        for method in ("model_dump", "dict"):
+            # Pydantic's models, of version 1 or 2.
+            if not isinstance(value, type) and callable(getattr(value, method, None)):
+                with contextlib.suppress(Exception):
+                    return self.of(getattr(value, method)(), depth + 1)
+        return str(value)
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        # Python refuses to write so many digits in base 10.
+        return hex(value)
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, dict):
+        return _keyed((_without_nul(key), _without_nul(item)) for key, item in value.items())
+    return [_without_nul(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,227 @@
+"""Requests and responses, and their handling that both kinds of clients share."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import random
+import threading
+import time
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import httpx
+import pydantic
+
+from ._json import encoded
+from .errors import APIError, Unavailable, problem_text
+
+VERSION = "0.1.0"
+
+# Longest attempt at a request that is retried, in seconds.
+ATTEMPT = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+# Seconds of silence after which a stream is dead; the server sends a keep-alive message every 15 s.
+SILENCE = 60.0
+
+M = TypeVar("M", bound=pydantic.BaseModel)
+
+
+class NoAnswer(Exception):
+    """The server did not answer, or not in time. ``sent`` is False if the request did not reach it."""
+
+    def __init__(self, detail: str, sent: bool = True) -> None:
+        super().__init__(detail)
+        self.sent = sent
+
+    @classmethod
+    def of(cls, error: Exception) -> NoAnswer:
+        """Returns the fault of the network, in words."""
+        sent = not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+        words = "no answer in time" if isinstance(error, httpx.TimeoutException) else str(error)
+        return cls(words or type(error).__name__, sent)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A request to the server. ``repeatable``: it may be sent again when the first answer may be lost."""
+
+    method: str
+    path: str
+    body: Any = None
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    repeatable: bool = False
+
+    @functools.cached_property
+    def data(self) -> bytes:
+        """Body as it is sent: JSON in UTF-8, or nothing."""
+        return b"" if self.body is None else encoded(self.body)
+
+    @property
+    def target(self) -> str:
+        """Path with its query. Members without a value are left out; a truth value is ``true`` or ``false``."""
+        given = {
+            name: str(value).lower() if isinstance(value, bool) else getattr(value, "isoformat", lambda: value)()
+            for name, value in self.params.items()
+            if value is not None
+        }
+        return f"{self.path}?{urllib.parse.urlencode(given)}" if given else self.path
+
+
+@dataclasses.dataclass(frozen=True)
+class Response:
+    """A response of the server. ``body`` is its JSON object; a refusal counts in any form: a proxy may have written it."""
+
+    status: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, status: int, data: bytes, headers: Mapping[str, str]) -> Response:
+        """Reads a response. Raises :class:`NoAnswer` if a success is no JSON object."""
+        try:
+            body = json.loads(data or b"{}")
+            if not isinstance(body, dict):
+                raise ValueError("the answer is no JSON object")
+        except (ValueError, RecursionError) as wrong:
+            if status < 300:
+                raise NoAnswer(f"what answers is no server of Umbra: {wrong}") from None
+            body = {"detail": data[:200].decode("utf-8", "replace")}
+        return cls(status, body, headers)
+
+    @property
+    def is_temporary(self) -> bool:
+        """True if the same request may succeed later."""
+        return self.status in (408, 425, 429) or self.status >= 500
+
+
+def path(*parts: str) -> str:
+    """Returns a path of the API; the parts are percent-encoded."""
+    return "/v1/" + "/".join(urllib.parse.quote(part, safe="") for part in parts)
+
+
+def headers_of(api_key: str | None, body: bytes, more: Mapping[str, str]) -> dict[str, str]:
+    """Returns the headers of a request."""
+    headers = {"User-Agent": f"umbra-shadow-python/{VERSION}", **more}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
+    return {**headers, "Content-Type": "application/json"} if body else headers
+
+
+def parsed(kind: type[M], response: Response) -> M:
+    """Returns the answer as a model. Raises :class:`NoAnswer` if it is none."""
+    try:
+        return kind.model_validate(response.body)
+    except pydantic.ValidationError as wrong:
+        first = wrong.errors()[0]
+        place = ".".join(str(one) for one in first["loc"])
+        raise NoAnswer(f"what answers is no server of Umbra of this version: {place}: {first['msg']}") from None
+
+
+class Retry:
+    """Attempts at one request, until it is answered or its time is over."""
+
+    def __init__(self, request: Request, url: str, seconds: float, attempt: float = ATTEMPT) -> None:
+        self._request, self._url, self._attempt = request, url, attempt
+        self._until = time.monotonic() + seconds
+        self._pause = _FIRST_PAUSE
+
+    def seconds(self) -> float:
+        """Returns the length of the next attempt."""
+        return max(0.05, min(self._attempt, self._until - time.monotonic()))
+
+    def answered(self, response: Response) -> float | None:
+        """Returns None if the response is final, or the pause before the next attempt. Raises what a refusal means."""
+        if response.is_temporary:
+            # A server that is too busy, or starts, has not taken the request.
+            is_refused = response.status in (429, 503)
+            return self._again(f"it answered {response.status}: {problem_text(response.body)}", is_refused, response)
+        if response.status >= 400:
+            raise APIError(response.status, response.body)
+        if not 200 <= response.status < 300:
+            raise Unavailable(f"what answers at {self._url} is no server of Umbra: it answered {response.status}")
+        return None
+
+    def unanswered(self, fault: NoAnswer) -> float:
+        """Returns the pause before the next attempt. Raises :class:`Unavailable` if there is none."""
+        return self._again(str(fault), not fault.sent)
+
+    def _again(self, what: str, was_not_taken: bool, response: Response | None = None) -> float:
+        pause = self._pause * random.uniform(0.5, 1.0)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        wanted = (response.headers.get("retry-after") if response else None) or ""
+        if wanted.isdigit():
+            pause = max(pause, float(wanted))
+        if not (self._request.repeatable or was_not_taken) or time.monotonic() + pause >= self._until:
+            raise Unavailable(f"{self._url} gave no answer: {what}") from None
+        return pause
+
+
+class Health:
+    """Circuit breaker of a server: after faults in a row no request is sent for a while, then one request tries it."""
+
+    FAULTS = 3
+    PASSIVE = 15.0
+    """Length of the pause, in seconds."""
+
+    def __init__(self, faults: int | None = None) -> None:
+        self.most = faults or self.FAULTS
+        self._lock = threading.Lock()
+        self._faults = 0
+        self._until = 0.0
+
+    def may_ask(self, seconds: float, alone: bool = True) -> bool:
+        """Returns True if a request may be sent. After a pause an ``alone`` one holds others back for ``seconds``."""
+        with self._lock:
+            if self._faults < self.most:
+                return True
+            now = time.monotonic()
+            if now < self._until:
+                return False
+            if alone:
+                self._until = now + seconds
+            return True
+
+    def answered(self) -> None:
+        """Notes an answer."""
+        with self._lock:
+            self._faults = 0
+
+    def failed(self) -> int:
+        """Notes a fault, and returns the number of faults in a row."""
+        with self._lock:
+            self._faults += 1
+            if self._faults >= self.most:
+                self._until = time.monotonic() + self.PASSIVE
+            return self._faults
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerEvent:
+    """A server-sent event. ``event`` and ``data`` are empty if it only moves the position."""
+
+    id: str
+    event: str
+    data: str
+
+
+class EventDecoder:
+    """Decoder of a stream of server-sent events, line by line."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, str] = {}
+
+    def feed(self, line: str) -> ServerEvent | None:
+        """Takes a line, and returns the event that ends with it."""
+        name, _, value = line.partition(":")
+        if name in ("id", "event", "data"):
+            value = value.removeprefix(" ")
+            before = self._members.get(name)
+            self._members[name] = f"{before}\n{value}" if name == "data" and before is not None else value
+        if line or not self._members:
+            return None
+        said, self._members = self._members, {}
+        return ServerEvent(said.get("id", ""), said.get("event", ""), said.get("data", ""))

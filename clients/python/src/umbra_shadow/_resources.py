@@ -1,0 +1,66 @@
+"""Parts of the requests for events and findings that are no input or output."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from . import models
+from ._json import encoded
+from ._terms import as_json
+
+# Limits of one batch of events: the server takes 1,000 events and 2 MiB.
+_MOST_EVENTS = 1_000
+_MOST_BYTES = 1_500_000
+# Items of one page of a list.
+PAGE = 200
+# Longest wait of one request for a verdict, in seconds; the server allows 60.
+LONGEST_WAIT = 30.0
+# First and longest pause between looks for an answer of a person, and between attempts to resume a stream, in seconds.
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+
+EventLike = models.NewEvent | Mapping[str, Any]
+"""An event: ``models.NewEvent``, or a dictionary with the same members."""
+
+
+def event_of(event: EventLike, agent: str) -> dict[str, Any]:
+    """Returns an event with its agent, and with an id, by which it is stored once however often it is sent."""
+    given = as_json(event)
+    return {**given, "agent": given.get("agent") or agent, "id": given.get("id") or uuid.uuid4().hex}
+
+
+def batches(events: Iterable[EventLike], agent: str) -> Iterator[list[dict[str, Any]]]:
+    """Yields the events in batches that the server takes."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for event in events:
+        given = event_of(event, agent)
+        length = len(encoded(given)) + 1
+        if batch and (len(batch) == _MOST_EVENTS or size + length > _MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(given)
+        size += length
+    if batch:
+        yield batch
+
+
+class BatchSum:
+    """Results of all batches, numbered through."""
+
+    def __init__(self) -> None:
+        self._sum: dict[str, Any] = {"accepted": 0, "replayed": 0, "rejected": 0, "results": []}
+        self._sent = 0
+
+    def add(self, result: models.BatchResult, sent: int) -> None:
+        """Adds the result of a batch of ``sent`` events."""
+        for count in ("accepted", "replayed", "rejected"):
+            self._sum[count] += getattr(result, count)
+        moved = [one.model_copy(update={"index": one.index + self._sent}) for one in result.results]
+        self._sum["results"] += moved
+        self._sent += sent
+
+    def result(self) -> models.BatchResult:
+        """Returns the sum."""
+        return models.BatchResult.model_construct(**self._sum)

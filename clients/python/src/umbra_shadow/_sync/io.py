@@ -1,0 +1,182 @@
+"""Input and output of the synchronous client: HTTP within a deadline, by httpx in the caller's thread."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from typing import Annotated, Any, Protocol, TypeVar
+
+import httpcore
+import httpx
+
+from .._config import Config
+from .._requests import SILENCE, EventDecoder, NoAnswer, Request, Response, ServerEvent, headers_of
+
+__all__ = ["Checked", "Http", "Semaphore", "checked", "closing", "is_async", "sleep"]
+
+C = TypeVar("C", covariant=True)
+D = TypeVar("D")
+
+# Result of a check; the asynchronous client has an object in its place.
+Checked = Annotated[D, "checked"]
+is_async = False
+Semaphore = threading.Semaphore
+# Most bytes of one write, so that the deadline also holds for a server that reads slowly.
+_PIECE = 65_536
+
+
+def sleep(seconds: float) -> None:
+    """Waits."""
+    time.sleep(seconds)
+
+
+class Check(Protocol[C]):
+    """A check that is made now."""
+
+    def check(self) -> C: ...
+
+
+def checked(check: Check[C]) -> C:
+    """Makes a check now."""
+    return check.check()
+
+
+class Http:
+    """HTTP to one server, for all threads. Connections belong to the process that opened them."""
+
+    def __init__(self, config: Config, transport: httpx.BaseTransport | None = None) -> None:
+        self._config, self._transport = config, transport
+        self._lock = threading.Lock()
+        self._client_of: tuple[int, httpx.Client] | None = None
+
+    def request(self, request: Request, seconds: float) -> Response:
+        """Returns the response within ``seconds``. Raises :class:`NoAnswer` without one."""
+        headers = headers_of(self._config.api_key, request.data, request.headers)
+        url = self._config.url + request.target
+        with _deadline(seconds):
+            for attempt in range(2):
+                try:
+                    response = self._client().request(
+                        request.method, url, content=request.data, headers=headers, timeout=max(seconds, 1e-3)
+                    )
+                    return Response.of(response.status_code, response.content, response.headers)
+                except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+                    # A kept connection may have been closed in this moment.
+                    lost = isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError))
+                    if attempt or not lost or not request.repeatable:
+                        raise NoAnswer.of(error) from None
+        raise AssertionError
+
+    def events(self, request: Request, seconds: float) -> Generator[Response | ServerEvent, None, None]:
+        """Yields server-sent events, or the response if it is no stream; the stream begins within ``seconds``."""
+        timeout = httpx.Timeout(seconds, read=SILENCE)
+        headers = headers_of(self._config.api_key, b"", request.headers)
+        client = self._client()
+        try:
+            sent = client.build_request("GET", self._config.url + request.target, headers=headers, timeout=timeout)
+            with _deadline(seconds):
+                response = client.send(sent, stream=True)
+            try:
+                if response.status_code != 200:
+                    with _deadline(seconds):
+                        data = response.read()
+                    yield Response.of(response.status_code, data, response.headers)
+                    return
+                decoder = EventDecoder()
+                for line in response.iter_lines():
+                    if event := decoder.feed(line):
+                        yield event
+            finally:
+                response.close()
+        except httpx.HTTPError as error:
+            raise NoAnswer.of(error) from None
+
+    def close(self) -> None:
+        """Closes the connections."""
+        with self._lock:
+            known, self._client_of = self._client_of, None
+        if known is not None and known[0] == os.getpid():
+            known[1].close()
+
+    def _client(self) -> httpx.Client:
+        with self._lock:
+            if self._client_of is None or self._client_of[0] != os.getpid():
+                transport = self._transport or _Transport(self._config.url.startswith("https"))
+                self._client_of = (os.getpid(), httpx.Client(transport=transport))
+            return self._client_of[1]
+
+
+_current = threading.local()
+
+
+@contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    """Ends every read and write of this thread within ``seconds``: the timeouts of httpx are those of single ones."""
+    _current.until = time.monotonic() + seconds
+    try:
+        yield
+    finally:
+        _current.until = None
+
+
+def _left(timeout: float | None, late: type[Exception]) -> float | None:
+    until: float | None = getattr(_current, "until", None)
+    if until is None:
+        return timeout
+    left = until - time.monotonic()
+    if left <= 0:
+        raise late("no answer in time")
+    return left if timeout is None else min(timeout, left)
+
+
+class _Transport(httpx.HTTPTransport):
+    """The transport of httpx over connections that keep to the deadline."""
+
+    def __init__(self, is_secure: bool) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=ssl.create_default_context() if is_secure else None,
+            max_connections=100,
+            max_keepalive_connections=32,
+            keepalive_expiry=30.0,
+            network_backend=_Backend(),
+        )
+
+
+class _Backend(httpcore.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options))
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for at in range(0, len(buffer), _PIECE):
+            self._stream.write(buffer[at : at + _PIECE], _left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout, httpcore.ConnectTimeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)

@@ -1,0 +1,427 @@
+"""Tools and their calls: names, the arguments that a model gave, and the consequences of a decision."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import functools
+import inspect
+import json
+import os
+import re
+import time
+import types
+import typing
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._core import Core, log
+from ._json import MOST_VALUES, Pairs, plain, typed
+from ._merge import merged
+from .errors import ApprovalRequired, Blocked, StubFault, UndecidedCall
+
+if TYPE_CHECKING:
+    from ._guardrails import Rules
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EFFECTS = ("read", "write", "destructive")
+# Most bytes of JSON of a result that is reported; of a larger result only the fact that the tool returned is reported.
+_MOST_RESULT = 256 * 1024
+_MOST_ERROR = 4_000
+# Most values in a result that rehearsed changes are merged into.
+MOST_MERGED = 2_000_000
+# Name of this process; together with the process id it names each fork as well.
+_PROCESS = uuid.uuid4().hex[:12]
+# Names of classes by which agent frameworks hand their own objects to a tool. A model gives no such argument.
+_CONTEXTS = {
+    "CallbackManager",
+    "Context",
+    "InvocationContext",
+    "ReadonlyContext",
+    "RunContext",
+    "RunContextWrapper",
+    "RunnableConfig",
+    "ToolContext",
+    "ToolRuntime",
+}
+# Markers in annotations and defaults of parameters that a framework fills in.
+_INJECTED = re.compile(r"^(Injected\w*|Depends|Current\w+|FromDI|Inject)$")
+
+
+class _Unset:
+    """Mark for a value that is not given, since None is a valid one."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Any = _Unset()
+
+# Rules of a sidecar that apply to tools called here: those of the innermost ``with session.guardrails()``.
+rules_in_force: contextvars.ContextVar[Rules | None] = contextvars.ContextVar("umbra_rules", default=None)
+
+
+class Tool:
+    """A tool: its name and description and, for a function, its parameters."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        server: str | None = None,
+        description: str | None = None,
+        effect: str | None = None,
+        stub: Any = UNSET,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        ignore: Iterable[str] = (),
+        core: Core | None = None,
+    ) -> None:
+        if effect is not None and effect not in EFFECTS:
+            raise ValueError(f"effect is one of {', '.join(EFFECTS)}, not {effect!r}")
+        self.function, self.effect, self.stub = function, effect, stub
+        self.core = core
+        """Client whose boundary is around the tool; None for a tool of a sidecar's guardrails alone."""
+        self.described: dict[str, Any] = {"name": name or name_of(function)}
+        if server:
+            self.described["server"] = server
+        if description is None and function is not None and not isinstance(function, functools.partial):
+            description = inspect.getdoc(function)
+        if description:
+            self.described["description"] = description[:8_000]
+        if annotations is not None:
+            self.described["annotations"] = dict(annotations)
+        elif effect is not None:
+            self.described["annotations"] = {"readOnlyHint": effect == "read", "destructiveHint": effect == "destructive"}
+        if input_schema is not None:
+            self.described["input_schema"] = dict(input_schema)
+        if output_schema is not None:
+            self.described["output_schema"] = dict(output_schema)
+        self.name = full_name(self.described)
+        # The type that the function is annotated to return, once looked up.
+        self._returns: Any = UNSET
+        self.signature = inspect.signature(function) if function is not None else inspect.Signature()
+        self._ignored = self._ignored_parameters(function, ignore)
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """Name and server."""
+        return {name: self.described[name] for name in ("server", "name") if name in self.described}
+
+    def _ignored_parameters(self, function: Callable[..., Any] | None, ignore: Iterable[str]) -> set[str]:
+        if isinstance(ignore, str):
+            raise TypeError("ignore is a list of names of parameters")
+        ignored, parameters = set(ignore), self.signature.parameters
+        if unknown := ignored - set(parameters):
+            raise ValueError(f"{self.name} has no parameter {', '.join(sorted(unknown))}: see ignore")
+        if function is None:
+            return ignored
+        first = next(iter(parameters), None)
+        # `self` or `cls` of a method is no argument of the tool.
+        if first in ("self", "cls") and "." in getattr(function, "__qualname__", "").rpartition("<locals>.")[2]:
+            ignored.add(first)
+        hints = _hints(function)
+        for name, parameter in parameters.items():
+            # A default such as Depends(...) marks an injected parameter too.
+            is_marked = _INJECTED.match(type(parameter.default).__name__)
+            if is_marked or _is_injected(hints.get(name, parameter.annotation)):
+                ignored.add(name)
+        return ignored
+
+    def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the arguments that the model gave, by name, with defaults, as JSON values.
+
+        Objects of a framework (a context, a runtime, injected dependencies) and ignored parameters are left out.
+        """
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        more: Mapping[str, Any] = {}
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                more = named.pop(parameter.name, {})
+        given = [(name, one) for name, one in named.items() if name not in self._ignored]
+        return as_arguments([*given, *more.items()])
+
+    def typed(self, result: Any, answer: Mapping[str, Any] | None = None) -> Any:
+        """Converts a JSON value to the type that the function is annotated to return."""
+        if self._returns is UNSET:
+            self._returns = Any if self.function is None else _hints(self.function).get("return", Any)
+        if self._returns in (None, type(None)):
+            return None
+        try:
+            return typed(result, self._returns)
+        except Exception as error:
+            detail = f"the stub cannot be made the type that {self.described['name']} returns: {error}"
+            raise Blocked(self.name, "invalid_stub", detail, answer) from error
+
+
+class Call:
+    """One call of a tool.
+
+    ``run`` makes the call; ``arguments`` are what the model gave. ``override`` is the result of this call in rehearsal.
+    """
+
+    def __init__(self, tool: Tool, arguments: Callable[[], dict[str, Any]], run: Callable[[], Any]) -> None:
+        self.tool, self.run, self._arguments = tool, run, arguments
+        self.override: Any = UNSET
+        self.id = uuid.uuid4().hex
+        self.agent: str | None = None
+        self._own: Any = UNSET
+        self._failed: Exception | None = None
+        self.make_stub: Callable[[], Any] = lambda: tool.stub
+
+    @classmethod
+    def of_function(cls, tool: Tool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Returns a call of a decorated function. Raises :class:`TypeError` for arguments that it does not take."""
+        function, kwargs = typing.cast("Callable[..., Any]", tool.function), dict(kwargs)
+        # Only a tool of the boundary takes this argument; for another function it is an ordinary one.
+        override = kwargs.pop("_guard_stub", None) if tool.core is not None else None
+        tool.signature.bind(*args, **kwargs)
+        call = cls(tool, lambda: tool.arguments(args, kwargs), lambda: function(*args, **kwargs))
+        if override is not None:
+            call.override = override
+        if callable(tool.stub):
+            call.make_stub = lambda: tool.stub(*args, **kwargs)
+        return call
+
+    @classmethod
+    def given(cls, tool: Tool, arguments: Mapping[str, Any], run: Callable[[], Any]) -> Call:
+        """Returns a call by the arguments that a model gave."""
+        call = cls(tool, lambda: as_arguments(arguments), run)
+        if callable(tool.stub):
+            call.make_stub = lambda: tool.stub(**arguments)
+        return call
+
+    @functools.cached_property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments as JSON. Raises whatever reading them raises."""
+        return self._arguments()
+
+    def question(self, core: Core) -> dict[str, Any]:
+        """Returns the body of ``POST /v1/decide``."""
+        tool, body = self.tool, asked(core, self.tool.described, self.arguments, self.id)
+        self.agent = body["agent"]
+        if tool.effect is not None:
+            body["declared_effect"] = tool.effect
+        if self.override is not UNSET:
+            body["stub_override"] = plain(self.override)
+        elif tool.stub is not UNSET:
+            try:
+                self._own = self.make_stub()
+                body["stub_fallback"] = {"result": plain(self._own)}
+            except Exception as error:
+                # The error matters only if the stub is needed: a call that runs needs no stub.
+                self._failed = error
+        return body
+
+    def undecided(self, core: Core, gone: UndecidedCall) -> None:
+        """Lets a declared read run without a decision. Raises for every other call."""
+        if self.tool.effect != "read":
+            raise gone
+        if not core.may_read(self.tool.name):
+            detail = f"{gone.detail}; it is declared a read, but the server has said that it is none"
+            raise UndecidedCall(self.tool.name, "unavailable", detail) from None
+        log.warning("umbra: %s; %s reads, so it runs all the same", gone.detail, self.tool.name)
+
+    def stub_of(self, answer: Mapping[str, Any]) -> Any:
+        """Returns the result in place of the call, or UNSET if the call runs.
+
+        Raises :class:`Blocked`, :class:`ApprovalRequired` or :class:`StubFault` if neither is so.
+        """
+        tool = self.tool
+        if answer["decision"] == "execute":
+            if _safe_mode() and answer.get("execution") == "live" and answer.get("effect") != "read":
+                detail = "AGENT_SAFE_MODE is set here, but the server runs calls live: set it for the server as well"
+                raise Blocked(tool.name, "safe_mode_mismatch", detail, answer)
+            return UNSET
+        if answer["decision"] == "stub":
+            stub = answer.get("stub") or {}
+            if stub.get("fault"):
+                raise StubFault(tool.name, stub["fault"], stub.get("result"))
+            if self.override is not UNSET:
+                return self.override
+            return self._own if stub.get("is_fallback") else tool.typed(stub.get("result"), answer)
+        if answer.get("reason") == "no_contract" and self._failed is not None:
+            raise self._failed
+        if answer["decision"] == "ask":
+            raise ApprovalRequired(tool.name, answer)
+        raise Blocked(tool.name, answer.get("reason") or "policy", answer.get("detail") or "no reason given", answer)
+
+    def merged(self, result: Any, answer: Mapping[str, Any]) -> Any:
+        """Returns the result of a read that ran, with what the run has rehearsed."""
+        merge = answer.get("merge")
+        if not merge:
+            return result
+        try:
+            value = plain(result, MOST_MERGED)
+        except ValueError as odd:
+            # The tool has run: its caller must get the result.
+            log.warning("umbra: what the run has rehearsed is not in the result of %s: %s", self.id, odd)
+            return result
+        laid = merged(value, merge)
+        with contextlib.suppress(Blocked):
+            return self.tool.typed(laid)
+        return laid
+
+
+class Outcome:
+    """Report of one call that runs."""
+
+    def __init__(self, core: Core, call: Call) -> None:
+        self._core, self._call, self._began = core, call, time.monotonic()
+
+    def failed(self, error: BaseException) -> None:
+        """Reports that the tool raised an exception."""
+        words = type(error).__name__
+        # The caller gets the exception, even if reading it for the report fails.
+        with contextlib.suppress(Exception):
+            words = f"{words}: {error}"[:_MOST_ERROR]
+        self._report({"status": "error", "error": words})
+
+    def succeeded(self, result: Any) -> None:
+        """Reports the result of the tool."""
+        told: dict[str, Any] = {}
+        # The caller gets the result, even if reading it for the report fails.
+        with contextlib.suppress(Exception):
+            value = plain(result, MOST_VALUES)
+            if value is not None and len(json.dumps(value, ensure_ascii=False)) <= _MOST_RESULT:
+                told = {"result": value}
+        self._report({"status": "ok", **told})
+
+    def _report(self, outcome: dict[str, Any]) -> None:
+        milliseconds = max(0, int((time.monotonic() - self._began) * 1000))
+        told = {"agent": self._call.agent, "duration_ms": milliseconds, **outcome}
+        self._core.report(self._call.id, told)
+
+
+def later(core: Core, call: Call, answer: Mapping[str, Any], pending: Awaitable[Any]) -> Any:
+    """Returns the coroutine that ends a call of a plain function which has returned a coroutine."""
+    return core.async_client()._ran(call, answer, lambda: pending)
+
+
+def asked(core: Core, tool: Mapping[str, Any], arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
+    """Returns the body of ``POST /v1/decide`` for a call that is made here and now."""
+    place = core.config.here()
+    body: dict[str, Any] = {
+        "call_id": call_id,
+        "agent": place.agent,
+        "tool": dict(tool),
+        "arguments": dict(arguments),
+        "deadline_ms": max(1, int(core.config.timeout * 1000)),
+    }
+    for key in ("session", "run", "parent_run", "seed", "route"):
+        if getattr(place, key):
+            body[key] = getattr(place, key)
+    if not place.run and not place.session:
+        # A fork counts as a process of its own.
+        body.update(run=f"process-{_PROCESS}-{os.getpid()}", default_run=True)
+    if place.modes:
+        body["modes"] = list(place.modes)
+    return body
+
+
+def as_arguments(arguments: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns arguments as JSON values, without objects of a framework."""
+    pairs = arguments.items() if isinstance(arguments, Mapping) else arguments
+    given = Pairs((name, one) for name, one in pairs if not _is_injected(type(one)))
+    named: dict[str, Any] = plain(given, MOST_VALUES)
+    return named
+
+
+def wrapped(function: F, tool: Tool, now: Callable[[Call], Any], later: Callable[[Call], Awaitable[Any]], marked: bool = False) -> F:
+    """Returns a function of the same signature whose calls are made by ``now`` or, for a coroutine function, ``later``."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{tool.name} is a generator: a tool returns its result, so collect it first")
+    if is_coroutine_function(function):
+
+        @functools.wraps(function)
+        async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+            return await later(Call.of_function(tool, args, kwargs))
+
+        outside: Any = asynchronous
+    else:
+
+        @functools.wraps(function)
+        def synchronous(*args: Any, **kwargs: Any) -> Any:
+            return now(Call.of_function(tool, args, kwargs))
+
+        outside = synchronous
+    if marked:
+        outside.__umbra_tool__, outside.__umbra_outside__ = tool, outside
+    return typing.cast(F, outside)
+
+
+def tool_around(function: Any) -> Tool | None:
+    """Returns the tool of a function that the boundary's decorator made, and None for any other function."""
+    # A decorator outside of the boundary's copies the mark of the tool with all other members.
+    is_it = getattr(function, "__umbra_outside__", None) is function
+    tool: Tool | None = function.__umbra_tool__ if is_it else None
+    return tool
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Returns True for a coroutine function, a partial of one, and an object whose call is one."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.iscoroutinefunction(function):
+        return True
+    is_object = not isinstance(function, (types.FunctionType, types.MethodType, types.BuiltinFunctionType, type))
+    return is_object and inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
+
+
+def name_of(function: Any) -> str:
+    """Returns the name of a function, of a partial's function, or of an object's class."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not callable(function):
+        raise TypeError(f"a tool is a function or another callable, not {type(function).__name__}")
+    return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
+def full_name(tool: Mapping[str, Any]) -> str:
+    """Returns ``server.name``, or the name alone."""
+    server, name = tool.get("server"), str(tool.get("name") or "?")
+    return f"{server}.{name}" if server else name
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    """Returns the annotations of a function; as texts if they name types that do not exist at run time."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not isinstance(function, (types.FunctionType, types.MethodType, type)) and hasattr(type(function), "__call__"):
+        function = getattr(function, "__wrapped__", type(function).__call__)
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception:
+        hints = dict(getattr(function, "__annotations__", {}))
+        if isinstance(hints.get("return"), str):
+            hints.pop("return")
+        return hints
+
+
+def _is_injected(hint: Any) -> bool:
+    """Returns True for the annotation, or the class, of an argument that a framework fills in."""
+    if isinstance(hint, str):
+        names = re.findall(r"\w+", hint)
+        return any(name in _CONTEXTS or _INJECTED.match(name) for name in names)
+    if typing.get_origin(hint) is typing.Annotated:
+        marks = [mark if isinstance(mark, type) else type(mark) for mark in hint.__metadata__]
+        return any(_INJECTED.match(mark.__name__) for mark in marks) or _is_injected(hint.__origin__)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(_is_injected(one) for one in typing.get_args(hint))
+    kind = typing.get_origin(hint) or hint
+    if not isinstance(kind, type):
+        return False
+    return bool(_INJECTED.match(kind.__name__)) or any(base.__name__ in _CONTEXTS for base in kind.__mro__)
+
+
+def _safe_mode() -> bool:
+    """Returns True if AGENT_SAFE_MODE is set, as the server reads it: its name in any case, any value except "off"."""
+    said = (value.strip().lower() for name, value in os.environ.items() if name.upper() == "AGENT_SAFE_MODE")
+    return any(value not in ("", "0", "false", "no", "off") for value in said)
