@@ -1,4 +1,7 @@
-"""Shared parts of the tests of the sidecar's client: a server, stand-ins for it, and a base of test cases."""
+"""Shared parts of the tests: servers, stand-ins for them, and bases of test cases.
+
+The tests run the server's binary: $UMBRA, or the newest of target/debug/umbra and target/release/umbra.
+"""
 
 import asyncio
 import contextlib
@@ -12,10 +15,9 @@ import threading
 import unittest
 import uuid
 
-import umbra
+from umbra_shadow import AsyncUmbra
 
 HERE = pathlib.Path(__file__).parent
-BIN = os.environ.get("UMBRA_BIN")
 # A busy machine is no fault: tests of deadlines set one.
 PATIENT = 20.0
 TOOLS = [
@@ -31,23 +33,37 @@ DROP = {"tool": {"server": "db", "name": "drop_table"}, "arguments": {"table": "
 TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n\n## Notes\n\nNothing yet.\n"
 
 
+def binary():
+    built = [HERE.parents[2] / "target" / profile / "umbra" for profile in ("debug", "release")]
+    found = os.environ.get("UMBRA") or max(filter(pathlib.Path.exists, built), key=lambda path: path.stat().st_mtime, default=None)
+    if not found:
+        raise AssertionError("the server is not built: cargo build, or set UMBRA to its binary")
+    return str(found)
+
+
 class Server:
     """A server of the tests, with its own database."""
 
-    def __init__(self, *before):
+    def __init__(self, *before, **settings):
         self.files = tempfile.TemporaryDirectory()
         # The user that runs Postgres must be able to reach its programs and data.
         os.chmod(self.files.name, 0o755)
-        self.env = {name: os.environ[name] for name in ("PATH", "HOME", "UMBRA_PG_BIN") if name in os.environ}
-        self.env |= {"UMBRA__STORAGE__DATA_DIR": f"{self.files.name}/data", "UMBRA__SIDECAR__DEADLINE": "20s"}
         self.work = pathlib.Path(self.files.name, "work")
         self.work.mkdir()
-        self.env |= {"UMBRA__SIDECAR__PATH": str(HERE / "sidecar.yaml"), "UMBRA__SIDECAR__WORKSPACE": str(self.work)}
+        self.env = {name: os.environ[name] for name in ("PATH", "HOME", "UMBRA_PG_BIN") if name in os.environ}
+        settings = {
+            "STORAGE__DATA_DIR": f"{self.files.name}/data",
+            "SIDECAR__DEADLINE": "20s",
+            "SIDECAR__PATH": str(HERE / "sidecar.yaml"),
+            "SIDECAR__WORKSPACE": str(self.work),
+            **settings,
+        }
+        self.env |= {f"UMBRA__{name}": value for name, value in settings.items()}
         self.said = [self.command(*arguments) for arguments in before]
         self.start("http://127.0.0.1:0")
 
     def start(self, url):
-        command = [BIN, "serve", "--bind", url.removeprefix("http://")]
+        command = [binary(), "serve", "--bind", url.removeprefix("http://"), "--tools", str(HERE / "tools.yaml")]
         with open(f"{self.files.name}/log", "wb") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.files.name, env=self.env, stdout=subprocess.PIPE, stderr=log
@@ -59,27 +75,29 @@ class Server:
         self.url = line.partition("listening on ")[2].strip()
 
     def command(self, *arguments):
-        done = subprocess.run([BIN, *arguments], cwd=self.files.name, env=self.env, check=True, capture_output=True)
+        done = subprocess.run([binary(), *arguments], cwd=self.files.name, env=self.env, check=True, capture_output=True)
         return done.stdout
 
-    def end(self, how=signal.SIGTERM):
+    def stop(self, how=signal.SIGTERM):
+        """Ends the process; the data stay."""
         self.process.send_signal(how)
         self.process.wait(60.0)
+        self.process.stdout.close()
+
+    def end(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.stop(how)
         self.process.stdout.close()
         with contextlib.suppress(OSError):
             self.files.cleanup()
 
 
 def setUpModule():
-    global URL, WORK
-    URL, WORK = os.environ.get("UMBRA_URL"), os.environ.get("UMBRA_WORKSPACE")
-    WORK = WORK and pathlib.Path(WORK)
-    if not URL:
-        if not BIN:
-            raise unittest.SkipTest("neither UMBRA_URL nor UMBRA_BIN is set")
-        server = Server()
-        unittest.addModuleCleanup(server.end)
-        URL, WORK = server.url, server.work
+    """Starts the server of a module's tests."""
+    global SERVER, URL, WORK
+    SERVER = Server()
+    unittest.addModuleCleanup(SERVER.end)
+    URL, WORK = SERVER.url, SERVER.work
 
 
 class Peer:
@@ -169,22 +187,31 @@ def answers(status, body, headers=""):
 class Case(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
         self.agent = f"coder-{uuid.uuid4().hex[:8]}"
-        self.client = umbra.Client(url=URL, timeout=PATIENT)
-        logging.getLogger("umbra").setLevel(logging.CRITICAL)
-        self.addCleanup(logging.getLogger("umbra").setLevel, logging.NOTSET)
+        self.client = AsyncUmbra(URL, timeout=PATIENT)
+        self.addAsyncCleanup(self.client.aclose)
+        logging.getLogger("umbra_shadow").setLevel(logging.CRITICAL)
+        self.addCleanup(logging.getLogger("umbra_shadow").setLevel, logging.NOTSET)
         self.threads = set(threading.enumerate())
 
     async def asyncTearDown(self):
         self.assertEqual(asyncio.all_tasks() - {asyncio.current_task()}, set())
         mine = [
-            thread for thread in set(threading.enumerate()) - self.threads if not thread.name.startswith("asyncio_")
+            thread for thread in set(threading.enumerate()) - self.threads if not thread.name.startswith(("asyncio_", "umbra-outcomes"))
         ]
         self.assertEqual(mine, [])
 
     def sidecar(self, **settings):
-        settings = {"agent": self.agent, "client": self.client, **settings}
-        return umbra.sidecar(**settings)
+        client = settings.pop("client", self.client)
+        return client.sidecar(**{"agent": self.agent, **settings})
+
+    def patient(self, url):
+        """Returns a client with a long deadline."""
+        client = AsyncUmbra(url, timeout=PATIENT)
+        self.addAsyncCleanup(client.aclose)
+        return client
 
     def quick(self, url):
         """Returns a client with a short deadline."""
-        return umbra.Client(url=url, timeout=0.3)
+        client = AsyncUmbra(url, timeout=0.3)
+        self.addAsyncCleanup(client.aclose)
+        return client

@@ -1,6 +1,4 @@
-"""Tests of the sidecar's client with a faulty server or without one, and of the fake for users' tests. With UMBRA_BIN
-set, a server of the tests is locked, and killed.
-"""
+"""Tests of the sidecar's client with a faulty server, or without one."""
 
 import asyncio
 import contextlib
@@ -12,11 +10,21 @@ import time
 import unittest
 import unittest.mock
 
-import sidecar_support
-import umbra
-import umbra_sidecar
-from sidecar_support import answers, BIN, Case, DROP, EDIT, PATIENT, Peer, SEARCH, Server, setUpModule, TODO, TOOLS
-from umbra_sidecar import transport
+import support
+from support import DROP, EDIT, PATIENT, SEARCH, TODO, TOOLS, Case, Peer, Server, answers, setUpModule
+from umbra_shadow import APIError, AsyncUmbra, Blocked, Unavailable, _session
+from umbra_shadow._async import sidecar as async_sidecar
+
+__all__ = ["setUpModule"]
+
+
+SESSION = {
+    **{"id": "ses_1", "agent": "a", "state": "open", "modes": [], "objectives": [], "taints": [], "tools": 0, "turns": 0},
+    **{"messages": 0, "tools_digest": "", "rulings": {"allow": 0, "warn": 0, "block": 0}, "opened_at": "2026-01-01T00:00:00Z", "seen_at": "2026-01-01T00:00:00Z"},
+}
+COMPLETE = {"policy_version": "", "degraded": False, "warnings": []}
+ATTACHED = {"id": "ses_1", "session": SESSION, "documents": [], **COMPLETE}
+RULING = {"decision": "block", "would": "block", "inputs": "", **COMPLETE}
 
 
 class Away(Case):
@@ -69,7 +77,7 @@ class Away(Case):
         self.assertLess(time.monotonic() - began, PATIENT / 2)
 
     async def stream(self, s):
-        with unittest.mock.patch.object(umbra_sidecar.session, "_RESUME_AFTER", 0.0):
+        with unittest.mock.patch.object(_session, "RESUME_AFTER", 0.0):
             async for said in s.stream():
                 yield said
 
@@ -77,13 +85,13 @@ class Away(Case):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             client = self.quick(f"http://127.0.0.1:{taken.getsockname()[1]}")
-            with self.assertLogs("umbra", "WARNING") as logs:
+            with self.assertLogs("umbra_shadow", "WARNING") as logs:
                 async with self.sidecar(client=client) as s:
                     self.assertTrue(s.degraded)
                     await self.loop(s)
             self.assertEqual((s.summary.degraded, s.outcome), (True, "succeeded"))
             self.assertIn("left alone for 15 s", "".join(logs.output))
-            async with self.sidecar(client=umbra.Client(url="http://no-such-host.invalid"), deadline=1.0) as s:
+            async with self.sidecar(client=self.patient("http://no-such-host.invalid"), deadline=1.0) as s:
                 self.assertTrue(s.degraded)
 
     async def test_it_accepts_and_never_answers(self):
@@ -98,7 +106,7 @@ class Away(Case):
                     self.assertLessEqual(peer.accepted, 3)
                     # After the pause exactly one request tries the server.
                     before = peer.accepted
-                    with unittest.mock.patch.object(s._health, "_until", 0.0):
+                    with unittest.mock.patch.object(s._core.health, "_until", 0.0):
                         await asyncio.gather(*(s.search_patterns("x") for _ in range(20)))
                     self.assertLessEqual(peer.accepted - before, 1)
 
@@ -111,7 +119,6 @@ class Away(Case):
                         self.assertEqual(await asyncio.to_thread(tool), "ran")
 
     async def test_it_answers_what_is_no_answer(self):
-        session = {"session": {"id": "ses_1", "agent": "a", "state": "open"}, "documents": []}
         for behave in [
             answers(200, b"not json"),
             answers(200, b"[]"),
@@ -129,7 +136,7 @@ class Away(Case):
                     turn = await s.turn(planned_calls=[DROP])
                     self.assertEqual((turn.decisions[0].decision, turn.degraded), ("allow", True))
                     self.assertEqual(await asyncio.to_thread(s.guardrails("enforce")(lambda: "ran")), "ran")
-        async with Peer(answers(200, json.dumps(session).encode())) as peer:
+        async with Peer(answers(200, json.dumps(ATTACHED).encode())) as peer:
             async with self.sidecar(client=self.quick(peer.url)) as s:
                 # Missing rulings count as allowed.
                 self.assertEqual((s.id, (await s.turn(planned_calls=[DROP])).decisions[0].decision), ("ses_1", "allow"))
@@ -143,13 +150,13 @@ class Away(Case):
 
     async def test_who_is_strict_is_told(self):
         async with Peer(Peer.hangs) as peer:
-            with self.assertRaises(umbra.SidecarUnavailable):
+            with self.assertRaises(Unavailable):
                 async with self.sidecar(client=self.quick(peer.url), strict=True):
                     self.fail("it began")
 
     async def test_it_is_cut_off_midway_and_comes_back(self):
         async with Peer(Peer.passes_on) as between:
-            client = umbra.Client(url=between.url, timeout=PATIENT)
+            client = self.patient(between.url)
             async with self.sidecar(client=client, documents={"todo": TODO}) as s:
                 self.assertEqual((await s.guard(DROP)).decision, "block")
                 todo = await s.document("todo")
@@ -172,7 +179,7 @@ class Away(Case):
 
         long, ran = "x" * 300_000, []
         async with Peer(Peer.passes_on) as between:
-            client = umbra.Client(url=between.url, timeout=PATIENT)
+            client = self.patient(between.url)
             async with self.sidecar(client=client) as s:
 
                 @s.guardrails("enforce", server="files")
@@ -193,7 +200,7 @@ class Away(Case):
                     between.cut()
                     s.deadline = 0.5
                     for run in (edit_file("a", long), asyncio.to_thread(edit_now, "b", long)):
-                        with self.assertRaises(umbra.Blocked) as blocked:
+                        with self.assertRaises(Blocked) as blocked:
                             await run
                         self.assertEqual((blocked.exception.reason, ran), ("too_long", []))
                 # A proxy that refuses long requests does not lead past the rules either.
@@ -201,14 +208,14 @@ class Away(Case):
                 between.cut()
                 s.deadline = PATIENT
                 for run in (drop_table("users"), asyncio.to_thread(edit_now, "b", "short")):
-                    with self.assertRaises(umbra.SidecarRefused):
+                    with self.assertRaises(APIError):
                         await run
                 self.assertEqual(ran, [])
                 # Long requests do not open the circuit breaker, which would let short calls past the rules.
                 between.behave = Peer.passes_on
                 between.cut()
                 s.deadline = PATIENT
-                with self.assertRaises(umbra.Blocked) as blocked:
+                with self.assertRaises(Blocked) as blocked:
                     await drop_table("users")
                 self.assertEqual((blocked.exception.reason, ran), ("policy", []))
                 await edit_file("c", long)
@@ -219,7 +226,7 @@ class Away(Case):
 
         async def is_slow_with_what_is_long(self, reader, writer):
             """Passes short requests on, and leaves long ones without an answer."""
-            host, port = sidecar_support.URL.rpartition("/")[2].split(":")
+            host, port = support.URL.rpartition("/")[2].split(":")
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
@@ -236,7 +243,7 @@ class Away(Case):
         for page in pages:
             for strict in (False, True):
                 async with Peer(Peer.passes_on) as between:
-                    client = umbra.Client(url=between.url, timeout=PATIENT)
+                    client = self.patient(between.url)
                     async with self.sidecar(client=client, strict=strict) as s:
 
                         @s.guardrails("enforce", server="web")
@@ -259,14 +266,14 @@ class Away(Case):
                         with contextlib.suppress(OSError):
                             await (fetch(page) if strict else asyncio.to_thread(fetch_now, page))
                         s.deadline = PATIENT
-                        with self.assertRaises(umbra.Blocked, msg=page) as blocked:
+                        with self.assertRaises(Blocked, msg=page) as blocked:
                             await send_email("all")
                         self.assertEqual(blocked.exception.reason, "policy")
                         between.behave = Peer.passes_on
                         between.cut()
 
     async def test_neither_number_nor_a_busy_loop_leads_past_a_rule(self):
-        told = {"session": {"id": "ses_1", "agent": "a", "state": "open"}, "documents": [], "decision": "block"}
+        told = {**ATTACHED, **RULING}
         at_once, ran = answers(200, json.dumps(told).encode()), []
 
         class Slow:
@@ -284,8 +291,8 @@ class Away(Case):
         async def busy():
             time.sleep(2.0)
 
-        with unittest.mock.patch.object(umbra_sidecar.asking, "_MOST_AT_ONCE", 1):
-            async with Peer(slowly) as peer, self.sidecar(client=umbra.Client(url=peer.url), deadline=1.0) as s:
+        with unittest.mock.patch.object(async_sidecar, "MOST_AT_ONCE", 1):
+            async with Peer(slowly) as peer, self.sidecar(client=self.patient(peer.url), deadline=1.0) as s:
 
                 @s.guardrails("enforce", server="db")
                 async def drop_table(table):
@@ -293,12 +300,12 @@ class Away(Case):
 
                 for calls in ([drop_table(str(n)) for n in range(10)], [drop_table("users"), busy()]):
                     for one in await asyncio.gather(*calls, return_exceptions=True):
-                        self.assertTrue(one is None or isinstance(one, umbra.Blocked), one)
+                        self.assertTrue(one is None or isinstance(one, Blocked), one)
                     self.assertEqual(ran, [])
 
     async def test_who_could_not_attach_is_attached_later(self):
         async with Peer(answers(503, b"{}")) as between:
-            client = umbra.Client(url=between.url, timeout=PATIENT)
+            client = self.patient(between.url)
             async with self.sidecar(client=client, documents={"todo": TODO}) as s:
                 self.assertTrue(s.degraded)
                 between.behave = Peer.passes_on
@@ -316,8 +323,8 @@ class Away(Case):
 
     async def test_a_session_that_the_server_has_ended_stops_nobody(self):
         async with self.sidecar(tools=TOOLS) as s:
-            other = self.client._post(f"/v1/sessions/{s.id}/close", {}, PATIENT)
-            self.assertEqual(other[0], 200)
+            async with self.client.sidecar(id=s.id) as other:
+                await other.close()
             todo = await s.document("todo")
             self.assertFalse((await todo.put("x")).stored)
             turn = await s.turn(planned_calls=[DROP])
@@ -325,17 +332,17 @@ class Away(Case):
             held = await s.guard(DROP)
             self.assertEqual((held.decision, held.degraded), ("block", True))
             ran = s.guardrails("enforce", server="db", name="drop_table")(lambda: "ran")
-            self.assertRaises(umbra.Blocked, ran)
+            self.assertRaises(Blocked, ran)
             self.assertEqual(str((await s.select("edit a file")).ranked[0].tool), "files.edit_file")
             self.assertTrue(s.degraded)
 
     async def test_what_is_wrong_use_is_raised(self):
-        with self.assertRaises(umbra.SidecarRefused) as refused:
+        with self.assertRaises(APIError) as refused:
             async with self.sidecar(objectives=["no such objective"]):
                 self.fail("it began")
         self.assertEqual((refused.exception.status, refused.exception.errors[0]["pointer"]), (400, "/objectives/0"))
         async with self.sidecar() as s:
-            with self.assertRaises(umbra.SidecarRefused):
+            with self.assertRaises(APIError):
                 await s.message(role="nobody")
             # A report that is too large is no fault of the program, but of a tool's result.
             large = await s.message("x" * 4_000_000)
@@ -352,7 +359,7 @@ class Away(Case):
 
     async def test_who_is_cancelled_is_not_held_up(self):
         async with Peer(Peer.hangs) as peer:
-            client = umbra.Client(url=peer.url, timeout=PATIENT)
+            client = self.patient(peer.url)
 
             async def agent():
                 async with self.sidecar(client=client):
@@ -376,7 +383,7 @@ class Away(Case):
 
                 await wait_for_ever()
 
-            async with self.sidecar(client=umbra.Client(url=between.url, timeout=PATIENT)) as s:
+            async with self.sidecar(client=self.patient(between.url)) as s:
                 task = asyncio.ensure_future(at_work(s))
                 await started.wait()
                 task.cancel()
@@ -390,49 +397,20 @@ class Away(Case):
         calls = []
 
         async def late_once(self, reader, writer):
-            behave = answers(200, json.dumps({"decision": "block", "rule": f"of {len(calls)}"}).encode())
+            behave = answers(200, json.dumps({**RULING, "rule": f"of {len(calls) + 1}"}).encode())
             calls.append(None)
             if len(calls) == 1:
                 await held.wait()
             await behave(self, reader, writer)
 
-        async with Peer(late_once) as peer:
-            http = transport.Http(umbra.Client(url=peer.url))
-            request = transport.Request("POST", "/v1/guard", {}, repeatable=True)
-            with self.assertRaises(umbra._NoAnswer):
-                await http.request(request, 0.1)
+        async with Peer(late_once) as peer, self.sidecar(client=self.patient(peer.url), deadline=0.2) as s:
+            self.assertTrue(s.degraded)
             held.set()
-            self.assertEqual((await http.request(request, PATIENT)).body["rule"], "of 1")
-            self.assertEqual((len(http._open), (await http.request(request, PATIENT)).body["rule"]), (1, "of 1"))
-            http.close()
-
-    async def test_chunks_and_interim_answers_are_read(self):
-        said = (
-            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-            b'5;x=y\r\n{"a":\r\n3\r\n 1}\r\n0\r\nTrailer: 1\r\n\r\n'
-        )
-
-        async def chunked(self, reader, writer):
-            while True:
-                await reader.readuntil(b"\r\n\r\n")
-                writer.write(said)
-
-        async def until_the_end(self, reader, writer):
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}')
-            writer.close()
-
-        for behave, kept in [(chunked, 1), (until_the_end, 0)]:
-            async with Peer(behave) as peer:
-                http = transport.Http(umbra.Client(url=peer.url))
-                for _ in range(2):
-                    answer = await http.request(transport.Request("GET", "/"), PATIENT)
-                    self.assertEqual((answer.status, answer.body, len(http._kept)), (200, {"a": 1}, kept))
-                self.assertEqual(peer.accepted, 1 if kept else 2)
-                http.close()
+            s.deadline = PATIENT
+            for _ in range(2):
+                self.assertEqual((await s.guard(DROP)).rule, "of 2")
 
 
-@unittest.skipUnless(BIN, "UMBRA_BIN is not set")
 class Own(Case):
     """Tests that lock or kill a server of their own."""
 
@@ -442,12 +420,12 @@ class Own(Case):
         self.addCleanup(server.end, signal.SIGKILL)
         key = json.loads(server.said[0])["key"]
         for wrong, agent, status in [(None, self.agent, 401), ("umbra_sk_no", self.agent, 401), (key, "another", 403)]:
-            with self.assertRaises(umbra.SidecarRefused) as refused:
-                async with self.sidecar(agent=agent, client=umbra.Client(url=server.url, key=wrong, timeout=PATIENT)):
+            with self.assertRaises(APIError) as refused:
+                async with self.sidecar(agent=agent, client=AsyncUmbra(server.url, wrong, timeout=PATIENT)):
                     self.fail("it began")
             self.assertEqual(refused.exception.status, status)
             self.assertIn("key", str(refused.exception))
-        client = umbra.Client(url=server.url, key=key, timeout=PATIENT)
+        client = AsyncUmbra(server.url, key, timeout=PATIENT)
         async with self.sidecar(client=client, documents={"todo": TODO}, tools=TOOLS) as s:
             self.assertEqual((await s.turn(planned_calls=[DROP])).decisions[0].decision, "block")
             server.process.kill()
@@ -461,7 +439,7 @@ class Own(Case):
     async def test_an_end_that_nobody_heard_is_told_with_the_next_session(self):
         server = await asyncio.to_thread(Server)
         self.addCleanup(server.end, signal.SIGKILL)
-        client = umbra.Client(url=server.url, timeout=PATIENT)
+        client = self.patient(server.url)
         async with self.sidecar(client=client, task="fix the date bug", tools=TOOLS) as s:
             await s.message(tool_calls=[SEARCH], results=[{"tool": SEARCH["tool"], "content": "found"}])
             server.process.kill()
@@ -471,155 +449,6 @@ class Own(Case):
         async with self.sidecar(client=client, task="fix the date bug") as next:
             self.assertTrue((await next.search_patterns("fix the date bug")).items)
         self.assertFalse(next.summary.degraded)
-
-
-class Fake(Case):
-    def mail_is_off(self, at):
-        return ("block", "mail is off") if at.calls("send_*") else None
-
-    async def test_it_has_the_same_public_face(self):
-        names = [name for name in vars(umbra.Sidecar) if not name.startswith("_")]
-        self.assertGreater(len(names), 10)
-        for name in [*names, "__aenter__", "__aexit__"]:
-            real, fake = getattr(umbra.Sidecar, name), getattr(umbra.FakeSidecar, name)
-            self.assertEqual(callable(real), callable(fake), name)
-            if callable(real):
-                self.assertEqual(inspect.signature(real), inspect.signature(fake), name)
-        settings = {name: getattr(self.sidecar(), name, None) for name in inspect.signature(umbra.Sidecar).parameters}
-        settings |= {"tools": [], "documents": {}, "client": self.client}
-        umbra.FakeSidecar(**settings)
-        self.assertEqual(set(vars(umbra.sidecar())) - set(vars(umbra.FakeSidecar())), set())
-
-    async def test_the_loop_of_an_agent_is_tested_without_a_server(self):
-        def plan_first(at):
-            if at.subject in ("turn", "call") and at.route == "edit" and not at.updated("todo", "Plan"):
-                return umbra_sidecar.DocumentDue(
-                    document="todo",
-                    section="Plan",
-                    rule="plan_first",
-                    needs="updated",
-                    verdict="block",
-                    reason="plan first",
-                )
-
-        def web_taints(at):
-            return umbra_sidecar.Ruling(taints=("untrusted",)) if at.calls("web.*") else None
-
-        def no_mail_after_web(at):
-            return ("block", "the web was read") if at.calls("send_*") and "untrusted" in at.taints else None
-
-        async def agent(**settings):
-            async with umbra.sidecar(task="fix the bug", tools=TOOLS, documents={"todo": TODO}, **settings) as s:
-
-                @s.guardrails("enforce", server="web")
-                async def fetch(url):
-                    return "page"
-
-                @s.guardrails("enforce", server="mail")
-                def send_email(to):
-                    self.fail("it was sent")
-
-                turn = await s.turn("edit a file", route="edit", planned_calls=[EDIT])
-                if turn.blocked:
-                    with self.assertRaises(umbra.NotUpdated):
-                        await s.ensure_updated("todo", section="Plan")
-                    todo = await s.document("todo")
-                    await todo.edit(
-                        {"op": "append_item", "section": "plan", "text": "edit"},
-                        {"op": "set_state", "section": "plan", "item": {"text": "find"}, "state": "done"},
-                    )
-                    await s.ensure_updated("todo", section="Plan")
-                await fetch("x")
-                with self.assertRaises(umbra.Blocked) as blocked:
-                    await asyncio.to_thread(send_email, "a@example.com")
-                self.assertEqual(
-                    (blocked.exception.rule, blocked.exception.detail), ("no_mail_after_web", "the web was read")
-                )
-                await s.message("done")
-                return turn, todo.text, [str(one.tool) for one in (await s.select("edit a file")).ranked]
-
-        fake = umbra.FakeSidecar(
-            task="fix the bug", documents={"todo": TODO}, tools=TOOLS, rules=[plan_first, web_taints, no_mail_after_web]
-        )
-        with unittest.mock.patch.object(umbra, "sidecar", lambda **_: fake, create=True):
-            turn, todo, ranked = await agent()
-        self.assertEqual([due.rule for due in turn.documents_due], ["plan_first"])
-        self.assertEqual((turn.decisions[0].rule, turn.decisions[0].blocked), ("plan_first", True))
-        self.assertIn("- [x] find the bug\n- [ ] edit\n", todo)
-        self.assertEqual(ranked[0], "files.edit_file")
-        self.assertEqual([one.step for one in fake.requests][:3], ["attach", "turn", "document"])
-        self.assertEqual(fake.asked("message")[-1]["content"], "done")
-        self.assertEqual(fake.asked("message")[0]["tool_calls"][0]["arguments"], {"url": "x"})
-        self.assertEqual((fake.summary.patterns, fake.summary.session.state, fake.outcome), (1, "closed", "succeeded"))
-
-    async def test_answers_are_scripted_and_the_server_goes_and_comes(self):
-        async with umbra.FakeSidecar("a", task="rename the column", rules=[self.mail_is_off]) as s:
-            s.script("turn", directives=["Stop."], decision="block")
-            s.script("turn", directives=["Go."])
-            turns = [await s.turn(), await s.turn(), await s.turn()]
-            self.assertEqual([one.directives for one in turns], [("Stop.",), ("Go.",), ()])
-            self.assertTrue(turns[0].blocked)
-            self.assertTrue((await s.record_pattern(tools=["alter_table"])).new)
-            self.assertEqual((await s.record_pattern(tools=["alter_table"])).pattern.successes, 2)
-            self.assertEqual((await s.turn("rename a column")).patterns[0].uses, 2)
-            s.is_away = True
-            for _ in range(5):
-                self.assertTrue((await s.guard({"tool": "send_email"})).degraded)
-            s.is_away = False
-            self.assertEqual((await s.guard({"tool": "send_email"})).rule, "mail_is_off")
-            self.assertEqual((await s.guard(message="hello")).decision, "allow")
-        away = umbra.FakeSidecar()
-        away.is_away = True
-        async with away as s:
-            self.assertTrue(s.degraded)
-            s.is_away = False
-            self.assertEqual(((await s.turn()).turn, s.degraded), (1, False))
-
-    async def test_its_documents_and_its_stream_are_like_the_real_ones(self):
-        async with umbra.FakeSidecar(documents={"todo": TODO}) as s:
-            mine, theirs = await s.document("todo"), await s.document("todo.md")
-            await theirs.edit({"op": "replace_section", "section": "Plan", "body": "- [ ] one\n- two\n"})
-            with self.assertRaises(umbra.Conflict):
-                await mine.put("x")
-            await mine.read()
-            self.assertEqual((mine.open_items, [one.text for one in mine.sections[1].items]), (1, ["one", "two"]))
-            for edit, part in [
-                ({"op": "add_section", "title": "Risks", "body": "None."}, "## Risks\n\nNone.\n"),
-                ({"op": "append_text", "section": "Notes", "text": "More."}, "Nothing yet.\n\nMore.\n"),
-                ({"op": "replace_item", "section": "plan", "item": {"index": 1}, "text": "other"}, "- [ ] other\n"),
-                ({"op": "remove_item", "section": "plan", "item": {"text": "two"}}, "- [ ] other\n\n## Notes"),
-                ({"op": "append_text", "text": "The end."}, "\n\nThe end.\n"),
-            ]:
-                self.assertIn(part, (await mine.edit(edit)).text)
-            for wrong in [("nowhere", {"index": 1}), ("plan", {"text": "no such"})]:
-                with self.assertRaises(umbra.SidecarRefused):
-                    await mine.edit({"op": "set_state", "section": wrong[0], "item": wrong[1], "state": "done"})
-            with self.assertRaises(NotImplementedError):
-                await mine.edit({"op": "set_key", "key": "a", "value": 1})
-            notes = await s.document("notes")
-            self.assertEqual((notes.exists, (await notes.put("# N\n")).version), (False, 1))
-            said = asyncio.ensure_future(self.all_said(s))
-            await s.turn()
-            await s.message("x")
-            await s.close()
-            self.assertEqual(await said, ["turn", "message", "close"])
-
-    async def all_said(self, s):
-        return [one.event async for one in s.stream(after=0)]
-
-
-class Names(unittest.TestCase):
-    def test_the_sidecars_names_are_umbras_as_well(self):
-        for name in umbra._OF_THE_SIDECAR:
-            self.assertIs(getattr(umbra, name), getattr(umbra_sidecar, name))
-        self.assertEqual(set(umbra_sidecar.__all__) - set(dir(umbra_sidecar)), set())
-        with self.assertRaises(AttributeError):
-            umbra.no_such_name
-        with unittest.mock.patch.dict("sys.modules", {"umbra_sidecar": None}), self.assertRaises(
-            ImportError
-        ) as missing:
-            umbra.sidecar
-        self.assertIn("put it beside umbra.py", str(missing.exception))
 
 
 if __name__ == "__main__":

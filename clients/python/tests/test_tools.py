@@ -1,8 +1,4 @@
-"""Tests of the client with a real server. UMBRA_URL is its address, and UMBRA_MODE its mode (shadow or live).
-
-The server has the tools file `tools.yaml` beside this file. `tests/it/python.rs` starts the server and runs these
-tests.
-"""
+"""Tests of the boundary around tools with real servers, in shadow and live, with `tools.yaml` beside this file."""
 
 import asyncio
 import contextlib
@@ -17,9 +13,18 @@ import unittest.mock
 import urllib.request
 import uuid
 
-import umbra
+from support import Server
+from umbra_shadow import ApprovalRequired, AsyncUmbra, Blocked, StubFault, Umbra, UndecidedCall, _tools
+from umbra_shadow._json import plain
+from umbra_shadow._merge import merged
 
-MODE = os.environ["UMBRA_MODE"]
+SERVERS = {}
+
+
+def setUpModule():
+    for mode in ("shadow", "live"):
+        SERVERS[mode] = Server(BOUNDARY__EXECUTION=mode)
+        unittest.addModuleCleanup(SERVERS[mode].end)
 
 
 class Between(http.server.BaseHTTPRequestHandler):
@@ -33,7 +38,7 @@ class Between(http.server.BaseHTTPRequestHandler):
             self.over.wait(20.0)
             return
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(os.environ["UMBRA_URL"] + self.path, body, headers)
+        request = urllib.request.Request(self.server.target + self.path, body, headers)
         with urllib.request.urlopen(request) as answer:
             said = answer.read()
         self.send_response(200)
@@ -58,10 +63,16 @@ class Made:
     status: str
 
 
-class Calls(unittest.TestCase):
+class Calls:
+    """Tests that hold in every execution."""
+
+    mode: str
+    kind = Umbra
+
     def setUp(self):
         self.ran = []
-        self.client = umbra.configure(agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
+        self.url = SERVERS[self.mode].url
+        self.umbra = umbra = Umbra(self.url, agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
 
         @umbra.tool(effect="destructive", server="shop")
         def refund(payment: str, amount: float, note: str = "") -> dict:
@@ -80,7 +91,7 @@ class Calls(unittest.TestCase):
         self.refund, self.get_refund, self.list_refunds = refund, get_refund, list_refunds
 
     def tearDown(self):
-        self.assertTrue(self.client.flush(20.0))
+        self.assertTrue(self.umbra.flush(20.0))
 
     @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
     def test_a_rehearsal_reads_what_it_only_seemed_to_write(self):
@@ -94,8 +105,9 @@ class Calls(unittest.TestCase):
 
     @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
     def test_without_a_run_the_process_remembers_what_it_only_seemed_to_write(self):
-        umbra.configure(agent="python-process", timeout=20.0)
-        made = [self.refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
+        umbra = Umbra(agent="python-process", timeout=20.0)
+        refund, get_refund = umbra.tool(**SHOP)(self.real_refund), umbra.tool(**SHOP)(self.real_get_refund)
+        made = [refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
         self.assertEqual(made, ["shadow-1", "shadow-2"])
         self.assertEqual([self.get_refund(id)["status"] for id in made], ["refunded"] * 2)
         self.assertEqual(self.ran, [])
@@ -111,7 +123,7 @@ class Calls(unittest.TestCase):
             self.ran.append("post")
 
         self.assertEqual(asyncio.run(send("a@example.com", "hi")), {"sent_to": "a@example.com"})
-        with self.assertRaises(umbra.Blocked) as refused:
+        with self.assertRaises(Blocked) as refused:
             post("hi")
         self.assertEqual(refused.exception.reason, "no_contract")
         self.assertEqual(post("hi", _guard_stub={"ok": True}), {"ok": True})
@@ -136,7 +148,7 @@ class Calls(unittest.TestCase):
 
             with umbra.context(run=run):
                 self.assertIs(settle("pay-1"), stub)
-            url = f"{os.environ['UMBRA_URL']}/v1/audit?run={run}"
+            url = f"{self.url}/v1/audit?run={run}"
             with urllib.request.urlopen(url) as answer:
                 rows = [json.loads(line) for line in answer.read().splitlines()]
             self.assertEqual([row["decision"] for row in rows], ["stub"], stub)
@@ -146,7 +158,7 @@ class Calls(unittest.TestCase):
         def odd():
             self.ran.append("odd")
 
-        with self.assertRaises(umbra.Blocked) as refused:
+        with self.assertRaises(Blocked) as refused:
             odd()
         self.assertEqual(refused.exception.reason, "invalid_stub")
 
@@ -166,7 +178,7 @@ class Calls(unittest.TestCase):
 
         self.assertEqual(typed("pay-1", 2.0), Made("shadow-1", "refunded"))
         self.assertIsNone(nothing("pay-1", 2.0))
-        with self.assertRaises(umbra.Blocked) as refused:
+        with self.assertRaises(Blocked) as refused:
             wrong("pay-1", 2.0)
         self.assertEqual(refused.exception.reason, "invalid_stub")
 
@@ -197,19 +209,19 @@ class Calls(unittest.TestCase):
         for name, value in [("AGENT_SAFE_MODE", "true"), ("agent_safe_mode", "on")]:
             os.environ[name] = value
             self.addCleanup(os.environ.pop, name, None)
-            with self.assertRaises(umbra.Blocked) as refused:
+            with self.assertRaises(Blocked) as refused:
                 self.refund("pay-1", 20)
             self.assertEqual((refused.exception.reason, self.ran), ("safe_mode_mismatch", []), name)
             os.environ.pop(name)
 
     def test_rules_and_schemas_hold_in_every_mode(self):
         for arguments, reason in [(("pay-1", -1), "invalid_arguments"), (("pay-1", 5000), "policy")]:
-            with self.assertRaises(umbra.Blocked) as refused:
+            with self.assertRaises(Blocked) as refused:
                 self.refund(*arguments)
             self.assertEqual((refused.exception.reason, self.ran), (reason, []))
 
     def test_what_needs_an_approval_says_who_is_asked(self):
-        with self.assertRaises(umbra.ApprovalRequired) as asked:
+        with self.assertRaises(ApprovalRequired) as asked:
             self.refund("pay-1", 500)
         self.assertTrue(asked.exception.approval_id.startswith("apr_"))
         self.assertEqual(self.ran, [])
@@ -227,7 +239,7 @@ class Calls(unittest.TestCase):
 
         self.assertEqual(get_page("x"), "x")
         for tool in (unknown, umbra.tool(effect="write", client=gone)(lambda x: self.ran.append(x))):
-            with self.assertRaises(umbra.Unavailable):
+            with self.assertRaises(UndecidedCall):
                 tool(1)
         self.assertEqual(self.ran, [])
 
@@ -245,13 +257,13 @@ class Calls(unittest.TestCase):
         def get_refund(id):
             return id
 
-        with contextlib.suppress(umbra.ApprovalRequired):
+        with contextlib.suppress(ApprovalRequired):
             refund("pay-1", 500)
         self.assertEqual(get_refund("a"), "a")
         client.flush(20.0)
         Between.hangs.set()
         client.timeout = 0.2
-        with self.assertRaises(umbra.Unavailable) as refused:
+        with self.assertRaises(UndecidedCall) as refused:
             refund("pay-1", 20)
         self.assertIn("the server has said that it is none", refused.exception.detail)
         self.assertEqual((get_refund("b"), self.ran), ("b", []))

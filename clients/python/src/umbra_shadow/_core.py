@@ -67,6 +67,11 @@ class Core:
                 self._async = AsyncUmbra._of(self)
             return self._async
 
+    def close(self) -> None:
+        """Closes the connections that belong to no event loop."""
+        if self._sync is not None:
+            self._sync._http.close()
+
     def learn(self, tool: str, effect: Any) -> None:
         """Remembers a tool that the server calls a write, or destructive."""
         if effect != "read" and len(self._no_reads) < _MOST_TOOLS:

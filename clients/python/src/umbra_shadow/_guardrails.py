@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
+import functools
 import json
 import logging
 from collections.abc import Awaitable, Iterable, Mapping
@@ -144,13 +145,13 @@ class GuardrailsBase:
         def now(call: Call) -> Any:
             from ._sync.guardrails import guarded
 
-            run = call.run if core is None else lambda: core.sync_client()._decided(call)
+            run = call.run if core is None else functools.partial(core.sync_client()._decided, call)
             return guarded(self._sync(), rules, call, run)
 
         async def later(call: Call) -> Any:
             from ._async.guardrails import guarded
 
-            run = call.run if core is None else lambda: core.async_client()._decided(call)
+            run = call.run if core is None else functools.partial(core.async_client()._decided, call)
             return await guarded(self._async(), rules, call, run)
 
         return wrapped(function, known, now, later)

@@ -105,7 +105,7 @@ class Seen:
 def degraded(kind: type[M], missed: Missed, **members: Any) -> M:
     """Returns the answer in place of a missing one: it allows the step, and its warning tells what is missing."""
     unjudged = {"unjudged": True} if isinstance(missed, TooLong) and kind is models.GuardAnswer else {}
-    given = {**_EMPTY[kind], **members, **unjudged, "degraded": True, "warnings": [str(missed)]}
+    given = {**_EMPTY.get(kind, {}), **members, **unjudged, "degraded": True, "warnings": [str(missed)]}
     return kind.model_validate(given)
 
 

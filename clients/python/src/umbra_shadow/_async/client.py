@@ -114,6 +114,8 @@ class AsyncUmbra(ClientBase):
     async def aclose(self) -> None:
         """Closes the connections. A request after it opens new ones."""
         await self._http.close()
+        # Reports of outcomes, and tools that are plain functions, have connections of their own.
+        self._core.close()
 
     async def status(self) -> models.Status:
         """Returns the state of the server: version, queue, shadows, providers of models, and what it needs."""
@@ -270,9 +272,10 @@ class AsyncUmbra(ClientBase):
         while True:
             try:
                 response = await self._http.request(request, retry.seconds())
-                pause = retry.answered(response)
             except NoAnswer as gone:
-                pause = retry.unanswered(gone)
+                await io.sleep(retry.unanswered(gone))
+                continue
+            pause = retry.answered(response)
             if pause is None:
                 return response
             await io.sleep(pause)

@@ -132,7 +132,6 @@ class AsyncSidecar(Session):
     async def _release(self) -> None:
         if self._is_owner:
             await self._core.async_client().aclose()
-            self._core.sync_client()._http.close()
 
     async def close(self, outcome: Outcome | None = None) -> models.Summary:
         """Ends the session before the end of the block. Its calls become a pattern if ``outcome`` is ``succeeded``.

@@ -115,6 +115,8 @@ class Umbra(ClientBase):
     def close(self) -> None:
         """Closes the connections. A request after it opens new ones."""
         self._http.close()
+        # Reports of outcomes, and tools that are plain functions, have connections of their own.
+        self._core.close()
 
     def status(self) -> models.Status:
         """Returns the state of the server: version, queue, shadows, providers of models, and what it needs."""
@@ -271,9 +273,10 @@ class Umbra(ClientBase):
         while True:
             try:
                 response = self._http.request(request, retry.seconds())
-                pause = retry.answered(response)
             except NoAnswer as gone:
-                pause = retry.unanswered(gone)
+                io.sleep(retry.unanswered(gone))
+                continue
+            pause = retry.answered(response)
             if pause is None:
                 return response
             io.sleep(pause)

@@ -133,7 +133,6 @@ class Sidecar(Session):
     def _release(self) -> None:
         if self._is_owner:
             self._core.sync_client().close()
-            self._core.sync_client()._http.close()
 
     def close(self, outcome: Outcome | None = None) -> models.Summary:
         """Ends the session before the end of the block. Its calls become a pattern if ``outcome`` is ``succeeded``.

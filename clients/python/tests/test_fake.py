@@ -1,0 +1,150 @@
+"""Tests of the fake sidecar, which users' tests have in place of a server."""
+
+import asyncio
+import inspect
+import unittest
+import unittest.mock
+
+from support import DROP, EDIT, TODO, TOOLS, Case, setUpModule
+from umbra_shadow import APIError, AsyncFakeSidecar, AsyncSidecar, Blocked, Conflict, Moment, NotUpdated, models
+
+__all__ = ["setUpModule"]
+
+
+class Fake(Case):
+    def mail_is_off(self, at):
+        return ("block", "mail is off") if at.calls("send_*") else None
+
+    async def test_it_has_the_same_public_face(self):
+        names = [name for name in vars(AsyncSidecar) if not name.startswith("_")]
+        self.assertGreater(len(names), 10)
+        for name in [*names, "__aenter__", "__aexit__"]:
+            real, fake = getattr(AsyncSidecar, name), getattr(AsyncFakeSidecar, name)
+            self.assertEqual(callable(real), callable(fake), name)
+            if callable(real):
+                self.assertEqual(inspect.signature(real), inspect.signature(fake), name)
+        settings = {name: getattr(self.sidecar(), name, None) for name in inspect.signature(AsyncSidecar).parameters}
+        settings |= {"tools": [], "documents": {}, "client": self.client}
+        AsyncFakeSidecar(**settings)
+        self.assertEqual(set(vars(self.sidecar())) - set(vars(AsyncFakeSidecar())), set())
+
+    async def test_the_loop_of_an_agent_is_tested_without_a_server(self):
+        def plan_first(at):
+            if at.subject in ("turn", "call") and at.route == "edit" and not at.updated("todo", "Plan"):
+                return umbra_shadow.DocumentDue(
+                    document="todo",
+                    section="Plan",
+                    rule="plan_first",
+                    needs="updated",
+                    verdict="block",
+                    reason="plan first",
+                )
+
+        def web_taints(at):
+            return umbra_shadow.Ruling(taints=("untrusted",)) if at.calls("web.*") else None
+
+        def no_mail_after_web(at):
+            return ("block", "the web was read") if at.calls("send_*") and "untrusted" in at.taints else None
+
+        async def agent(**settings):
+            async with self.sidecar(task="fix the bug", tools=TOOLS, documents={"todo": TODO}, **settings) as s:
+
+                @s.guardrails("enforce", server="web")
+                async def fetch(url):
+                    return "page"
+
+                @s.guardrails("enforce", server="mail")
+                def send_email(to):
+                    self.fail("it was sent")
+
+                turn = await s.turn("edit a file", route="edit", planned_calls=[EDIT])
+                if turn.blocked:
+                    with self.assertRaises(NotUpdated):
+                        await s.ensure_updated("todo", section="Plan")
+                    todo = await s.document("todo")
+                    await todo.edit(
+                        {"op": "append_item", "section": "plan", "text": "edit"},
+                        {"op": "set_state", "section": "plan", "item": {"text": "find"}, "state": "done"},
+                    )
+                    await s.ensure_updated("todo", section="Plan")
+                await fetch("x")
+                with self.assertRaises(Blocked) as blocked:
+                    await asyncio.to_thread(send_email, "a@example.com")
+                self.assertEqual(
+                    (blocked.exception.rule, blocked.exception.detail), ("no_mail_after_web", "the web was read")
+                )
+                await s.message("done")
+                return turn, todo.text, [str(one.tool) for one in (await s.select("edit a file")).ranked]
+
+        fake = AsyncFakeSidecar(
+            task="fix the bug", documents={"todo": TODO}, tools=TOOLS, rules=[plan_first, web_taints, no_mail_after_web]
+        )
+        with unittest.mock.patch.object(umbra, "sidecar", lambda **_: fake, create=True):
+            turn, todo, ranked = await agent()
+        self.assertEqual([due.rule for due in turn.documents_due], ["plan_first"])
+        self.assertEqual((turn.decisions[0].rule, turn.decisions[0].blocked), ("plan_first", True))
+        self.assertIn("- [x] find the bug\n- [ ] edit\n", todo)
+        self.assertEqual(ranked[0], "files.edit_file")
+        self.assertEqual([one.step for one in fake.requests][:3], ["attach", "turn", "document"])
+        self.assertEqual(fake.asked("message")[-1]["content"], "done")
+        self.assertEqual(fake.asked("message")[0]["tool_calls"][0]["arguments"], {"url": "x"})
+        self.assertEqual((fake.summary.patterns, fake.summary.session.state, fake.outcome), (1, "closed", "succeeded"))
+
+    async def test_answers_are_scripted_and_the_server_goes_and_comes(self):
+        async with AsyncFakeSidecar("a", task="rename the column", rules=[self.mail_is_off]) as s:
+            s.script("turn", directives=["Stop."], decision="block")
+            s.script("turn", directives=["Go."])
+            turns = [await s.turn(), await s.turn(), await s.turn()]
+            self.assertEqual([one.directives for one in turns], [("Stop.",), ("Go.",), ()])
+            self.assertTrue(turns[0].blocked)
+            self.assertTrue((await s.record_pattern(tools=["alter_table"])).new)
+            self.assertEqual((await s.record_pattern(tools=["alter_table"])).pattern.successes, 2)
+            self.assertEqual((await s.turn("rename a column")).patterns[0].uses, 2)
+            s.is_away = True
+            for _ in range(5):
+                self.assertTrue((await s.guard({"tool": "send_email"})).degraded)
+            s.is_away = False
+            self.assertEqual((await s.guard({"tool": "send_email"})).rule, "mail_is_off")
+            self.assertEqual((await s.guard(message="hello")).decision, "allow")
+        away = AsyncFakeSidecar()
+        away.is_away = True
+        async with away as s:
+            self.assertTrue(s.degraded)
+            s.is_away = False
+            self.assertEqual(((await s.turn()).turn, s.degraded), (1, False))
+
+    async def test_its_documents_and_its_stream_are_like_the_real_ones(self):
+        async with AsyncFakeSidecar(documents={"todo": TODO}) as s:
+            mine, theirs = await s.document("todo"), await s.document("todo.md")
+            await theirs.edit({"op": "replace_section", "section": "Plan", "body": "- [ ] one\n- two\n"})
+            with self.assertRaises(Conflict):
+                await mine.put("x")
+            await mine.read()
+            self.assertEqual((mine.open_items, [one.text for one in mine.sections[1].items]), (1, ["one", "two"]))
+            for edit, part in [
+                ({"op": "add_section", "title": "Risks", "body": "None."}, "## Risks\n\nNone.\n"),
+                ({"op": "append_text", "section": "Notes", "text": "More."}, "Nothing yet.\n\nMore.\n"),
+                ({"op": "replace_item", "section": "plan", "item": {"index": 1}, "text": "other"}, "- [ ] other\n"),
+                ({"op": "remove_item", "section": "plan", "item": {"text": "two"}}, "- [ ] other\n\n## Notes"),
+                ({"op": "append_text", "text": "The end."}, "\n\nThe end.\n"),
+            ]:
+                self.assertIn(part, (await mine.edit(edit)).text)
+            for wrong in [("nowhere", {"index": 1}), ("plan", {"text": "no such"})]:
+                with self.assertRaises(APIError):
+                    await mine.edit({"op": "set_state", "section": wrong[0], "item": wrong[1], "state": "done"})
+            with self.assertRaises(NotImplementedError):
+                await mine.edit({"op": "set_key", "key": "a", "value": 1})
+            notes = await s.document("notes")
+            self.assertEqual((notes.exists, (await notes.put("# N\n")).version), (False, 1))
+            said = asyncio.ensure_future(self.all_said(s))
+            await s.turn()
+            await s.message("x")
+            await s.close()
+            self.assertEqual(await said, ["turn", "message", "close"])
+
+    async def all_said(self, s):
+        return [one.event async for one in s.stream(after=0)]
+
+
+if __name__ == "__main__":
+    unittest.main()
