@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes the generated files of the Python client: models.py from openapi/umbra.json, and _sync/ from _async/.
+# Writes the generated files of the Python client: models.py from openapi/umbra.json, and _sync/ from _async/, with
+# the tests of both.
 #   clients/python/generate.sh           writes them
 #   clients/python/generate.sh --check   fails if the files in the repository differ
 # Needs python3 with pip. CACHE: a folder that keeps the generator (else target/client_models).
@@ -29,12 +30,15 @@ python3 tools/prune_openapi.py "$root/openapi/umbra.json" >"$work/openapi.json"
     --use-schema-description --use-field-description --use-single-line-docstring \
     --custom-file-header '"""Requests and answers of the API, generated from `openapi/umbra.json` by `scripts/client_models.sh`."""')
 python3 tools/make_sync.py "$package/_async" "$work/_sync"
+python3 tools/make_sync.py tests/test_async_api.py "$work/test_sync_api.py"
 
 if [[ ${1:-} == --check ]]; then
-    diff -u "$package/models.py" "$work/models.py" && diff -ru --exclude=__pycache__ "$package/_sync" "$work/_sync" ||
+    diff -u "$package/models.py" "$work/models.py" && diff -ru --exclude=__pycache__ "$package/_sync" "$work/_sync" &&
+        diff -u tests/test_sync_api.py "$work/test_sync_api.py" ||
         { echo "generated files differ: run clients/python/generate.sh" >&2; exit 1; }
 else
     cp "$work/models.py" "$package/models.py"
+    cp "$work/test_sync_api.py" tests/
     rm -f "$package/_sync/"*.py
     cp "$work/_sync/"*.py "$package/_sync/"
 fi

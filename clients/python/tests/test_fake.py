@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import unittest
-import unittest.mock
 
 from support import DROP, EDIT, TODO, TOOLS, Case, setUpModule
 from umbra_shadow import APIError, AsyncFakeSidecar, AsyncSidecar, Blocked, Conflict, Moment, NotUpdated, models
@@ -23,15 +22,56 @@ class Fake(Case):
             self.assertEqual(callable(real), callable(fake), name)
             if callable(real):
                 self.assertEqual(inspect.signature(real), inspect.signature(fake), name)
-        settings = {name: getattr(self.sidecar(), name, None) for name in inspect.signature(AsyncSidecar).parameters}
-        settings |= {"tools": [], "documents": {}, "client": self.client}
-        AsyncFakeSidecar(**settings)
-        self.assertEqual(set(vars(self.sidecar())) - set(vars(AsyncFakeSidecar())), set())
+        known, faked = (inspect.signature(kind.__init__).parameters for kind in (AsyncSidecar, AsyncFakeSidecar))
+        self.assertEqual(set(faked) - set(known), {"rules"})
+        self.assertEqual({name: faked[name] for name in known}, dict(known))
+
+    async def test_names_are_equated_as_the_server_does(self):
+        spellings = [
+            *("db.drop_table", "mcp__db__drop_table", "db__drop_table", "db_drop_table", "db/dropTable", "dbDropTable"),
+            *("mcp_db_drop_table", "DB.Drop-Table", "drop_table", "dropTable", "other.drop_table", "db.drop_tables"),
+            *("mcp__gateway__db__drop_table", "drop", "db", "xdb.drop_table", "table_drop", "db.drop_table ", "dr\u200bop"),
+        ]
+        tools = [{"server": "db", "name": name} for name in spellings]
+
+        def no_drop(at):
+            return ("block", "tables stay") if at.calls("db.drop_table") else None
+
+        async with self.sidecar(tools=TOOLS) as real, AsyncFakeSidecar(tools=TOOLS, rules=[no_drop]) as fake:
+            for tool in [*spellings, *tools]:
+                decisions = []
+                for s in (real, fake):
+                    try:
+                        decisions.append((await s.guard({"tool": tool})).decision)
+                    except APIError as refused:
+                        decisions.append(refused.status)
+                self.assertEqual(decisions[0], decisions[1], tool)
+
+    async def test_wrong_requests_are_refused_as_the_server_does(self):
+        wrong = [{"arguments": {}}, {"tool": ""}, {"type": "function", "function": {"arguments": "{}"}}]
+        async with AsyncFakeSidecar() as s:
+            for call in wrong:
+                for ask in (s.guard(call), s.turn(planned_calls=[call]), s.message(tool_calls=[call])):
+                    with self.assertRaisesRegex(ValueError, "a call needs its tool"):
+                        await ask
+            with self.assertRaisesRegex(ValueError, "a result needs its tool"):
+                await s.message(results=[{"content": "x"}])
+        with self.assertRaises(APIError) as refused:
+            async with AsyncFakeSidecar(objectives=["nothing"]):
+                self.fail("it began")
+        self.assertEqual((refused.exception.status, refused.exception.errors[0]["pointer"]), (400, "/objectives/0"))
+
+        def wrong_rule(at):
+            return "deny"
+
+        async with AsyncFakeSidecar(rules=[wrong_rule]) as s:
+            with self.assertRaisesRegex(TypeError, "the rule wrong_rule returns allow, warn or block"):
+                await s.guard(DROP)
 
     async def test_the_loop_of_an_agent_is_tested_without_a_server(self):
         def plan_first(at):
             if at.subject in ("turn", "call") and at.route == "edit" and not at.updated("todo", "Plan"):
-                return umbra_shadow.DocumentDue(
+                return models.DocumentDue(
                     document="todo",
                     section="Plan",
                     rule="plan_first",
@@ -41,13 +81,13 @@ class Fake(Case):
                 )
 
         def web_taints(at):
-            return umbra_shadow.Ruling(taints=("untrusted",)) if at.calls("web.*") else None
+            return {"taints": ["untrusted"]} if at.calls("web.*") else None
 
         def no_mail_after_web(at):
             return ("block", "the web was read") if at.calls("send_*") and "untrusted" in at.taints else None
 
-        async def agent(**settings):
-            async with self.sidecar(task="fix the bug", tools=TOOLS, documents={"todo": TODO}, **settings) as s:
+        async def agent(session):
+            async with session as s:
 
                 @s.guardrails("enforce", server="web")
                 async def fetch(url):
@@ -79,8 +119,7 @@ class Fake(Case):
         fake = AsyncFakeSidecar(
             task="fix the bug", documents={"todo": TODO}, tools=TOOLS, rules=[plan_first, web_taints, no_mail_after_web]
         )
-        with unittest.mock.patch.object(umbra, "sidecar", lambda **_: fake, create=True):
-            turn, todo, ranked = await agent()
+        turn, todo, ranked = await agent(fake)
         self.assertEqual([due.rule for due in turn.documents_due], ["plan_first"])
         self.assertEqual((turn.decisions[0].rule, turn.decisions[0].blocked), ("plan_first", True))
         self.assertIn("- [x] find the bug\n- [ ] edit\n", todo)
@@ -95,7 +134,7 @@ class Fake(Case):
             s.script("turn", directives=["Stop."], decision="block")
             s.script("turn", directives=["Go."])
             turns = [await s.turn(), await s.turn(), await s.turn()]
-            self.assertEqual([one.directives for one in turns], [("Stop.",), ("Go.",), ()])
+            self.assertEqual([one.directives for one in turns], [["Stop."], ["Go."], []])
             self.assertTrue(turns[0].blocked)
             self.assertTrue((await s.record_pattern(tools=["alter_table"])).new)
             self.assertEqual((await s.record_pattern(tools=["alter_table"])).pattern.successes, 2)

@@ -14,7 +14,7 @@ import urllib.request
 import uuid
 
 from support import Server
-from umbra_shadow import ApprovalRequired, AsyncUmbra, Blocked, StubFault, Umbra, UndecidedCall, _tools
+from umbra_shadow import ApprovalRequired, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import plain
 from umbra_shadow._merge import merged
 
@@ -27,15 +27,27 @@ def setUpModule():
         unittest.addModuleCleanup(SERVERS[mode].end)
 
 
-class Between(http.server.BaseHTTPRequestHandler):
-    """Proxy that passes questions on to the server until it is told to hang."""
+class Proxy(http.server.ThreadingHTTPServer):
+    """Proxy that passes questions on to a server until it hangs."""
 
-    hangs, over = threading.Event(), threading.Event()
+    def __init__(self, target):
+        super().__init__(("127.0.0.1", 0), Passing)
+        self.target, self.hangs, self.over = target, threading.Event(), threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def end(self):
+        self.over.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Passing(http.server.BaseHTTPRequestHandler):
+    server: Proxy
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.hangs.is_set():
-            self.over.wait(20.0)
+        if self.server.hangs.is_set():
+            self.server.over.wait(20.0)
             return
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.server.target + self.path, body, headers)
@@ -54,7 +66,7 @@ class Between(http.server.BaseHTTPRequestHandler):
 class Refund:
     id: str
     amount: decimal.Decimal
-    parts: tuple
+    parts: tuple[object, ...]
 
 
 @dataclasses.dataclass
@@ -63,38 +75,186 @@ class Made:
     status: str
 
 
-class Calls:
-    """Tests that hold in every execution."""
+class Calls(unittest.TestCase):
+    """Tools of a shop."""
 
-    mode: str
-    kind = Umbra
+    mode = "live"
 
     def setUp(self):
         self.ran = []
         self.url = SERVERS[self.mode].url
-        self.umbra = umbra = Umbra(self.url, agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
-
-        @umbra.tool(effect="destructive", server="shop")
-        def refund(payment: str, amount: float, note: str = "") -> dict:
-            self.ran.append(("refund", payment, amount, note))
-            return {"id": "real-1", "status": "refunded"}
-
-        @umbra.tool(effect="read", server="shop")
-        def get_refund(id: str) -> dict:
-            self.ran.append(("get_refund", id))
-            return {"id": id, "status": "settled"}
-
-        @umbra.tool(effect="read", server="shop")
-        def list_refunds(page: int = 0) -> dict:
-            return {"data": [{"id": f"old-{page}", "status": "settled"}], "next": None if page else "1"}
-
-        self.refund, self.get_refund, self.list_refunds = refund, get_refund, list_refunds
+        self.umbra = Umbra(self.url, agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
+        self.addCleanup(self.umbra.close)
+        self.refund, self.get_refund, self.list_refunds = self.shop(self.umbra)
 
     def tearDown(self):
         self.assertTrue(self.umbra.flush(20.0))
 
-    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
-    def test_a_rehearsal_reads_what_it_only_seemed_to_write(self):
+    def shop(self, umbra):
+        @umbra.tool(effect="destructive", server="shop")
+        def refund(payment: str, amount: float, note: str = "") -> dict[str, object]:
+            self.ran.append(("refund", payment, amount, note))
+            return {"id": "real-1", "status": "refunded"}
+
+        @umbra.tool(effect="read", server="shop")
+        def get_refund(id: str) -> dict[str, object]:
+            self.ran.append(("get_refund", id))
+            return {"id": id, "status": "settled"}
+
+        @umbra.tool(effect="read", server="shop")
+        def list_refunds(page: int = 0) -> dict[str, object]:
+            return {"data": [{"id": f"old-{page}", "status": "settled"}], "next": None if page else "1"}
+
+        return refund, get_refund, list_refunds
+
+    def outcomes(self, **filters):
+        """Returns the audit's outcomes of this test's run."""
+        self.assertTrue(self.umbra.flush(20.0))
+        run = self.umbra._core.config.place.run
+        with urllib.request.urlopen(f"{self.url}/v1/audit?run={run}&kind=outcome") as answer:
+            return [json.loads(line) for line in answer.read().splitlines()]
+
+
+class BothModes(Calls):
+    """Behaviour in every execution."""
+
+    def test_rules_and_schemas_hold(self):
+        for arguments, reason in [(("pay-1", -1), "invalid_arguments"), (("pay-1", 5000), "policy")]:
+            with self.assertRaises(Blocked) as refused:
+                self.refund(*arguments)
+            self.assertEqual((refused.exception.reason, self.ran), (reason, []))
+
+    def test_call_that_needs_approval_names_it(self):
+        with self.assertRaises(ApprovalRequired) as asked:
+            self.refund("pay-1", 500)
+        self.assertTrue(asked.exception.approval_id.startswith("apr_"))
+        self.assertEqual(self.ran, [])
+
+    def test_server_away_lets_only_declared_reads_run(self):
+        gone = Umbra("http://127.0.0.1:9", agent="python-test", timeout=1.0)
+
+        @gone.tool(effect="read")
+        def get_page(url):
+            return url
+
+        @gone.tool
+        def unknown(x):
+            self.ran.append(x)
+
+        self.assertEqual(get_page("x"), "x")
+        for tool in (unknown, gone.tool(effect="write")(lambda x: self.ran.append(x))):
+            with self.assertRaises(UndecidedCall):
+                tool(1)
+        self.assertEqual(self.ran, [])
+
+    def test_tool_that_was_called_a_write_does_not_run_while_the_server_hangs(self):
+        proxy = Proxy(self.url)
+        self.addCleanup(proxy.end)
+        client = Umbra(f"http://127.0.0.1:{proxy.server_port}", agent="python-test", timeout=2.0)
+        self.addCleanup(client.close)
+
+        @client.tool(effect="read", server="shop")
+        def refund(payment, amount):
+            self.ran.append("refund")
+
+        @client.tool(effect="read", server="shop")
+        def get_refund(id):
+            return id
+
+        with contextlib.suppress(ApprovalRequired):
+            refund("pay-1", 500)
+        self.assertEqual(get_refund("a"), "a")
+        client.flush(20.0)
+        proxy.hangs.set()
+        with self.assertRaises(UndecidedCall) as refused:
+            refund("pay-1", 20)
+        self.assertIn("the server has said that it is none", refused.exception.detail)
+        self.assertEqual((get_refund("b"), self.ran), ("b", []))
+
+    def test_rehearsed_changes_are_merged_into_a_result(self):
+        live = {"data": [{"id": 1, "by": {"at": 1}, "tags": ["a"]}, {"id": "2"}, {"id": 3}, {"id": None}, 7], "left": 0}
+        fields = {"by": {"name": "Ann", "at": None}, "tags": []}
+        put = [{"id": "2", "new": 1}, {"id": "9"}]
+        lists = {"items": "data", "key": "id", "put": put, "remove": ["3"], "patch": {"1": fields}}
+        changed = {"id": 1, "by": {"at": None, "name": "Ann"}, "tags": []}
+        data = [changed, {"id": "2", "new": 1}, {"id": None}, 7]
+        for more, left, end in [("left", 0, [{"id": "9"}]), ("left", True, []), (None, True, [{"id": "9"}])]:
+            laid = merged(plain({**live, "left": left}), {**lists, "more": more})
+            self.assertEqual(laid, {"data": data + end, "left": left})
+        record = {"items": "item", "key": "", "put": [], "remove": [], "patch": {"1": fields}}
+        for result, expected in [
+            ({"item": {"id": 1, "error": None}}, {"item": {"id": 1, "error": None, **fields}}),
+            ({"item": {"error": "not_found"}}, {"item": {"error": "not_found"}}),
+            ({"item": None}, {"item": None}),
+            ("text", "text"),
+        ]:
+            self.assertEqual(merged(result, record), expected)
+        text = {"edits": [{"oldText": "was", "newText": "is"}], "remove": ["b"], "add": ["a", "c"]}
+        for items, result, expected in [
+            ("at.text", {"at": {"text": "a\nb\nwas was"}}, {"at": {"text": "a\nis was\nc"}}),
+            ("", "was", "is\na\nc"),
+            ("text", {"text": 5}, {"text": 5}),
+        ]:
+            self.assertEqual(merged(result, {"items": items, "key": "", "text": text}), expected)
+
+    def test_recursive_result_is_returned_unchanged(self):
+        result = {"data": []}
+        result["data"] += [result, result]
+        call = _tools.Call.given(_tools.Tool(name="list"), {}, lambda: result)
+        answer = {"merge": {"items": "data", "key": "id", "remove": ["a"]}}
+        with self.assertLogs("umbra_shadow", "WARNING"), unittest.mock.patch.object(_tools, "MOST_MERGED", 10_000):
+            self.assertIs(call.merged(result, answer), result)
+
+    def test_odd_results_and_errors_reach_the_caller(self):
+        class Odd(Exception):
+            def __str__(self):
+                raise ZeroDivisionError
+
+        many, deep = list(range(300_000)), []
+        for _ in range(5_000):
+            deep = [deep]
+
+        @self.umbra.tool(effect="read", server="shop", name="get_refund")
+        def get(id):
+            if id == "odd":
+                raise Odd
+            return many if id == "many" else deep
+
+        self.assertIs(get("many"), many)
+        self.assertIs(get("deep"), deep)
+        self.assertRaises(Odd, get, "odd")
+
+    def test_coroutine_tool_is_called_concurrently(self):
+        @self.umbra.tool(effect="read", server="shop")
+        async def get_refund(id):
+            return id
+
+        async def many():
+            async with contextlib.AsyncExitStack() as stack:
+                stack.push_async_callback(self.umbra._core.async_client().aclose)
+                return await asyncio.gather(*(get_refund(str(n)) for n in range(50)))
+
+        self.assertEqual(asyncio.run(many()), [str(n) for n in range(50)])
+
+    def test_wrong_use_is_refused_at_once(self):
+        with self.assertRaises(TypeError):
+            self.umbra.tool(lambda: (yield))
+        with self.assertRaises(ValueError):
+            self.umbra.tool(effect="harmless")
+        with self.assertRaises(ValueError):
+            Umbra("localhost:7817")
+        with self.assertRaises(TypeError):
+            self.refund("pay-1")
+
+
+class BothModesInShadow(BothModes):
+    mode = "shadow"
+
+
+class InShadow(Calls):
+    mode = "shadow"
+
+    def test_run_in_shadow_reads_its_own_writes(self):
         made = self.refund("pay-1", 49.99)
         self.assertEqual(made, {"id": "shadow-1", "status": "refunded"})
         self.assertEqual(self.get_refund("shadow-1"), made)
@@ -103,22 +263,20 @@ class Calls:
         self.assertEqual(self.get_refund(id="old-1")["status"], "settled")
         self.assertEqual(self.ran, [("get_refund", "old-1")])
 
-    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
-    def test_without_a_run_the_process_remembers_what_it_only_seemed_to_write(self):
-        umbra = Umbra(agent="python-process", timeout=20.0)
-        refund, get_refund = umbra.tool(**SHOP)(self.real_refund), umbra.tool(**SHOP)(self.real_get_refund)
-        made = [refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
-        self.assertEqual(made, ["shadow-1", "shadow-2"])
-        self.assertEqual([self.get_refund(id)["status"] for id in made], ["refunded"] * 2)
+    def test_process_is_the_run_of_calls_without_one(self):
+        with Umbra(self.url, agent="python-process", timeout=20.0) as umbra:
+            refund, get_refund, _ = self.shop(umbra)
+            made = [refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
+            self.assertEqual(made, ["shadow-1", "shadow-2"])
+            self.assertEqual([get_refund(id)["status"] for id in made], ["refunded"] * 2)
         self.assertEqual(self.ran, [])
 
-    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
-    def test_without_a_contract_the_tools_own_stub_is_returned_or_nothing_runs(self):
-        @umbra.tool(effect="write", stub=lambda to, text: {"sent_to": to})
+    def test_tool_without_contract_returns_its_own_stub_or_is_blocked(self):
+        @self.umbra.tool(effect="write", stub=lambda to, text: {"sent_to": to})
         async def send(to, text):
             self.ran.append("send")
 
-        @umbra.tool(effect="write")
+        @self.umbra.tool(effect="write")
         def post(text):
             self.ran.append("post")
 
@@ -129,8 +287,7 @@ class Calls:
         self.assertEqual(post("hi", _guard_stub={"ok": True}), {"ok": True})
         self.assertEqual(self.ran, [])
 
-    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
-    def test_a_stub_is_returned_as_its_author_wrote_it_by_one_decision(self):
+    def test_stub_is_returned_as_written_by_one_decision(self):
         refunded = Refund("re_1", decimal.Decimal("49.99"), ("a", b"b"))
         schema = {"type": "object", "required": ["id"], "properties": {"status": {"enum": ["pending", "refunded"]}}}
         for stub, output_schema in [
@@ -142,11 +299,11 @@ class Calls:
         ]:
             run = uuid.uuid4().hex
 
-            @umbra.tool(effect="write", name="settle", stub=stub, output_schema=output_schema)
+            @self.umbra.tool(effect="write", name="settle", stub=stub, output_schema=output_schema)
             def settle(payment):
                 self.ran.append(payment)
 
-            with umbra.context(run=run):
+            with self.umbra.context(run=run):
                 self.assertIs(settle("pay-1"), stub)
             url = f"{self.url}/v1/audit?run={run}"
             with urllib.request.urlopen(url) as answer:
@@ -154,7 +311,7 @@ class Calls:
             self.assertEqual([row["decision"] for row in rows], ["stub"], stub)
         self.assertEqual(self.ran, [])
 
-        @umbra.tool(effect="write", stub={"status": "gone"}, output_schema=schema)
+        @self.umbra.tool(effect="write", stub={"status": "gone"}, output_schema=schema)
         def odd():
             self.ran.append("odd")
 
@@ -162,17 +319,16 @@ class Calls:
             odd()
         self.assertEqual(refused.exception.reason, "invalid_stub")
 
-    @unittest.skipUnless(MODE == "shadow", "of a rehearsal")
-    def test_what_a_contract_says_has_the_type_that_the_function_returns(self):
-        @umbra.tool(effect="destructive", server="shop", name="refund")
+    def test_stub_of_a_contract_has_the_annotated_type(self):
+        @self.umbra.tool(effect="destructive", server="shop", name="refund")
         def typed(payment: str, amount: float) -> Made:
             raise AssertionError("it ran")
 
-        @umbra.tool(effect="destructive", server="shop", name="refund")
+        @self.umbra.tool(effect="destructive", server="shop", name="refund")
         def wrong(payment: str, amount: float) -> int:
             raise AssertionError("it ran")
 
-        @umbra.tool(effect="destructive", server="shop", name="refund")
+        @self.umbra.tool(effect="destructive", server="shop", name="refund")
         def nothing(payment: str, amount: float) -> None:
             raise AssertionError("it ran")
 
@@ -182,30 +338,32 @@ class Calls:
             wrong("pay-1", 2.0)
         self.assertEqual(refused.exception.reason, "invalid_stub")
 
-    @unittest.skipUnless(MODE == "live", "of calls that run")
-    def test_a_stub_that_cannot_be_made_stops_no_call_that_runs(self):
-        @umbra.tool(effect="write", stub=lambda payment: 1 // 0)
+
+class Live(Calls):
+    def test_failing_stub_does_not_stop_a_live_call(self):
+        @self.umbra.tool(effect="write", stub=lambda payment: 1 // 0)
         def settle(payment):
             return "settled"
 
         self.assertEqual(settle("pay-1"), "settled")
 
-    @unittest.skipUnless(MODE == "live", "of calls that run")
-    def test_what_may_run_runs_and_its_result_passes_unchanged(self):
+    def test_live_call_runs_and_is_reported(self):
         self.assertEqual(self.refund("pay-1", 20, note="x")["id"], "real-1")
         self.assertEqual(self.ran, [("refund", "pay-1", 20, "x")])
+        [outcome] = self.outcomes()
+        self.assertEqual((outcome["status"], outcome["tool"]), ("ok", "shop.refund"), outcome)
 
-    @unittest.skipUnless(MODE == "live", "of calls that run")
-    def test_an_error_of_the_tool_is_the_callers(self):
-        @umbra.tool(effect="read")
+    def test_error_of_the_tool_reaches_the_caller_and_the_audit(self):
+        @self.umbra.tool(effect="read")
         def get_page(url):
             raise KeyError(url)
 
         with self.assertRaises(KeyError):
             get_page("x")
+        [outcome] = self.outcomes()
+        self.assertEqual(outcome["status"], "error", outcome)
 
-    @unittest.skipUnless(MODE == "live", "of calls that run")
-    def test_a_program_in_safe_mode_runs_nothing_that_the_server_takes_for_live(self):
+    def test_safe_mode_of_the_program_blocks_live_writes(self):
         for name, value in [("AGENT_SAFE_MODE", "true"), ("agent_safe_mode", "on")]:
             os.environ[name] = value
             self.addCleanup(os.environ.pop, name, None)
@@ -213,132 +371,6 @@ class Calls:
                 self.refund("pay-1", 20)
             self.assertEqual((refused.exception.reason, self.ran), ("safe_mode_mismatch", []), name)
             os.environ.pop(name)
-
-    def test_rules_and_schemas_hold_in_every_mode(self):
-        for arguments, reason in [(("pay-1", -1), "invalid_arguments"), (("pay-1", 5000), "policy")]:
-            with self.assertRaises(Blocked) as refused:
-                self.refund(*arguments)
-            self.assertEqual((refused.exception.reason, self.ran), (reason, []))
-
-    def test_what_needs_an_approval_says_who_is_asked(self):
-        with self.assertRaises(ApprovalRequired) as asked:
-            self.refund("pay-1", 500)
-        self.assertTrue(asked.exception.approval_id.startswith("apr_"))
-        self.assertEqual(self.ran, [])
-
-    def test_a_server_that_is_away_lets_reads_run_and_nothing_else(self):
-        gone = umbra.Client(url="http://127.0.0.1:9", agent="python-test", timeout=1.0)
-
-        @umbra.tool(effect="read", client=gone)
-        def get_page(url):
-            return url
-
-        @umbra.tool(client=gone)
-        def unknown(x):
-            self.ran.append(x)
-
-        self.assertEqual(get_page("x"), "x")
-        for tool in (unknown, umbra.tool(effect="write", client=gone)(lambda x: self.ran.append(x))):
-            with self.assertRaises(UndecidedCall):
-                tool(1)
-        self.assertEqual(self.ran, [])
-
-    def test_what_the_server_has_called_no_read_does_not_run_while_it_hangs(self):
-        between = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
-        threading.Thread(target=between.serve_forever, daemon=True).start()
-        self.addCleanup(lambda: (Between.over.set(), between.shutdown(), between.server_close()))
-        client = umbra.Client(url=f"http://127.0.0.1:{between.server_port}", agent="python-test", timeout=20.0)
-
-        @umbra.tool(effect="read", server="shop", client=client)
-        def refund(payment, amount):
-            self.ran.append("refund")
-
-        @umbra.tool(effect="read", server="shop", client=client)
-        def get_refund(id):
-            return id
-
-        with contextlib.suppress(ApprovalRequired):
-            refund("pay-1", 500)
-        self.assertEqual(get_refund("a"), "a")
-        client.flush(20.0)
-        Between.hangs.set()
-        client.timeout = 0.2
-        with self.assertRaises(UndecidedCall) as refused:
-            refund("pay-1", 20)
-        self.assertIn("the server has said that it is none", refused.exception.detail)
-        self.assertEqual((get_refund("b"), self.ran), ("b", []))
-
-    def test_a_result_is_merged_as_the_server_merges_it(self):
-        live = {"data": [{"id": 1, "by": {"at": 1}, "tags": ["a"]}, {"id": "2"}, {"id": 3}, {"id": None}, 7], "left": 0}
-        fields = {"by": {"name": "Ann", "at": None}, "tags": []}
-        put = [{"id": "2", "new": 1}, {"id": "9"}]
-        lists = {"items": "data", "key": "id", "put": put, "remove": ["3"], "patch": {"1": fields}}
-        changed = {"id": 1, "by": {"at": None, "name": "Ann"}, "tags": []}
-        data = [changed, {"id": "2", "new": 1}, {"id": None}, 7]
-        for more, left, end in [("left", 0, [{"id": "9"}]), ("left", True, []), (None, True, [{"id": "9"}])]:
-            merged = umbra._merge(umbra._plain({**live, "left": left}), {**lists, "more": more})
-            self.assertEqual(merged, {"data": data + end, "left": left})
-        record = {"items": "item", "key": "", "put": [], "remove": [], "patch": {"1": fields}}
-        for result, expected in [
-            ({"item": {"id": 1, "error": None}}, {"item": {"id": 1, "error": None, **fields}}),
-            ({"item": {"error": "not_found"}}, {"item": {"error": "not_found"}}),
-            ({"item": None}, {"item": None}),
-            ("text", "text"),
-        ]:
-            self.assertEqual(umbra._merge(result, record), expected)
-        text = {"edits": [{"oldText": "was", "newText": "is"}], "remove": ["b"], "add": ["a", "c"]}
-        for items, result, expected in [
-            ("at.text", {"at": {"text": "a\nb\nwas was"}}, {"at": {"text": "a\nis was\nc"}}),
-            ("", "was", "is\na\nc"),
-            ("text", {"text": 5}, {"text": 5}),
-        ]:
-            self.assertEqual(umbra._merge(result, {"items": items, "key": "", "text": text}), expected)
-
-    def test_a_result_that_holds_itself_returns_as_it_is(self):
-        result = {"data": []}
-        result["data"] += [result, result]
-        run = umbra._Run(None, {"call_id": "c"}, {"merge": {"items": "data", "key": "id", "remove": ["a"]}}, {})
-        with self.assertLogs("umbra", "WARNING"), unittest.mock.patch.object(umbra, "_MOST_MERGED", 10_000):
-            self.assertIs(run.finish(lambda: result), result)
-
-    def test_what_a_tool_answers_is_its_callers_whatever_it_is(self):
-        class Odd(Exception):
-            def __str__(self):
-                raise ZeroDivisionError
-
-        many, deep = list(range(300_000)), []
-        for _ in range(5_000):
-            deep = [deep]
-
-        @umbra.tool(effect="read", server="shop", name="get_refund")
-        def get(id):
-            if id == "odd":
-                raise Odd
-            return many if id == "many" else deep
-
-        self.assertIs(get("many"), many)
-        self.assertIs(get("deep"), deep)
-        self.assertRaises(Odd, get, "odd")
-
-    def test_threads_and_tasks_share_a_client(self):
-        @umbra.tool(effect="read", server="shop")
-        async def get_refund(id):
-            return id
-
-        async def many():
-            return await asyncio.gather(*(get_refund(str(n)) for n in range(50)))
-
-        self.assertEqual(asyncio.run(many()), [str(n) for n in range(50)])
-
-    def test_what_is_no_tool_is_refused_at_once(self):
-        with self.assertRaises(TypeError):
-            umbra.tool(lambda: (yield))
-        with self.assertRaises(ValueError):
-            umbra.tool(effect="harmless")
-        with self.assertRaises(ValueError):
-            umbra.Client(url="localhost:7817")
-        with self.assertRaises(TypeError):
-            self.refund("pay-1")
 
 
 if __name__ == "__main__":

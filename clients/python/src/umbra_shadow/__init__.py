@@ -17,7 +17,7 @@ from ._async.client import AsyncUmbra
 from ._async.documents import AsyncDocument
 from ._async.fake import AsyncFakeSidecar
 from ._async.guardrails import AsyncGuardrails
-from ._async.resources import AsyncFindingStream
+from ._async.resources import AsyncFindingStream, AsyncItems
 from ._async.sidecar import AsyncSidecar
 from ._fake import Moment, Recorded, Rule, Verdict
 from ._patterns import quote_patterns
@@ -27,7 +27,7 @@ from ._sync.client import Umbra
 from ._sync.documents import Document
 from ._sync.fake import FakeSidecar
 from ._sync.guardrails import Guardrails
-from ._sync.resources import FindingStream
+from ._sync.resources import FindingStream, Items
 from ._sync.sidecar import Sidecar
 from .errors import (
     APIError,
@@ -51,6 +51,7 @@ __all__ = [
     "AsyncFakeSidecar",
     "AsyncFindingStream",
     "AsyncGuardrails",
+    "AsyncItems",
     "AsyncSidecar",
     "AsyncUmbra",
     "Blocked",
@@ -60,6 +61,7 @@ __all__ = [
     "FakeSidecar",
     "FindingStream",
     "Guardrails",
+    "Items",
     "Moment",
     "NotUpdated",
     "Recorded",

@@ -61,8 +61,9 @@ class Moment:
         return substance(was) != substance(is_)
 
 
-Verdict = Union[Decision, tuple[Decision, str], models.Ruling, models.DocumentDue, None]
-"""Verdict of a rule: None; a decision, with a reason; a whole ruling (its taints label the session); a due document."""
+Verdict = Union[Decision, tuple[Decision, str], models.Ruling, models.DocumentDue, Mapping[str, Any], None]
+"""Verdict of a rule: None; a decision, with a reason; a due document; or a ruling, also as a dictionary with some of its
+members: ``{"taints": ["untrusted"]}`` labels the session."""
 Rule = Callable[[Moment], Verdict]
 
 
@@ -392,6 +393,8 @@ class FakeServer:
                 verdict = _ruling(verdict, named, named)
             elif isinstance(verdict, tuple):
                 verdict = _ruling(verdict[0], named, verdict[1])
+            elif isinstance(verdict, Mapping):
+                verdict = models.Ruling.model_validate({"decision": "allow", "would": "allow", **verdict})
             if not isinstance(verdict, models.Ruling) or verdict.decision not in _GRAVITY:
                 raise TypeError(f"the rule {named} returns allow, warn or block, with a reason if need be; not {verdict!r}")
             labels += verdict.taints
@@ -523,7 +526,8 @@ def _sections(text: str) -> list[dict[str, Any]]:
             found.append({"slug": slug, "title": heading[2], "level": len(heading[1]), "items": []})
         elif item and found:
             items = found[-1]["items"]
-            items.append({"index": len(items) + 1, "text": item[3], "state": _STATES.get(item[2] or "")})
+            state = _STATES.get(item[2] or "")
+            items.append({"index": len(items) + 1, "text": item[3], "state": state, "depth": 0})
     return found
 
 

@@ -58,7 +58,11 @@ class Rules:
     def planned(self, call: Call) -> dict[str, Any] | None:
         """Returns the call as it is asked about; None if it cannot be written and the rules are not enforced."""
         tool = call.tool
-        self.guarded.add(joined(**tool.reference))
+        name, block = joined(**tool.reference), rules_in_force.get()
+        self.guarded.add(name)
+        if block is not None and block.session.__dict__ is self.session.__dict__:
+            # A function that the guardrails decorate, within a block of them.
+            block.guarded.add(name)
         try:
             return {"tool": tool.reference, "arguments": call.arguments}
         except Exception as odd:

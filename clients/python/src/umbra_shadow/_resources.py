@@ -57,9 +57,18 @@ class BatchSum:
         """Adds the result of a batch of ``sent`` events."""
         for count in ("accepted", "replayed", "rejected"):
             self._sum[count] += getattr(result, count)
-        moved = [one.model_copy(update={"index": one.index + self._sent}) for one in result.results]
-        self._sum["results"] += moved
+        self._sum["results"] += [self._moved(one) for one in result.results]
         self._sent += sent
+
+    def _moved(self, item: models.BatchItem) -> models.BatchItem:
+        """Returns a result with the event's place among all events, also in its faults."""
+        index = item.index + self._sent
+        error = item.error
+        if error is not None:
+            here, there = f"/events/{item.index}", f"/events/{index}"
+            faults = [one.model_copy(update={"pointer": one.pointer.replace(here, there, 1)}) for one in error.errors]
+            error = error.model_copy(update={"errors": faults})
+        return item.model_copy(update={"index": index, "error": error})
 
     def result(self) -> models.BatchResult:
         """Returns the sum."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import httpx
 
@@ -94,10 +94,10 @@ class Http:
                     yield Response.of(response.status_code, data, response.headers)
                     return
                 decoder = EventDecoder()
-                lines = response.aiter_lines()
-                while (line := await _within(SILENCE, lambda: anext(lines, None))) is not None:
-                    if event := decoder.feed(line):
-                        yield event
+                async with aclosing(cast("AsyncGenerator[str, None]", response.aiter_lines())) as lines:
+                    while (line := await _within(SILENCE, lambda: anext(lines, None))) is not None:
+                        if event := decoder.feed(line):
+                            yield event
             finally:
                 await response.aclose()
         except httpx.HTTPError as error:

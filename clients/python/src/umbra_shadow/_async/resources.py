@@ -6,7 +6,7 @@ import builtins
 import datetime
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import pydantic
 
@@ -29,24 +29,46 @@ Time = datetime.datetime | str
 """A point in time: a datetime with its zone, or a text by RFC 3339."""
 
 
-class _Resource:
-    def __init__(self, client: AsyncUmbra) -> None:
-        self._client = client
+class AsyncItems(Generic[M]):
+    """Items of a list, page by page. ``position`` is behind the last page that was read: follow from there."""
 
-    async def _pages(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> AsyncIterator[M]:
-        """Yields the items of all pages, ``limit`` at most."""
+    def __init__(
+        self, client: AsyncUmbra, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]
+    ) -> None:
+        self._client, self._kind, self._full, self._params = client, kind, full, params
+        self.position: str | None = None
+        """Cursor behind the items so far, for ``after`` of a stream; None before the first page."""
+        self._items = self._pages(limit)
+
+    def __aiter__(self) -> AsyncItems[M]:
+        return self
+
+    async def __anext__(self) -> M:
+        return await anext(self._items)
+
+    async def _pages(self, limit: int | None) -> AsyncIterator[M]:
         cursor: str | None = None
         left = limit
         while left is None or left > 0:
-            asked = {**params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
-            answer = await self._client._send(Request("GET", full, params=asked, repeatable=True))
+            asked = {**self._params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
+            answer = await self._client._send(Request("GET", self._full, params=asked, repeatable=True))
             items = answer.body.get("items") or []
+            self.position = answer.body.get("resume_cursor")
             for item in items:
-                yield self._client._parsed(kind, item)
+                yield self._client._parsed(self._kind, item)
             left = None if left is None else left - len(items)
             cursor = answer.body.get("next_cursor")
             if cursor is None:
                 return
+
+
+class _Resource:
+    def __init__(self, client: AsyncUmbra) -> None:
+        self._client = client
+
+    def _list(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> AsyncItems[M]:
+        """Returns the items of all pages, ``limit`` at most."""
+        return AsyncItems(self._client, kind, full, limit, params)
 
 
 class AsyncEvents(_Resource):
@@ -93,10 +115,10 @@ class AsyncEvents(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[models.EventView]:
+    ) -> AsyncItems[models.EventView]:
         """Yields events of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
         asked = {"agent": agent, "task_id": task_id, "since": since, "until": until, "order": order}
-        return self._pages(models.EventView, path("events"), limit, asked)
+        return self._list(models.EventView, path("events"), limit, asked)
 
     async def verdict(self, event_id: str, *, wait: float = 0.0) -> models.VerdictItem:
         """Returns the verdict of the active shadows on an event; waits for it ``wait`` seconds at most.
@@ -134,7 +156,7 @@ class AsyncFindings(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[models.Finding]:
+    ) -> AsyncItems[models.Finding]:
         """Yields findings of all pages, oldest first unless ``order="desc"``; ``limit`` at most.
 
         ``severity`` is the least one. Without ``mode``, findings of passive shadows are left out.
@@ -153,7 +175,7 @@ class AsyncFindings(_Resource):
             "until": until,
             "order": order,
         }
-        return self._pages(models.Finding, path("findings"), limit, asked)
+        return self._list(models.Finding, path("findings"), limit, asked)
 
     async def get(self, finding_id: str) -> models.Finding:
         """Returns a finding."""
@@ -180,7 +202,9 @@ class AsyncFindings(_Resource):
         verified: bool | None = None,
         status: Status | None = None,
     ) -> AsyncFindingStream:
-        """Follows the findings, from now on or behind the position ``after``, until the caller stops::
+        """Follows the findings, from now on or behind the position ``after``, until the caller stops.
+
+        ``after`` is the ``position`` of a stream, or of :meth:`list`::
 
             stream = umbra.findings.stream(after=saved)
             async for finding in stream:
@@ -343,10 +367,10 @@ class AsyncBreakers(_Resource):
 
     def list(
         self, *, agent: str | None = None, recommendation: str | None = None, limit: int | None = None
-    ) -> AsyncIterator[models.Breaker]:
+    ) -> AsyncItems[models.Breaker]:
         """Yields breakers; ``recommendation`` is ``closed``, ``open`` or ``half_open``."""
         asked = {"agent": agent, "recommendation": recommendation}
-        return self._pages(models.Breaker, path("breakers"), limit, asked)
+        return self._list(models.Breaker, path("breakers"), limit, asked)
 
     async def get(self, agent: str) -> models.Breaker:
         """Returns the breaker of an agent."""
@@ -378,7 +402,7 @@ class AsyncReflexions(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[models.Reflexion]:
+    ) -> AsyncItems[models.Reflexion]:
         """Yields reflexions of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
         asked = {"agent": agent, "task_type": task_type, "status": status, "since": since, "until": until, "order": order}
-        return self._pages(models.Reflexion, path("reflexions"), limit, asked)
+        return self._list(models.Reflexion, path("reflexions"), limit, asked)

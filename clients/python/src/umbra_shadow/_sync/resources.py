@@ -7,7 +7,7 @@ import builtins
 import datetime
 import time
 from collections.abc import Generator, Iterator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import pydantic
 
@@ -30,24 +30,46 @@ Time = datetime.datetime | str
 """A point in time: a datetime with its zone, or a text by RFC 3339."""
 
 
-class _Resource:
-    def __init__(self, client: Umbra) -> None:
-        self._client = client
+class Items(Generic[M]):
+    """Items of a list, page by page. ``position`` is behind the last page that was read: follow from there."""
 
-    def _pages(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> Iterator[M]:
-        """Yields the items of all pages, ``limit`` at most."""
+    def __init__(
+        self, client: Umbra, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]
+    ) -> None:
+        self._client, self._kind, self._full, self._params = client, kind, full, params
+        self.position: str | None = None
+        """Cursor behind the items so far, for ``after`` of a stream; None before the first page."""
+        self._items = self._pages(limit)
+
+    def __iter__(self) -> Items[M]:
+        return self
+
+    def __next__(self) -> M:
+        return next(self._items)
+
+    def _pages(self, limit: int | None) -> Iterator[M]:
         cursor: str | None = None
         left = limit
         while left is None or left > 0:
-            asked = {**params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
-            answer = self._client._send(Request("GET", full, params=asked, repeatable=True))
+            asked = {**self._params, "cursor": cursor, "limit": PAGE if left is None else min(left, PAGE)}
+            answer = self._client._send(Request("GET", self._full, params=asked, repeatable=True))
             items = answer.body.get("items") or []
+            self.position = answer.body.get("resume_cursor")
             for item in items:
-                yield self._client._parsed(kind, item)
+                yield self._client._parsed(self._kind, item)
             left = None if left is None else left - len(items)
             cursor = answer.body.get("next_cursor")
             if cursor is None:
                 return
+
+
+class _Resource:
+    def __init__(self, client: Umbra) -> None:
+        self._client = client
+
+    def _list(self, kind: type[M], full: str, limit: int | None, params: Mapping[str, Any]) -> Items[M]:
+        """Returns the items of all pages, ``limit`` at most."""
+        return Items(self._client, kind, full, limit, params)
 
 
 class Events(_Resource):
@@ -94,10 +116,10 @@ class Events(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> Iterator[models.EventView]:
+    ) -> Items[models.EventView]:
         """Yields events of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
         asked = {"agent": agent, "task_id": task_id, "since": since, "until": until, "order": order}
-        return self._pages(models.EventView, path("events"), limit, asked)
+        return self._list(models.EventView, path("events"), limit, asked)
 
     def verdict(self, event_id: str, *, wait: float = 0.0) -> models.VerdictItem:
         """Returns the verdict of the active shadows on an event; waits for it ``wait`` seconds at most.
@@ -135,7 +157,7 @@ class Findings(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> Iterator[models.Finding]:
+    ) -> Items[models.Finding]:
         """Yields findings of all pages, oldest first unless ``order="desc"``; ``limit`` at most.
 
         ``severity`` is the least one. Without ``mode``, findings of passive shadows are left out.
@@ -154,7 +176,7 @@ class Findings(_Resource):
             "until": until,
             "order": order,
         }
-        return self._pages(models.Finding, path("findings"), limit, asked)
+        return self._list(models.Finding, path("findings"), limit, asked)
 
     def get(self, finding_id: str) -> models.Finding:
         """Returns a finding."""
@@ -181,7 +203,9 @@ class Findings(_Resource):
         verified: bool | None = None,
         status: Status | None = None,
     ) -> FindingStream:
-        """Follows the findings, from now on or behind the position ``after``, until the caller stops::
+        """Follows the findings, from now on or behind the position ``after``, until the caller stops.
+
+        ``after`` is the ``position`` of a stream, or of :meth:`list`::
 
             stream = umbra.findings.stream(after=saved)
             for finding in stream:
@@ -344,10 +368,10 @@ class Breakers(_Resource):
 
     def list(
         self, *, agent: str | None = None, recommendation: str | None = None, limit: int | None = None
-    ) -> Iterator[models.Breaker]:
+    ) -> Items[models.Breaker]:
         """Yields breakers; ``recommendation`` is ``closed``, ``open`` or ``half_open``."""
         asked = {"agent": agent, "recommendation": recommendation}
-        return self._pages(models.Breaker, path("breakers"), limit, asked)
+        return self._list(models.Breaker, path("breakers"), limit, asked)
 
     def get(self, agent: str) -> models.Breaker:
         """Returns the breaker of an agent."""
@@ -379,7 +403,7 @@ class Reflexions(_Resource):
         until: Time | None = None,
         order: Order | None = None,
         limit: int | None = None,
-    ) -> Iterator[models.Reflexion]:
+    ) -> Items[models.Reflexion]:
         """Yields reflexions of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
         asked = {"agent": agent, "task_type": task_type, "status": status, "since": since, "until": until, "order": order}
-        return self._pages(models.Reflexion, path("reflexions"), limit, asked)
+        return self._list(models.Reflexion, path("reflexions"), limit, asked)
