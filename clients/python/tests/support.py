@@ -15,12 +15,17 @@ import threading
 import unittest
 import unittest.mock
 import uuid
+from collections.abc import Iterator
+from typing import Any
 
-from umbra_shadow import AsyncUmbra
+from umbra_shadow import AsyncSidecar, AsyncUmbra, models
 
 HERE = pathlib.Path(__file__).parent
 # A busy machine is no fault: tests of deadlines set one.
 PATIENT = 20.0
+SERVER: "Server"
+URL: str
+WORK: pathlib.Path
 TOOLS = [
     {"server": "search", "name": "search_code", "description": "Search the code of a repository for a text"},
     {"server": "files", "name": "edit_file", "description": "Edit a file: replace a text by another"},
@@ -34,7 +39,7 @@ DROP = {"tool": {"server": "db", "name": "drop_table"}, "arguments": {"table": "
 TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n\n## Notes\n\nNothing yet.\n"
 
 
-def binary():
+def binary() -> str:
     built = [HERE.parents[2] / "target" / profile / "umbra" for profile in ("debug", "release")]
     found = os.environ.get("UMBRA") or max(filter(pathlib.Path.exists, built), key=lambda path: path.stat().st_mtime, default=None)
     if not found:
@@ -45,7 +50,7 @@ def binary():
 class Server:
     """A server of the tests, with its own database."""
 
-    def __init__(self, *before, shadows=None, **settings):
+    def __init__(self, *before: tuple[str, ...], shadows: str | None = None, **settings: str) -> None:
         self.files = tempfile.TemporaryDirectory()
         # The user that runs Postgres must be able to reach its programs and data.
         os.chmod(self.files.name, 0o755)
@@ -68,34 +73,36 @@ class Server:
         self.said = [self.command(*arguments) for arguments in before]
         self.start("http://127.0.0.1:0")
 
-    def start(self, url):
+    def start(self, url: str) -> None:
         command = [binary(), "serve", "--bind", url.removeprefix("http://"), *self.flags]
         with open(f"{self.files.name}/log", "wb") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.files.name, env=self.env, stdout=subprocess.PIPE, stderr=log
             )
         # The line ends when the server listens; the output ends if it does not.
+        assert self.process.stdout is not None
         line = self.process.stdout.readline().decode()
         if "listening on " not in line:
             raise AssertionError(pathlib.Path(self.files.name, "log").read_text())
         self.url = line.partition("listening on ")[2].strip()
 
-    def command(self, *arguments):
+    def command(self, *arguments: str) -> bytes:
         done = subprocess.run([binary(), *arguments], cwd=self.files.name, env=self.env, check=True, capture_output=True)
         return done.stdout
 
-    def stop(self, how=signal.SIGTERM):
+    def stop(self, how: int = signal.SIGTERM) -> None:
         """Ends the process; the data stay."""
         self.process.send_signal(how)
         self.process.wait(60.0)
+        assert self.process.stdout is not None
         self.process.stdout.close()
 
     @contextlib.contextmanager
-    def revived_by(self, kind, method):
+    def revived_by(self, kind: type, method: str) -> Iterator[None]:
         """Starts the stopped process again, at its address, once this method is called: a client has met the outage."""
         original = getattr(kind, method)
 
-        def revive(*arguments):
+        def revive(*arguments: Any) -> Any:
             if self.process.poll() is not None:
                 self.start(self.url)
             return original(*arguments)
@@ -104,15 +111,14 @@ class Server:
             yield
         assert self.process.poll() is None, "no request met the outage"
 
-    def end(self, how=signal.SIGTERM):
+    def end(self, how: int = signal.SIGTERM) -> None:
         if self.process.poll() is None:
             self.stop(how)
-        self.process.stdout.close()
         with contextlib.suppress(OSError):
             self.files.cleanup()
 
 
-def setUpModule():
+def setUpModule() -> None:
     """Starts the server of a module's tests."""
     global SERVER, URL, WORK
     SERVER = Server()
@@ -123,28 +129,29 @@ def setUpModule():
 class Peer:
     """Stand-in at the server's address, or proxy between the server and its client."""
 
-    def __init__(self, behave):
+    def __init__(self, behave: Any) -> None:
         self.behave = behave
         self.accepted = 0
         self.over = asyncio.Event()
-        self.streams, self.handlers = set(), set()
+        self.streams: set[asyncio.StreamWriter] = set()
+        self.handlers: set[Any] = set()
 
-    async def __aenter__(self):
+    async def __aenter__(self) -> "Peer":
         self.listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.url = "http://127.0.0.1:%d" % self.listener.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(self, *_):
+    async def __aexit__(self, *_: Any) -> None:
         self.over.set()
         self.listener.close()
         self.cut()
         await asyncio.gather(*self.handlers)
 
-    def cut(self):
+    def cut(self) -> None:
         for stream in self.streams:
             stream.transport.abort()
 
-    async def _accept(self, reader, writer):
+    async def _accept(self, reader: Any, writer: Any) -> Any:
         self.accepted += 1
         self.streams.add(writer)
         self.handlers.add(asyncio.current_task())
@@ -157,10 +164,10 @@ class Peer:
             self.handlers.discard(asyncio.current_task())
             writer.transport.abort()
 
-    async def hangs(self, reader, writer):
+    async def hangs(self, reader: Any, writer: Any) -> Any:
         await self.over.wait()
 
-    async def trickles(self, reader, writer):
+    async def trickles(self, reader: Any, writer: Any) -> Any:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{")
         while not self.over.is_set():
@@ -169,12 +176,12 @@ class Peer:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.over.wait(), 0.02)
 
-    async def passes_on(self, reader, writer):
+    async def passes_on(self, reader: Any, writer: Any) -> Any:
         host, port = URL.rpartition("/")[2].split(":")
         theirs, ours = await asyncio.open_connection(host, int(port))
         self.streams.add(ours)
 
-        async def pump(source, sink):
+        async def pump(source: Any, sink: Any) -> Any:
             with contextlib.suppress(OSError):
                 while data := await source.read(65536):
                     sink.write(data)
@@ -188,10 +195,10 @@ class Peer:
             ours.transport.abort()
 
 
-def answers(status, body, headers=""):
+def answers(status: Any, body: Any, headers: Any = "") -> Any:
     """Returns a server that gives one answer to every request."""
 
-    async def behave(self, reader, writer):
+    async def behave(self: Any, reader: Any, writer: Any) -> Any:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(
@@ -204,8 +211,21 @@ def answers(status, body, headers=""):
     return behave
 
 
+def summary_of(s: AsyncSidecar) -> models.Summary:
+    """Returns the summary of a closed session."""
+    assert s.summary is not None
+    return s.summary
+
+
+def session_of(s: AsyncSidecar) -> models.Session:
+    """Returns the state of a closed session."""
+    session = summary_of(s).session
+    assert session is not None
+    return session
+
+
 class Case(unittest.IsolatedAsyncioTestCase):
-    async def asyncSetUp(self):
+    async def asyncSetUp(self) -> None:
         self.agent = f"coder-{uuid.uuid4().hex[:8]}"
         self.client = AsyncUmbra(URL, timeout=PATIENT)
         self.addAsyncCleanup(self.client.aclose)
@@ -213,7 +233,7 @@ class Case(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(logging.getLogger("umbra_shadow").setLevel, logging.NOTSET)
         self.threads = set(threading.enumerate())
 
-    async def asyncTearDown(self):
+    async def asyncTearDown(self) -> None:
         # Generators of a stream that was left end in the next steps of the loop; nothing else may be left.
         if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             _, pending = await asyncio.wait(tasks, timeout=1.0)
@@ -223,17 +243,17 @@ class Case(unittest.IsolatedAsyncioTestCase):
         ]
         self.assertEqual(mine, [])
 
-    def sidecar(self, **settings):
-        client = settings.pop("client", self.client)
+    def sidecar(self, **settings: Any) -> AsyncSidecar:
+        client: AsyncUmbra = settings.pop("client", self.client)
         return client.sidecar(**{"agent": self.agent, **settings})
 
-    def patient(self, url):
+    def patient(self, url: str) -> AsyncUmbra:
         """Returns a client with a long deadline."""
         client = AsyncUmbra(url, timeout=PATIENT)
         self.addAsyncCleanup(client.aclose)
         return client
 
-    def quick(self, url):
+    def quick(self, url: str) -> AsyncUmbra:
         """Returns a client with a short deadline."""
         client = AsyncUmbra(url, timeout=0.3)
         self.addAsyncCleanup(client.aclose)

@@ -3,18 +3,19 @@
 import asyncio
 import inspect
 import unittest
+from typing import Any
 
-from support import DROP, EDIT, TODO, TOOLS, Case, setUpModule
+from support import DROP, EDIT, TODO, TOOLS, Case, setUpModule, session_of, summary_of
 from umbra_shadow import APIError, AsyncFakeSidecar, AsyncSidecar, Blocked, Conflict, Moment, NotUpdated, models
 
 __all__ = ["setUpModule"]
 
 
 class Fake(Case):
-    def mail_is_off(self, at):
+    def mail_is_off(self, at: Any) -> Any:
         return ("block", "mail is off") if at.calls("send_*") else None
 
-    async def test_it_has_the_same_public_face(self):
+    async def test_it_has_the_same_public_face(self) -> None:
         names = [name for name in vars(AsyncSidecar) if not name.startswith("_")]
         self.assertGreater(len(names), 10)
         for name in [*names, "__aenter__", "__aexit__"]:
@@ -26,7 +27,7 @@ class Fake(Case):
         self.assertEqual(set(faked) - set(known), {"rules"})
         self.assertEqual({name: faked[name] for name in known}, dict(known))
 
-    async def test_names_are_equated_as_the_server_does(self):
+    async def test_names_are_equated_as_the_server_does(self) -> None:
         spellings = [
             *("db.drop_table", "mcp__db__drop_table", "db__drop_table", "db_drop_table", "db/dropTable", "dbDropTable"),
             *("mcp_db_drop_table", "DB.Drop-Table", "drop_table", "dropTable", "other.drop_table", "db.drop_tables"),
@@ -34,12 +35,12 @@ class Fake(Case):
         ]
         tools = [{"server": "db", "name": name} for name in spellings]
 
-        def no_drop(at):
+        def no_drop(at: Any) -> Any:
             return ("block", "tables stay") if at.calls("db.drop_table") else None
 
         async with self.sidecar(tools=TOOLS) as real, AsyncFakeSidecar(tools=TOOLS, rules=[no_drop]) as fake:
             for tool in [*spellings, *tools]:
-                decisions = []
+                decisions: list[object] = []
                 for s in (real, fake):
                     try:
                         decisions.append((await s.guard({"tool": tool})).decision)
@@ -47,8 +48,8 @@ class Fake(Case):
                         decisions.append(refused.status)
                 self.assertEqual(decisions[0], decisions[1], tool)
 
-    async def test_wrong_requests_are_refused_as_the_server_does(self):
-        wrong = [{"arguments": {}}, {"tool": ""}, {"type": "function", "function": {"arguments": "{}"}}]
+    async def test_wrong_requests_are_refused_as_the_server_does(self) -> None:
+        wrong: list[dict[str, Any]] = [{"arguments": {}}, {"tool": ""}, {"type": "function", "function": {"arguments": "{}"}}]
         async with AsyncFakeSidecar() as s:
             for call in wrong:
                 for ask in (s.guard(call), s.turn(planned_calls=[call]), s.message(tool_calls=[call])):
@@ -57,19 +58,19 @@ class Fake(Case):
             with self.assertRaisesRegex(ValueError, "a result needs its tool"):
                 await s.message(results=[{"content": "x"}])
         with self.assertRaises(APIError) as refused:
-            async with AsyncFakeSidecar(objectives=["nothing"]):
+            async with AsyncFakeSidecar(objectives=["nothing"]):  # type: ignore[list-item]
                 self.fail("it began")
         self.assertEqual((refused.exception.status, refused.exception.errors[0]["pointer"]), (400, "/objectives/0"))
 
-        def wrong_rule(at):
+        def wrong_rule(at: Any) -> Any:
             return "deny"
 
         async with AsyncFakeSidecar(rules=[wrong_rule]) as s:
             with self.assertRaisesRegex(TypeError, "the rule wrong_rule returns allow, warn or block"):
                 await s.guard(DROP)
 
-    async def test_the_loop_of_an_agent_is_tested_without_a_server(self):
-        def plan_first(at):
+    async def test_the_loop_of_an_agent_is_tested_without_a_server(self) -> None:
+        def plan_first(at: Any) -> Any:
             if at.subject in ("turn", "call") and at.route == "edit" and not at.updated("todo", "Plan"):
                 return models.DocumentDue(
                     document="todo",
@@ -80,28 +81,28 @@ class Fake(Case):
                     reason="plan first",
                 )
 
-        def web_taints(at):
+        def web_taints(at: Any) -> Any:
             return {"taints": ["untrusted"]} if at.calls("web.*") else None
 
-        def no_mail_after_web(at):
+        def no_mail_after_web(at: Any) -> Any:
             return ("block", "the web was read") if at.calls("send_*") and "untrusted" in at.taints else None
 
-        async def agent(session):
+        async def agent(session: AsyncFakeSidecar) -> Any:
             async with session as s:
 
                 @s.guardrails("enforce", server="web")
-                async def fetch(url):
+                async def fetch(url: Any) -> Any:
                     return "page"
 
                 @s.guardrails("enforce", server="mail")
-                def send_email(to):
+                def send_email(to: Any) -> Any:
                     self.fail("it was sent")
 
                 turn = await s.turn("edit a file", route="edit", planned_calls=[EDIT])
+                todo = await s.document("todo")
                 if turn.blocked:
                     with self.assertRaises(NotUpdated):
                         await s.ensure_updated("todo", section="Plan")
-                    todo = await s.document("todo")
                     await todo.edit(
                         {"op": "append_item", "section": "plan", "text": "edit"},
                         {"op": "set_state", "section": "plan", "item": {"text": "find"}, "state": "done"},
@@ -127,9 +128,9 @@ class Fake(Case):
         self.assertEqual([one.step for one in fake.requests][:3], ["attach", "turn", "document"])
         self.assertEqual(fake.asked("message")[-1]["content"], "done")
         self.assertEqual(fake.asked("message")[0]["tool_calls"][0]["arguments"], {"url": "x"})
-        self.assertEqual((fake.summary.patterns, fake.summary.session.state, fake.outcome), (1, "closed", "succeeded"))
+        self.assertEqual((summary_of(fake).patterns, session_of(fake).state, fake.outcome), (1, "closed", "succeeded"))
 
-    async def test_answers_are_scripted_and_the_server_goes_and_comes(self):
+    async def test_answers_are_scripted_and_the_server_goes_and_comes(self) -> None:
         async with AsyncFakeSidecar("a", task="rename the column", rules=[self.mail_is_off]) as s:
             s.script("turn", directives=["Stop."], decision="block")
             s.script("turn", directives=["Go."])
@@ -137,7 +138,7 @@ class Fake(Case):
             self.assertEqual([one.directives for one in turns], [["Stop."], ["Go."], []])
             self.assertTrue(turns[0].blocked)
             self.assertTrue((await s.record_pattern(tools=["alter_table"])).new)
-            self.assertEqual((await s.record_pattern(tools=["alter_table"])).pattern.successes, 2)
+            self.assertEqual(getattr((await s.record_pattern(tools=["alter_table"])).pattern, "successes", 0), 2)
             self.assertEqual((await s.turn("rename a column")).patterns[0].uses, 2)
             s.is_away = True
             for _ in range(5):
@@ -152,7 +153,7 @@ class Fake(Case):
             s.is_away = False
             self.assertEqual(((await s.turn()).turn, s.degraded), (1, False))
 
-    async def test_its_documents_and_its_stream_are_like_the_real_ones(self):
+    async def test_its_documents_and_its_stream_are_like_the_real_ones(self) -> None:
         async with AsyncFakeSidecar(documents={"todo": TODO}) as s:
             mine, theirs = await s.document("todo"), await s.document("todo.md")
             await theirs.edit({"op": "replace_section", "section": "Plan", "body": "- [ ] one\n- two\n"})
@@ -160,14 +161,15 @@ class Fake(Case):
                 await mine.put("x")
             await mine.read()
             self.assertEqual((mine.open_items, [one.text for one in mine.sections[1].items]), (1, ["one", "two"]))
-            for edit, part in [
+            edits: list[tuple[Any, str]] = [
                 ({"op": "add_section", "title": "Risks", "body": "None."}, "## Risks\n\nNone.\n"),
                 ({"op": "append_text", "section": "Notes", "text": "More."}, "Nothing yet.\n\nMore.\n"),
                 ({"op": "replace_item", "section": "plan", "item": {"index": 1}, "text": "other"}, "- [ ] other\n"),
                 ({"op": "remove_item", "section": "plan", "item": {"text": "two"}}, "- [ ] other\n\n## Notes"),
                 ({"op": "append_text", "text": "The end."}, "\n\nThe end.\n"),
-            ]:
-                self.assertIn(part, (await mine.edit(edit)).text)
+            ]
+            for edit, part in edits:
+                self.assertIn(part, str((await mine.edit(edit)).text))
             for wrong in [("nowhere", {"index": 1}), ("plan", {"text": "no such"})]:
                 with self.assertRaises(APIError):
                     await mine.edit({"op": "set_state", "section": wrong[0], "item": wrong[1], "state": "done"})
@@ -181,7 +183,7 @@ class Fake(Case):
             await s.close()
             self.assertEqual(await said, ["turn", "message", "close"])
 
-    async def all_said(self, s):
+    async def all_said(self, s: Any) -> Any:
         return [one.event async for one in s.stream(after=0)]
 
 

@@ -12,16 +12,18 @@ import unittest
 import unittest.mock
 import urllib.request
 import uuid
+from collections.abc import Iterator
+from typing import Any, cast
 
 from support import Server
 from umbra_shadow import ApprovalRequired, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import plain
 from umbra_shadow._merge import merged
 
-SERVERS = {}
+SERVERS: dict[str, Server] = {}
 
 
-def setUpModule():
+def setUpModule() -> None:
     for mode in ("shadow", "live"):
         SERVERS[mode] = Server(BOUNDARY__EXECUTION=mode)
         unittest.addModuleCleanup(SERVERS[mode].end)
@@ -30,27 +32,26 @@ def setUpModule():
 class Proxy(http.server.ThreadingHTTPServer):
     """Proxy that passes questions on to a server until it hangs."""
 
-    def __init__(self, target):
+    def __init__(self, target: Any) -> None:
         super().__init__(("127.0.0.1", 0), Passing)
         self.target, self.hangs, self.over = target, threading.Event(), threading.Event()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def end(self):
+    def end(self) -> Any:
         self.over.set()
         self.shutdown()
         self.server_close()
 
 
 class Passing(http.server.BaseHTTPRequestHandler):
-    server: Proxy
-
-    def do_POST(self):
+    def do_POST(self) -> Any:
+        proxy = cast(Proxy, self.server)
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.server.hangs.is_set():
-            self.server.over.wait(20.0)
+        if proxy.hangs.is_set():
+            proxy.over.wait(20.0)
             return
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.server.target + self.path, body, headers)
+        request = urllib.request.Request(proxy.target + self.path, body, headers)
         with urllib.request.urlopen(request) as answer:
             said = answer.read()
         self.send_response(200)
@@ -58,7 +59,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    def log_message(self, *_):
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 
@@ -80,17 +81,17 @@ class Calls(unittest.TestCase):
 
     mode = "live"
 
-    def setUp(self):
-        self.ran = []
+    def setUp(self) -> None:
+        self.ran: list[Any] = []
         self.url = SERVERS[self.mode].url
         self.umbra = Umbra(self.url, agent="python-test", session="s", run=uuid.uuid4().hex, seed="7", timeout=20.0)
         self.addCleanup(self.umbra.close)
         self.refund, self.get_refund, self.list_refunds = self.shop(self.umbra)
 
-    def tearDown(self):
+    def tearDown(self) -> None:
         self.assertTrue(self.umbra.flush(20.0))
 
-    def shop(self, umbra):
+    def shop(self, umbra: Umbra) -> Any:
         @umbra.tool(effect="destructive", server="shop")
         def refund(payment: str, amount: float, note: str = "") -> dict[str, object]:
             self.ran.append(("refund", payment, amount, note))
@@ -107,7 +108,7 @@ class Calls(unittest.TestCase):
 
         return refund, get_refund, list_refunds
 
-    def outcomes(self, **filters):
+    def outcomes(self, **filters: Any) -> Any:
         """Returns the audit's outcomes of this test's run."""
         self.assertTrue(self.umbra.flush(20.0))
         run = self.umbra._core.config.place.run
@@ -118,27 +119,27 @@ class Calls(unittest.TestCase):
 class BothModes(Calls):
     """Behaviour in every execution."""
 
-    def test_rules_and_schemas_hold(self):
+    def test_rules_and_schemas_hold(self) -> None:
         for arguments, reason in [(("pay-1", -1), "invalid_arguments"), (("pay-1", 5000), "policy")]:
             with self.assertRaises(Blocked) as refused:
                 self.refund(*arguments)
             self.assertEqual((refused.exception.reason, self.ran), (reason, []))
 
-    def test_call_that_needs_approval_names_it(self):
+    def test_call_that_needs_approval_names_it(self) -> None:
         with self.assertRaises(ApprovalRequired) as asked:
             self.refund("pay-1", 500)
         self.assertTrue(asked.exception.approval_id.startswith("apr_"))
         self.assertEqual(self.ran, [])
 
-    def test_server_away_lets_only_declared_reads_run(self):
+    def test_server_away_lets_only_declared_reads_run(self) -> None:
         gone = Umbra("http://127.0.0.1:9", agent="python-test", timeout=1.0)
 
         @gone.tool(effect="read")
-        def get_page(url):
+        def get_page(url: Any) -> Any:
             return url
 
         @gone.tool
-        def unknown(x):
+        def unknown(x: Any) -> Any:
             self.ran.append(x)
 
         self.assertEqual(get_page("x"), "x")
@@ -147,18 +148,18 @@ class BothModes(Calls):
                 tool(1)
         self.assertEqual(self.ran, [])
 
-    def test_tool_that_was_called_a_write_does_not_run_while_the_server_hangs(self):
+    def test_tool_that_was_called_a_write_does_not_run_while_the_server_hangs(self) -> None:
         proxy = Proxy(self.url)
         self.addCleanup(proxy.end)
         client = Umbra(f"http://127.0.0.1:{proxy.server_port}", agent="python-test", timeout=2.0)
         self.addCleanup(client.close)
 
         @client.tool(effect="read", server="shop")
-        def refund(payment, amount):
+        def refund(payment: Any, amount: Any) -> Any:
             self.ran.append("refund")
 
         @client.tool(effect="read", server="shop")
-        def get_refund(id):
+        def get_refund(id: Any) -> Any:
             return id
 
         with contextlib.suppress(ApprovalRequired):
@@ -171,7 +172,7 @@ class BothModes(Calls):
         self.assertIn("the server has said that it is none", refused.exception.detail)
         self.assertEqual((get_refund("b"), self.ran), ("b", []))
 
-    def test_rehearsed_changes_are_merged_into_a_result(self):
+    def test_rehearsed_changes_are_merged_into_a_result(self) -> None:
         live = {"data": [{"id": 1, "by": {"at": 1}, "tags": ["a"]}, {"id": "2"}, {"id": 3}, {"id": None}, 7], "left": 0}
         fields = {"by": {"name": "Ann", "at": None}, "tags": []}
         put = [{"id": "2", "new": 1}, {"id": "9"}]
@@ -197,25 +198,25 @@ class BothModes(Calls):
         ]:
             self.assertEqual(merged(result, {"items": items, "key": "", "text": text}), expected)
 
-    def test_recursive_result_is_returned_unchanged(self):
-        result = {"data": []}
+    def test_recursive_result_is_returned_unchanged(self) -> None:
+        result: dict[str, list[Any]] = {"data": []}
         result["data"] += [result, result]
         call = _tools.Call.given(_tools.Tool(name="list"), {}, lambda: result)
         answer = {"merge": {"items": "data", "key": "id", "remove": ["a"]}}
         with self.assertLogs("umbra_shadow", "WARNING"), unittest.mock.patch.object(_tools, "MOST_MERGED", 10_000):
             self.assertIs(call.merged(result, answer), result)
 
-    def test_odd_results_and_errors_reach_the_caller(self):
+    def test_odd_results_and_errors_reach_the_caller(self) -> None:
         class Odd(Exception):
-            def __str__(self):
+            def __str__(self) -> Any:
                 raise ZeroDivisionError
 
-        many, deep = list(range(300_000)), []
+        many, deep = list(range(300_000)), cast(Any, [])
         for _ in range(5_000):
             deep = [deep]
 
         @self.umbra.tool(effect="read", server="shop", name="get_refund")
-        def get(id):
+        def get(id: Any) -> Any:
             if id == "odd":
                 raise Odd
             return many if id == "many" else deep
@@ -224,21 +225,24 @@ class BothModes(Calls):
         self.assertIs(get("deep"), deep)
         self.assertRaises(Odd, get, "odd")
 
-    def test_coroutine_tool_is_called_concurrently(self):
+    def test_coroutine_tool_is_called_concurrently(self) -> None:
         @self.umbra.tool(effect="read", server="shop")
-        async def get_refund(id):
+        async def get_refund(id: Any) -> Any:
             return id
 
-        async def many():
+        async def many() -> Any:
             async with contextlib.AsyncExitStack() as stack:
                 stack.push_async_callback(self.umbra._core.async_client().aclose)
                 return await asyncio.gather(*(get_refund(str(n)) for n in range(50)))
 
         self.assertEqual(asyncio.run(many()), [str(n) for n in range(50)])
 
-    def test_wrong_use_is_refused_at_once(self):
+    def test_wrong_use_is_refused_at_once(self) -> None:
+        def generator() -> Iterator[int]:
+            yield 1
+
         with self.assertRaises(TypeError):
-            self.umbra.tool(lambda: (yield))
+            self.umbra.tool(generator)
         with self.assertRaises(ValueError):
             self.umbra.tool(effect="harmless")
         with self.assertRaises(ValueError):
@@ -254,7 +258,7 @@ class BothModesInShadow(BothModes):
 class InShadow(Calls):
     mode = "shadow"
 
-    def test_run_in_shadow_reads_its_own_writes(self):
+    def test_run_in_shadow_reads_its_own_writes(self) -> None:
         made = self.refund("pay-1", 49.99)
         self.assertEqual(made, {"id": "shadow-1", "status": "refunded"})
         self.assertEqual(self.get_refund("shadow-1"), made)
@@ -263,7 +267,7 @@ class InShadow(Calls):
         self.assertEqual(self.get_refund(id="old-1")["status"], "settled")
         self.assertEqual(self.ran, [("get_refund", "old-1")])
 
-    def test_process_is_the_run_of_calls_without_one(self):
+    def test_process_is_the_run_of_calls_without_one(self) -> None:
         with Umbra(self.url, agent="python-process", timeout=20.0) as umbra:
             refund, get_refund, _ = self.shop(umbra)
             made = [refund(f"pay-{n}", 49.99)["id"] for n in (1, 2)]
@@ -271,23 +275,23 @@ class InShadow(Calls):
             self.assertEqual([get_refund(id)["status"] for id in made], ["refunded"] * 2)
         self.assertEqual(self.ran, [])
 
-    def test_tool_without_contract_returns_its_own_stub_or_is_blocked(self):
+    def test_tool_without_contract_returns_its_own_stub_or_is_blocked(self) -> None:
         @self.umbra.tool(effect="write", stub=lambda to, text: {"sent_to": to})
-        async def send(to, text):
+        async def send(to: Any, text: Any) -> Any:
             self.ran.append("send")
 
         @self.umbra.tool(effect="write")
-        def post(text):
+        def post(text: Any) -> Any:
             self.ran.append("post")
 
         self.assertEqual(asyncio.run(send("a@example.com", "hi")), {"sent_to": "a@example.com"})
         with self.assertRaises(Blocked) as refused:
             post("hi")
         self.assertEqual(refused.exception.reason, "no_contract")
-        self.assertEqual(post("hi", _guard_stub={"ok": True}), {"ok": True})
+        self.assertEqual(post("hi", _guard_stub={"ok": True}), {"ok": True})  # type: ignore[call-arg]
         self.assertEqual(self.ran, [])
 
-    def test_stub_is_returned_as_written_by_one_decision(self):
+    def test_stub_is_returned_as_written_by_one_decision(self) -> None:
         refunded = Refund("re_1", decimal.Decimal("49.99"), ("a", b"b"))
         schema = {"type": "object", "required": ["id"], "properties": {"status": {"enum": ["pending", "refunded"]}}}
         for stub, output_schema in [
@@ -300,7 +304,7 @@ class InShadow(Calls):
             run = uuid.uuid4().hex
 
             @self.umbra.tool(effect="write", name="settle", stub=stub, output_schema=output_schema)
-            def settle(payment):
+            def settle(payment: Any) -> Any:
                 self.ran.append(payment)
 
             with self.umbra.context(run=run):
@@ -312,14 +316,14 @@ class InShadow(Calls):
         self.assertEqual(self.ran, [])
 
         @self.umbra.tool(effect="write", stub={"status": "gone"}, output_schema=schema)
-        def odd():
+        def odd() -> Any:
             self.ran.append("odd")
 
         with self.assertRaises(Blocked) as refused:
             odd()
         self.assertEqual(refused.exception.reason, "invalid_stub")
 
-    def test_stub_of_a_contract_has_the_annotated_type(self):
+    def test_stub_of_a_contract_has_the_annotated_type(self) -> None:
         @self.umbra.tool(effect="destructive", server="shop", name="refund")
         def typed(payment: str, amount: float) -> Made:
             raise AssertionError("it ran")
@@ -340,22 +344,22 @@ class InShadow(Calls):
 
 
 class Live(Calls):
-    def test_failing_stub_does_not_stop_a_live_call(self):
+    def test_failing_stub_does_not_stop_a_live_call(self) -> None:
         @self.umbra.tool(effect="write", stub=lambda payment: 1 // 0)
-        def settle(payment):
+        def settle(payment: Any) -> Any:
             return "settled"
 
         self.assertEqual(settle("pay-1"), "settled")
 
-    def test_live_call_runs_and_is_reported(self):
+    def test_live_call_runs_and_is_reported(self) -> None:
         self.assertEqual(self.refund("pay-1", 20, note="x")["id"], "real-1")
         self.assertEqual(self.ran, [("refund", "pay-1", 20, "x")])
         [outcome] = self.outcomes()
         self.assertEqual((outcome["status"], outcome["tool"]), ("ok", "shop.refund"), outcome)
 
-    def test_error_of_the_tool_reaches_the_caller_and_the_audit(self):
+    def test_error_of_the_tool_reaches_the_caller_and_the_audit(self) -> None:
         @self.umbra.tool(effect="read")
-        def get_page(url):
+        def get_page(url: Any) -> Any:
             raise KeyError(url)
 
         with self.assertRaises(KeyError):
@@ -363,7 +367,7 @@ class Live(Calls):
         [outcome] = self.outcomes()
         self.assertEqual(outcome["status"], "error", outcome)
 
-    def test_safe_mode_of_the_program_blocks_live_writes(self):
+    def test_safe_mode_of_the_program_blocks_live_writes(self) -> None:
         for name, value in [("AGENT_SAFE_MODE", "true"), ("agent_safe_mode", "on")]:
             os.environ[name] = value
             self.addCleanup(os.environ.pop, name, None)

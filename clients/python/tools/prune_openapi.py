@@ -128,15 +128,12 @@ def _reduced(schema: Any) -> Any:
         described = {"description": schema["description"]} if "description" in schema else {}
         return {"anyOf": [values, {"type": "string"}], **described}
     is_time = schema.get("format") in ("date-time", "date") and {"format": schema["format"]}
-    reduced = {
-        name: {member: _reduced(one) for member, one in value.items()} if name == "properties" else _reduced(value)
-        for name, value in schema.items()
-        if name not in CONSTRAINTS or name in schema.get("properties", {})
-    }
-    for name, member in reduced.get("properties", {}).items():
-        if member.get("type") == "array" and name not in reduced.get("required", []):
+    properties = {name: _reduced(one) for name, one in schema.get("properties", {}).items()}
+    for name, member in properties.items():
+        if member.get("type") == "array" and name not in schema.get("required", []):
             member["default"] = []
-    return reduced | (is_time or {})
+    kept = {name: _reduced(one) for name, one in schema.items() if name not in CONSTRAINTS and name != "properties"}
+    return kept | ({"properties": properties} if properties else {}) | (is_time or {})
 
 
 if __name__ == "__main__":

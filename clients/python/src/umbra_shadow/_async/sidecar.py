@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .client import AsyncUmbra
 
 M = TypeVar("M", bound=pydantic.BaseModel)
+S = TypeVar("S", bound="AsyncSidecar")
 A = TypeVar("A", models.GuardAnswer, models.Selected)
 
 
@@ -92,7 +93,7 @@ class AsyncSidecar(Session):
 
         return (client or AsyncUmbra())._core, client is None
 
-    async def __aenter__(self) -> AsyncSidecar:
+    async def __aenter__(self: S) -> S:
         if self._entered:
             raise SessionOver("a session is entered once")
         self._entered = True

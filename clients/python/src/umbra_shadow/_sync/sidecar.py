@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .client import Umbra
 
 M = TypeVar("M", bound=pydantic.BaseModel)
+S = TypeVar("S", bound="Sidecar")
 A = TypeVar("A", models.GuardAnswer, models.Selected)
 
 
@@ -93,7 +94,7 @@ class Sidecar(Session):
 
         return (client or Umbra())._core, client is None
 
-    def __enter__(self) -> Sidecar:
+    def __enter__(self: S) -> S:
         if self._entered:
             raise SessionOver("a session is entered once")
         self._entered = True

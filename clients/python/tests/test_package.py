@@ -1,0 +1,190 @@
+"""Tests of the package as such: generated code, settings, errors, and servers of other versions."""
+
+import asyncio
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import typing
+import unittest
+import unittest.mock
+from typing import Any
+
+import httpx
+import support
+import umbra_shadow
+from support import Case, Peer, setUpModule
+from umbra_shadow import APIError, AsyncUmbra, Umbra, Unavailable, UndecidedCall, errors
+from umbra_shadow._config import Config
+from umbra_shadow._core import Core
+from umbra_shadow._requests import EventDecoder, Request, ServerEvent
+
+__all__ = ["setUpModule"]
+
+PACKAGE = pathlib.Path(support.HERE.parent, "src", "umbra_shadow")
+TOOLS = support.HERE.parent / "tools"
+
+
+class Generated(unittest.TestCase):
+    def test_synchronous_twin_is_as_generated(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for source, target in [(PACKAGE / "_async", PACKAGE / "_sync"), (support.HERE / "test_async_api.py", support.HERE / "test_sync_api.py")]:
+                made = pathlib.Path(folder, target.name)
+                subprocess.run([sys.executable, TOOLS / "make_sync.py", source, made], check=True)
+                for file in [made] if made.is_file() else sorted(made.glob("*.py")):
+                    kept = target if made.is_file() else target / file.name
+                    if file.name != "io.py":
+                        self.assertEqual(file.read_text(), kept.read_text(), f"{kept}: run generate.sh")
+
+    def test_both_clients_have_the_same_methods(self) -> None:
+        kinds = [("Umbra", "AsyncUmbra"), ("Sidecar", "AsyncSidecar"), ("FakeSidecar", "AsyncFakeSidecar"), ("Document", "AsyncDocument")]
+        for sync, asynchronous in kinds:
+            now, later = ({name for name in dir(getattr(umbra_shadow, kind)) if not name.startswith("_")} for kind in (sync, asynchronous))
+            self.assertEqual({"close" if name == "aclose" else name for name in later}, now | ({"close"} & later))
+            for name in now & later:
+                one, other = getattr(getattr(umbra_shadow, sync), name), getattr(getattr(umbra_shadow, asynchronous), name)
+                if callable(one):
+                    self.assertEqual(list(inspect.signature(one).parameters), list(inspect.signature(other).parameters), name)
+        resources = typing.get_type_hints(Umbra)
+        for name, kind in typing.get_type_hints(AsyncUmbra).items():
+            if not name.startswith("_"):
+                public = [{one for one in dir(of) if not one.startswith("_")} for of in (kind, resources[name])]
+                self.assertEqual(*public)
+
+    def test_exported_names_exist(self) -> None:
+        self.assertEqual(set(umbra_shadow.__all__) - set(dir(umbra_shadow)), set())
+        self.assertLessEqual(set(errors.__all__), set(umbra_shadow.__all__))
+        self.assertFalse(hasattr(umbra_shadow, "sidcar"))
+
+
+class Settings(unittest.TestCase):
+    def test_environment_sets_what_arguments_leave_out(self) -> None:
+        with tempfile.NamedTemporaryFile("w", suffix=".key") as key:
+            key.write("umbra_sk_of_file\n\n")
+            key.flush()
+            env = {
+                **{"UMBRA_URL": "https://umbra.example/base/", "UMBRA_API_KEY_FILE": key.name, "UMBRA_AGENT": "a"},
+                **{"UMBRA_SESSION": "s", "UMBRA_RUN": "r", "UMBRA_SEED": "7"},
+            }
+            with unittest.mock.patch.dict(os.environ, env):
+                config = Umbra()._core.config
+                self.assertEqual((config.url, config.api_key), ("https://umbra.example/base", "umbra_sk_of_file"))
+                place = config.place
+                self.assertEqual((place.agent, place.session, place.run, place.seed), ("a", "s", "r", "7"))
+                self.assertEqual(Umbra("http://h", "k", "b")._core.config.place.agent, "b")
+
+    def test_wrong_settings_are_refused(self) -> None:
+        for url in ("localhost:7817", "ftp://h", "http://", "https://user:pw@h", "http://h?k=v"):
+            with self.assertRaisesRegex(ValueError, "is not an address of a server") as refused:
+                Umbra(url)
+            self.assertNotIn("pw", str(refused.exception))
+        wrong: list[dict[str, Any]] = [{"timeout": 0}, {"retry_for": -1}]
+        for settings in wrong:
+            with self.assertRaisesRegex(ValueError, "in seconds and above 0"):
+                Umbra(**settings)
+        with self.assertRaisesRegex(ValueError, "characters that no key has") as bad:
+            Umbra(api_key="umbra_sk_x\n")
+        self.assertNotIn("umbra_sk", str(bad.exception))
+
+    def test_key_is_in_no_text(self) -> None:
+        umbra = Umbra("http://127.0.0.1:9", api_key="umbra_sk_hidden", retry_for=0.1, timeout=0.1)
+        texts = [repr(umbra), repr(umbra._core.config), repr(umbra.sidecar())]
+        for ask in (lambda: umbra.status(), lambda: umbra.decide({"tool": "x"})):
+            with self.assertRaises(Unavailable) as gone:
+                ask()
+            texts += [repr(gone.exception), str(gone.exception)]
+        self.assertNotIn("hidden", " ".join(texts))
+
+    def test_values_of_queries_have_the_form_of_the_api(self) -> None:
+        request = Request("GET", "/v1/findings", params={"verified": True, "agent": None, "since": "2026-01-01T00:00:00+00:00"})
+        self.assertEqual(request.target, "/v1/findings?verified=true&since=2026-01-01T00%3A00%3A00%2B00%3A00")
+
+    def test_server_sent_events_are_decoded(self) -> None:
+        decoder = EventDecoder()
+        lines = ["id: 1", "event: finding", "data: a", "data: b", "", ": keep-alive", "", "retry: 2000", "id: 2", ""]
+        events = [event for line in lines if (event := decoder.feed(line))]
+        self.assertEqual(events, [ServerEvent("1", "finding", "a\nb"), ServerEvent("2", "", "")])
+
+
+class OtherServers(unittest.TestCase):
+    """Servers of other versions, in place of the network."""
+
+    def answering(self, status: int, body: object) -> Umbra:
+        def respond(request: httpx.Request) -> httpx.Response:
+            return httpx.Response(status, json=body)
+
+        config = Config.of("http://other", "umbra_sk_x", "a", None, None, None, 1.0, 0.2)
+        return Core(config, httpx.MockTransport(respond)).sync_client()
+
+    def test_newer_members_and_values_are_kept(self) -> None:
+        verdict = {"event_id": "evt_1", "verdict": "postponed", "reasons": [], "moon": "full"}
+        read = self.answering(200, verdict).events.verdict("evt_1")
+        self.assertEqual((read.verdict, read.model_extra), ("postponed", {"moon": "full"}))
+
+    def test_unknown_decision_runs_nothing(self) -> None:
+        umbra = self.answering(200, {"decision": "perhaps", "effect": "write"})
+        with self.assertRaisesRegex(UndecidedCall, "decision 'perhaps'"):
+            umbra.call_tool("send", {}, lambda: self.fail("it ran"))
+
+    def test_unknown_verdict_of_the_rules_is_no_answer(self) -> None:
+        ruling = {"decision": "perhaps", "would": "allow", "inputs": "", "policy_version": "", "degraded": False, "warnings": []}
+        with self.answering(200, ruling).sidecar() as s:
+            answer = s.guard({"tool": "send"})
+            self.assertEqual((answer.decision, answer.degraded), ("allow", True))
+            self.assertIn("'perhaps' is unknown", answer.warnings[0])
+
+    def test_answers_of_other_programs_are_told_apart(self) -> None:
+        for status, body, kind, words in [
+            (200, {"hello": "world"}, Unavailable, "no server of Umbra"),
+            (200, ["x"], Unavailable, "no server of Umbra"),
+            (302, {}, Unavailable, "it answered 302"),
+            (404, {"title": "Not Found"}, APIError, "Not Found"),
+            (401, {"detail": "no key", "errors": 5}, APIError, "UMBRA_API_KEY"),
+            (500, {"detail": "broken"}, Unavailable, "broken"),
+        ]:
+            with self.assertRaisesRegex(kind, words):
+                self.answering(status, body).status()
+
+
+class Deadlines(Case):
+    async def test_one_deadline_holds_for_a_whole_request(self) -> None:
+        async def drips_its_head(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            for sign in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000:
+                writer.write(bytes([sign]))
+                await writer.drain()
+                if peer.over.is_set():
+                    return
+                await asyncio.sleep(0.02)
+
+        for behave in (drips_its_head, Peer.trickles, Peer.hangs):
+            async with Peer(behave) as peer:
+                with Umbra(peer.url, timeout=0.3) as umbra:
+                    async with AsyncUmbra(peer.url, timeout=0.3) as later:
+                        began = time.monotonic()
+                        with self.assertRaisesRegex(UndecidedCall, "no answer in time"):
+                            await asyncio.to_thread(umbra.decide, {"tool": "x"})
+                        with self.assertRaisesRegex(UndecidedCall, "no answer in time"):
+                            await later.decide({"tool": "x"})
+                        self.assertLess(time.monotonic() - began, 5.0, behave.__name__)
+
+
+class Forks(unittest.TestCase):
+    def test_forked_child_has_connections_of_its_own(self) -> None:
+        with Umbra(support.URL) as umbra:
+            parents = umbra.status().version
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if umbra.status().version == parents else 1)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            self.assertEqual(umbra.status().version, parents)
+            client: Any = umbra._http._client_of
+            [pooled] = client[1]._transport._pool.connections
+            self.assertTrue(pooled.is_idle())
+
+
+if __name__ == "__main__":
+    unittest.main()
