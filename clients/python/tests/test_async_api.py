@@ -311,6 +311,7 @@ class Sessions(Case):
         async with self.umbra.sidecar(route="edit", modes=["careful"], documents={"todo": TODO}, close=False) as s:
             id = s.id
             await s.turn("plan")
+            await (await s.document("todo")).edit({"op": "append_text", "section": "notes", "text": "Before."})
         async with AsyncUmbra(SERVER.url, timeout=PATIENT) as other:
             async with other.sidecar(id=id) as s:
                 self.assertEqual((s.degraded, s.agent, s.route, s.modes), (False, self.agent, "edit", ("careful",)))

@@ -38,15 +38,16 @@ class Fake(Case):
         def no_drop(at: Any) -> Any:
             return ("block", "tables stay") if at.calls("db.drop_table") else None
 
-        async with self.sidecar(tools=TOOLS) as real, AsyncFakeSidecar(tools=TOOLS, rules=[no_drop]) as fake:
-            for tool in [*spellings, *tools]:
-                decisions: list[object] = []
-                for s in (real, fake):
-                    try:
-                        decisions.append((await s.guard({"tool": tool})).decision)
-                    except APIError as refused:
-                        decisions.append(refused.status)
-                self.assertEqual(decisions[0], decisions[1], tool)
+        for shown in (TOOLS, []):
+            async with self.sidecar(tools=shown) as real, AsyncFakeSidecar(tools=shown, rules=[no_drop]) as fake:
+                for tool in [*spellings, *tools]:
+                    decisions: list[object] = []
+                    for s in (real, fake):
+                        try:
+                            decisions.append((await s.guard({"tool": tool})).decision)
+                        except APIError as refused:
+                            decisions.append(refused.status)
+                    self.assertEqual(decisions[0], decisions[1], tool)
 
     async def test_wrong_requests_are_refused_as_the_server_does(self) -> None:
         wrong: list[dict[str, Any]] = [{"arguments": {}}, {"tool": ""}, {"type": "function", "function": {"arguments": "{}"}}]

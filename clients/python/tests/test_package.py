@@ -172,6 +172,25 @@ class Deadlines(Case):
                         self.assertLess(time.monotonic() - began, 5.0, behave.__name__)
 
 
+class LostAnswers(Case):
+    async def test_event_is_stored_once_when_its_answer_is_lost(self) -> None:
+        async def loses_the_first_answer(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if peer.accepted > 1:
+                await peer.passes_on(reader, writer)
+                return
+            host, port = support.URL.rpartition("/")[2].split(":")
+            answers, requests = await asyncio.open_connection(host, int(port))
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+            requests.write(head + await reader.readexactly(length))
+            await answers.readuntil(b"\r\n\r\n")
+            requests.close()
+
+        async with Peer(loses_the_first_answer) as peer, AsyncUmbra(peer.url, agent=self.agent) as umbra:
+            await umbra.events.post({"output": "Once."})
+            self.assertEqual((peer.accepted, [one.output async for one in umbra.events.list(agent=self.agent)]), (2, ["Once."]))
+
+
 class Forks(unittest.TestCase):
     def test_forked_child_has_connections_of_its_own(self) -> None:
         with Umbra(support.URL) as umbra:

@@ -312,6 +312,7 @@ class Sessions(Case):
         with self.umbra.sidecar(route="edit", modes=["careful"], documents={"todo": TODO}, close=False) as s:
             id = s.id
             s.turn("plan")
+            (s.document("todo")).edit({"op": "append_text", "section": "notes", "text": "Before."})
         with Umbra(SERVER.url, timeout=PATIENT) as other:
             with other.sidecar(id=id) as s:
                 self.assertEqual((s.degraded, s.agent, s.route, s.modes), (False, self.agent, "edit", ("careful",)))
