@@ -3,25 +3,30 @@
 The agent's books are a JSON file, so that all its changes can be seen. `docs/boundary.md` rehearses the agent, promotes
 it and reads the audit afterwards; a test does the same with the commands below.
 
+    pip install ./clients/python
     umbra serve &
     umbra execution shadow billing --for 2h --reason 'rehearsal'
-    UMBRA_AGENT=billing python agent.py books.json      (with clients/python on PYTHONPATH)
+    UMBRA_AGENT=billing python examples/billing/agent.py books.json
 """
 
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
-import umbra
+from umbra_shadow import Umbra
 
 BOOKS = sys.argv[1]
+umbra = Umbra()
 
 
-def books():
+def books() -> dict[str, Any]:
     with open(BOOKS) as file:
-        return json.load(file)
+        known: dict[str, Any] = json.load(file)
+    return known
 
 
-def note(change):
+def note(change: Callable[[dict[str, Any]], None]) -> None:
     after = books()
     change(after)
     with open(BOOKS, "w") as file:
@@ -29,18 +34,19 @@ def note(change):
 
 
 @umbra.tool(effect="read", server="billing")
-def overdue_invoices() -> list:
+def overdue_invoices() -> list[dict[str, Any]]:
     return [invoice for invoice in books()["invoices"] if invoice["state"] == "overdue"]
 
 
 @umbra.tool(effect="read", server="billing")
-def customer(id: str) -> dict:
-    return books()["customers"][id]
+def customer(id: str) -> dict[str, Any]:
+    found: dict[str, Any] = books()["customers"][id]
+    return found
 
 
 @umbra.tool(effect="destructive", server="billing", stub=lambda invoice, amount: {"status": "succeeded", "amount": amount})
-def charge(invoice: str, amount: float) -> dict:
-    def change(books):
+def charge(invoice: str, amount: float) -> dict[str, Any]:
+    def change(books: dict[str, Any]) -> None:
         for one in books["invoices"]:
             if one["id"] == invoice:
                 one["state"] = "paid"
@@ -55,12 +61,12 @@ def send_receipt(to: str, text: str) -> None:
 
 
 @umbra.tool(effect="write", server="billing", stub={"filed": True})
-def file_report(text: str) -> dict:
+def file_report(text: str) -> dict[str, Any]:
     note(lambda books: books["reports"].append(text))
     return {"filed": True}
 
 
-def main():
+def main() -> None:
     charged = 0
     for invoice in overdue_invoices():
         result = charge(invoice["id"], invoice["amount"])

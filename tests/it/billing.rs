@@ -20,7 +20,7 @@ impl Umbra {
             Command::new("python3")
                 .arg(folder("examples/billing/agent.py"))
                 .arg(self.file("books.json"))
-                .env("PYTHONPATH", folder("clients/python"))
+                .env("PYTHONPATH", crate::python::path())
                 .env("PYTHONDONTWRITEBYTECODE", "1")
                 .env("UMBRA_URL", &self.base)
                 .env("UMBRA_AGENT", "billing")

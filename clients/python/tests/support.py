@@ -41,7 +41,9 @@ TODO = "# Todo\n\n## Plan\n\n- [ ] find the bug\n\n## Notes\n\nNothing yet.\n"
 
 def binary() -> str:
     built = [HERE.parents[2] / "target" / profile / "umbra" for profile in ("debug", "release")]
-    found = os.environ.get("UMBRA") or max(filter(pathlib.Path.exists, built), key=lambda path: path.stat().st_mtime, default=None)
+    found = os.environ.get("UMBRA") or max(
+        filter(pathlib.Path.exists, built), key=lambda path: path.stat().st_mtime, default=None
+    )
     if not found:
         raise AssertionError("the server is not built: cargo build, or set UMBRA to its binary")
     return str(found)
@@ -87,7 +89,9 @@ class Server:
         self.url = line.partition("listening on ")[2].strip()
 
     def command(self, *arguments: str) -> bytes:
-        done = subprocess.run([binary(), *arguments], cwd=self.files.name, env=self.env, check=True, capture_output=True)
+        done = subprocess.run(
+            [binary(), *arguments], cwd=self.files.name, env=self.env, check=True, capture_output=True
+        )
         return done.stdout
 
     def stop(self, how: int = signal.SIGTERM) -> None:
@@ -138,7 +142,7 @@ class Peer:
 
     async def __aenter__(self) -> "Peer":
         self.listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:%d" % self.listener.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.listener.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_: Any) -> None:
@@ -239,7 +243,9 @@ class Case(unittest.IsolatedAsyncioTestCase):
             _, pending = await asyncio.wait(tasks, timeout=1.0)
             self.assertEqual(pending, set())
         mine = [
-            thread for thread in set(threading.enumerate()) - self.threads if not thread.name.startswith(("asyncio_", "umbra-outcomes"))
+            thread
+            for thread in set(threading.enumerate()) - self.threads
+            if not thread.name.startswith(("asyncio_", "umbra-outcomes"))
         ]
         self.assertEqual(mine, [])
 

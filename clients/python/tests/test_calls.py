@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import support
 from support import DROP, PATIENT, Case, setUpModule
+
 from umbra_shadow import AsyncFakeSidecar, AsyncUmbra, Blocked, FakeSidecar, Sidecar, Umbra, _tools
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Contexts(unittest.TestCase):
         def unresolved(q: str, runtime: "ToolRuntime") -> None: ...
         def annotated(q: str, state: Annotated[dict[str, str], InjectedState]) -> None: ...
         def instance(q: str, state: Annotated[dict[str, str], InjectedState()]) -> None: ...
-        def default(q: str, db: Any = Depends(lambda: SECRET)) -> None: ...
+        def default(q: str, db: Any = Depends(lambda: SECRET)) -> None: ...  # noqa: B008
         def unannotated(context, q):  # type: ignore[no-untyped-def]
             ...
 
@@ -235,7 +236,7 @@ class OtherForms(Case):
                 self.assertEqual((await s.guard(call)).rule, "no-drop", call)
                 turn = await s.turn(planned_calls=[call])
                 self.assertTrue(turn.decisions[0].blocked, call)
-            for call, result in zip(calls, results):
+            for call, result in zip(calls, results, strict=False):
                 told = await s.message(tool_calls=[call], results=[result])
                 self.assertEqual((told.calls[0].rule, len(told.results), told.degraded), ("no-drop", 1, False), call)
             for arguments in ("{", "[1]"):
@@ -252,7 +253,7 @@ class Fakes(unittest.TestCase):
 
         with FakeSidecar("a", task="write", rules=[no_mail], documents={"todo": "# Todo\n"}) as s:
             assert isinstance(s, Sidecar)
-            
+
             def send(to: str) -> str:
                 return "sent"
 

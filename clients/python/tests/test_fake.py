@@ -5,8 +5,9 @@ import inspect
 import unittest
 from typing import Any
 
-from support import DROP, EDIT, TODO, TOOLS, Case, setUpModule, session_of, summary_of
-from umbra_shadow import APIError, AsyncFakeSidecar, AsyncSidecar, Blocked, Conflict, Moment, NotUpdated, models
+from support import DROP, EDIT, TODO, TOOLS, Case, session_of, setUpModule, summary_of
+
+from umbra_shadow import APIError, AsyncFakeSidecar, AsyncSidecar, Blocked, Conflict, NotUpdated, models
 
 __all__ = ["setUpModule"]
 
@@ -31,7 +32,15 @@ class Fake(Case):
         spellings = [
             *("db.drop_table", "mcp__db__drop_table", "db__drop_table", "db_drop_table", "db/dropTable", "dbDropTable"),
             *("mcp_db_drop_table", "DB.Drop-Table", "drop_table", "dropTable", "other.drop_table", "db.drop_tables"),
-            *("mcp__gateway__db__drop_table", "drop", "db", "xdb.drop_table", "table_drop", "db.drop_table ", "dr\u200bop"),
+            *(
+                "mcp__gateway__db__drop_table",
+                "drop",
+                "db",
+                "xdb.drop_table",
+                "table_drop",
+                "db.drop_table ",
+                "dr\u200bop",
+            ),
         ]
         tools = [{"server": "db", "name": name} for name in spellings]
 
@@ -50,7 +59,11 @@ class Fake(Case):
                     self.assertEqual(decisions[0], decisions[1], tool)
 
     async def test_wrong_requests_are_refused_as_the_server_does(self) -> None:
-        wrong: list[dict[str, Any]] = [{"arguments": {}}, {"tool": ""}, {"type": "function", "function": {"arguments": "{}"}}]
+        wrong: list[dict[str, Any]] = [
+            {"arguments": {}},
+            {"tool": ""},
+            {"type": "function", "function": {"arguments": "{}"}},
+        ]
         async with AsyncFakeSidecar() as s:
             for call in wrong:
                 for ask in (s.guard(call), s.turn(planned_calls=[call]), s.message(tool_calls=[call])):

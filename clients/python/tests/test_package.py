@@ -15,8 +15,9 @@ from typing import Any
 
 import httpx
 import support
-import umbra_shadow
 from support import Case, Peer, setUpModule
+
+import umbra_shadow
 from umbra_shadow import APIError, AsyncUmbra, Umbra, Unavailable, UndecidedCall, errors
 from umbra_shadow._config import Config
 from umbra_shadow._core import Core
@@ -31,7 +32,10 @@ TOOLS = support.HERE.parent / "tools"
 class Generated(unittest.TestCase):
     def test_synchronous_twin_is_as_generated(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            for source, target in [(PACKAGE / "_async", PACKAGE / "_sync"), (support.HERE / "test_async_api.py", support.HERE / "test_sync_api.py")]:
+            for source, target in [
+                (PACKAGE / "_async", PACKAGE / "_sync"),
+                (support.HERE / "test_async_api.py", support.HERE / "test_sync_api.py"),
+            ]:
                 made = pathlib.Path(folder, target.name)
                 subprocess.run([sys.executable, TOOLS / "make_sync.py", source, made], check=True)
                 for file in [made] if made.is_file() else sorted(made.glob("*.py")):
@@ -40,14 +44,27 @@ class Generated(unittest.TestCase):
                         self.assertEqual(file.read_text(), kept.read_text(), f"{kept}: run generate.sh")
 
     def test_both_clients_have_the_same_methods(self) -> None:
-        kinds = [("Umbra", "AsyncUmbra"), ("Sidecar", "AsyncSidecar"), ("FakeSidecar", "AsyncFakeSidecar"), ("Document", "AsyncDocument")]
+        kinds = [
+            ("Umbra", "AsyncUmbra"),
+            ("Sidecar", "AsyncSidecar"),
+            ("FakeSidecar", "AsyncFakeSidecar"),
+            ("Document", "AsyncDocument"),
+        ]
         for sync, asynchronous in kinds:
-            now, later = ({name for name in dir(getattr(umbra_shadow, kind)) if not name.startswith("_")} for kind in (sync, asynchronous))
+            now, later = (
+                {name for name in dir(getattr(umbra_shadow, kind)) if not name.startswith("_")}
+                for kind in (sync, asynchronous)
+            )
             self.assertEqual({"close" if name == "aclose" else name for name in later}, now | ({"close"} & later))
             for name in now & later:
-                one, other = getattr(getattr(umbra_shadow, sync), name), getattr(getattr(umbra_shadow, asynchronous), name)
+                one, other = (
+                    getattr(getattr(umbra_shadow, sync), name),
+                    getattr(getattr(umbra_shadow, asynchronous), name),
+                )
                 if callable(one):
-                    self.assertEqual(list(inspect.signature(one).parameters), list(inspect.signature(other).parameters), name)
+                    self.assertEqual(
+                        list(inspect.signature(one).parameters), list(inspect.signature(other).parameters), name
+                    )
         resources = typing.get_type_hints(Umbra)
         for name, kind in typing.get_type_hints(AsyncUmbra).items():
             if not name.startswith("_"):
@@ -99,7 +116,9 @@ class Settings(unittest.TestCase):
         self.assertNotIn("hidden", " ".join(texts))
 
     def test_values_of_queries_have_the_form_of_the_api(self) -> None:
-        request = Request("GET", "/v1/findings", params={"verified": True, "agent": None, "since": "2026-01-01T00:00:00+00:00"})
+        request = Request(
+            "GET", "/v1/findings", params={"verified": True, "agent": None, "since": "2026-01-01T00:00:00+00:00"}
+        )
         self.assertEqual(request.target, "/v1/findings?verified=true&since=2026-01-01T00%3A00%3A00%2B00%3A00")
 
     def test_server_sent_events_are_decoded(self) -> None:
@@ -130,7 +149,14 @@ class OtherServers(unittest.TestCase):
             umbra.call_tool("send", {}, lambda: self.fail("it ran"))
 
     def test_unknown_verdict_of_the_rules_is_no_answer(self) -> None:
-        ruling = {"decision": "perhaps", "would": "allow", "inputs": "", "policy_version": "", "degraded": False, "warnings": []}
+        ruling = {
+            "decision": "perhaps",
+            "would": "allow",
+            "inputs": "",
+            "policy_version": "",
+            "degraded": False,
+            "warnings": [],
+        }
         with self.answering(200, ruling).sidecar() as s:
             answer = s.guard({"tool": "send"})
             self.assertEqual((answer.decision, answer.degraded), ("allow", True))
@@ -174,7 +200,9 @@ class Deadlines(Case):
 
 class LostAnswers(Case):
     async def test_event_is_stored_once_when_its_answer_is_lost(self) -> None:
-        async def loses_the_first_answer(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def loses_the_first_answer(
+            peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
             if peer.accepted > 1:
                 await peer.passes_on(reader, writer)
                 return
@@ -188,7 +216,9 @@ class LostAnswers(Case):
 
         async with Peer(loses_the_first_answer) as peer, AsyncUmbra(peer.url, agent=self.agent) as umbra:
             await umbra.events.post({"output": "Once."})
-            self.assertEqual((peer.accepted, [one.output async for one in umbra.events.list(agent=self.agent)]), (2, ["Once."]))
+            self.assertEqual(
+                (peer.accepted, [one.output async for one in umbra.events.list(agent=self.agent)]), (2, ["Once."])
+            )
 
 
 class Forks(unittest.TestCase):

@@ -4,18 +4,17 @@ import asyncio
 import contextlib
 import inspect
 import json
-import threading
 import unittest
+import unittest.mock
 from collections.abc import Iterator
 from typing import Any
-import unittest.mock
 
 import support
-from support import DROP, EDIT, PATIENT, SEARCH, TODO, TOOLS, Case, Peer, setUpModule, session_of, summary_of
+from support import DROP, EDIT, PATIENT, SEARCH, TODO, TOOLS, Case, Peer, session_of, setUpModule, summary_of
+
 from umbra_shadow import (
     APIError,
     AsyncFakeSidecar,
-    AsyncSidecar,
     Blocked,
     Conflict,
     Moment,
@@ -222,7 +221,7 @@ class Guarded(Case):
 
                 @s.guardrails(mode, server="db")
                 def drop_table(table: Any) -> Any:
-                    self.ran.append(mode)
+                    self.ran.append(mode)  # noqa: B023
 
                 @s.guardrails(mode, server="files", name="delete_file")
                 async def delete(path: Any) -> Any:
@@ -300,7 +299,12 @@ class Guarded(Case):
         self.assertTrue(self.client.flush(PATIENT))
 
     async def test_a_fake_knows_a_tool_in_any_spelling(self) -> None:
-        spellings = ["stripe.process_refund", "mcp__stripe__processRefund", "Stripe/process-refund", "stripeProcessRefund"]
+        spellings = [
+            "stripe.process_refund",
+            "mcp__stripe__processRefund",
+            "Stripe/process-refund",
+            "stripeProcessRefund",
+        ]
         for tool in spellings:
             call = Moment(subject="call", tool=tool)
             for rule in [*spellings, "stripe.*", "mcp__stripe__process*", "*"]:

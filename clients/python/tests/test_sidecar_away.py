@@ -2,18 +2,32 @@
 
 import asyncio
 import contextlib
-import inspect
 import json
 import signal
 import socket
 import time
 import unittest
+import unittest.mock
 from collections.abc import AsyncIterator
 from typing import Any
-import unittest.mock
 
 import support
-from support import DROP, EDIT, PATIENT, SEARCH, TODO, TOOLS, Case, Peer, Server, answers, setUpModule, session_of, summary_of
+from support import (
+    DROP,
+    EDIT,
+    PATIENT,
+    SEARCH,
+    TODO,
+    TOOLS,
+    Case,
+    Peer,
+    Server,
+    answers,
+    session_of,
+    setUpModule,
+    summary_of,
+)
+
 from umbra_shadow import APIError, AsyncSidecar, AsyncUmbra, Blocked, Step, Unavailable, _session
 from umbra_shadow._async import sidecar as async_sidecar
 
@@ -21,8 +35,23 @@ __all__ = ["setUpModule"]
 
 
 SESSION = {
-    **{"id": "ses_1", "agent": "a", "state": "open", "modes": [], "objectives": [], "taints": [], "tools": 0, "turns": 0},
-    **{"messages": 0, "tools_digest": "", "rulings": {"allow": 0, "warn": 0, "block": 0}, "opened_at": "2026-01-01T00:00:00Z", "seen_at": "2026-01-01T00:00:00Z"},
+    **{
+        "id": "ses_1",
+        "agent": "a",
+        "state": "open",
+        "modes": [],
+        "objectives": [],
+        "taints": [],
+        "tools": 0,
+        "turns": 0,
+    },
+    **{
+        "messages": 0,
+        "tools_digest": "",
+        "rulings": {"allow": 0, "warn": 0, "block": 0},
+        "opened_at": "2026-01-01T00:00:00Z",
+        "seen_at": "2026-01-01T00:00:00Z",
+    },
 }
 COMPLETE = {"policy_version": "", "degraded": False, "warnings": []}
 ATTACHED = {"id": "ses_1", "session": SESSION, "documents": [], **COMPLETE}
@@ -46,7 +75,8 @@ class Away(Case):
 
         turn = await s.turn("x", planned_calls=[DROP, EDIT])
         self.assertEqual(
-            [(one.decision, str(one.tool)) for one in turn.decisions], [("allow", "db.drop_table"), ("allow", "files.edit_file")]
+            [(one.decision, str(one.tool)) for one in turn.decisions],
+            [("allow", "db.drop_table"), ("allow", "files.edit_file")],
         )
         self.assertEqual((turn.turn, turn.blocked, turn.degraded, len(turn.warnings)), (0, False, True, 1))
         told = await s.message("x", tool_calls=[DROP], results=[{"tool": "x", "content": "y"}])
@@ -351,7 +381,7 @@ class Away(Case):
             large = await s.message("x" * 4_000_000)
             self.assertTrue(large.degraded and "413" in large.warnings[0], large.warnings)
             self.assertEqual((await s.turn("half a character: \ud800")).degraded, False)
-            
+
             @s.guardrails("enforce")
             def long() -> list[str]:
                 return ["é" * 100_000]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from support import Server
+
 from umbra_shadow import ApprovalRequired, Blocked, Umbra, UndecidedCall, _tools
 from umbra_shadow._json import plain
 from umbra_shadow._merge import merged

@@ -54,7 +54,18 @@ LISTED = ["NewEvent", "EventView", "Problem"]
 ITEMS = {"Listing_VersionView": "Version", "Listing_Reflexion": "Reflexion"}
 # The page of versions of a document is an answer of its own; all other lists are read page by page.
 HISTORY = "Listing_VersionView"
-CONSTRAINTS = {"maxLength", "minLength", "maximum", "minimum", "maxItems", "minItems", "pattern", "format", "propertyNames", "example"}
+CONSTRAINTS = {
+    "maxLength",
+    "minLength",
+    "maximum",
+    "minimum",
+    "maxItems",
+    "minItems",
+    "pattern",
+    "format",
+    "propertyNames",
+    "example",
+}
 REF = "#/components/schemas/"
 
 
@@ -121,7 +132,9 @@ def _reduced(schema: Any) -> Any:
     if set(schema) >= {"oneOf"} and {"type": "null"} in schema["oneOf"] and len(schema["oneOf"]) == 2:
         # An optional member: its description is beside the reference.
         [of] = [one for one in schema["oneOf"] if one != {"type": "null"}]
-        reduced = {"anyOf": [_reduced({name: one for name, one in of.items() if name != "description"}), {"type": "null"}]}
+        reduced = {
+            "anyOf": [_reduced({name: one for name, one in of.items() if name != "description"}), {"type": "null"}]
+        }
         return reduced | {"description": of["description"]} if "description" in of else reduced
     if schema.get("type") == "string" and "enum" in schema:
         values = {"type": "string", "enum": schema["enum"]}

@@ -155,7 +155,7 @@ class ClientBase:
     def report(self, call_id: str, outcome: Mapping[str, Any] | models.OutcomeRequest) -> None:
         """Reports the outcome of a call that was decided by ``decide``, in the background.
 
-        ``outcome`` has ``status`` (``ok`` or ``error``) and, if there is one, ``result``, ``error`` and ``duration_ms``.
+        ``outcome`` has ``status`` (``ok`` or ``error``) and, if there is one, ``result``, ``error``, ``duration_ms``.
         """
         self._core.report(call_id, {"agent": self._core.config.here().agent, **as_json(outcome)})
 

@@ -26,10 +26,12 @@ class Place:
 
     def over(self, below: Place) -> Place:
         """Returns this context, with the members of ``below`` where this has none."""
-        return Place(**{one.name: getattr(self, one.name) or getattr(below, one.name) for one in dataclasses.fields(self)})
+        return Place(
+            **{one.name: getattr(self, one.name) or getattr(below, one.name) for one in dataclasses.fields(self)}
+        )
 
 
-_place: contextvars.ContextVar[Place] = contextvars.ContextVar("umbra_place", default=Place())
+_place: contextvars.ContextVar[Place] = contextvars.ContextVar("umbra_place", default=Place())  # noqa: B039
 
 
 @dataclasses.dataclass(frozen=True)

@@ -91,7 +91,9 @@ class Core:
         try:
             self._outcomes.put_nowait((call_id, dict(outcome)))
         except queue.Full:
-            log.warning("umbra: %d outcomes wait for %s; that of call %s is dropped", _MOST_OUTCOMES, self.config.url, call_id)
+            log.warning(
+                "umbra: %d outcomes wait for %s; that of call %s is dropped", _MOST_OUTCOMES, self.config.url, call_id
+            )
 
     def flush(self, timeout: float = LAST_WORDS) -> bool:
         """Waits until every outcome is reported, ``timeout`` seconds at most. Returns True if all were reported."""

@@ -62,8 +62,8 @@ class Moment:
 
 
 Verdict = Union[Decision, tuple[Decision, str], models.Ruling, models.DocumentDue, Mapping[str, Any], None]
-"""Verdict of a rule: None; a decision, with a reason; a due document; or a ruling, also as a dictionary with some of its
-members: ``{"taints": ["untrusted"]}`` labels the session."""
+"""Verdict of a rule: None; a decision, with a reason; a due document; or a ruling, also as a dictionary with some of
+its members: ``{"taints": ["untrusted"]}`` labels the session."""
 Rule = Callable[[Moment], Verdict]
 
 
@@ -122,7 +122,9 @@ class FakeServer:
             return httpx.Response(200, stream=_Said(self, len(self.said) if after is None else int(after)))
         body = json.loads(request.content or b"{}")
         if request.method == "GET" and len(path) == 2:
-            return httpx.Response(200, json={**self.session, "documents": [self.state(name) for name in self.documents]})
+            return httpx.Response(
+                200, json={**self.session, "documents": [self.state(name) for name in self.documents]}
+            )
         step: StepName = "document" if "documents" in path else _STEPS[path[-1]]
         if step == "document":
             body = {"name": plain_name(path[3]), "method": request.method, **body}
@@ -326,7 +328,9 @@ class FakeServer:
                     changed = _edited(changed, edit)
                 except LookupError as wrong:
                     fault = {"pointer": f"/edits/{at}", "code": "format", "detail": str(wrong.args[0])}
-                    raise _Refused(400, "invalid_request", "an edit cannot be applied; no edit was applied", fault) from None
+                    raise _Refused(
+                        400, "invalid_request", "an edit cannot be applied; no edit was applied", fault
+                    ) from None
         if changed != text or known is None:
             self.documents[name] = (version + 1, changed, form)
         told = {"text": changed, "sections": _sections(changed), "merged": False, "stored": True}
@@ -347,7 +351,7 @@ class FakeServer:
         return {"name": name, "format": form, "version": version, "etag": _etag(text).strip('"'), **counts}
 
     def judge_call(self, call: Mapping[str, Any], taints: set[str], counts: bool = True) -> dict[str, Any]:
-        """Judges a call; under a name without a server, that of each shown tool of the name. The gravest ruling holds."""
+        """Judges a call, under a name without a server that of each shown tool of the name; the gravest ruling holds."""
         tool = call.get("tool", call.get("name"))
         if not tool:
             raise _invalid("/call/tool", "is required: the tool's name")
@@ -396,7 +400,9 @@ class FakeServer:
             elif isinstance(verdict, Mapping):
                 verdict = models.Ruling.model_validate({"decision": "allow", "would": "allow", **verdict})
             if not isinstance(verdict, models.Ruling) or verdict.decision not in _GRAVITY:
-                raise TypeError(f"the rule {named} returns allow, warn or block, with a reason if need be; not {verdict!r}")
+                raise TypeError(
+                    f"the rule {named} returns allow, warn or block, with a reason if need be; not {verdict!r}"
+                )
             labels += verdict.taints
             if _GRAVITY[verdict.decision] > _GRAVITY[gravest.decision]:
                 gravest = verdict.model_copy(update={"rule": verdict.rule or named})
@@ -417,7 +423,9 @@ class _Said(httpx.AsyncByteStream, httpx.SyncByteStream):
     def _next(self) -> bytes | None:
         """Returns what has been said since; None if the stream is over."""
         said = self._server.said[self._at :]
-        events = [f"id: {self._at + n}\nevent: {step}\ndata: {json.dumps(one)}\n\n" for n, (step, one) in enumerate(said, 1)]
+        events = [
+            f"id: {self._at + n}\nevent: {step}\ndata: {json.dumps(one)}\n\n" for n, (step, one) in enumerate(said, 1)
+        ]
         self._at += len(said)
         if not said and (self._server.is_away or self._server.is_over):
             return None

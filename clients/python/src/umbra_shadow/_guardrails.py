@@ -205,10 +205,14 @@ def warn_of_unguarded(session: Session, calls: Iterable[Mapping[str, Any]]) -> N
     for call in calls:
         tool = call["tool"] if isinstance(call["tool"], Mapping) else {"name": call["tool"]}
         if joined(tool["name"], tool.get("server")) not in rules.guarded:
-            log.warning("umbra: %s was called in a block of guardrails, but no rule was asked: decorate it", full_name(tool))
+            log.warning(
+                "umbra: %s was called in a block of guardrails, but no rule was asked: decorate it", full_name(tool)
+            )
 
 
-def finished_later(session: Session, rules: Rules, call: Call, planned: Mapping[str, Any], pending: Awaitable[Any]) -> Any:
+def finished_later(
+    session: Session, rules: Rules, call: Call, planned: Mapping[str, Any], pending: Awaitable[Any]
+) -> Any:
     """Returns the coroutine that ends a call of a plain function which has returned a coroutine."""
     from ._async.guardrails import finished
     from ._async.sidecar import AsyncSidecar

@@ -118,7 +118,10 @@ def _pattern(pattern: str) -> tuple[str | None, str]:
 
 def _normal_glob(glob: str) -> str:
     parts = re.split(r"(\[[^\]]*\])", glob)
-    literal = [part.lower() if at % 2 else _SIGNS.sub("_", _WORD_BEGINS.sub("_", part)).lower() for at, part in enumerate(parts)]
+    literal = [
+        part.lower() if at % 2 else _SIGNS.sub("_", _WORD_BEGINS.sub("_", part)).lower()
+        for at, part in enumerate(parts)
+    ]
     return "".join(literal).strip("_")
 
 
@@ -140,8 +143,6 @@ def _split(name: str) -> tuple[str, str] | None:
 
 
 def is_plain(name: str) -> bool:
-    """Returns True for a name that the server accepts in a call: letters, digits and visible ASCII, no blank at its ends."""
+    """Returns True for a name that the server accepts: letters, digits and visible ASCII, no blank at its ends."""
     fillers = "\u115f\u1160\u3164\uffa0"
-    return name.strip() == name and all(
-        " " <= sign <= "~" or sign.isalnum() and sign not in fillers for sign in name
-    )
+    return name.strip() == name and all(" " <= sign <= "~" or sign.isalnum() and sign not in fillers for sign in name)

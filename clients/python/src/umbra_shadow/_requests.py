@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import functools
 import json
 import random
@@ -64,7 +65,11 @@ class Request:
     def target(self) -> str:
         """Path with its query. Members without a value are left out; a truth value is ``true`` or ``false``."""
         given = {
-            name: str(value).lower() if isinstance(value, bool) else getattr(value, "isoformat", lambda: value)()
+            name: str(value).lower()
+            if isinstance(value, bool)
+            else value.isoformat()
+            if isinstance(value, datetime.datetime)
+            else value
             for name, value in self.params.items()
             if value is not None
         }
@@ -73,7 +78,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """A response of the server. ``body`` is its JSON object; a refusal counts in any form: a proxy may have written it."""
+    """A response. ``body`` is its JSON object; a refusal counts in any form, since a proxy may have written it."""
 
     status: int
     body: Mapping[str, Any]

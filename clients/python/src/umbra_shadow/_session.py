@@ -15,8 +15,23 @@ from . import models
 from ._core import Core, log
 from ._json import plain
 from ._requests import NoAnswer, Request, Response, parsed, path
-from ._terms import CallLike, DefinitionLike, EditLike, Objective, Outcome, ResultLike, Role, ToolLike
-from ._terms import call_of, definition_of, padded, plain_name, present, result_of, tool_of
+from ._terms import (
+    CallLike,
+    DefinitionLike,
+    EditLike,
+    Objective,
+    Outcome,
+    ResultLike,
+    Role,
+    ToolLike,
+    call_of,
+    definition_of,
+    padded,
+    plain_name,
+    present,
+    result_of,
+    tool_of,
+)
 from .errors import APIError, SessionOver, Unavailable, problem_text
 
 M = TypeVar("M", bound=pydantic.BaseModel)
@@ -168,7 +183,9 @@ class Session:
         if isinstance(modes, str) or isinstance(objectives, str):
             raise TypeError("modes and objectives are lists of names")
         if id is not None and (task_id or objectives or tools or documents or folder or model):
-            raise TypeError("a session that is resumed by its id keeps its tools, documents and objectives: leave them out")
+            raise TypeError(
+                "a session that is resumed by its id keeps its tools, documents and objectives: leave them out"
+            )
         place = core.config.here()
         self._core, self._is_owner = core, is_owner
         self.agent = agent or place.agent or "python"
@@ -266,7 +283,9 @@ class Session:
         always_include: Sequence[ToolLike],
     ) -> Request:
         moved = self._moves(route, modes)
-        body = present(intent=intent, planned_calls=planned or None, limit=limit, always_include=references(always_include))
+        body = present(
+            intent=intent, planned_calls=planned or None, limit=limit, always_include=references(always_include)
+        )
         return Request("POST", "turns", {**body, **moved, "deadline_ms": self._server_ms()})
 
     def _message_request(
@@ -293,7 +312,9 @@ class Session:
 
     def _guard_request(self, asked: Mapping[str, Any], moved: Mapping[str, Any], session: str | None) -> Request:
         who = {"session": session} if session else self._standing()
-        return Request("POST", path("guard"), {**asked, **who, **moved, "deadline_ms": self._server_ms()}, repeatable=True)
+        return Request(
+            "POST", path("guard"), {**asked, **who, **moved, "deadline_ms": self._server_ms()}, repeatable=True
+        )
 
     def _pattern_request(self, task: str | None, tools: Sequence[ToolLike], **told: Any) -> Request:
         self._in_use()
@@ -420,7 +441,9 @@ class Session:
             view = no_document(state.name, first).model_copy(update=dict(state))
             self._seen[state.name] = Seen(view, first, first)
 
-    def _turned(self, turn: models.TurnAnswer, at_turn: Mapping[str, str], planned: Sequence[dict[str, Any]]) -> models.TurnAnswer:
+    def _turned(
+        self, turn: models.TurnAnswer, at_turn: Mapping[str, str], planned: Sequence[dict[str, Any]]
+    ) -> models.TurnAnswer:
         if turn.turn:
             self._due = turn.documents_due
             for name, text in at_turn.items():
@@ -440,7 +463,8 @@ class Session:
 
     def _out(self, answer: M) -> M:
         """Returns an answer of the rules alone, with the note that there is no session."""
-        missing = f"there is no session, so neither its labels nor its documents counted: {self._lost or 'it is not attached'}"
+        why = self._lost or "it is not attached"
+        missing = f"there is no session, so neither its labels nor its documents counted: {why}"
         warnings = [*getattr(answer, "warnings", ()), missing]
         return answer.model_copy(update={"degraded": True, "warnings": warnings})
 
@@ -498,4 +522,7 @@ def edits_of(edits: Sequence[EditLike]) -> list[Any]:
     """Returns edits as the API has them."""
     if not edits:
         raise TypeError("edit takes one edit at least")
-    return [plain(one.model_dump(by_alias=True, exclude_none=True) if isinstance(one, pydantic.BaseModel) else one) for one in edits]
+    return [
+        plain(one.model_dump(by_alias=True, exclude_none=True) if isinstance(one, pydantic.BaseModel) else one)
+        for one in edits
+    ]

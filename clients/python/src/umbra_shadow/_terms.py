@@ -50,7 +50,9 @@ def as_json(value: pydantic.BaseModel | Mapping[str, Any]) -> dict[str, Any]:
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a dictionary or a model of umbra_shadow.models is expected, not {type(value).__name__}: {value!r:.80}")
+    raise TypeError(
+        f"a dictionary or a model of umbra_shadow.models is expected, not {type(value).__name__}: {value!r:.80}"
+    )
 
 
 def tool_of(tool: ToolLike) -> dict[str, Any]:
@@ -72,7 +74,9 @@ def call_of(call: CallLike) -> dict[str, Any]:
         given = {**given, **inner}
     tool = given.get("tool", given.get("name"))
     if not isinstance(tool, (str, Mapping, models.ToolName)) or not tool:
-        raise ValueError(f"a call needs its tool, as {{'tool': 'mail.send', 'arguments': {{...}}}}; it has {_members(given)}")
+        raise ValueError(
+            f"a call needs its tool, as {{'tool': 'mail.send', 'arguments': {{...}}}}; it has {_members(given)}"
+        )
     arguments = next((given[name] for name in ("arguments", "args", "input") if given.get(name) is not None), None)
     if isinstance(arguments, str):
         arguments = _arguments_of(arguments, tool)

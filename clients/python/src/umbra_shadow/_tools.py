@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import dataclasses
 import functools
 import inspect
 import json
@@ -97,7 +96,10 @@ class Tool:
         if annotations is not None:
             self.described["annotations"] = dict(annotations)
         elif effect is not None:
-            self.described["annotations"] = {"readOnlyHint": effect == "read", "destructiveHint": effect == "destructive"}
+            self.described["annotations"] = {
+                "readOnlyHint": effect == "read",
+                "destructiveHint": effect == "destructive",
+            }
         if input_schema is not None:
             self.described["input_schema"] = dict(input_schema)
         if output_schema is not None:
@@ -334,8 +336,10 @@ def as_arguments(arguments: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> di
     return named
 
 
-def wrapped(function: F, tool: Tool, now: Callable[[Call], Any], later: Callable[[Call], Awaitable[Any]], marked: bool = False) -> F:
-    """Returns a function of the same signature whose calls are made by ``now`` or, for a coroutine function, ``later``."""
+def wrapped(
+    function: F, tool: Tool, now: Callable[[Call], Any], later: Callable[[Call], Awaitable[Any]], marked: bool = False
+) -> F:
+    """Returns a function of the same signature; its calls are made by ``now``, or ``later`` for a coroutine function."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{tool.name} is a generator: a tool returns its result, so collect it first")
     if is_coroutine_function(function):
@@ -372,7 +376,7 @@ def is_coroutine_function(function: Any) -> bool:
     if inspect.iscoroutinefunction(function):
         return True
     is_object = not isinstance(function, (types.FunctionType, types.MethodType, types.BuiltinFunctionType, type))
-    return is_object and inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
+    return is_object and inspect.iscoroutinefunction(type(function).__call__)
 
 
 def name_of(function: Any) -> str:
@@ -394,7 +398,7 @@ def _hints(function: Any) -> dict[str, Any]:
     """Returns the annotations of a function; as texts if they name types that do not exist at run time."""
     while isinstance(function, functools.partial):
         function = function.func
-    if not isinstance(function, (types.FunctionType, types.MethodType, type)) and hasattr(type(function), "__call__"):
+    if not isinstance(function, (types.FunctionType, types.MethodType, type)):
         function = getattr(function, "__wrapped__", type(function).__call__)
     try:
         return typing.get_type_hints(function, include_extras=True)

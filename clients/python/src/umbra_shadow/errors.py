@@ -34,7 +34,7 @@ class UmbraError(Exception):
 class APIError(UmbraError):
     """The server refused a request, and would refuse it again: a wrong key, or a request that breaks a rule of the API.
 
-    ``status`` is the HTTP status, ``code`` the stable code of the problem, ``detail`` its description with a remedy, and
+    ``status`` is the HTTP status, ``code`` the stable code of the problem, ``detail`` its description with a remedy,
     ``errors`` the faults of the input, each with ``pointer`` (a JSON pointer), ``code`` and ``detail``.
     """
 

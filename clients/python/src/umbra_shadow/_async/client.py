@@ -264,7 +264,7 @@ class AsyncUmbra(ClientBase):
     # Other requests.
 
     async def _send(self, request: Request, wait: float = 0.0) -> Response:
-        """Returns the answer; it may take ``wait`` seconds longer than other answers. Requests are sent again if need be.
+        """Returns the answer to a request, which is sent again if need be; ``wait`` seconds longer than others are fine.
 
         Raises :class:`APIError` and :class:`Unavailable`.
         """
@@ -280,9 +280,7 @@ class AsyncUmbra(ClientBase):
                 return response
             await io.sleep(pause)
 
-    async def _get(
-        self, kind: type[M], full: str, params: Mapping[str, Any] | None = None, wait: float = 0.0
-    ) -> M:
+    async def _get(self, kind: type[M], full: str, params: Mapping[str, Any] | None = None, wait: float = 0.0) -> M:
         response = await self._send(Request("GET", full, params=params or {}, repeatable=True), wait)
         return self._parsed(kind, response.body)
 

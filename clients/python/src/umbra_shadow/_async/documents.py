@@ -63,7 +63,7 @@ class AsyncDocument(DocumentBase):
 
 
 class AsyncUpToDate(UpToDateBase):
-    """Check that a document has changed; a block if it must change within it. See :meth:`AsyncSidecar.ensure_updated`."""
+    """Check that a document has changed, now or within a block. See :meth:`AsyncSidecar.ensure_updated`."""
 
     _session: AsyncSidecar
 

@@ -77,9 +77,9 @@ class AsyncEvents(_Resource):
     async def post(self, event: EventLike, *, wait: int | None = None) -> models.AcceptedEvent:
         """Posts an event, and returns its id, its triggers, and what each shadow does with it.
 
-        ``event`` has ``agent`` (the client's unless given) and one of ``output``, ``tool``, ``input``. ``wait``: seconds,
-        at most 60, to wait for the verdict of active shadows. The event is stored once, however often it is sent: by its
-        ``id``, which is made up unless given.
+        ``event`` has ``agent`` (the client's unless given) and one of ``output``, ``tool``, ``input``. ``wait``:
+        seconds, at most 60, to wait for the verdict of active shadows. The event is stored once, however often it is
+        sent: by its ``id``, which is made up unless given.
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """
@@ -181,9 +181,7 @@ class AsyncFindings(_Resource):
         """Returns a finding."""
         return await self._client._get(models.Finding, path("findings", finding_id))
 
-    async def update(
-        self, finding_id: str, *, status: Status | None = None, note: str | None = None
-    ) -> models.Finding:
+    async def update(self, finding_id: str, *, status: Status | None = None, note: str | None = None) -> models.Finding:
         """Says what a person thinks of a finding; what is not given stays. Needs a key of the scope ``admin``."""
         body = present(status=status, note=note)
         return await self._client._post(models.Finding, path("findings", finding_id), body, True, "PATCH")
@@ -210,7 +208,8 @@ class AsyncFindings(_Resource):
             async for finding in stream:
                 saved = stream.position
 
-        Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or key.
+        Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or
+        key.
         """
         asked = {
             "shadow": shadow,
@@ -404,5 +403,12 @@ class AsyncReflexions(_Resource):
         limit: int | None = None,
     ) -> AsyncItems[models.Reflexion]:
         """Yields reflexions of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
-        asked = {"agent": agent, "task_type": task_type, "status": status, "since": since, "until": until, "order": order}
+        asked = {
+            "agent": agent,
+            "task_type": task_type,
+            "status": status,
+            "since": since,
+            "until": until,
+            "order": order,
+        }
         return self._list(models.Reflexion, path("reflexions"), limit, asked)

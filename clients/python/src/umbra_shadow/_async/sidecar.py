@@ -12,10 +12,20 @@ import pydantic
 from .. import _session, models
 from .._core import Core, log
 from .._guardrails import Enforcement, warn_of_unguarded
-from .._requests import NoAnswer, Request, Response, ServerEvent, path
+from .._requests import NoAnswer, Request, Response, path
 from .._session import MOST_AT_ONCE, RESUME, Missed, Session, Since, Step, calls_of, degraded, references, results_of
-from .._terms import CallLike, DefinitionLike, Objective, Outcome, ResultLike, Role, ToolLike
-from .._terms import call_of, object_of, present
+from .._terms import (
+    CallLike,
+    DefinitionLike,
+    Objective,
+    Outcome,
+    ResultLike,
+    Role,
+    ToolLike,
+    call_of,
+    object_of,
+    present,
+)
 from ..errors import APIError, SessionOver, Unavailable
 from . import io
 from .documents import AsyncDocument, AsyncUpToDate
@@ -202,7 +212,9 @@ class AsyncSidecar(Session):
         request = self._message_request(content, role, calls, outcomes, self._moves(route, modes))
         return self._heard(await self._of_session(models.MessageAnswer, request), calls, outcomes)
 
-    async def _report(self, report: Mapping[str, Any], route: str | None, modes: list[str] | None) -> models.MessageAnswer:
+    async def _report(
+        self, report: Mapping[str, Any], route: str | None, modes: list[str] | None
+    ) -> models.MessageAnswer:
         """Reports a call under guardrails, at another place than the session's if the guardrails have one."""
         self._in_use()
         calls, results = report["tool_calls"], report["results"]
@@ -317,8 +329,8 @@ class AsyncSidecar(Session):
     def must_update(self, document: str, *, section: str | None = None) -> AsyncUpToDate:
         """Checks that a document, or a section of it, is changed within a block, as :meth:`ensure_updated` does::
 
-            async with s.must_update("todo", section="Plan") as todo:
-                await agent.step(todo.text)
+        async with s.must_update("todo", section="Plan") as todo:
+            await agent.step(todo.text)
         """
         self._in_use()
         return AsyncUpToDate(self, document, section, "turn")

@@ -64,7 +64,7 @@ class Document(DocumentBase):
 
 
 class UpToDate(UpToDateBase):
-    """Check that a document has changed; a block if it must change within it. See :meth:`Sidecar.ensure_updated`."""
+    """Check that a document has changed, now or within a block. See :meth:`Sidecar.ensure_updated`."""
 
     _session: Sidecar
 

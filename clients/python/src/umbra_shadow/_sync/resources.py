@@ -78,9 +78,9 @@ class Events(_Resource):
     def post(self, event: EventLike, *, wait: int | None = None) -> models.AcceptedEvent:
         """Posts an event, and returns its id, its triggers, and what each shadow does with it.
 
-        ``event`` has ``agent`` (the client's unless given) and one of ``output``, ``tool``, ``input``. ``wait``: seconds,
-        at most 60, to wait for the verdict of active shadows. The event is stored once, however often it is sent: by its
-        ``id``, which is made up unless given.
+        ``event`` has ``agent`` (the client's unless given) and one of ``output``, ``tool``, ``input``. ``wait``:
+        seconds, at most 60, to wait for the verdict of active shadows. The event is stored once, however often it is
+        sent: by its ``id``, which is made up unless given.
 
         Raises :class:`APIError` with the faults of the event, and :class:`Unavailable`.
         """
@@ -182,9 +182,7 @@ class Findings(_Resource):
         """Returns a finding."""
         return self._client._get(models.Finding, path("findings", finding_id))
 
-    def update(
-        self, finding_id: str, *, status: Status | None = None, note: str | None = None
-    ) -> models.Finding:
+    def update(self, finding_id: str, *, status: Status | None = None, note: str | None = None) -> models.Finding:
         """Says what a person thinks of a finding; what is not given stays. Needs a key of the scope ``admin``."""
         body = present(status=status, note=note)
         return self._client._post(models.Finding, path("findings", finding_id), body, True, "PATCH")
@@ -211,7 +209,8 @@ class Findings(_Resource):
             for finding in stream:
                 saved = stream.position
 
-        Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or key.
+        Interruptions are bridged: no finding is skipped or repeated. Raises :class:`APIError` for a wrong filter or
+        key.
         """
         asked = {
             "shadow": shadow,
@@ -405,5 +404,12 @@ class Reflexions(_Resource):
         limit: int | None = None,
     ) -> Items[models.Reflexion]:
         """Yields reflexions of all pages, oldest first unless ``order="desc"``; ``limit`` at most."""
-        asked = {"agent": agent, "task_type": task_type, "status": status, "since": since, "until": until, "order": order}
+        asked = {
+            "agent": agent,
+            "task_type": task_type,
+            "status": status,
+            "since": since,
+            "until": until,
+            "order": order,
+        }
         return self._list(models.Reflexion, path("reflexions"), limit, asked)

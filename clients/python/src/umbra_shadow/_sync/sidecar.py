@@ -13,10 +13,20 @@ import pydantic
 from .. import _session, models
 from .._core import Core, log
 from .._guardrails import Enforcement, warn_of_unguarded
-from .._requests import NoAnswer, Request, Response, ServerEvent, path
+from .._requests import NoAnswer, Request, Response, path
 from .._session import MOST_AT_ONCE, RESUME, Missed, Session, Since, Step, calls_of, degraded, references, results_of
-from .._terms import CallLike, DefinitionLike, Objective, Outcome, ResultLike, Role, ToolLike
-from .._terms import call_of, object_of, present
+from .._terms import (
+    CallLike,
+    DefinitionLike,
+    Objective,
+    Outcome,
+    ResultLike,
+    Role,
+    ToolLike,
+    call_of,
+    object_of,
+    present,
+)
 from ..errors import APIError, SessionOver, Unavailable
 from . import io
 from .documents import Document, UpToDate
@@ -203,7 +213,9 @@ class Sidecar(Session):
         request = self._message_request(content, role, calls, outcomes, self._moves(route, modes))
         return self._heard(self._of_session(models.MessageAnswer, request), calls, outcomes)
 
-    def _report(self, report: Mapping[str, Any], route: str | None, modes: list[str] | None) -> models.MessageAnswer:
+    def _report(
+        self, report: Mapping[str, Any], route: str | None, modes: list[str] | None
+    ) -> models.MessageAnswer:
         """Reports a call under guardrails, at another place than the session's if the guardrails have one."""
         self._in_use()
         calls, results = report["tool_calls"], report["results"]
@@ -318,8 +330,8 @@ class Sidecar(Session):
     def must_update(self, document: str, *, section: str | None = None) -> UpToDate:
         """Checks that a document, or a section of it, is changed within a block, as :meth:`ensure_updated` does::
 
-            with s.must_update("todo", section="Plan") as todo:
-                agent.step(todo.text)
+        with s.must_update("todo", section="Plan") as todo:
+            agent.step(todo.text)
         """
         self._in_use()
         return UpToDate(self, document, section, "turn")
