@@ -351,7 +351,7 @@ class FakeServer:
         return {"name": name, "format": form, "version": version, "etag": _etag(text).strip('"'), **counts}
 
     def judge_call(self, call: Mapping[str, Any], taints: set[str], counts: bool = True) -> dict[str, Any]:
-        """Judges a call, under a name without a server that of each shown tool of the name; the gravest ruling holds."""
+        """Judges a call: under a name without a server, of each shown tool of the name. The gravest ruling holds."""
         tool = call.get("tool", call.get("name"))
         if not tool:
             raise _invalid("/call/tool", "is required: the tool's name")

@@ -339,7 +339,7 @@ def as_arguments(arguments: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> di
 def wrapped(
     function: F, tool: Tool, now: Callable[[Call], Any], later: Callable[[Call], Awaitable[Any]], marked: bool = False
 ) -> F:
-    """Returns a function of the same signature; its calls are made by ``now``, or ``later`` for a coroutine function."""
+    """Returns a function of the same signature; its calls are made by ``now``, a coroutine function's by ``later``."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{tool.name} is a generator: a tool returns its result, so collect it first")
     if is_coroutine_function(function):

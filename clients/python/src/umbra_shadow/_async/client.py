@@ -264,7 +264,7 @@ class AsyncUmbra(ClientBase):
     # Other requests.
 
     async def _send(self, request: Request, wait: float = 0.0) -> Response:
-        """Returns the answer to a request, which is sent again if need be; ``wait`` seconds longer than others are fine.
+        """Returns the answer to a request, which is sent again if need be; it may take ``wait`` seconds more.
 
         Raises :class:`APIError` and :class:`Unavailable`.
         """

@@ -265,7 +265,7 @@ class Umbra(ClientBase):
     # Other requests.
 
     def _send(self, request: Request, wait: float = 0.0) -> Response:
-        """Returns the answer to a request, which is sent again if need be; ``wait`` seconds longer than others are fine.
+        """Returns the answer to a request, which is sent again if need be; it may take ``wait`` seconds more.
 
         Raises :class:`APIError` and :class:`Unavailable`.
         """

@@ -27,11 +27,11 @@ class FakeSidecar(Sidecar):
         assert s.asked("message")[-1]["content"] == "done"
 
     The arguments are those of :class:`Sidecar`, and ``rules``: functions that judge every step. The gravest
-    verdict holds, under the name of its function. :meth:`script` sets members of the next answers of a step, ``is_away`` takes
-    the server away, and :meth:`asked` returns the recorded requests. Names of tools are compared as the server compares
-    them, and a wrong request is refused as the server refuses it. Tools are ranked, and patterns found, by the words
-    that they share with the query. Supported edits are those of items, states and whole sections in markdown. Nothing
-    is merged: a change to a document that has changed meanwhile is a conflict.
+    verdict holds, under the name of its function. :meth:`script` sets members of the next answers of a step,
+    ``is_away`` takes the server away, and :meth:`asked` returns the recorded requests. Names of tools are compared
+    as the server compares them, and a wrong request is refused as the server refuses it. Tools are ranked, and
+    patterns found, by the words that they share with the query. Supported edits are those of items, states and
+    whole sections in markdown. Nothing is merged: a change to a document that has changed meanwhile is a conflict.
     """
 
     def __init__(
