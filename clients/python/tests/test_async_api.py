@@ -338,6 +338,8 @@ class Sessions(Case):
             await s.turn("plan")
             await (await s.document("todo")).edit({"op": "append_text", "section": "notes", "text": "Before."})
         async with AsyncUmbra(SERVER.url, timeout=PATIENT) as other:
+            async with other.sidecar(id=id, route="search", close=False) as s:
+                self.assertEqual((s.route, (await s.guard(EDIT)).decision), ("search", "allow"))
             async with other.sidecar(id=id) as s:
                 self.assertEqual((s.degraded, s.agent, s.route, s.modes), (False, self.agent, "edit", ("careful",)))
                 self.assertEqual((await s.turn("go on")).turn, 2)

@@ -1,9 +1,11 @@
 """Tests of the package as such: generated code, settings, errors, and servers of other versions."""
 
+import ast
 import asyncio
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -75,6 +77,42 @@ class Generated(unittest.TestCase):
         self.assertEqual(set(umbra_shadow.__all__) - set(dir(umbra_shadow)), set())
         self.assertLessEqual(set(errors.__all__), set(umbra_shadow.__all__))
         self.assertFalse(hasattr(umbra_shadow, "sidcar"))
+
+
+class Pages(unittest.TestCase):
+    def test_examples_name_what_there_is(self) -> None:
+        docs = support.HERE.parents[2] / "docs"
+        pages = [support.HERE.parent / "README.md", docs / "clients.md", docs / "boundary.md"]
+        blocks = [block for page in pages for block in re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text())]
+        self.assertGreater(len(blocks), 8)
+        for block in blocks:
+            tree = ast.parse(compile_async(block))
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom) and node.module == "umbra_shadow":
+                    self.assertLessEqual({one.name for one in node.names}, set(umbra_shadow.__all__))
+                if isinstance(node, ast.Attribute):
+                    self.assertTrue(exists(ast.unparse(node)), ast.unparse(node))
+
+
+def compile_async(block: str) -> str:
+    """Returns an example as a coroutine function, in which it may await."""
+    return "async def example():\n" + "".join(f"    {line}\n" for line in block.splitlines())
+
+
+def exists(chain: str) -> bool:
+    """Returns True unless the chain of attributes begins with a client or a session, and leads nowhere."""
+    first, *names = chain.split(".")
+    roots: dict[str, object] = {"umbra": Umbra("http://127.0.0.1:9"), "s": umbra_shadow.FakeSidecar()}
+    found = roots.get(first)
+    for name in names if found is not None else ():
+        if not name.isidentifier():
+            return True
+        if not hasattr(found, name):
+            return False
+        found = getattr(found, name)
+        if callable(found) or found is None:
+            return True
+    return True
 
 
 class Settings(unittest.TestCase):

@@ -339,6 +339,8 @@ class Sessions(Case):
             s.turn("plan")
             (s.document("todo")).edit({"op": "append_text", "section": "notes", "text": "Before."})
         with Umbra(SERVER.url, timeout=PATIENT) as other:
+            with other.sidecar(id=id, route="search", close=False) as s:
+                self.assertEqual((s.route, (s.guard(EDIT)).decision), ("search", "allow"))
             with other.sidecar(id=id) as s:
                 self.assertEqual((s.degraded, s.agent, s.route, s.modes), (False, self.agent, "edit", ("careful",)))
                 self.assertEqual((s.turn("go on")).turn, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -11,7 +13,9 @@ class Model(BaseModel):
     Members that a newer server adds are kept in ``model_extra``. An enumeration accepts values that are not known yet.
     """
 
-    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True, protected_namespaces=())
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="allow", frozen=True, defer_build=True, protected_namespaces=()
+    )
 
 
 class Judgement(Model):

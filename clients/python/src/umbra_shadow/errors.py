@@ -40,9 +40,9 @@ class APIError(UmbraError):
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         super().__init__(f"the server refuses this ({status}): {problem_text(problem)}{_HINTS.get(status, '')}")
-        self.status = status
-        self.code = str(problem.get("code") or status)
-        self.detail = str(problem.get("detail") or problem.get("title") or "no reason given")
+        self.status: int = status
+        self.code: str = str(problem.get("code") or status)
+        self.detail: str = str(problem.get("detail") or problem.get("title") or "no reason given")
         errors = problem.get("errors")
         listed = errors if isinstance(errors, list) else []
         self.errors: list[dict[str, Any]] = [one for one in listed if isinstance(one, dict)]
@@ -61,7 +61,10 @@ class Blocked(UmbraError):
 
     def __init__(self, tool: str, reason: str, detail: str, decision: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{tool} was not run ({reason}): {detail}")
-        self.tool, self.reason, self.detail, self.decision = tool, reason, detail, decision
+        self.tool: str = tool
+        self.reason: str = reason
+        self.detail: str = detail
+        self.decision: Mapping[str, Any] | None = decision
 
     @property
     def rule(self) -> str | None:
@@ -102,7 +105,9 @@ class StubFault(UmbraError):
 
     def __init__(self, tool: str, fault: str, result: Any) -> None:
         super().__init__(f"{tool} failed in rehearsal: {fault}")
-        self.tool, self.fault, self.result = tool, fault, result
+        self.tool: str = tool
+        self.fault: str = fault
+        self.result: Any = result
 
 
 class SessionOver(UmbraError, RuntimeError):
@@ -131,7 +136,9 @@ class Conflict(UmbraError):
     def __init__(self, document: str, detail: str, conflicts: Sequence[Contradiction] = ()) -> None:
         places = "".join(f"; {one.place}: {one.detail}" for one in conflicts[:3])
         super().__init__(f"{document}: {detail}{places}")
-        self.document, self.detail, self.conflicts = document, detail, tuple(conflicts)
+        self.document: str = document
+        self.detail: str = detail
+        self.conflicts: tuple[Contradiction, ...] = tuple(conflicts)
 
 
 class NotUpdated(UmbraError):
@@ -139,7 +146,10 @@ class NotUpdated(UmbraError):
 
     def __init__(self, document: str, section: str | None, since: str, directives: Sequence[str]) -> None:
         super().__init__(directives[0] if directives else f"{document} has not changed")
-        self.document, self.section, self.since, self.directives = document, section, since, tuple(directives)
+        self.document: str = document
+        self.section: str | None = section
+        self.since: str = since
+        self.directives: tuple[str, ...] = tuple(directives)
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:

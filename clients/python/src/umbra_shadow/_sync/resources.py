@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import pydantic
 
 from .. import models
+from .._core import log
 from .._requests import NoAnswer, Request, Response, path
 from .._resources import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_WAIT, PAGE, BatchSum, EventLike, batches, event_of
 from .._terms import object_of, present
@@ -230,6 +231,8 @@ class FindingStream:
     """Findings as they come. ``position`` is where the stream stands; ``after=position`` continues it elsewhere."""
 
     def __init__(self, client: Umbra, params: Mapping[str, Any], after: str | None) -> None:
+        if after is not None and not (after.isascii() and after.isprintable()):
+            raise ValueError(f"after is the position of a stream or a list, not {after!r}")
         self._client, self._params = client, params
         self.position: str | None = after
         """Position behind the last finding that was yielded; None before the stream began."""
@@ -261,8 +264,9 @@ class FindingStream:
                         self.position = event.id or self.position
                         if event.data:
                             yield self._client._parsed(models.Finding, object_of(event.data))
-            except NoAnswer:
-                pass
+            except NoAnswer as gone:
+                if pause == FIRST_PAUSE:
+                    log.warning("umbra: findings are not followed until the server answers again: %s", gone)
             io.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
