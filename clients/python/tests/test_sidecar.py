@@ -457,7 +457,7 @@ class Guarded(Case):
 
             # A result that cannot be written does not hold the agent's event loop up either.
             deep: Any = []
-            for _ in range(5_000):
+            for _ in range(100_000):
                 deep = [deep]
             told = await s.message(results=[{"tool": "web.fetch", "content": deep}])
             self.assertTrue(told.degraded, told)
