@@ -4,8 +4,10 @@ import asyncio
 import functools
 import inspect
 import json
+import os
 import threading
 import unittest
+import unittest.mock
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import support
 from support import DROP, PATIENT, Case, setUpModule
 
-from umbra_shadow import AsyncFakeSidecar, AsyncUmbra, Blocked, FakeSidecar, Sidecar, Umbra, _tools
+from umbra_shadow import AsyncFakeSidecar, AsyncSidecar, AsyncUmbra, Blocked, FakeSidecar, Sidecar, Umbra, _tools
 
 if TYPE_CHECKING:
     from nowhere import ToolRuntime  # type: ignore[import-not-found]
@@ -197,6 +199,22 @@ class Callables(Case):
 
     def client_of_the_process(self) -> AsyncUmbra:
         return AsyncUmbra(support.URL, agent="loops", timeout=PATIENT)
+
+
+class OwnClients(Case):
+    async def test_sidecar_without_a_client_has_one_of_its_own(self) -> None:
+        with unittest.mock.patch.dict(os.environ, {"UMBRA_URL": support.URL, "UMBRA_AGENT": self.agent}):
+            async with AsyncSidecar(task="look", deadline=PATIENT) as s:
+                self.assertEqual((s.agent, (await s.guard(DROP)).rule), (self.agent, "no-drop"))
+                self.assertTrue(s._core.async_client()._http._clients)
+            self.assertFalse(s._core.async_client()._http._clients)
+
+            def now() -> None:
+                with Sidecar(task="look", deadline=PATIENT) as s:
+                    self.assertEqual((s.agent, s.guard(DROP).rule), (self.agent, "no-drop"))
+                self.assertIsNone(s._core.sync_client()._http._client_of)
+
+            await asyncio.to_thread(now)
 
 
 class OtherForms(Case):

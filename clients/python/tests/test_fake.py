@@ -58,6 +58,11 @@ class Fake(Case):
                             decisions.append(refused.status)
                     self.assertEqual(decisions[0], decisions[1], tool)
 
+    async def test_any_session_is_resumed(self) -> None:
+        async with AsyncFakeSidecar(id="ses_of_another_program", close=False) as s:
+            self.assertEqual((s.id, s.degraded, (await s.turn("go on")).turn), ("ses_of_another_program", False, 1))
+        self.assertEqual(s.asked("close"), [])
+
     async def test_wrong_requests_are_refused_as_the_server_does(self) -> None:
         wrong: list[dict[str, Any]] = [
             {"arguments": {}},
